@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# A CPU-only torch on Linux:  make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+TORCH_INDEX ?=
+
+.PHONY: demo test test-slow check format lint types bench peers clean
+
+demo: $(VENV)/.installed  ## load a model, embed English and Chinese, look at the result
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed  ## everything that runs in minutes
+	$(BIN)/python -m pytest -m "not slow and not peers"
+
+test-slow: $(VENV)/.installed  ## large inputs and memory bounds
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.installed format lint types test  ## format, lint, types, tests
+
+format: $(VENV)/.installed
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed  ## tokens per second, latency and memory
+	$(BIN)/python benchmarks/embed.py
+
+clean:
+	rm -rf $(VENV) .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The environment is made once and again only when pyproject.toml changes.
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Polyseme needs Python 3.11 or later; $(PYTHON) is older. Say: make PYTHON=python3.11"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "Making $(VENV) failed. On Debian or Ubuntu: sudo apt-get install -y python3-venv"; exit 2; }
+	@test -z "$(TORCH_INDEX)" || $(BIN)/python -m pip install -q "torch~=2.13.0" --index-url "$(TORCH_INDEX)"
+	$(BIN)/python -m pip install -q -e ".[dev]"
+	@touch $@

@@ -1,0 +1,5 @@
+"""`python -m polyseme` is the `polyseme` program."""
+
+from polyseme.cli import main
+
+main()

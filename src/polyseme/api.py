@@ -1,0 +1,139 @@
+"""One function a verb: what the command line and scripts call.
+
+    everything above  ->  api  ->  cli, scripts
+
+Paths in, files or plain values out. Nothing is printed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from polyseme.embedder import BATCH_TOKENS, Elmo, load
+from polyseme.errors import UsageError
+from polyseme.formats.card import describe
+from polyseme.formats.dumps import check_dump_name, open_dump
+from polyseme.formats.opening import open_pretrained
+from polyseme.formats.saving import save_pretrained
+from polyseme.formats.writing import check_target
+from polyseme.model.choice import Direction, Layer, Pool, choose
+from polyseme.text.reading import Line, read_lines
+from polyseme.text.stream import sentences_of_lines
+
+CHUNK = 8  # batches of sentences that are sorted by length together
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What `embed` wrote."""
+
+    out: Path
+    sentences: int
+    tokens: int
+    cut: int  # tokens longer than the model's character limit
+
+
+def info(path: str | Path, options: str | Path | None = None) -> dict[str, Any]:
+    """What a model is: its facts for people, and its whole config."""
+    model = open_pretrained(path, options)
+    return {
+        "path": str(path),
+        "facts": describe(model),
+        "config": model.config.model_dump(mode="json"),
+        "layers": model.config.layers,
+        "size": model.config.size,
+        "parameters": sum(tensor.numel() for tensor in model.network.state_dict().values()),
+        "vocabulary": len(model.vocab) if model.vocab else None,
+        "softmax": model.softmax is not None,
+        "origin": dict(model.origin),
+    }
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    to: Literal["native", "hdf5"] = "native",
+    options: str | Path | None = None,
+    force: bool = False,
+) -> None:
+    """Read the model at `source`, whatever its format, and write it to `target`."""
+    if to not in ("native", "hdf5"):
+        raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
+    check_target(Path(target), force=force)
+    save_pretrained(open_pretrained(source, options), Path(target), to=to, force=force)
+
+
+def embed(
+    model: Elmo | str | Path,
+    text: str | Path,
+    out: str | Path,
+    *,
+    layer: Layer = "mean",
+    pool: Pool | None = None,
+    direction: Direction = "both",
+    segment: str | None = None,
+    stateful: bool = False,
+    batch_tokens: int = BATCH_TOKENS,
+    dtype: Literal["float32", "float16"] = "float32",
+    force: bool = False,
+    watch: Callable[[Line], None] | None = None,
+    count: Callable[[int], None] | None = None,
+) -> Embedded:
+    """Write the vectors of all sentences of `text` (a file, a folder, .gz, .zst or -) to `out`.
+
+    With `split`, a line is a sentence and an empty line an empty one, so that the numbers agree with
+    the lines. `stateful` carries the state from sentence to sentence, as bilm-tf's dumps do.
+    `watch` sees every line that is read, `count` the number of tokens that were embedded.
+    """
+    out = Path(out)
+    check_embed_target(out, dtype=dtype, force=force)
+    elmo = model if isinstance(model, Elmo) else load(model, batch_tokens=batch_tokens)
+    choose(layer, pool, direction, elmo.config.layers)
+    lines = _watched(read_lines(text), watch)
+    sentences = sentences_of_lines(lines, segment or elmo.config.segment)
+    before = elmo.counts.cut
+    written = tokens = 0
+    with open_dump(out, pooled=pool is not None, force=force) as dump:
+        for chunk in _chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
+            vectors = elmo.embed(chunk, layer=layer, pool=pool, direction=direction, stateful=stateful)
+            for sentence, array in zip(chunk, vectors, strict=True):
+                dump.add(sentence, array.astype(np.dtype(dtype), copy=False))
+            written += len(chunk)
+            done = sum(map(len, chunk))
+            tokens += done
+            if count is not None:
+                count(done)
+    return Embedded(out, written, tokens, elmo.counts.cut - before)
+
+
+def check_embed_target(out: Path, *, dtype: str, force: bool) -> None:
+    """Refuse an output that `embed` could not write, before a model is loaded."""
+    if dtype not in ("float32", "float16"):
+        raise UsageError(f"dtype is {dtype!r}, expected float32 or float16.")
+    check_dump_name(out)
+    check_target(out, force=force)
+
+
+def _watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
+    for line in lines:
+        if watch is not None:
+            watch(line)
+        yield line
+
+
+def _chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:
+    """Lists of sentences with at least `tokens` tokens together (empty sentences count as one)."""
+    stream = iter(sentences)
+    while chunk := list(islice(stream, 1)):
+        size = max(1, len(chunk[0]))
+        while size < tokens and (more := list(islice(stream, 1))):
+            chunk += more
+            size += max(1, len(more[0]))
+        yield chunk

@@ -1,0 +1,307 @@
+"""Sentences in, arrays out: the public door to a loaded model.
+
+    formats  ->  embedder  ->  language, words, tasks, search, server, api
+
+B sentences, T tokens incl. <S> and </S>, D one direction, H = 2D, L layers.
+What must not change: the same text gives the same vectors whatever the batch, the order or the
+neighbours, to float tolerance, unless state is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polyseme.config import ModelConfig
+from polyseme.errors import UsageError
+from polyseme.formats.opening import open_pretrained
+from polyseme.formats.pretrained import Pretrained
+from polyseme.model.bilm import BiState
+from polyseme.model.choice import Choice, Layer, Pool, choose
+from polyseme.text.segment import Token, tokenize
+from polyseme.text.vectors import StaticVectors, read_vectors
+
+Array = NDArray[np.float32]
+Sentences = str | Sequence[str] | Sequence[Sequence[str]]
+Direction = Literal["both", "forward", "backward"]
+BATCH_TOKENS = 4096  # tokens of a batch, padding included
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Counts:
+    """What a model has been given since it was loaded."""
+
+    sentences: int = 0
+    tokens: int = 0
+    cut: int = 0  # tokens longer than the model's character limit
+    missing: int = 0  # tokens without a static vector, in `features`
+
+
+class Batch(NamedTuple):
+    """Sentences that run together: their numbers and their tokens."""
+
+    numbers: list[int]
+    sentences: list[list[str]]
+
+
+class Elmo:
+    """A loaded model. `polyseme.load(path)` makes one."""
+
+    def __init__(self, model: Pretrained, *, batch_tokens: int = BATCH_TOKENS) -> None:
+        if batch_tokens < 1:
+            raise UsageError(f"batch_tokens is {batch_tokens}, expected 1 or more.")
+        self.model = model
+        self.batch_tokens = batch_tokens
+        self.counts = Counts()
+        self._state: BiState | None = None
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's settings."""
+        return self.model.config
+
+    def __repr__(self) -> str:
+        return f"Elmo({self.config.layers} layers, {self.config.size} values, {self.config.segment!r})"
+
+    def tokenize(self, text: str, segment: str | None = None) -> list[Token]:
+        """`text` as one sentence: its tokens with their places, text[start:end] == token.text."""
+        return tokenize(text, segment or self.config.segment)
+
+    @overload
+    def embed(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
+        self,
+        sentences: str,
+        *,
+        layer: Layer = ...,
+        pool: Pool | None = ...,
+        direction: Direction = ...,
+        stateful: bool = ...,
+        segment: str | None = ...,
+    ) -> Array: ...
+
+    @overload
+    def embed(
+        self,
+        sentences: Sequence[str] | Sequence[Sequence[str]],
+        *,
+        layer: Layer = ...,
+        pool: Pool,
+        direction: Direction = ...,
+        stateful: bool = ...,
+        segment: str | None = ...,
+    ) -> Array: ...
+
+    @overload
+    def embed(
+        self,
+        sentences: Sequence[str] | Sequence[Sequence[str]],
+        *,
+        layer: Layer = ...,
+        pool: None = ...,
+        direction: Direction = ...,
+        stateful: bool = ...,
+        segment: str | None = ...,
+    ) -> list[Array]: ...
+
+    def embed(
+        self,
+        sentences: Sentences,
+        *,
+        layer: Layer = "mean",
+        pool: Pool | None = None,
+        direction: Direction = "both",
+        stateful: bool = False,
+        segment: str | None = None,
+    ) -> Array | list[Array]:
+        """Contextual vectors of `sentences`.
+
+        sentences: one string (one sentence, one result), a list of strings, or a list of token lists.
+        layer: "mean", "top", "all", a number from 0 (the token layer), weights, or (weights, gamma).
+        pool: None for every token, or "mean", "max", "first", "last", "sum" over the real tokens.
+        direction: "both", or the "forward" or "backward" half.
+        stateful: as the published programs: the call is one batch in the given order, and each row
+            goes on from the state that the row left behind in the call before, until `reset()`.
+        segment: how strings are cut into tokens; None means as the model was trained.
+
+        A string gives one float32 array: (tokens, H), (L, tokens, H) for "all", without the tokens'
+        axis for `pool`. A list gives a list of such arrays, or one array (N, H) with `pool`.
+        """
+        choice = choose(layer, pool, direction, self.config.layers)
+        single = isinstance(sentences, str)
+        tokens = self._tokens([sentences] if isinstance(sentences, str) else sentences, segment)
+        results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
+        batches = [Batch(list(range(len(tokens))), tokens)] if stateful else self._batches(tokens)
+        for batch in batches:
+            for number, vectors in zip(batch.numbers, self._run(batch, choice, stateful), strict=True):
+                results[number] = vectors
+        self._count(tokens)
+        if single:
+            return results[0]
+        if pool is None:
+            return results
+        shape = self._empty(choice).shape
+        return np.stack(results) if results else np.empty((0, *shape), np.float32)
+
+    def reset(self) -> None:
+        """Forget the state that `stateful=True` carries from call to call."""
+        self._state = None
+
+    def outputs(self, sentences: Sentences, segment: str | None = None) -> dict[str, NDArray[np.generic]]:
+        """The outputs of TF-Hub's ELMo module, padded with zeros to the longest sentence.
+
+        word_emb (B, T, D); lstm_outputs1, lstm_outputs2, … (B, T, H); elmo (B, T, H), the mean of the
+        layers; default (B, H), its mean over the real tokens; sequence_len (B,).
+        """
+        several = [sentences] if isinstance(sentences, str) else sentences
+        layers = self.embed(several, layer="all", segment=segment)
+        lengths = np.array([array.shape[1] for array in layers], np.int64)
+        padded = np.zeros(
+            (self.config.layers, len(layers), max(lengths, default=0), self.config.size), np.float32
+        )
+        for number, array in enumerate(layers):
+            padded[:, number, : array.shape[1]] = array
+        elmo = padded.mean(axis=0)
+        outputs: dict[str, NDArray[np.generic]] = {"word_emb": padded[0, ..., : self.config.size // 2]}
+        outputs |= {f"lstm_outputs{number}": padded[number] for number in range(1, self.config.layers)}
+        outputs |= {"elmo": elmo, "default": elmo.sum(axis=1) / np.maximum(lengths, 1)[:, None]}
+        outputs["default"] = outputs["default"].astype(np.float32)
+        return outputs | {"sequence_len": lengths}
+
+    def features(
+        self,
+        sentences: Sentences,
+        method: Literal["top", "concat", "mix"] = "mix",
+        static: StaticVectors | str | Path | None = None,
+        segment: str | None = None,
+    ) -> Array | list[Array]:
+        """A static vector x of each token joined with its context: the three classic ways.
+
+        "top": [x; top layer], "concat": [x; every recurrent layer], "mix": [x; mean of all layers].
+        x is the model's own token layer (m values, an ELMo vector has 2m), or the vector of `static`,
+        which may be the path of a word2vec, GloVe or fastText file; a missing word gets zeros.
+        """
+        if method not in ("top", "concat", "mix"):
+            raise UsageError(f"method is {method!r}, expected top, concat or mix.")
+        several = [sentences] if isinstance(sentences, str) else sentences
+        tokens = self._tokens(several, segment)
+        table = static if not isinstance(static, str | Path) else None
+        if isinstance(static, str | Path):
+            table = read_vectors(Path(static), only={token for sentence in tokens for token in sentence})
+        joined: list[Array] = []
+        for sentence, layers in zip(tokens, self.embed(tokens, layer="all"), strict=True):
+            if table is None:
+                x = layers[0, :, : self.config.size // 2]
+            else:
+                x, missing = table.lookup(sentence)
+                self.counts.missing += missing
+            context = {"top": layers[-1:], "concat": layers[1:], "mix": layers.mean(axis=0, keepdims=True)}
+            joined.append(np.concatenate([x, *context[method]], axis=1))
+        return joined[0] if isinstance(sentences, str) else joined
+
+    def _tokens(
+        self, sentences: Sequence[str] | Sequence[Sequence[str]], segment: str | None
+    ) -> list[list[str]]:
+        """Token lists of all `sentences`; strings are segmented, token lists checked."""
+        if not isinstance(sentences, Sequence):
+            raise UsageError(f"sentences is a {type(sentences).__name__}, expected a string or a list.")
+        return [
+            [token.text for token in self.tokenize(sentence, segment)]
+            if isinstance(sentence, str)
+            else checked_tokens(sentence, number)
+            for number, sentence in enumerate(sentences)
+        ]
+
+    def _batches(self, sentences: list[list[str]]) -> Iterator[Batch]:
+        """Sentences of like length together, longest first, each batch within the token budget."""
+        order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
+        start = 0
+        while start < len(order):
+            width = len(sentences[order[start]]) + 2
+            stop = start + max(1, self.batch_tokens // width)
+            numbers = order[start:stop]
+            yield Batch(numbers, [sentences[number] for number in numbers])
+            start = stop
+
+    @torch.inference_mode()
+    def _run(self, batch: Batch, choice: Choice, stateful: bool) -> list[Array]:
+        """The chosen vectors of each sentence of a batch."""
+        index: dict[str, int] = {}
+        rows = [[index.setdefault(token, len(index) + 2) for token in tokens] for tokens in batch.sentences]
+        lengths = torch.tensor([len(row) + 2 if row else 0 for row in rows])
+        places = torch.zeros(len(rows), max(lengths.tolist(), default=0), dtype=torch.long)
+        for number, row in enumerate(rows):
+            if row:
+                places[number, : len(row) + 2] = torch.tensor([0, *row, 1])  # <S> … </S>
+        network = self.model.network
+        vectors = network.tokens(*self.model.token_ids(list(index)))
+        layers, after = network.read(vectors, places, lengths, self._state if stateful else None)
+        if stateful:
+            self._state = after
+        return self._slices(choice.take(layers), rows, choice)
+
+    def _slices(self, chosen: Tensor, rows: list[list[int]], choice: Choice) -> list[Array]:
+        """Cut the real tokens of each sentence out of a batch, as arrays of their own."""
+        empty = self._empty(choice)
+        results = []
+        for row, vectors in zip(rows, chosen, strict=True):
+            tokens = choice.reduce(vectors[..., 1 : len(row) + 1, :]) if row else empty
+            results.append(tokens.clone().numpy())
+        return results
+
+    def _empty(self, choice: Choice) -> Tensor:
+        """What a sentence without tokens gives."""
+        size = self.config.size if choice.direction == "both" else self.config.size // 2
+        layers = (self.config.layers,) if choice.weights is None else ()
+        return choice.reduce(torch.zeros(*layers, 0, size))
+
+    def _count(self, sentences: list[list[str]]) -> None:
+        """Add to the counts; say so when tokens were longer than the model reads."""
+        tokens = [token for sentence in sentences for token in sentence]
+        cut = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
+        self.counts.sentences += len(sentences)
+        self.counts.tokens += len(tokens)
+        self.counts.cut += cut
+        if cut and self.config.chars:
+            logger.warning(
+                "%d of %d tokens are longer than the model reads (%d characters with the marks of begin and "
+                "end) and were cut.",
+                cut,
+                len(tokens),
+                self.config.chars.max_chars,
+            )
+
+
+def checked_tokens(sentence: object, number: int) -> list[str]:
+    """`sentence` as a list of tokens, each a word without white space."""
+    if isinstance(sentence, str) or not isinstance(sentence, Sequence):
+        raise UsageError(
+            f"sentence {number} is {sentence!r:.60}, expected a list of tokens. Split it, or use embed()."
+        )
+    for place, token in enumerate(sentence):
+        if not isinstance(token, str):
+            raise UsageError(f"token {place} of sentence {number} is {token!r:.60}, expected a string.")
+        if token.split() != [token]:
+            what = "is empty" if not token.strip() else f"holds white space ({token!r:.60})"
+            raise UsageError(
+                f"token {place} of sentence {number} {what}. A token is one word: pass whole sentences as "
+                "strings, and join the parts of a word with another character."
+            )
+    return list(sentence)
+
+
+def load(path: str | Path, options: str | Path | None = None, *, batch_tokens: int = BATCH_TOKENS) -> Elmo:
+    """Load any ELMo: a folder of ours, ELMoForManyLangs' or NLPL's, a zip of one, or an .hdf5 file.
+
+    options: the options.json of an .hdf5 file, where it does not lie beside it under its usual name.
+    """
+    return Elmo(open_pretrained(path, options), batch_tokens=batch_tokens)

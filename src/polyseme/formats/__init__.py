@@ -1,0 +1,1 @@
+"""Weights to files and back. The only place that knows foreign names."""

@@ -1,0 +1,74 @@
+"""The model card: what a model is, for the person who finds the folder.
+
+formats.pretrained  ->  formats.card  ->  README.md beside the weights
+"""
+
+from __future__ import annotations
+
+from polyseme.config import ModelConfig
+from polyseme.formats.pretrained import Pretrained
+
+
+def model_card(model: Pretrained, name: str) -> str:
+    """Markdown for the README.md of a model folder."""
+    lines = [
+        f"# {name}",
+        "",
+        "A bidirectional language model (ELMo, Peters et al. 2018) for "
+        "[Polyseme](https://pypi.org/project/polyseme/).",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {key} | {value} |" for key, value in describe(model).items()),
+        "",
+        "```python",
+        "import polyseme",
+        "",
+        f'model = polyseme.load("{name}")',
+        'vectors = model.embed("one sentence")  # (tokens, values)',
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def describe(model: Pretrained) -> dict[str, str]:
+    """The model's facts, name to value, in the order a person reads them."""
+    config = model.config
+    parameters = sum(tensor.numel() for tensor in model.network.state_dict().values())
+    facts = {
+        "tokens": _tokens(config),
+        "layers": f"{config.layers} (token layer and {config.recurrent.layers} of {_recurrent(config)})",
+        "vector": f"{config.size} values",
+        "parameters": f"{parameters / 1e6:,.1f} million without the softmax",
+        "segmentation": config.segment,
+        "vocabulary": f"{len(model.vocab):,} words" if model.vocab else "none",
+        "softmax": "yes" if model.softmax else "no",
+    }
+    return facts | {f"origin: {key}": value for key, value in model.origin.items()}
+
+
+def _tokens(config: ModelConfig) -> str:
+    parts = []
+    if config.words:
+        parts.append(f"word table of {config.words.dim}")
+    if config.chars:
+        chars = config.chars
+        parts.append(
+            f"char-CNN over {chars.encoding}, at most {chars.max_chars} a word, {chars.size} filters, "
+            f"{chars.activation}, highways: {chars.highways}"
+        )
+    return " and ".join(parts) + (", projected" if config.projects_tokens else "")
+
+
+def _recurrent(config: ModelConfig) -> str:
+    recurrent = config.recurrent
+    clips = [
+        f"{name} clip {value:g}"
+        for name, value in (("cell", recurrent.cell_clip), ("output", recurrent.output_clip))
+        if value is not None
+    ]
+    size = f"{recurrent.cells} cells"
+    size += f" projected to {recurrent.outputs}" if recurrent.projects else ""
+    residual = ["residual"] if recurrent.residual else []
+    return ", ".join([f"{recurrent.cell} {size}", *clips, *residual])

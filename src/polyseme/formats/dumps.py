@@ -1,0 +1,171 @@
+"""Vectors on disk, a sentence at a time: .hdf5, .npz or .parquet, by the name's ending.
+
+    embedder  ->  formats.dumps  ->  one file
+
+.hdf5     a dataset a sentence, its number as the key, as bilm-tf dumps them; the tokens stand in the
+          attribute `sentence` (left out where it would not fit)
+.npz      an array a sentence, its number as the key
+.parquet  a row a token (sentence, place, token, vector), or a row a pooled sentence (sentence, text, vector)
+
+Nothing is kept in memory but the sentence at hand (.parquet: a group of rows).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import UsageError, require
+from polyseme.formats.writing import new_file
+
+MOST_ATTRIBUTE = 60_000  # bytes; hdf5 keeps at most 64 kB of attributes in a header
+ROW_GROUP_BYTES = 32 << 20
+
+
+class Dump(Protocol):
+    """A file of vectors that is being written."""
+
+    def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
+        """Append a sentence: (tokens, H), (L, tokens, H), or (H,) and (L, H) when pooled."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class Hdf5Dump:
+    """bilm-tf's layout."""
+
+    def __init__(self, path: Path, pooled: bool) -> None:
+        self._file = h5py.File(path, "w")
+        self._count = 0
+
+    def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
+        """Append a sentence."""
+        dataset = self._file.create_dataset(str(self._count), data=vectors)
+        sentence = " ".join(tokens).encode("utf-8", "replace").replace(b"\0", b" ")
+        if len(sentence) <= MOST_ATTRIBUTE:
+            dataset.attrs["sentence"] = sentence.decode("utf-8")
+        self._count += 1
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+class NpzDump:
+    """numpy's archive, written member by member."""
+
+    def __init__(self, path: Path, pooled: bool) -> None:
+        self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
+        self._count = 0
+
+    def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
+        """Append a sentence."""
+        with self._file.open(f"{self._count}.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, np.ascontiguousarray(vectors), allow_pickle=False)
+        self._count += 1
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+class ParquetDump:
+    """Arrow's columns; the vector is a list of fixed size, all layers of a token behind each other."""
+
+    def __init__(self, path: Path, pooled: bool) -> None:
+        self._arrow = require("pyarrow", "parquet", f"Writing {path.name}")
+        self._parquet = require("pyarrow.parquet", "parquet", f"Writing {path.name}")
+        self._path, self._pooled = path, pooled
+        self._writer: Any = None
+        self._columns: dict[str, list[Any]] = {}
+        self._bytes = self._count = 0
+
+    def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
+        """Append a sentence."""
+        by_token = vectors[None] if self._pooled else np.moveaxis(vectors, -2, 0)  # (rows, [L,] H)
+        if self._writer is None:
+            self._start(by_token)
+        rows = len(by_token)
+        words = [token.encode("utf-8", "replace").decode("utf-8") for token in tokens]
+        self._columns["sentence"] += [self._count] * rows
+        if self._pooled:
+            self._columns["text"].append(" ".join(words))
+        else:
+            self._columns["place"] += range(rows)
+            self._columns["token"] += words
+        self._columns["vector"].append(by_token.reshape(rows, -1))
+        self._count += 1
+        self._bytes += vectors.nbytes
+        if self._bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _start(self, by_token: NDArray[Any]) -> None:
+        arrow = self._arrow
+        shape = by_token.shape[1:]
+        value = arrow.list_(arrow.from_numpy_dtype(by_token.dtype), int(np.prod(shape)))
+        names = {"sentence": arrow.int64()}
+        names |= (
+            {"text": arrow.string()} if self._pooled else {"place": arrow.int32(), "token": arrow.string()}
+        )
+        schema = arrow.schema({**names, "vector": value}, metadata={"shape": ",".join(map(str, shape))})
+        self._writer = self._parquet.ParquetWriter(self._path, schema)
+        self._columns = {name: [] for name in schema.names}
+
+    def _flush(self) -> None:
+        schema = self._writer.schema
+        values = np.concatenate([vectors.ravel() for vectors in self._columns["vector"]])
+        kind = schema.field("vector").type
+        flat = self._arrow.array(values, type=kind.value_type)
+        arrays = [
+            self._arrow.FixedSizeListArray.from_arrays(flat, kind.list_size)
+            if name == "vector"
+            else self._arrow.array(self._columns[name], type=schema.field(name).type)
+            for name in schema.names
+        ]
+        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=schema))
+        self._columns = {name: [] for name in schema.names}
+        self._bytes = 0
+
+    def close(self) -> None:
+        """Write the last rows and finish the file."""
+        if self._writer is None:  # no sentence at all: an empty table
+            self._start(np.empty((0, 1), np.float32))
+        if self._columns["vector"]:
+            self._flush()
+        self._writer.close()
+
+
+DUMPS: dict[str, Callable[[Path, bool], Dump]] = {
+    ".hdf5": Hdf5Dump,
+    ".h5": Hdf5Dump,
+    ".npz": NpzDump,
+    ".parquet": ParquetDump,
+}
+
+
+def check_dump_name(path: Path) -> None:
+    """Refuse a name whose ending says no format, or one that needs a missing package."""
+    if path.suffix not in DUMPS:
+        raise UsageError(f"{path}: the ending says no format. Use one of {', '.join(DUMPS)}.")
+    if path.suffix == ".parquet":
+        require("pyarrow", "parquet", f"Writing {path.name}")
+
+
+@contextmanager
+def open_dump(path: Path, *, pooled: bool, force: bool = False) -> Iterator[Dump]:
+    """A dump to add sentences to; it becomes `path` when the block ends well."""
+    check_dump_name(path)
+    with new_file(path, force=force) as temporary:
+        dump = DUMPS[path.suffix](temporary, pooled)
+        try:
+            yield dump
+        finally:
+            dump.close()

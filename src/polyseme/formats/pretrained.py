@@ -1,0 +1,190 @@
+"""A whole model in memory: what every reader gives and every writer takes.
+
+    formats.native, formats.hdf5, formats.manylangs  <->  formats.pretrained  ->  embedder
+
+Readers bring tensors under our own names; `assemble` checks them against the config and builds the
+network around them without initialising or copying anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.config import ModelConfig
+from polyseme.errors import FormatError
+from polyseme.model.bilm import BiLM
+from polyseme.model.recurrent import Cell, Stack
+from polyseme.model.softmax import Softmax
+from polyseme.model.tokens import CharCnn, TokenEncoder, word_table
+from polyseme.text.chars import Alphabet
+from polyseme.text.vocab import Vocab
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A biLM with all that is needed to feed it."""
+
+    config: ModelConfig
+    network: BiLM
+    alphabet: Alphabet | None  # characters to ids; None for models of word ids alone
+    vocab: Vocab | None  # the words of the word table and of the softmax
+    softmax: Softmax | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)  # where it came from, for the model card
+
+    def token_ids(self, tokens: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:
+        """Character ids (N + 2, C) and word ids (N + 2,) of <S>, </S> and `tokens`, as far as they are read.
+
+        Where words are read both ways, a word cut for its characters is looked up as it was cut.
+        """
+        chars = words = None
+        if self.config.chars is not None and self.alphabet is not None:
+            rows = np.concatenate([self.alphabet.boundaries(), self.alphabet.encode(tokens)])
+            chars = torch.from_numpy(rows)
+            if self.config.words is not None:
+                tokens = [token[: self.config.chars.max_chars - 2] for token in tokens]
+        if self.config.words is not None and self.vocab is not None:
+            words = torch.from_numpy(self.vocab.ids([self.vocab.begin, self.vocab.end, *tokens]))
+        return chars, words
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All weights by our own names, the softmax's included."""
+        weights = dict(self.network.state_dict())
+        if self.softmax is not None:
+            weights |= {f"softmax.{name}": value for name, value in self.softmax.state_dict().items()}
+        return weights
+
+
+def build_network(config: ModelConfig, *, n_chars: int, n_words: int, padding: int) -> BiLM:
+    """A biLM of the shape that `config` asks for, initialised as published.
+
+    n_chars counts the row of sentence padding, n_words does not; `padding` fills a word's row.
+    """
+    chars = words = None
+    if config.chars is not None:
+        chars = CharCnn(
+            n_chars,
+            config.chars.dim,
+            config.chars.filters,
+            activation=config.chars.activation,
+            highways=config.chars.highways,
+            padding=padding,
+        )
+    if config.words is not None:
+        words = word_table(n_words, config.words.dim, trained=config.words.trained)
+    outputs = config.recurrent.outputs
+    tokens = TokenEncoder(chars=chars, words=words, outputs=outputs, project=config.projects_tokens)
+    return BiLM(tokens, _stack(config), _stack(config))
+
+
+def _stack(config: ModelConfig) -> Stack:
+    recurrent = config.recurrent
+    cells = [
+        Cell(
+            recurrent.cell,
+            recurrent.outputs,
+            recurrent.cells,
+            recurrent.outputs,
+            project=recurrent.projects,
+            cell_clip=recurrent.cell_clip,
+            output_clip=recurrent.output_clip,
+            forget_bias=recurrent.forget_bias,
+            candidate_bias=recurrent.candidate_bias,
+        )
+        for _ in range(recurrent.layers)
+    ]
+    return Stack(cells, residual=recurrent.residual)
+
+
+def assemble(
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    *,
+    alphabet: Alphabet | None,
+    vocab: Vocab | None,
+    origin: Mapping[str, str],
+    source: str,
+) -> Pretrained:
+    """Build a Pretrained around `tensors`; every missing, surplus or misshapen one is named."""
+    chars = tensors.get("tokens.chars.embedding.weight")
+    words = tensors.get("tokens.words.weight")
+    network, softmax = _empty_modules(config, tensors, alphabet.padding if alphabet else 0, source)
+    weights = {name: value for name, value in tensors.items() if not name.startswith("softmax.")}
+    _fill(network, weights, source)
+    if softmax is not None:
+        _fill(softmax, {name[8:]: tensors[name] for name in tensors if name.startswith("softmax.")}, source)
+    if chars is not None and alphabet is not None and len(chars) < alphabet.size:
+        raise FormatError(
+            f"{source}: {len(chars)} rows of characters, but the character encoding needs {alphabet.size}."
+        )
+    _check_words(words, softmax, vocab, source)
+    network.eval()
+    return Pretrained(config, network, alphabet, vocab, softmax, dict(origin))
+
+
+def as_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+    """`tensors` as float32; what is no finite floating-point number is refused."""
+    for name, values in tensors.items():
+        if not values.is_floating_point():
+            raise FormatError(f"{source}: {name} holds {values.dtype}, expected floating-point numbers.")
+        if not torch.isfinite(values).all():
+            raise FormatError(f"{source}: {name} holds NaN or infinite weights. The model is broken.")
+    return {name: values.detach().float() for name, values in tensors.items()}
+
+
+def _empty_modules(
+    config: ModelConfig, tensors: Mapping[str, Tensor], padding: int, source: str
+) -> tuple[BiLM, Softmax | None]:
+    """The network and the softmax for `tensors`, on the meta device: shapes without memory."""
+    rows = {name: values.shape[0] if values.ndim else 0 for name, values in tensors.items()}
+    try:
+        with torch.device("meta"):
+            network = build_network(
+                config,
+                n_chars=max(rows.get("tokens.chars.embedding.weight", 1), 1),
+                n_words=max(rows.get("tokens.words.weight", 1), 1) - 1,
+                padding=padding,
+            )
+            words = rows.get("softmax.weight")
+            return network, None if words is None else Softmax(words, config.recurrent.outputs)
+    except (RuntimeError, OverflowError, TypeError):  # how torch says that a number is too large
+        raise FormatError(f"{source}: the config asks for sizes that no model can have.") from None
+
+
+def _fill(module: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
+    """Put `weights` into a module made on the meta device."""
+    wanted = module.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in weights]
+    problems += [f"{name} is not part of such a model" for name in weights if name not in wanted]
+    problems += [
+        f"{name} is {tuple(weights[name].shape)}, the config asks for {tuple(wanted[name].shape)}"
+        for name in wanted
+        if name in weights and weights[name].shape != wanted[name].shape
+    ]
+    if problems:
+        more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""
+        raise FormatError(f"{source}: {'; '.join(problems[:5])}{more}. Are config and weights of one model?")
+    trained = {name: parameter.requires_grad for name, parameter in module.named_parameters()}
+    module.load_state_dict(weights, assign=True)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(trained[name])
+
+
+def _check_words(words: Tensor | None, softmax: Softmax | None, vocab: Vocab | None, source: str) -> None:
+    """The vocabulary must have a word for each row of the word table and of the softmax."""
+    if words is not None and vocab is None:
+        raise FormatError(
+            f"{source}: the model reads word ids and has no vocabulary. Put vocab.txt beside it."
+        )
+    counts = {"word table": len(words) - 1 if words is not None else None}
+    counts["softmax"] = len(softmax.bias) if softmax is not None else None
+    for name, count in counts.items():
+        if vocab is not None and count is not None and count != len(vocab):
+            raise FormatError(
+                f"{source}: the {name} has {count} rows and the vocabulary {len(vocab)} words. "
+                "Is it the vocabulary of this model?"
+            )

@@ -1,0 +1,112 @@
+"""hdf5 files opened with suspicion: plain datasets of plain numbers, nothing else.
+
+    formats.hdf5, formats.token_cache, formats.dumps  ->  formats.safe_hdf5  ->  h5py
+
+An hdf5 file can point at other files (soft, external and virtual links read whatever the user may
+read), declare terabytes in a few bytes and name filters that load code. All of that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+
+KNOWN_FILTERS = {1, 2, 3, 32000}  # gzip, shuffle, checksum, lzf: those that h5py itself brings
+MOST_EXPANSION = 1100  # gzip reaches 1032 to 1
+
+
+class SafeFile:
+    """An open hdf5 file: `name in file`, `names()`, `shape(name)`, `read(name)`."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self._file = file
+        self.path = path
+
+    def __contains__(self, name: str) -> bool:
+        return self._find(name) is not None
+
+    def names(self) -> list[str]:
+        """The names on the top level, as they are linked."""
+        return list(self._file.keys())
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape that the dataset `name` declares."""
+        shape = self._dataset(name).shape
+        if shape is None:
+            raise FormatError(f"{self.path}: {name} is an empty dataset.")
+        return tuple(shape)
+
+    def read(self, name: str) -> NDArray[np.float32]:
+        """The dataset `name` as float32, all finite."""
+        dataset = self._dataset(name)
+        self._check_storage(dataset, name)
+        if dataset.dtype.kind != "f":
+            raise FormatError(f"{self.path}: {name} holds {dataset.dtype}, expected floating-point numbers.")
+        try:
+            values = np.asarray(dataset[()], dtype=np.float32)
+        except (OSError, RuntimeError, ValueError, MemoryError) as problem:
+            raise FormatError(f"{self.path}: {name} cannot be read ({problem}). Copy it again.") from None
+        if not np.isfinite(values).all():
+            raise FormatError(f"{self.path}: {name} holds NaN or infinite weights. The model is broken.")
+        return values
+
+    def _dataset(self, name: str) -> Any:
+        found = self._find(name)
+        if not isinstance(found, h5py.Dataset):
+            raise FormatError(f"{self.path}: dataset {name} is missing.")
+        return found
+
+    def _find(self, name: str) -> Any:
+        """Follow `name` part by part through hard links only; None where it is not there."""
+        here: Any = self._file
+        for part in name.split("/"):
+            if not isinstance(here, h5py.Group):
+                return None
+            link = here.get(part, getlink=True)
+            if link is None:
+                return None
+            if not isinstance(link, h5py.HardLink):
+                raise FormatError(
+                    f"{self.path}: {name} is a link to {link.path!r}, not data. "
+                    "Links can reach other files: refused. Write the model anew without links."
+                )
+            here = here[part]
+        return here
+
+    def _check_storage(self, dataset: Any, name: str) -> None:
+        """Refuse data outside the file, unknown filters, and sizes that the file cannot hold."""
+        if dataset.is_virtual or dataset.external:
+            raise FormatError(f"{self.path}: {name} takes its data from another file: refused.")
+        properties = dataset.id.get_create_plist()
+        used = {properties.get_filter(number)[0] for number in range(properties.get_nfilters())}
+        if used - KNOWN_FILTERS:
+            raise FormatError(f"{self.path}: {name} uses unknown filters {sorted(used - KNOWN_FILTERS)}.")
+        stored = min(dataset.id.get_storage_size(), self.path.stat().st_size)  # the first may be a lie
+        if dataset.nbytes > stored * MOST_EXPANSION:
+            raise FormatError(
+                f"{self.path}: {name} declares {dataset.nbytes:,} bytes and holds {stored:,}. "
+                "The file is truncated or hostile."
+            )
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[SafeFile]:
+    """Open `path` for reading."""
+    if path.is_dir():
+        raise FormatError(f"{path}: is a folder, expected an hdf5 file.")
+    try:
+        file = h5py.File(path, "r")
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file.") from None
+    except OSError as problem:
+        raise FormatError(f"{path}: not a whole hdf5 file ({problem}). Copy it again.") from None
+    with file:
+        yield SafeFile(file, path)

@@ -1,0 +1,114 @@
+"""Output that is there whole or not at all.
+
+    formats, cli  ->  formats.writing  ->  disk
+
+A path is checked before the work begins; files are written under a temporary name beside the target
+and renamed at the end, so that a fault leaves whatever was there before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polyseme.errors import UsageError
+
+
+def check_target(path: Path, *, force: bool = False) -> None:
+    """Refuse a target that exists (unless `force`) or whose folder cannot be written to."""
+    folder = path.parent
+    try:
+        if path.exists() and not force:
+            raise UsageError(f"{path}: exists already. Choose another name, or say --force to replace it.")
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be written ({problem.strerror}). Choose another place.") from None
+
+
+def check_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -> None:
+    """As check_target; and refuse to replace a folder that holds more than the files named in `ours`."""
+    check_target(path, force=force)
+    others = sorted(entry.name for entry in path.iterdir() if entry.name not in ours) if path.is_dir() else []
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        raise UsageError(
+            f"{path}: holds other files, {', '.join(others[:3])}{more}, which would be lost. "
+            "Choose another name."
+        )
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """A temporary file beside `path` to write to; it becomes `path` when the block ends well."""
+    check_target(path, force=force)
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, a file is to be written there. Choose another name.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _sync(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as problem:
+        raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -> Iterator[Path]:
+    """A temporary folder beside `path` to fill; it becomes `path` when the block ends well.
+
+    With `force` the whole folder at `path` is replaced, so it may hold no other names than `ours`.
+    """
+    check_folder(path, force=force, ours=ours)
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        temporary.chmod(0o777 & ~_umask())
+        _swap(temporary, path)
+    except OSError as problem:
+        raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _swap(temporary: Path, path: Path) -> None:
+    """Rename `temporary` to `path`; what stood there goes only after the new one is in place."""
+    old = temporary.with_name(temporary.name + "-old")
+    if path.exists():
+        path.rename(old)
+    try:
+        temporary.rename(path)
+    except OSError:
+        if old.exists():
+            old.rename(path)
+        raise
+    if old.is_dir() and not old.is_symlink():
+        shutil.rmtree(old)
+    else:
+        old.unlink(missing_ok=True)
+
+
+def _sync(file: Path) -> None:
+    """Have the file's bytes on the disk before its name says so."""
+    with file.open("rb+") as handle:
+        os.fsync(handle.fileno())
+
+
+def _umask() -> int:
+    """The permissions that new files lack by the user's own setting."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,125 @@
+"""Both directions over a batch of sentences: every layer of every token.
+
+    model.tokens, model.recurrent  ->  model.bilm  ->  model.mix, embedder
+
+B sentences, T tokens incl. <S> and </S>, C characters, D one direction, H = 2D, L layers.
+Layer 0 is the token vector twice; layer l is [forward; backward]. The backward stack reads each
+sentence reversed within its own length. The two stacks do not see each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from polyseme.model.recurrent import Stack, State
+from polyseme.model.tokens import TokenEncoder
+
+
+class BiState(NamedTuple):
+    """State of both stacks, a pair a layer, rows in the order of the sentences."""
+
+    forward: list[State]
+    backward: list[State]
+
+
+def overlay(upper: BiState, under: BiState) -> BiState:
+    """The rows of `upper`, then those of `under` beyond them."""
+    return BiState(
+        *(
+            [
+                (torch.cat([a[0], b[0][len(a[0]) :]]), torch.cat([a[1], b[1][len(a[1]) :]]))
+                for a, b in zip(uppers, unders, strict=True)
+            ]
+            for uppers, unders in zip(upper, under, strict=True)
+        )
+    )
+
+
+class Packing(NamedTuple):
+    """Where the tokens of a batch stand when its sentences are packed, longest first."""
+
+    sizes: list[int]  # how many sentences still run at each time step
+    forward: Tensor  # (N,) place in the flattened (B, T) of each packed row, reading forward
+    backward: Tensor  # (N,) the same, reading backward
+    order: Tensor  # (B,) the sentences by falling length
+
+
+def pack(lengths: Tensor, width: int) -> Packing:
+    """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens."""
+    order = torch.argsort(lengths, descending=True, stable=True)
+    falling = lengths[order]
+    times = torch.arange(int(falling[0]) if len(falling) else 0, device=lengths.device)
+    running = falling > times[:, None]  # (T, B)
+    time, rank = running.nonzero(as_tuple=True)
+    row = order[rank] * width
+    return Packing(
+        sizes=running.sum(dim=1).tolist(),
+        forward=row + time,
+        backward=row + falling[rank] - 1 - time,
+        order=order,
+    )
+
+
+class BiLM(nn.Module):
+    """A token encoder under a forward and a backward stack."""
+
+    def __init__(self, tokens: TokenEncoder, forward_stack: Stack, backward_stack: Stack) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.forward_stack = forward_stack
+        self.backward_stack = backward_stack
+
+    def start(self, batch: int) -> BiState:
+        """Zero state for `batch` sentences."""
+        return BiState(self.forward_stack.start(batch), self.backward_stack.start(batch))
+
+    def forward(
+        self, chars: Tensor | None, words: Tensor | None, lengths: Tensor, state: BiState | None = None
+    ) -> tuple[Tensor, BiState]:
+        """Ids (B, T, C) and/or (B, T) of sentences with `lengths` to all layers (L, B, T, H) and the state.
+
+        Each distinct token is encoded once.
+        """
+        parts = [None if words is None else words[..., None], chars]
+        both = torch.cat([ids for ids in parts if ids is not None], dim=2)  # (B, T, 1 + C)
+        rows, places = torch.unique(both.flatten(0, 1), dim=0, return_inverse=True)
+        vectors = self.tokens(
+            None if chars is None else rows[:, -chars.shape[2] :], None if words is None else rows[:, 0]
+        )
+        return self.read(vectors, places.view(both.shape[:2]), lengths, state)
+
+    def read(
+        self, vectors: Tensor, places: Tensor, lengths: Tensor, state: BiState | None = None
+    ) -> tuple[Tensor, BiState]:
+        """Token vectors (N, D), picked by `places` (B, T), to all layers (L, B, T, H) and the state.
+
+        Behind a sentence's end the layers are zero. A `state` with fewer rows is filled up with zeros;
+        a sentence of length 0 and rows beyond the batch keep theirs.
+        """
+        batch, width = places.shape
+        packing = pack(lengths, width)
+        before = overlay(state, self.start(batch)) if state else self.start(batch)
+        picked = places.flatten()
+        directions = ((self.forward_stack, packing.forward), (self.backward_stack, packing.backward))
+        size = vectors.shape[1]
+        layers = vectors.new_zeros(len(before.forward) + 1, batch * width, 2 * size)
+        final: list[list[State]] = []
+        for half, (stack, rows) in enumerate(directions):
+            x = vectors[picked[rows]]  # (N, D)
+            outputs, after = stack(x, packing.sizes, _sort(before[half], packing.order))
+            for number, layer in enumerate((x, *outputs)):
+                layers[number, rows, half * size : (half + 1) * size] = layer
+            final.append(_unsort(after, packing.order))
+        return layers.view(len(layers), batch, width, 2 * size), overlay(BiState(*final), before)
+
+
+def _sort(states: list[State], order: Tensor) -> list[State]:
+    return [(output[order], memory[order]) for output, memory in states]
+
+
+def _unsort(states: list[State], order: Tensor) -> list[State]:
+    back = torch.argsort(order)
+    return [(output[back], memory[back]) for output, memory in states]

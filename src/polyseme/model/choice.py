@@ -1,0 +1,107 @@
+"""Which layer, which half, which pooling: the words of `embed`, checked once and then applied.
+
+    model.bilm  ->  model.choice  ->  embedder
+
+B sentences, T tokens, D one direction, H = 2D, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from polyseme.errors import UsageError
+
+Layer = str | int | Sequence[float] | tuple[Sequence[float], float]
+Pool = Literal["mean", "max", "first", "last", "sum"]
+Direction = Literal["both", "forward", "backward"]
+
+POOLS: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda vectors: vectors.mean(dim=-2),
+    "max": lambda vectors: vectors.amax(dim=-2),
+    "first": lambda vectors: vectors[..., 0, :],
+    "last": lambda vectors: vectors[..., -1, :],
+    "sum": lambda vectors: vectors.sum(dim=-2),
+}
+DIRECTIONS = ("both", "forward", "backward")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A checked choice: weights of the layers (None: all of them, unmixed), half, pooling."""
+
+    weights: tuple[float, ...] | None
+    direction: str
+    pool: str | None
+
+    def take(self, layers: Tensor) -> Tensor:
+        """(L, B, T, H) -> (B, T, H), or (B, L, T, H) for all layers; half as wide for one direction."""
+        if self.direction != "both":
+            layers = layers.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
+        if self.weights is None:
+            return layers.transpose(0, 1)
+        used = [number for number, weight in enumerate(self.weights) if weight]
+        if len(used) == 1 and self.weights[used[0]] == 1.0:
+            return layers[used[0]]
+        return torch.einsum("l,lbth->bth", layers.new_tensor(self.weights), layers)
+
+    def reduce(self, vectors: Tensor) -> Tensor:
+        """(…, tokens, H) of one sentence to (…, H) where a pooling is chosen; zeros for no tokens."""
+        if self.pool is None:
+            return vectors
+        if vectors.shape[-2] == 0:
+            return vectors.sum(dim=-2)
+        return POOLS[self.pool](vectors)
+
+
+def choose(layer: Layer, pool: str | None, direction: str, n_layers: int) -> Choice:
+    """Check the words of the caller against a model of `n_layers`."""
+    if direction not in DIRECTIONS:
+        raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
+    if pool is not None and pool not in POOLS:
+        raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
+    return Choice(_weights(layer, n_layers), direction, pool)
+
+
+def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
+    """The weight of each layer, gamma included, or None for all layers apart."""
+    if layer == "all":
+        return None
+    if layer == "mean":
+        return (1.0 / n_layers,) * n_layers
+    if layer == "top":
+        return _one_layer(n_layers - 1, n_layers)
+    if isinstance(layer, int) and not isinstance(layer, bool):
+        if not 0 <= layer < n_layers:
+            raise UsageError(f"layer is {layer}, the model has layers 0 to {n_layers - 1}.")
+        return _one_layer(layer, n_layers)
+    if isinstance(layer, str):
+        raise UsageError(
+            f"layer is {layer!r}, expected mean, top, all, a number from 0 to {n_layers - 1}, "
+            f"or {n_layers} weights."
+        )
+    return _mixture(layer, n_layers)
+
+
+def _one_layer(number: int, n_layers: int) -> tuple[float, ...]:
+    return tuple(float(other == number) for other in range(n_layers))
+
+
+def _mixture(layer: object, n_layers: int) -> tuple[float, ...]:
+    """`[w, w, w]` or `([w, w, w], gamma)` to gamma * w, the weights taken as they are."""
+    weights, gamma = layer, 1.0
+    if isinstance(layer, tuple) and len(layer) == 2 and isinstance(layer[0], Sequence):
+        weights, gamma = layer
+    try:
+        mixture = tuple(float(gamma) * float(weight) for weight in weights)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"layer is {layer!r:.60}, expected weights as numbers, or (weights, gamma)."
+        ) from None
+    if len(mixture) != n_layers:
+        raise UsageError(f"layer has {len(mixture)} weights, the model has {n_layers} layers.")
+    return mixture

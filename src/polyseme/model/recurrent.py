@@ -1,0 +1,174 @@
+"""One direction of the biLM: a stack of LSTM, GRU or plain RNN layers over packed sentences.
+
+    model.tokens  ->  model.recurrent  ->  model.bilm
+
+Packed means time-major without padding: the first `sizes[0]` rows are the first tokens of all
+sentences, longest sentence first, the next `sizes[1]` rows their second tokens, and so on.
+
+N tokens of the batch, B sentences, M memory cells, D outputs (after the projection, if there is one).
+State is a pair: what a layer last gave out (B, D) and its memory (B, M); both recur.
+What must not change: the memory is clipped before it is used, the projected output is clipped before
+it is given out, and it is the clipped output that recurs. The residual is not fed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+State = tuple[Tensor, Tensor]
+INPUT_BYTES = 32 << 20  # memory for the hoisted input products of a run of time steps
+
+
+class Cell(nn.Module):
+    """One layer of one direction: an LSTM, a GRU or a plain RNN, and the projection of its output.
+
+    lstm: m' = clip(sigmoid(f) m + sigmoid(i) tanh(g)),  o tanh(m') is projected and given out;
+    gru:  r, z = sigmoid(W x + U y + b),  m' = (1 - z) m + z tanh(U (r * y) + W x);
+    rnn:  m' = tanh(W x + U y + b);  m' is projected and given out, y is what was given out before.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        inputs: int,
+        cells: int,
+        outputs: int,
+        *,
+        project: bool,
+        cell_clip: float | None = None,
+        output_clip: float | None = None,
+        forget_bias: float = 1.0,
+        candidate_bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kind, self.cells, self.outputs = kind, cells, outputs
+        self.cell_clip, self.output_clip, self.forget_bias = cell_clip, output_clip, forget_bias
+        # Rows of the gates: i, f, o, candidate (lstm); r, z, candidate (gru); candidate (rnn). The reset
+        # gate of a gru works on the output that recurs, so it is as wide as that.
+        gates = {"lstm": 4 * cells, "gru": outputs + 2 * cells, "rnn": cells}[kind]
+        biases = gates - cells if kind == "gru" and not candidate_bias else gates
+        self.input_weight = nn.Parameter(torch.empty(gates, inputs))
+        self.hidden_weight = nn.Parameter(torch.empty(gates, outputs))
+        self.bias = nn.Parameter(torch.zeros(biases))
+        self.projection = nn.Parameter(torch.empty(outputs, cells)) if project else None
+        for weight in (self.input_weight, self.hidden_weight, self.projection):
+            if weight is not None:
+                nn.init.xavier_uniform_(weight)
+
+    def start(self, batch: int) -> State:
+        """Zero state for `batch` sentences."""
+        return self.bias.new_zeros(batch, self.outputs), self.bias.new_zeros(batch, self.cells)
+
+    def hoist(self, x: Tensor) -> Tensor:
+        """The part of the gates that needs no state: (N, inputs) -> (N, gates)."""
+        gates = len(self.input_weight)
+        bias: Tensor = self.bias
+        if self.kind == "lstm" and self.forget_bias:
+            bias = bias.clone()
+            bias[self.cells : 2 * self.cells] += self.forget_bias
+        elif len(bias) < gates:
+            bias = torch.cat([bias, bias.new_zeros(gates - len(bias))])
+        return torch.addmm(bias, x, self.input_weight.t())
+
+    def step(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+        """One time step of n sentences: hoisted gates (n, gates) and state to the next state.
+
+        Without gradients it works in place: z is used up and `memory` becomes the new memory.
+        """
+        advance = {"lstm": self._lstm, "gru": self._gru, "rnn": self._rnn}[self.kind]
+        raw, memory = advance(z, output, memory)
+        if self.projection is None:
+            return raw, memory
+        output = raw @ self.projection.t()
+        return self._clip(output, self.output_clip), memory
+
+    def _lstm(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+        m = self.cells
+        if torch.is_grad_enabled():
+            z = torch.addmm(z, output, self.hidden_weight.t())
+            i, f, o = torch.sigmoid(z[:, : 3 * m]).split(m, dim=1)
+            memory = self._clip(f * memory + i * torch.tanh(z[:, 3 * m :]), self.cell_clip)
+            return o * torch.tanh(memory), memory
+        z.addmm_(output, self.hidden_weight.t())
+        i, f, o = z[:, : 3 * m].sigmoid_().split(m, dim=1)
+        memory.mul_(f).addcmul_(i, z[:, 3 * m :].tanh_())
+        self._clip(memory, self.cell_clip)
+        return torch.tanh(memory).mul_(o), memory
+
+    def _gru(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+        gates = self.outputs + self.cells
+        both = torch.sigmoid(torch.addmm(z[:, :gates], output, self.hidden_weight[:gates].t()))
+        reset, update = both.split([self.outputs, self.cells], dim=1)
+        candidate = torch.tanh(torch.addmm(z[:, gates:], reset * output, self.hidden_weight[gates:].t()))
+        memory = self._clip(torch.lerp(memory, candidate, update), self.cell_clip)
+        return memory, memory
+
+    def _rnn(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+        memory = self._clip(torch.tanh(torch.addmm(z, output, self.hidden_weight.t())), self.cell_clip)
+        return memory, memory
+
+    def _clip(self, values: Tensor, limit: float | None) -> Tensor:
+        """Cut to ±limit, in place where no gradient is kept."""
+        if limit is None:
+            return values
+        return values.clamp(-limit, limit) if torch.is_grad_enabled() else values.clamp_(-limit, limit)
+
+    def forward(self, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
+        """Packed inputs (N, inputs) to packed outputs (N, D) and the state after each sentence's end."""
+        output, memory = state
+        if not torch.is_grad_enabled():
+            memory = memory.clone()  # `step` works in place, the caller's state stays
+        outputs: list[Tensor] = []
+        ended: list[State] = []
+        for rows, steps in self._blocks(sizes):
+            hoisted = self.hoist(x[rows])
+            for z in hoisted.split(steps):
+                if len(z) < len(output):  # the shortest sentences are through: they stand last
+                    ended.append((output[len(z) :], memory[len(z) :]))
+                    output, memory = output[: len(z)], memory[: len(z)]
+                output, memory = self.step(z, output, memory)
+                outputs.append(output)
+        ended.append((output, memory))
+        ended.reverse()
+        final = torch.cat([output for output, _ in ended]), torch.cat([memory for _, memory in ended])
+        return torch.cat(outputs) if outputs else x.new_empty(0, self.outputs), final
+
+    def _blocks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
+        """Cut the time steps into runs whose hoisted products fit INPUT_BYTES: rows and their steps."""
+        limit = max(1, INPUT_BYTES // (len(self.input_weight) * self.input_weight.element_size()))
+        if torch.is_grad_enabled():
+            limit = sum(sizes)
+        first = start = 0
+        for step, stop in enumerate(accumulate(sizes)):
+            if step + 1 == len(sizes) or stop + sizes[step + 1] - start > limit:
+                yield slice(start, stop), sizes[first : step + 1]
+                first, start = step + 1, stop
+
+
+class Stack(nn.Module):
+    """The layers of one direction, each reading the one below; residuals from the second on."""
+
+    def __init__(self, cells: list[Cell], *, residual: bool) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList(cells)
+        self.residual = residual
+
+    def start(self, batch: int) -> list[State]:
+        """Zero state for `batch` sentences, one pair a layer."""
+        return [cell.start(batch) for cell in cast("Iterable[Cell]", self.cells)]
+
+    def forward(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
+        """Packed token vectors (N, D) to the packed outputs of every layer and their last states."""
+        layers: list[Tensor] = []
+        final: list[State] = []
+        for number, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
+            output, last = cell(x, sizes, state)
+            x = x + output if self.residual and number else output
+            layers.append(x)
+            final.append(last)
+        return layers, final

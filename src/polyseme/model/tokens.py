@@ -1,0 +1,147 @@
+"""Ids to one vector a token, before any context: char-CNN, word table, or both.
+
+    text.chars, text.vocab  ->  model.tokens  ->  model.bilm
+
+N tokens, C characters, F the sum of the filters, D the size handed to the stacks.
+What must not change: positions behind a word hold the learned padding vector and take part in the
+maximum, as in the published models; the activation comes after the maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+BLOCK = 512  # words convolved together at inference: enough for a good product, little memory
+
+
+class Highway(nn.Module):
+    """g = sigmoid(carry x); y = g * relu(transform x) + (1 - g) * x."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.transform = nn.Linear(size, size)
+        self.carry = nn.Linear(size, size)
+        for linear in (self.transform, self.carry):
+            nn.init.normal_(linear.weight, std=1 / sqrt(size))
+            nn.init.zeros_(linear.bias)
+        nn.init.constant_(self.carry.bias, -2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, F) -> (N, F)."""
+        gate = torch.sigmoid(self.carry(x))
+        return torch.lerp(x, torch.relu(self.transform(x)), gate)
+
+
+class CharCnn(nn.Module):
+    """Convolutions over a word's characters, the maximum of each filter, highways."""
+
+    def __init__(
+        self,
+        n_chars: int,
+        dim: int,
+        filters: Sequence[tuple[int, int]],
+        *,
+        activation: str,
+        highways: int,
+        padding: int,
+    ) -> None:
+        """`n_chars` counts row 0 (sentence padding) too; `padding` is the id that fills a word's row."""
+        super().__init__()
+        self.padding = padding
+        self.activation = activation
+        self.embedding = nn.Embedding(n_chars, dim, padding_idx=0)
+        self.convolutions = nn.ModuleList(nn.Conv1d(dim, count, width) for width, count in filters)
+        self.widest = max(width for width, _ in filters)
+        self.size = sum(count for _, count in filters)
+        self.highways = nn.ModuleList(Highway(self.size) for _ in range(highways))
+        self._initialise()
+
+    def _initialise(self) -> None:
+        """Start as published: characters U(-1, 1), relu filters U(-.05, .05), tanh filters normal."""
+        with torch.no_grad():
+            self.embedding.weight.uniform_(-1, 1)
+            self.embedding.weight[0].zero_()
+            for name, values in self.convolutions.named_parameters():
+                if name.endswith("bias"):
+                    values.zero_()
+                elif self.activation == "relu":
+                    values.uniform_(-0.05, 0.05)
+                else:
+                    values.normal_(std=1 / sqrt(values[0].numel()))
+
+    def forward(self, chars: Tensor) -> Tensor:
+        """(N, C) -> (N, F)."""
+        lengths = self._lengths(chars)
+        if torch.is_grad_enabled() or len(chars) <= BLOCK:
+            vectors = self._convolve(chars, int(lengths.max()) if len(chars) else 0)
+        else:
+            # Words of like length run together, so that short ones are not padded to the longest.
+            order = torch.argsort(lengths)
+            vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
+            for block in order.split(BLOCK):
+                vectors[block] = self._convolve(chars[block], int(lengths[block[-1]]))
+        for highway in self.highways:
+            vectors = highway(vectors)
+        return vectors
+
+    def _lengths(self, chars: Tensor) -> Tensor:
+        """(N, C) -> (N,): how many positions of each row come before its padding, or a sentence's."""
+        places = torch.arange(1, chars.shape[1] + 1, device=chars.device)
+        return (((chars != self.padding) & (chars != 0)) * places).amax(dim=1)
+
+    def _convolve(self, chars: Tensor, longest: int) -> Tensor:
+        """(N, C) -> (N, F), only as wide as the longest word needs.
+
+        Behind the longest word one window of padding alone must remain for every filter, since its
+        value takes part in the maximum; all further ones are equal to it.
+        """
+        x = self.embedding(chars[:, : longest + self.widest]).transpose(1, 2)  # (N, dim, C)
+        activate = ACTIVATIONS[self.activation]
+        return torch.cat([activate(convolution(x).amax(dim=2)) for convolution in self.convolutions], dim=1)
+
+
+class TokenEncoder(nn.Module):
+    """[word table; char-CNN], whichever there are, and a projection where asked."""
+
+    def __init__(self, *, chars: CharCnn | None, words: nn.Embedding | None, outputs: int, project: bool):
+        super().__init__()
+        self.chars = chars
+        self.words = words
+        size = (words.embedding_dim if words else 0) + (chars.size if chars else 0)
+        self.projection = nn.Linear(size, outputs) if project else None
+        if self.projection is not None:
+            nn.init.normal_(self.projection.weight, std=1 / sqrt(size))
+            nn.init.zeros_(self.projection.bias)
+
+    def forward(self, chars: Tensor | None, words: Tensor | None) -> Tensor:
+        """Character ids (N, C), word ids (N,), or both, to vectors (N, D)."""
+        parts: list[Tensor] = []
+        if self.words is not None:
+            parts.append(self.words(words))
+        if self.chars is not None:
+            parts.append(self.chars(chars))
+        vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+        return self.projection(vectors) if self.projection is not None else vectors
+
+
+def word_table(n_words: int, dim: int, *, trained: bool = True) -> nn.Embedding:
+    """A table of `n_words` rows and row 0 for padding; not `trained` means frozen."""
+    table = nn.Embedding(n_words + 1, dim, padding_idx=0)
+    with torch.no_grad():
+        table.weight.normal_(std=1 / sqrt(dim))
+        table.weight[0].zero_()
+    table.weight.requires_grad_(trained)
+    return table
+
+
+def fill_word_table(table: nn.Embedding, ids: Tensor, vectors: Tensor) -> None:
+    """Start the rows `ids` of a word table from static `vectors` (len(ids), dim)."""
+    if vectors.shape != (len(ids), table.embedding_dim):
+        raise ValueError(f"vectors are {tuple(vectors.shape)}, the rows ({len(ids)}, {table.embedding_dim})")
+    with torch.no_grad():
+        table.weight[ids] = vectors.to(table.weight)

@@ -1,0 +1,48 @@
+"""Lines of text of any size to sentences of tokens, in constant memory.
+
+    text.reading, text.segment  ->  text.stream  ->  api, corpus
+
+Where a line break does not end a sentence (`en`, `auto`), the lines of a paragraph are read together:
+up to a blank line, the end of the file, or MOST_CHARACTERS, whichever comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from polyseme.text.reading import Line
+from polyseme.text.segment import sentences
+
+MOST_CHARACTERS = 1_000_000  # a longer paragraph is cut at a line break
+
+
+def sentences_of_lines(lines: Iterable[Line], how: str) -> Iterator[list[str]]:
+    """The sentences of `lines` as lists of words.
+
+    With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree
+    with line numbers; otherwise no sentence is empty.
+    """
+    if how == "split":
+        for line in lines:
+            yield line.text.split()
+        return
+    for text in _paragraphs(lines) if how in ("en", "auto") else (line.text for line in lines):
+        for sentence in sentences(text, how):
+            yield [token.text for token in sentence]
+
+
+def _paragraphs(lines: Iterable[Line]) -> Iterator[str]:
+    """Runs of lines of one file without a blank line between them."""
+    for (_, blank), run in groupby(lines, key=lambda line: (line.source, not line.text.strip())):
+        if blank:
+            continue
+        gathered: list[str] = []
+        size = 0
+        for line in run:
+            if gathered and size + len(line.text) > MOST_CHARACTERS:
+                yield "\n".join(gathered)
+                gathered, size = [], 0
+            gathered.append(line.text)
+            size += len(line.text) + 1
+        yield "\n".join(gathered)

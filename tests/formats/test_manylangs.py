@@ -1,0 +1,378 @@
+"""ELMoForManyLangs folders, checked against a reading of their conventions in plain numpy.
+
+C characters, D memory cells, F the sum of the filters, P one direction, T tokens with <bos> and <eos>.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from builders import all_layers, assert_same_vectors
+from polyseme.errors import ConfigError, FormatError
+from polyseme.formats.manylangs import PUBLISHED_NAME, is_manylangs, read
+from polyseme.formats.opening import open_pretrained
+from polyseme.formats.saving import save_pretrained
+
+Arrays = dict[str, NDArray[np.float64]]
+CHARS = ["t", "h", "e", "<bos>", "银", "<eos>", "<oov>", "\u3000", "<pad>", "<bow>", "行", "<eow>"]
+WORDS = ["<oov>", "<bos>", "<eos>", "<pad>", "the", "\u3000", "银行", "thethethet"]  # the last is cut
+MAX_CHARS, FILTERS, P, D, WORD_DIM, CHAR_DIM = 12, [[1, 3], [2, 2], [4, 2]], 4, 6, 3, 5
+SENTENCES = [["the", "银行", "x"], ["thethethethethe"], ["\u3000", "eht"]]
+
+
+def architecture(**changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "encoder": {
+            "name": "elmo",
+            "projection_dim": P,
+            "cell_clip": 0.8,
+            "proj_clip": 0.9,
+            "dim": D,
+            "n_layers": 2,
+        },
+        "token_embedder": {
+            "name": "cnn",
+            "activation": "relu",
+            "filters": FILTERS,
+            "n_highway": 2,
+            "word_dim": WORD_DIM,
+            "char_dim": CHAR_DIM,
+            "max_characters_per_token": MAX_CHARS,
+        },
+        "classifier": {"name": "sampled_softmax", "n_samples": 8192},
+        "dropout": 0.1,
+    }
+    for name, value in changes.items():
+        section, _, key = name.partition("__")
+        values[section] = values[section] | {key: value}
+    return values
+
+
+def states(values: dict[str, Any]) -> tuple[Arrays, Arrays]:
+    """Random weights under their names: token_embedder.pkl and encoder.pkl."""
+    embedder, encoder = values["token_embedder"], values["encoder"]
+    filters, size, outputs, cells = (
+        embedder["filters"],
+        sum(n for _, n in embedder["filters"]),
+        encoder["projection_dim"],
+        encoder["dim"],
+    )
+    shapes: dict[str, tuple[int, ...]] = {}
+    if embedder["word_dim"]:
+        shapes["word_emb_layer.embedding.weight"] = (len(WORDS), embedder["word_dim"])
+    if embedder["char_dim"]:
+        shapes["char_emb_layer.embedding.weight"] = (len(CHARS), embedder["char_dim"])
+        for i, (width, n) in enumerate(filters):
+            shapes |= {
+                f"convolutions.{i}.weight": (n, embedder["char_dim"], width),
+                f"convolutions.{i}.bias": (n,),
+            }
+        for k in range(embedder["n_highway"]):
+            shapes |= {
+                f"highways._layers.{k}.weight": (2 * size, size),
+                f"highways._layers.{k}.bias": (2 * size,),
+            }
+    token = embedder["word_dim"] + (size if embedder["char_dim"] else 0)
+    shapes |= {"projection.weight": (outputs, token), "projection.bias": (outputs,)}
+    stacks: dict[str, tuple[int, ...]] = {}
+    for direction in ("forward", "backward"):
+        for layer in range(encoder["n_layers"]):
+            name = f"{direction}_layer_{layer}"
+            stacks[f"{name}.input_linearity.weight"] = (4 * cells, outputs)
+            stacks[f"{name}.state_linearity.weight"] = (4 * cells, outputs)
+            stacks[f"{name}.state_linearity.bias"] = (4 * cells,)
+            stacks[f"{name}.state_projection.weight"] = (outputs, cells)
+    rng = np.random.default_rng(3)
+    return tuple(  # type: ignore[return-value]
+        {
+            name: rng.normal(0, 0.8, shape).astype(np.float32).astype(np.float64)
+            for name, shape in both.items()
+        }
+        for both in (shapes, stacks)
+    )
+
+
+def save(path: Path, arrays: Arrays, *, old: bool = True) -> None:
+    """As torch 0.4 pickled the released models; `old=False` for the format of today."""
+    state = {name: torch.from_numpy(values.astype(np.float32)) for name, values in arrays.items()}
+    torch.save(state, path, _use_new_zipfile_serialization=not old)
+
+
+def write_folder(folder: Path, values: dict[str, Any], *, name: str = "arch.json", old: bool = True) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(
+        json.dumps({"seed": 1, "config_path": f"/users4/dead/configs/{name}"})
+    )
+    (folder / name).write_text(json.dumps(values))
+    (folder / "char.dic").write_text("".join(f"{c}\t{i}\n" for i, c in enumerate(CHARS)), encoding="utf-8")
+    (folder / "word.dic").write_text("".join(f"{w}\t{i}\n" for i, w in enumerate(WORDS)), encoding="utf-8")
+    embedder, encoder = states(values)
+    save(folder / "token_embedder.pkl", embedder, old=old)
+    save(folder / "encoder.pkl", encoder, old=old)
+    return folder
+
+
+def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-x))
+
+
+def their_token(values: dict[str, Any], w: Arrays, token: str) -> NDArray[np.float64]:
+    embedder = values["token_embedder"]
+    token = token if token in ("<bos>", "<eos>") else token[: embedder["max_characters_per_token"] - 2]
+    parts = []
+    if embedder["word_dim"]:
+        number = WORDS.index(token) if token in WORDS else WORDS.index("<oov>")
+        parts.append(w["word_emb_layer.embedding.weight"][number])
+    if embedder["char_dim"]:
+        inside = [token] if token in ("<bos>", "<eos>") else list(token)
+        row = ["<eow>", *(c if c in CHARS else "<oov>" for c in inside), "<bow>"]  # swapped, as they are
+        row += ["<pad>"] * (embedder["max_characters_per_token"] - len(row))
+        x = w["char_emb_layer.embedding.weight"][[CHARS.index(c) for c in row]]  # (C, dim)
+        found = []
+        for i, (width, _) in enumerate(embedder["filters"]):
+            kernel, bias = w[f"convolutions.{i}.weight"], w[f"convolutions.{i}.bias"]
+            windows = [x[t : t + width].T for t in range(len(x) - width + 1)]
+            best = np.max([np.tensordot(kernel, window, 2) + bias for window in windows], axis=0)
+            found.append(np.tanh(best) if embedder["activation"] == "tanh" else best.clip(0))
+        y = np.concatenate(found)
+        for k in range(embedder["n_highway"]):
+            both = w[f"highways._layers.{k}.weight"] @ y + w[f"highways._layers.{k}.bias"]
+            transform, gate = both[: len(y)].clip(0), sigmoid(both[len(y) :])
+            y = gate * y + (1 - gate) * transform
+        parts.append(y)
+    return w["projection.weight"] @ np.concatenate(parts) + w["projection.bias"]
+
+
+def their_stack(values: dict[str, Any], w: Arrays, direction: str, x: NDArray[np.float64]) -> list[Any]:
+    """(T, P) to the (T, P) of every layer, in reading order."""
+    encoder = values["encoder"]
+    layers = []
+    for layer in range(encoder["n_layers"]):
+        name = f"{direction}_layer_{layer}"
+        h, c = np.zeros(encoder["projection_dim"]), np.zeros(encoder["dim"])
+        outputs = []
+        for t in range(len(x)):
+            z = w[f"{name}.input_linearity.weight"] @ x[t] + w[f"{name}.state_linearity.weight"] @ h
+            i, f, g, o = np.split(z + w[f"{name}.state_linearity.bias"], 4)
+            c = sigmoid(i) * np.tanh(g) + sigmoid(f) * c
+            c = c.clip(-encoder["cell_clip"], encoder["cell_clip"]) if encoder["cell_clip"] else c
+            h = w[f"{name}.state_projection.weight"] @ (sigmoid(o) * np.tanh(c))
+            h = h.clip(-encoder["proj_clip"], encoder["proj_clip"]) if encoder["proj_clip"] else h
+            outputs.append(h)
+        y = np.array(outputs)
+        x = x + y if layer else y
+        layers.append(x)
+    return layers
+
+
+def their_layers(values: dict[str, Any], sentence: list[str]) -> NDArray[np.float64]:
+    """(L, T, 2P) without the boundaries, as ELMoForManyLangs computes them from zero state."""
+    embedder, encoder = states(values)
+    x = np.array([their_token(values, embedder, token) for token in ["<bos>", *sentence, "<eos>"]])
+    ahead = [x, *their_stack(values, encoder, "forward", x)]
+    behind = [x, *(layer[::-1] for layer in their_stack(values, encoder, "backward", x[::-1]))]
+    return np.array([np.concatenate(pair, axis=1) for pair in zip(ahead, behind, strict=True)])[:, 1:-1]
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "released": {},
+    "characters alone": {"token_embedder__word_dim": 0},
+    "words alone": {"token_embedder__char_dim": 0},
+    "tanh": {"token_embedder__activation": "tanh"},
+    "no highway": {"token_embedder__n_highway": 0},
+    "one layer": {"encoder__n_layers": 1},
+    "three layers": {"encoder__n_layers": 3},
+    "no clips": {"encoder__cell_clip": 0, "encoder__proj_clip": None},
+    "square": {"encoder__dim": P},
+    "token as wide as the output": {"encoder__projection_dim": 10, "encoder__dim": 11},
+}
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_vectors_are_those_of_their_program(changes: dict[str, Any], tmp_path: Path):
+    values = architecture(**changes)
+    model = read(write_folder(tmp_path, values))
+    sentences = SENTENCES if values["token_embedder"]["char_dim"] else [["the", "银行", "x"]]
+    for sentence, found in zip(sentences, all_layers(model, sentences), strict=True):
+        np.testing.assert_allclose(found, their_layers(values, sentence), atol=1e-5)
+
+
+def test_both_of_torchs_formats_are_read(tmp_path: Path):
+    old = read(write_folder(tmp_path / "old", architecture()))
+    new = read(write_folder(tmp_path / "new", architecture(), old=False))
+    assert_same_vectors(new, old, atol=0)
+
+
+def test_our_format_keeps_such_a_model_whole(tmp_path: Path):
+    model = open_pretrained(write_folder(tmp_path / "theirs", architecture()))
+    save_pretrained(model, tmp_path / "ours")
+    again = open_pretrained(tmp_path / "ours")
+    assert again.config == model.config
+    assert again.vocab is not None
+    assert again.vocab.words == tuple(WORDS)
+    assert (again.vocab.begin, again.vocab.end, again.vocab.unknown) == ("<bos>", "<eos>", "<oov>")
+    for sentence, found in zip(SENTENCES, all_layers(again, SENTENCES), strict=True):
+        np.testing.assert_allclose(found, their_layers(architecture(), sentence), atol=1e-5)
+
+
+def test_a_plain_softmax_is_kept_and_a_sampled_one_left_out(tmp_path: Path):
+    write_folder(tmp_path, architecture(classifier__name="softmax"))
+    weight, bias = np.random.default_rng(5).normal(size=(len(WORDS), P)), np.arange(float(len(WORDS)))
+    save(tmp_path / "classifier.pkl", {"hidden2tag.weight": weight, "hidden2tag.bias": bias})
+    softmax = read(tmp_path).softmax
+    assert softmax is not None
+    np.testing.assert_allclose(softmax.weight.detach().numpy(), weight, rtol=1e-6)
+    (tmp_path / "arch.json").write_text(json.dumps(architecture()))
+    assert read(tmp_path).softmax is None
+
+
+def test_the_released_architecture_need_not_lie_in_the_folder(tmp_path: Path):
+    write_folder(tmp_path, architecture(), name=PUBLISHED_NAME)
+    (tmp_path / PUBLISHED_NAME).unlink()
+    with pytest.raises(FormatError, match=r"word_emb_layer.*\(8, 3\).*\(any, 100\)"):
+        read(tmp_path)  # taken for the released size, which this is not
+
+
+def test_the_architecture_is_never_sought_outside_the_folder(tmp_path: Path):
+    write_folder(tmp_path / "model", architecture())
+    (tmp_path / "outside.json").write_text(json.dumps(architecture()))
+    for path in (str(tmp_path / "outside.json"), "../outside.json", "..\\outside.json"):
+        (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": path}))
+        with pytest.raises(FormatError, match=r"outside\.json: there is no such file.*Copy it"):
+            read(tmp_path / "model")
+    for path in ("", "configs/..", None, 7):
+        (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": path}))
+        with pytest.raises(FormatError, match="config_path is"):
+            read(tmp_path / "model")
+
+
+def test_odd_lines_of_a_dic_are_read_as_their_program_reads_them(tmp_path: Path):
+    write_folder(tmp_path, architecture())
+    text = (tmp_path / "word.dic").read_text(encoding="utf-8")
+    (tmp_path / "word.dic").write_text(
+        text.replace("银行\t6\n", "\xa0银行 \t6\r\n\n").rstrip("\n"), encoding="utf-8"
+    )
+    vocab = read(tmp_path).vocab
+    assert vocab is not None
+    assert vocab.id("\u3000") == WORDS.index("\u3000") + 1
+    assert vocab.id("银行 ") == WORDS.index("银行") + 1
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "reason"),
+    [
+        ("word.dic", "word", r"word\.dic:9.*expected an entry, a tab and its number"),
+        ("word.dic", "a\tb\t3", r"word\.dic:9"),
+        ("word.dic", "a\t-1", r"word\.dic:9"),
+        ("word.dic", "a\t99999999999999999999", r"word\.dic:9"),
+        ("word.dic", "a\t8", r"'a' has number 8, but there are 8 rows"),
+        ("char.dic", "<bow>\t0", r"lacks <eow>|<unused"),
+    ],
+)
+def test_a_broken_dic_is_refused_with_its_line(file: str, line: str, reason: str, tmp_path: Path):
+    write_folder(tmp_path, architecture())
+    with (tmp_path / file).open("a", encoding="utf-8") as opened:
+        opened.write(line + "\n")
+    if file == "char.dic":  # a mark that moved leaves its old row without a name, and the model readable
+        assert "<unused 9>" in read(tmp_path).alphabet.characters  # type: ignore[union-attr]
+        return
+    with pytest.raises(FormatError, match=reason):
+        read(tmp_path)
+
+
+def test_missing_marks_are_named(tmp_path: Path):
+    write_folder(tmp_path, architecture())
+    text = (tmp_path / "char.dic").read_text(encoding="utf-8")
+    (tmp_path / "char.dic").write_text(text.replace("<oov>", "<unk>"), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"char\.dic.*lacks <oov>"):
+        read(tmp_path)
+    write_folder(tmp_path, architecture())
+    text = (tmp_path / "word.dic").read_text(encoding="utf-8")
+    (tmp_path / "word.dic").write_text(text.replace("<bos>", "<s>"), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"word\.dic.*lacks <bos>"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["encoder.pkl", "token_embedder.pkl", "char.dic", "word.dic", "arch.json"])
+def test_a_missing_file_is_named(file: str, tmp_path: Path):
+    write_folder(tmp_path, architecture())
+    (tmp_path / file).unlink()
+    assert is_manylangs(tmp_path)
+    with pytest.raises(FormatError, match=file):
+        read(tmp_path)
+
+
+def test_other_encoders_are_refused_with_the_reason(tmp_path: Path):
+    write_folder(tmp_path, architecture(encoder__name="lstm"))
+    with pytest.raises(FormatError, match="feeds both directions into each upper layer"):
+        read(tmp_path)
+    write_folder(tmp_path, architecture(token_embedder__name="LSTM"))
+    with pytest.raises(FormatError, match="reads characters with an LSTM"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "tensor", "setting"),
+    [
+        ({"encoder__dim": 7}, "input_linearity", "encoder.n_layers, dim"),
+        ({"encoder__n_layers": 3}, "forward_layer_2", "encoder.n_layers"),
+        ({"encoder__n_layers": 1}, "more layers", "encoder.n_layers"),
+        ({"token_embedder__char_dim": 9}, "char_emb_layer", "char_dim"),
+        ({"token_embedder__n_highway": 1}, "highways._layers.1", "architecture"),
+        ({"token_embedder__n_highway": 3}, "highways._layers.2", "n_highway"),
+        ({"token_embedder__filters": FILTERS[:2]}, "convolutions.2|highways", "filters|architecture"),
+        ({"token_embedder__word_dim": 4}, "word_emb_layer", "word_dim"),
+    ],
+)
+def test_an_architecture_that_disagrees_is_named_with_the_tensor(
+    changes: dict[str, Any], tensor: str, setting: str, tmp_path: Path
+):
+    write_folder(tmp_path, architecture())
+    (tmp_path / "arch.json").write_text(json.dumps(architecture(**changes)))
+    with pytest.raises(FormatError, match=tensor) as problem:
+        read(tmp_path)
+    assert any(name in str(problem.value) for name in setting.split("|"))
+
+
+def test_settings_of_the_wrong_type_are_refused(tmp_path: Path):
+    write_folder(tmp_path, architecture())
+    for changes in ({"encoder__dim": "many"}, {"token_embedder__filters": 3}, {"encoder__n_layers": None}):
+        (tmp_path / "arch.json").write_text(json.dumps(architecture(**changes)))
+        with pytest.raises(ConfigError, match=r"arch\.json"):
+            read(tmp_path)
+    (tmp_path / "arch.json").write_text('{"encoder": []}')
+    with pytest.raises(FormatError, match="no section 'encoder'"):
+        read(tmp_path)
+
+
+class Payload:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("file", ["encoder.pkl", "token_embedder.pkl", "classifier.pkl"])
+def test_code_in_a_pickle_is_refused_and_not_run(file: str, old: bool, tmp_path: Path):
+    write_folder(tmp_path, architecture(classifier__name="softmax"))
+    state = {"weight": torch.zeros(2), "payload": Payload(tmp_path / "pwned")}
+    torch.save(state, tmp_path / file, _use_new_zipfile_serialization=not old)
+    with pytest.raises(FormatError, match=rf"{file}.*refused, and nothing in it was run"):
+        read(tmp_path)
+    (tmp_path / file).write_bytes(pickle.dumps(Payload(tmp_path / "pwned")))
+    with pytest.raises(FormatError, match=file):
+        read(tmp_path)
+    assert not (tmp_path / "pwned").exists()
