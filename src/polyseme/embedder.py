@@ -237,7 +237,7 @@ class Elmo:
         """The chosen vectors of each sentence of a batch."""
         index: dict[str, int] = {}
         rows = [[index.setdefault(token, len(index) + 2) for token in tokens] for tokens in batch.sentences]
-        lengths = torch.tensor([len(row) + 2 if row else 0 for row in rows])
+        lengths = torch.tensor([len(row) + 2 if row else 0 for row in rows], dtype=torch.long)
         places = torch.zeros(len(rows), max(lengths.tolist(), default=0), dtype=torch.long)
         for number, row in enumerate(rows):
             if row:

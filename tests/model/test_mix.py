@@ -56,7 +56,7 @@ def test_given_weights_hold_for_both_directions(layers):
 def test_top_only_is_the_top_layer_times_gamma(layers):
     mix = Mix(3, top_only=True, gamma=0.5)
     torch.testing.assert_close(mix(layers), 0.5 * layers[-1])
-    assert mix.shares == [1.0]
+    assert mix.shares == [0.0, 0.0, 1.0]
     assert [name for name, _ in mix.named_parameters()] == ["gamma"]
     assert mix.penalty() == 0
 

@@ -41,7 +41,7 @@ def test_contractions_are_cut_and_names_are_not(text, tokens):
         ("$5 or €7.50", "$ | 5 | or | € | 7.50"),
         ("-5 to +3 or .5", "-5 | to | +3 | or | .5"),
         ("in 1990.", "in | 1990 | ."),
-        ("1990-1995", "1990-1995"),
+        ("1990-1995, 6:00-9:30", "1990-1995 | , | 6:00-9:30"),
     ],
 )
 def test_numbers_dates_and_times_are_whole_and_currency_stands_apart(text, tokens):

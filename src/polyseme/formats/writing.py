@@ -73,10 +73,12 @@ def new_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
     try:
         yield temporary
+        mask = _umask()
         for file in temporary.rglob("*"):
             if file.is_file():
+                file.chmod(0o666 & ~mask)  # safetensors writes for the user alone
                 _sync(file)
-        temporary.chmod(0o777 & ~_umask())
+        temporary.chmod(0o777 & ~mask)
         _swap(temporary, path)
     except OSError as problem:
         raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem

@@ -51,6 +51,8 @@ def pack(lengths: Tensor, width: int) -> Packing:
     """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens."""
     order = torch.argsort(lengths, descending=True, stable=True)
     falling = lengths[order]
+    if len(falling) and int(falling[0]) > width:
+        raise ValueError(f"a sentence of {int(falling[0])} tokens does not fit a row of {width}")
     times = torch.arange(int(falling[0]) if len(falling) else 0, device=lengths.device)
     running = falling > times[:, None]  # (T, B)
     time, rank = running.nonzero(as_tuple=True)

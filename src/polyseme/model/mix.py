@@ -40,7 +40,7 @@ class Mix(nn.Module):
         start = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights), dtype=torch.float)
         if by_direction:
             start = start[:, None].repeat(1, 2)
-        self.top_only, self.by_direction, self.layer_norm = top_only, by_direction, layer_norm
+        self.n_layers, self.by_direction, self.layer_norm = n_layers, by_direction, layer_norm
         self.weights = None if top_only else nn.Parameter(start, requires_grad=trained)  # (L,) or (L, 2)
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trained)
         self.dropout = nn.Dropout(dropout)
@@ -49,7 +49,7 @@ class Mix(nn.Module):
     def shares(self) -> list[float] | list[list[float]]:
         """What part each layer has: a number a layer, or a pair (forward, backward) a layer."""
         if self.weights is None:
-            return [1.0]
+            return [0.0] * (self.n_layers - 1) + [1.0]
         return self.weights.detach().softmax(dim=0).tolist()
 
     def penalty(self) -> Tensor:
@@ -74,7 +74,9 @@ class Mix(nn.Module):
 
 def _normalise(layer: Tensor, mask: Tensor | None) -> Tensor:
     """Subtract one mean and divide by one deviation, taken over all values of the unmasked tokens."""
-    values = layer if mask is None else layer[mask]
+    values = layer if mask is None else layer[mask.bool()]
+    if values.numel() == 0:
+        return layer
     mean = values.mean()
     variance = (values - mean).square().mean()
     return (layer - mean) / torch.sqrt(variance + 1e-12)

@@ -16,7 +16,8 @@ def _words(text: str) -> frozenset[str]:
 NEVER_LAST = _words(
     """
     Mr Mrs Ms Mx Dr Drs Prof Gen Col Lt Capt Cpt Sgt Cpl Maj Cmdr Adm Rev Hon Gov Sen Rep Pres Supt Insp
-    Messrs Mme Mlle Mmes Msgr Mgr Mt Ft Hr Frl Sra Srta Dra vs Vs viz cf Cf resp им ул св проф акад гл
+    Messrs Mme Mlle Mmes Msgr Mgr Mt Ft Hr Frl Sra Srta Dra vs Vs viz cf Cf resp
+    e.g i.e z.B им ул св проф акад гл
     """
 )
 

@@ -43,8 +43,9 @@ _APOSTROPHE = re.compile("['’]")
 def _expression() -> re.Pattern[str]:
     char, letter = rf"[^\W_{HAN}]", rf"[^\W\d_{HAN}]"
     word = rf"{char}++(?:[{marks()}]++{char}*+)*+"
-    more = rf"(?:(?:[-‐‑·_&]|\.(?=[a-z0-9])){word})*+"
-    number = r"(?:(?<!\S)[-+−])?+(?:(?<![\w.])\.)?+\d++(?:[.,:/]\d++)*+"
+    digits = r"\d++(?:[.,:/]\d++)*+"
+    more = rf"(?:(?:[-‐‑·_&]|\.(?=[a-z0-9]))(?:{digits}(?:{word})?+|{word}))*+"
+    number = rf"(?:(?<!\S)[-+−])?+(?:(?<![\w.])\.)?+{digits}"
     link = rf"\s<>\"“”«»{HAN}\u3000-\u303f\uff00-\uffef"
     apart = r"(?=[\s,;!?\"”)])"
     return re.compile(
@@ -56,16 +57,22 @@ def _expression() -> re.Pattern[str]:
                 rf"{letter}++{apart}",
                 rf"(?:[Hh]ttps?|[Ff]tp)://(?=\w)[^{link}]*[^{link}'’.,;:!?)\]}}…]",
                 rf"[Ww]ww\.(?=\w)[^{link}]*[^{link}'’.,;:!?)\]}}…]",
-                r"[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.(?=\w)[\w-]{1,63}+)++",
+                # An e-mail address; its bounds keep the search for the @ short.
+                r"\w[\w.+-]{0,63}+@[\w-]{1,63}+(?:\.(?=\w)[\w-]{1,63}+)++",
+                # U.S., e.g., U.S.-based, and the few with longer parts.
                 rf"(?:(?:{letter}\.){{2,}}+(?![a-z])(?:{letter}(?![\w.]))?+|{letter}\.{letter}(?![\w.])"
                 rf"|(?:Ph\.D|D\.Phil|M\.Sc|B\.Sc|Ed\.D)\.)(?:[-‐‑]{word})*+",
                 EMOJI,
+                # A word before a dot: `_owns_dot` decides.
                 rf"(?P<dot>{letter}{{1,10}}+)\.(?![.a-z0-9])",
+                # Any number or word, with hyphens; if it has apostrophes, `_around_apostrophes` cuts it.
                 rf"(?:{number}(?:%|(?:{word})?+)|{word}){more}(?P<apostrophe>(?:['’]{word}{more})++)?+",
+                # Short forms that begin with an apostrophe, after a space or after U.S. and the like.
                 r"['’](?:[Ee]m|[Tt]is|[Tt]was|[Tt]were|[Tt]would|[Tt]will|[Tt]il|\d\ds)\b",
                 r"(?<=[\w.)])['’](?:[sSdDmM]|ll|re|ve|LL|RE|VE)\b",
                 r"\.\.++|…++|--++|[—―]++|``|''",
                 r"[@#]\d*+[^\W\d]\w*+",
+                # Whatever is left, one by one.
                 rf"\S[{marks()}]*+",
             )
         )
@@ -183,14 +190,14 @@ def _ends(tokens: list[Token], first: int, place: int, stop: int) -> bool:
         return False
     if word[0].islower():  # it goes on, unless nobody writes capitals here
         return tokens[first].text[0].islower() and end in _ENDS and stop == place + 1
-    if end[0] in ".…" and len(end.rstrip(".…")) == 0 and end != ".":
+    if end != "." and not end.strip(".…"):  # after an ellipsis, "I" says nothing
         return word != "I"
     if end in _ENDS:
         return True
     bare = end[:-1]
-    return bare not in NEVER_LAST and (bare in OFTEN_LAST or word in OPENERS) and bare not in ("e.g", "i.e")
+    return bare not in NEVER_LAST and (bare in OFTEN_LAST or word in OPENERS)
 
 
 def _is_enumerator(text: str) -> bool:
     """Say whether `text` numbers a heading or an item: 3 of `3. Results`, IV, b."""
-    return text.isdigit() or len(text) == 1 or not text.strip("IVXLC")
+    return (text.isdigit() and len(text) < 4) or len(text) == 1 or not text.strip("IVXLC")
