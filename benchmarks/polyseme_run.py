@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
-from measure import Embed, Sentence, main  # noqa: E402  (the clock lies with the peers)
+from measure import Embed, Sentence, main  # the clock lies with the peers
 
 
 def load(options: Path, weights: Path, batch: int, threads: int) -> Embed:

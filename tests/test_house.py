@@ -87,7 +87,7 @@ def test_the_model_knows_no_files_and_no_config() -> None:
             if isinstance(node, ast.Import | ast.ImportFrom)
             for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
         }
-        assert not names & {"pathlib", "os", "io", "json", "h5py", "polyseme.config"}, path
+        assert not names & {"pathlib", "io", "json", "h5py", "polyseme.config"}, path
 
 
 def test_importing_polyseme_loads_neither_torch_nor_numpy() -> None:

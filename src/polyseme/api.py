@@ -7,26 +7,23 @@ Paths in, files or plain values out. Nothing is printed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from polyseme.embedder import BATCH_TOKENS, Elmo, load
+from polyseme.embedder import BATCH_TOKENS, CHUNK, Elmo, chunks, load
 from polyseme.errors import UsageError
 from polyseme.formats.card import describe
 from polyseme.formats.dumps import check_dump_name, open_dump
 from polyseme.formats.opening import open_pretrained
 from polyseme.formats.saving import save_pretrained
-from polyseme.formats.writing import check_target
+from polyseme.formats.writing import check_file, check_target
 from polyseme.model.choice import Direction, Layer, Pool, choose
 from polyseme.text.reading import Line, read_lines
 from polyseme.text.stream import sentences_of_lines
-
-CHUNK = 8  # batches of sentences that are sorted by length together
 
 
 @dataclass(frozen=True)
@@ -89,19 +86,22 @@ def embed(
     """Write the vectors of all sentences of `text` (a file, a folder, .gz, .zst or -) to `out`.
 
     With `split`, a line is a sentence and an empty line an empty one, so that the numbers agree with
-    the lines. `stateful` carries the state from sentence to sentence, as bilm-tf's dumps do.
+    the lines. `stateful` carries the state from sentence to sentence, from zeros, as bilm-tf's dumps do.
     `watch` sees every line that is read, `count` the number of tokens that were embedded.
     """
     out = Path(out)
     check_embed_target(out, dtype=dtype, force=force)
     elmo = model if isinstance(model, Elmo) else load(model, batch_tokens=batch_tokens)
-    choose(layer, pool, direction, elmo.config.layers)
+    choice = choose(layer, pool, direction, elmo.config.layers)
+    empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(dtype)
     lines = _watched(read_lines(text), watch)
-    sentences = sentences_of_lines(lines, segment or elmo.config.segment)
+    sentences = sentences_of_lines(lines, elmo.config.segment if segment is None else segment)
     before = elmo.counts.cut
     written = tokens = 0
-    with open_dump(out, pooled=pool is not None, force=force) as dump:
-        for chunk in _chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
+    if stateful:
+        elmo.reset()
+    with open_dump(out, empty, pooled=pool is not None, force=force) as dump:
+        for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
             vectors = elmo.embed(chunk, layer=layer, pool=pool, direction=direction, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
                 dump.add(sentence, array.astype(np.dtype(dtype), copy=False))
@@ -118,7 +118,7 @@ def check_embed_target(out: Path, *, dtype: str, force: bool) -> None:
     if dtype not in ("float32", "float16"):
         raise UsageError(f"dtype is {dtype!r}, expected float32 or float16.")
     check_dump_name(out)
-    check_target(out, force=force)
+    check_file(out, force=force)
 
 
 def _watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
@@ -126,14 +126,3 @@ def _watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Ite
         if watch is not None:
             watch(line)
         yield line
-
-
-def _chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:
-    """Lists of sentences with at least `tokens` tokens together (empty sentences count as one)."""
-    stream = iter(sentences)
-    while chunk := list(islice(stream, 1)):
-        size = max(1, len(chunk[0]))
-        while size < tokens and (more := list(islice(stream, 1))):
-            chunk += more
-            size += max(1, len(more[0]))
-        yield chunk

@@ -53,6 +53,11 @@ class CharsConfig(Settings):
         """Values a word before any projection: the sum of the filters."""
         return sum(count for _, count in self.filters)
 
+    @property
+    def longest(self) -> str:
+        """The longest word that is read whole: '48 bytes', or '48 characters'."""
+        return f"{self.max_chars - 2} {'bytes' if self.encoding == 'bytes' else 'characters'}"
+
     @model_validator(mode="after")
     def _filters_fit_in_a_word(self) -> Self:
         widest = max(width for width, _ in self.filters)

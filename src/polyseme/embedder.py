@@ -10,10 +10,10 @@ neighbours, to float tolerance, unless state is asked for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 import torch
@@ -25,14 +25,15 @@ from polyseme.errors import UsageError
 from polyseme.formats.opening import open_pretrained
 from polyseme.formats.pretrained import Pretrained
 from polyseme.model.bilm import BiState
-from polyseme.model.choice import Choice, Layer, Pool, choose
+from polyseme.model.choice import Choice, Direction, Layer, Pool, choose
 from polyseme.text.segment import Token, tokenize
 from polyseme.text.vectors import StaticVectors, read_vectors
 
 Array = NDArray[np.float32]
 Sentences = str | Sequence[str] | Sequence[Sequence[str]]
-Direction = Literal["both", "forward", "backward"]
+Sentence = TypeVar("Sentence")
 BATCH_TOKENS = 4096  # tokens of a batch, padding included
+CHUNK = 2  # batches of sentences that are sorted by length together: few, so that progress shows
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,9 @@ class Elmo:
 
     def tokenize(self, text: str, segment: str | None = None) -> list[Token]:
         """`text` as one sentence: its tokens with their places, text[start:end] == token.text."""
-        return tokenize(text, segment or self.config.segment)
+        if not isinstance(text, str):
+            raise UsageError(f"text is of type {type(text).__name__}, expected a string.")
+        return tokenize(text, self.config.segment if segment is None else segment)
 
     @overload
     def embed(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
@@ -138,19 +141,20 @@ class Elmo:
         """
         choice = choose(layer, pool, direction, self.config.layers)
         single = isinstance(sentences, str)
-        tokens = self._tokens([sentences] if isinstance(sentences, str) else sentences, segment)
+        tokens = self.token_lists([sentences] if isinstance(sentences, str) else sentences, segment)
         results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
-        batches = [Batch(list(range(len(tokens))), tokens)] if stateful else self._batches(tokens)
+        batches = [Batch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens)
         for batch in batches:
             for number, vectors in zip(batch.numbers, self._run(batch, choice, stateful), strict=True):
                 results[number] = vectors
-        self._count(tokens)
+        self.count(tokens)
         if single:
             return results[0]
         if pool is None:
             return results
-        shape = self._empty(choice).shape
-        return np.stack(results) if results else np.empty((0, *shape), np.float32)
+        if not results:
+            return np.empty((0, *choice.empty(self.config.layers, self.config.size).shape), np.float32)
+        return np.stack(results)
 
     def reset(self) -> None:
         """Forget the state that `stateful=True` carries from call to call."""
@@ -193,35 +197,38 @@ class Elmo:
         if method not in ("top", "concat", "mix"):
             raise UsageError(f"method is {method!r}, expected top, concat or mix.")
         several = [sentences] if isinstance(sentences, str) else sentences
-        tokens = self._tokens(several, segment)
-        table = static if not isinstance(static, str | Path) else None
+        tokens = self.token_lists(several, segment)
         if isinstance(static, str | Path):
-            table = read_vectors(Path(static), only={token for sentence in tokens for token in sentence})
+            static = read_vectors(static, only={token for sentence in tokens for token in sentence})
+        if not isinstance(static, StaticVectors | None):
+            raise UsageError(
+                f"static is of type {type(static).__name__}, expected the path of a vector file, or what "
+                "polyseme.read_vectors gives."
+            )
         joined: list[Array] = []
         for sentence, layers in zip(tokens, self.embed(tokens, layer="all"), strict=True):
-            if table is None:
+            if static is None:
                 x = layers[0, :, : self.config.size // 2]
             else:
-                x, missing = table.lookup(sentence)
+                x, missing = static.lookup(sentence)
                 self.counts.missing += missing
             context = {"top": layers[-1:], "concat": layers[1:], "mix": layers.mean(axis=0, keepdims=True)}
             joined.append(np.concatenate([x, *context[method]], axis=1))
         return joined[0] if isinstance(sentences, str) else joined
 
-    def _tokens(
+    def token_lists(
         self, sentences: Sequence[str] | Sequence[Sequence[str]], segment: str | None
     ) -> list[list[str]]:
         """Token lists of all `sentences`; strings are segmented, token lists checked."""
-        if not isinstance(sentences, Sequence):
-            raise UsageError(f"sentences is a {type(sentences).__name__}, expected a string or a list.")
+        self.tokenize("", segment)  # refuses an unknown segmentation, also where there is no string to cut
         return [
             [token.text for token in self.tokenize(sentence, segment)]
             if isinstance(sentence, str)
             else checked_tokens(sentence, number)
-            for number, sentence in enumerate(sentences)
+            for number, sentence in enumerate(checked_list(sentences))
         ]
 
-    def _batches(self, sentences: list[list[str]]) -> Iterator[Batch]:
+    def batches(self, sentences: list[list[str]]) -> Iterator[Batch]:
         """Sentences of like length together, longest first, each batch within the token budget."""
         order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
         start = 0
@@ -235,36 +242,40 @@ class Elmo:
     @torch.inference_mode()
     def _run(self, batch: Batch, choice: Choice, stateful: bool) -> list[Array]:
         """The chosen vectors of each sentence of a batch."""
-        index: dict[str, int] = {}
-        rows = [[index.setdefault(token, len(index) + 2) for token in tokens] for tokens in batch.sentences]
-        lengths = torch.tensor([len(row) + 2 if row else 0 for row in rows], dtype=torch.long)
-        places = torch.zeros(len(rows), max(lengths.tolist(), default=0), dtype=torch.long)
-        for number, row in enumerate(rows):
-            if row:
-                places[number, : len(row) + 2] = torch.tensor([0, *row, 1])  # <S> … </S>
-        network = self.model.network
-        vectors = network.tokens(*self.model.token_ids(list(index)))
-        layers, after = network.read(vectors, places, lengths, self._state if stateful else None)
+        layers, after = self.read(batch.sentences, self._state if stateful else None)
         if stateful:
             self._state = after
-        return self._slices(choice.take(layers), rows, choice)
+        return self._slices(choice.take(layers), batch.sentences, choice)
 
-    def _slices(self, chosen: Tensor, rows: list[list[int]], choice: Choice) -> list[Array]:
+    @torch.inference_mode()
+    def read(
+        self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
+    ) -> tuple[Tensor, BiState]:
+        """Token lists as one batch to all layers (L, B, T, H), <S> and </S> included, and the state after.
+
+        A sentence without tokens is not read at all, or as <S> </S> with `frame_empty`.
+        """
+        index: dict[str, int] = {}
+        rows = [[index.setdefault(token, len(index) + 2) for token in tokens] for tokens in sentences]
+        framed = [[0, *row, 1] if row or frame_empty else [] for row in rows]  # <S> … </S>
+        lengths = torch.tensor([len(row) for row in framed], dtype=torch.long)
+        places = torch.zeros(len(rows), max(map(len, framed), default=0), dtype=torch.long)
+        for number, row in enumerate(framed):
+            places[number, : len(row)] = torch.tensor(row, dtype=torch.long)
+        network = self.model.network
+        vectors = network.tokens(*self.model.token_ids(list(index)))
+        return network.read(vectors, places, lengths, state)
+
+    def _slices(self, chosen: Tensor, sentences: list[list[str]], choice: Choice) -> list[Array]:
         """Cut the real tokens of each sentence out of a batch, as arrays of their own."""
-        empty = self._empty(choice)
+        empty = choice.empty(self.config.layers, self.config.size)
         results = []
-        for row, vectors in zip(rows, chosen, strict=True):
-            tokens = choice.reduce(vectors[..., 1 : len(row) + 1, :]) if row else empty
+        for sentence, vectors in zip(sentences, chosen, strict=True):
+            tokens = choice.reduce(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
             results.append(tokens.clone().numpy())
         return results
 
-    def _empty(self, choice: Choice) -> Tensor:
-        """What a sentence without tokens gives."""
-        size = self.config.size if choice.direction == "both" else self.config.size // 2
-        layers = (self.config.layers,) if choice.weights is None else ()
-        return choice.reduce(torch.zeros(*layers, 0, size))
-
-    def _count(self, sentences: list[list[str]]) -> None:
+    def count(self, sentences: list[list[str]]) -> None:
         """Add to the counts; say so when tokens were longer than the model reads."""
         tokens = [token for sentence in sentences for token in sentence]
         cut = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
@@ -273,20 +284,30 @@ class Elmo:
         self.counts.cut += cut
         if cut and self.config.chars:
             logger.warning(
-                "%d of %d tokens are longer than the model reads (%d characters with the marks of begin and "
-                "end) and were cut.",
+                "%d of %d tokens are longer than %s and were cut: the model reads no more of a word.",
                 cut,
                 len(tokens),
-                self.config.chars.max_chars,
+                self.config.chars.longest,
             )
+
+
+def checked_list(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    """`sentences` if they are a list or the like; a generator would be used up, a number is no text."""
+    if isinstance(sentences, bytes) or not isinstance(sentences, Sequence):
+        advice = " Say list(…)." if isinstance(sentences, Iterable) else ""
+        raise UsageError(f"sentences is of type {type(sentences).__name__}, expected a list.{advice}")
+    return sentences
 
 
 def checked_tokens(sentence: object, number: int) -> list[str]:
     """`sentence` as a list of tokens, each a word without white space."""
-    if isinstance(sentence, str) or not isinstance(sentence, Sequence):
+    if isinstance(sentence, str):
         raise UsageError(
-            f"sentence {number} is {sentence!r:.60}, expected a list of tokens. Split it, or use embed()."
+            f"sentence {number} is the string {sentence!r:.60}, expected a list of tokens. Split it, or use "
+            "Elmo.embed, which takes strings."
         )
+    if isinstance(sentence, bytes) or not isinstance(sentence, Sequence):
+        raise UsageError(f"sentence {number} is {sentence!r:.60}, expected a string or a list of tokens.")
     for place, token in enumerate(sentence):
         if not isinstance(token, str):
             raise UsageError(f"token {place} of sentence {number} is {token!r:.60}, expected a string.")
@@ -297,6 +318,20 @@ def checked_tokens(sentence: object, number: int) -> list[str]:
                 "strings, and join the parts of a word with another character."
             )
     return list(sentence)
+
+
+def chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:
+    """Lists of sentences with at least `tokens` tokens together (empty sentences count as one)."""
+    chunk: list[list[str]] = []
+    size = 0
+    for sentence in sentences:
+        chunk.append(sentence)
+        size += max(1, len(sentence))
+        if size >= tokens:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def load(path: str | Path, options: str | Path | None = None, *, batch_tokens: int = BATCH_TOKENS) -> Elmo:

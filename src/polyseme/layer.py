@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from polyseme.embedder import Elmo, checked_tokens, load
+from polyseme.embedder import Elmo, checked_list, checked_tokens, load
 from polyseme.errors import UsageError
 from polyseme.formats.pretrained import Pretrained
-from polyseme.model.bilm import BiState
+from polyseme.model.bilm import BiLM, BiState
 from polyseme.model.mix import Mix
 from polyseme.text.chars import ByteAlphabet
 
@@ -52,17 +52,16 @@ class ElmoLayer(nn.Module):
     ) -> None:
         """Put `model` (loaded, or a path) under `mixes` mixtures; see `model.mix.Mix` for their options.
 
-        fine_tune: the biLM's own weights are trained too, on a copy; otherwise they stay as they are.
+        fine_tune: the biLM's own weights are trained too, on a copy; otherwise they are shared, and stay.
         keep_boundaries: the vectors of <S> and </S> stay in the output.
-        stateful: state is carried from batch to batch, row by row, until `reset()`.
+        stateful: state is carried from batch to batch, row by row, until `reset()` or a change between
+            training and evaluation.
         """
         super().__init__()
         if isinstance(model, str | Path):
             model = load(model)
         self.pretrained = model.model if isinstance(model, Elmo) else model
-        self.network = deepcopy(self.pretrained.network) if fine_tune else self.pretrained.network
-        if not fine_tune:
-            self.network.requires_grad_(False)
+        self.network = _own(self.pretrained.network, fine_tune)
         self.fine_tune, self.keep_boundaries, self.stateful = fine_tune, keep_boundaries, stateful
         self.mixes = nn.ModuleList(
             Mix(
@@ -88,6 +87,12 @@ class ElmoLayer(nn.Module):
         """Forget the state that `stateful=True` carries."""
         self._state = None
 
+    def train(self, mode: bool = True) -> Self:
+        """Turn to training, or to evaluation; state does not leak from one into the other."""
+        if mode != self.training:
+            self.reset()
+        return super().train(mode)
+
     def batch_to_ids(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Character ids (B, T, C) of token lists, for `forward`; rows of zeros are padding."""
         alphabet = self.pretrained.alphabet
@@ -103,10 +108,17 @@ class ElmoLayer(nn.Module):
             else self._from_tokens(_checked(sentences))
         )
         with torch.set_grad_enabled(self.fine_tune and torch.is_grad_enabled()):
-            layers, after = self.network(chars, words, lengths, self._state)
+            layers, after = self.network(chars, words, lengths, self._carried())
         if self.stateful:
             self._state = BiState(*([(a.detach(), b.detach()) for a, b in half] for half in after))
         return self._mix(layers, lengths)
+
+    def _carried(self) -> BiState | None:
+        """The state of the batch before, where the weights are now and as precise as they are."""
+        if self._state is None:
+            return None
+        like = next(self.network.parameters())
+        return BiState(*([(a.to(like), b.to(like)) for a, b in half] for half in self._state))
 
     def _mix(self, layers: Tensor, lengths: Tensor) -> Representations:
         """(L, B, T, H) with boundaries to the mixes; as in AllenNLP the layer norm sees the boundaries."""
@@ -115,8 +127,8 @@ class ElmoLayer(nn.Module):
         vectors = [mix(layers, mask) for mix in self.mixes]
         if not self.keep_boundaries:
             mask = (times < lengths[:, None] - 2)[:, : max(layers.shape[2] - 2, 0)]
-            vectors = [mixed[:, 1:-1] * mask[..., None] for mixed in vectors]
-        return Representations(vectors, mask)
+            vectors = [mixed[:, 1:-1] for mixed in vectors]
+        return Representations([mixed * mask[..., None] for mixed in vectors], mask)
 
     def _from_tokens(self, sentences: list[list[str]]) -> tuple[Tensor | None, Tensor | None, Tensor]:
         """Ids of every token with its boundaries; a sentence without tokens has none."""
@@ -164,7 +176,17 @@ def batch_to_ids(sentences: Sequence[Sequence[str]], max_chars: int = 50) -> Ten
 def _checked(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
     if isinstance(sentences, str):
         raise UsageError(f"sentences is the string {sentences!r:.60}, expected a list of token lists.")
+    if not checked_list(sentences):
+        raise UsageError("There is no sentence in the batch.")
     return [checked_tokens(sentence, number) for number, sentence in enumerate(sentences)]
+
+
+def _own(network: BiLM, fine_tune: bool) -> BiLM:
+    """The layer's own network: a copy to train, or one that shares the weights of `network`, frozen."""
+    if fine_tune:
+        return deepcopy(network)
+    shared = {id(values): nn.Parameter(values.detach(), False) for values in network.parameters()}
+    return deepcopy(network, shared)  # deepcopy takes what is in its memo instead of copying it
 
 
 def _begin_end(rows: Tensor) -> Tensor:
@@ -174,6 +196,4 @@ def _begin_end(rows: Tensor) -> Tensor:
 
 def _pad(sentences: list[Tensor]) -> Tensor:
     """Sentences of ids, padded with zeros to the longest: (B, T) or (B, T, C)."""
-    if not sentences:
-        raise UsageError("There is no sentence in the batch.")
     return nn.utils.rnn.pad_sequence(sentences, batch_first=True)

@@ -27,7 +27,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     yield folder
-    assert list(folder.iterdir()) == []
+    assert list(folder.glob("polyseme-*")) == []
 
 
 def pack(folder: Path, path: Path, *, top: str = "", method: int = zipfile.ZIP_DEFLATED) -> Path:

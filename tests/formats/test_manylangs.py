@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,48 @@ def test_code_in_a_pickle_is_refused_and_not_run(file: str, old: bool, tmp_path:
     with pytest.raises(FormatError, match=file):
         read(tmp_path)
     assert not (tmp_path / "pwned").exists()
+
+
+def test_truncated_and_false_pickles_are_refused(tmp_path: Path):
+    for old in (True, False):
+        write_folder(tmp_path, architecture(), old=old)
+        whole = (tmp_path / "encoder.pkl").read_bytes()
+        for content in (b"", whole[:10], whole[: len(whole) // 2], whole[:-8], b"text", pickle.dumps([1, 2])):
+            (tmp_path / "encoder.pkl").write_bytes(content)
+            with pytest.raises(FormatError, match=r"encoder\.pkl"):
+                read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        [torch.zeros(2)],
+        {"a": 3},
+        {1: torch.zeros(2)},
+        {"a": torch.zeros(2, 2).to_sparse()},
+        {"forward_layer_0.state_linearity.bias": torch.zeros(24, dtype=torch.int64)},
+        {"forward_layer_0.state_linearity.bias": torch.full((24,), torch.nan)},
+        {"forward_layer_0.input_linearity.weight": torch.zeros(1).expand(10**6, 10**6)},
+    ],
+    ids=["list", "number", "unnamed", "sparse", "int", "nan", "stride 0"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_pickles_of_other_things_are_refused(state: object, tmp_path: Path):
+    write_folder(tmp_path, architecture())
+    torch.save(state, tmp_path / "encoder.pkl")
+    with pytest.raises(FormatError, match=r"encoder\.pkl"):
+        read(tmp_path)
+
+
+def test_a_compressed_pickle_is_refused(tmp_path: Path):
+    write_folder(tmp_path, architecture(), old=False)
+    packed = io.BytesIO()
+    with (
+        zipfile.ZipFile(tmp_path / "encoder.pkl") as whole,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in whole.namelist():
+            new.writestr(name, whole.read(name))
+    (tmp_path / "encoder.pkl").write_bytes(packed.getvalue())
+    with pytest.raises(FormatError, match="compressed records"):
+        read(tmp_path)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +250,11 @@ def test_the_card_tells_what_the_model_is(tmp_path: Path):
     card = (tmp_path / "river" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("# river\n")
     assert "| vector | 8 values |" in card
+
+
+def test_loading_does_not_import_torchs_compiler():
+    code = (
+        "import sys; from polyseme.formats.native import read; from pathlib import Path; "
+        f"read(Path({str(FIXTURES / 'native-v1')!r})); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,7 +42,7 @@ class Dump(Protocol):
 class Hdf5Dump:
     """bilm-tf's layout."""
 
-    def __init__(self, path: Path, pooled: bool) -> None:
+    def __init__(self, path: Path, empty: NDArray[Any], pooled: bool) -> None:
         self._file = h5py.File(path, "w")
         self._count = 0
 
@@ -62,7 +62,7 @@ class Hdf5Dump:
 class NpzDump:
     """numpy's archive, written member by member."""
 
-    def __init__(self, path: Path, pooled: bool) -> None:
+    def __init__(self, path: Path, empty: NDArray[Any], pooled: bool) -> None:
         self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
         self._count = 0
 
@@ -80,19 +80,24 @@ class NpzDump:
 class ParquetDump:
     """Arrow's columns; the vector is a list of fixed size, all layers of a token behind each other."""
 
-    def __init__(self, path: Path, pooled: bool) -> None:
-        self._arrow = require("pyarrow", "parquet", f"Writing {path.name}")
-        self._parquet = require("pyarrow.parquet", "parquet", f"Writing {path.name}")
-        self._path, self._pooled = path, pooled
-        self._writer: Any = None
-        self._columns: dict[str, list[Any]] = {}
+    def __init__(self, path: Path, empty: NDArray[Any], pooled: bool) -> None:
+        self._arrow = arrow = require("pyarrow", "parquet", f"Writing {path.name}")
+        parquet = require("pyarrow.parquet", "parquet", f"Writing {path.name}")
+        self._pooled = pooled
+        shape = self._rows(empty).shape[1:]
+        vector = arrow.list_(arrow.from_numpy_dtype(empty.dtype), int(np.prod(shape)))
+        words = {"text": arrow.string()} if pooled else {"place": arrow.int32(), "token": arrow.string()}
+        self._schema = arrow.schema(
+            {"sentence": arrow.int64(), **words, "vector": vector},
+            metadata={"shape": ",".join(map(str, shape))},
+        )
+        self._writer = parquet.ParquetWriter(path, self._schema)
+        self._columns: dict[str, list[Any]] = {name: [] for name in self._schema.names}
         self._bytes = self._count = 0
 
     def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
         """Append a sentence."""
-        by_token = vectors[None] if self._pooled else np.moveaxis(vectors, -2, 0)  # (rows, [L,] H)
-        if self._writer is None:
-            self._start(by_token)
+        by_token = self._rows(vectors)
         rows = len(by_token)
         words = [token.encode("utf-8", "replace").decode("utf-8") for token in tokens]
         self._columns["sentence"] += [self._count] * rows
@@ -107,20 +112,12 @@ class ParquetDump:
         if self._bytes >= ROW_GROUP_BYTES:
             self._flush()
 
-    def _start(self, by_token: NDArray[Any]) -> None:
-        arrow = self._arrow
-        shape = by_token.shape[1:]
-        value = arrow.list_(arrow.from_numpy_dtype(by_token.dtype), int(np.prod(shape)))
-        names = {"sentence": arrow.int64()}
-        names |= (
-            {"text": arrow.string()} if self._pooled else {"place": arrow.int32(), "token": arrow.string()}
-        )
-        schema = arrow.schema({**names, "vector": value}, metadata={"shape": ",".join(map(str, shape))})
-        self._writer = self._parquet.ParquetWriter(self._path, schema)
-        self._columns = {name: [] for name in schema.names}
+    def _rows(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """(rows, H), or (rows, L, H): a row a token, or one for the pooled sentence."""
+        return vectors[None] if self._pooled else np.moveaxis(vectors, -2, 0)
 
     def _flush(self) -> None:
-        schema = self._writer.schema
+        schema = self._schema
         values = np.concatenate([vectors.ravel() for vectors in self._columns["vector"]])
         kind = schema.field("vector").type
         flat = self._arrow.array(values, type=kind.value_type)
@@ -136,14 +133,12 @@ class ParquetDump:
 
     def close(self) -> None:
         """Write the last rows and finish the file."""
-        if self._writer is None:  # no sentence at all: an empty table
-            self._start(np.empty((0, 1), np.float32))
         if self._columns["vector"]:
             self._flush()
         self._writer.close()
 
 
-DUMPS: dict[str, Callable[[Path, bool], Dump]] = {
+DUMPS: dict[str, Callable[[Path, NDArray[Any], bool], Dump]] = {
     ".hdf5": Hdf5Dump,
     ".h5": Hdf5Dump,
     ".npz": NpzDump,
@@ -160,12 +155,18 @@ def check_dump_name(path: Path) -> None:
 
 
 @contextmanager
-def open_dump(path: Path, *, pooled: bool, force: bool = False) -> Iterator[Dump]:
-    """A dump to add sentences to; it becomes `path` when the block ends well."""
+def open_dump(path: Path, empty: NDArray[Any], *, pooled: bool, force: bool = False) -> Iterator[Dump]:
+    """A dump to add sentences to; it becomes `path` when the block ends well.
+
+    empty: what a sentence without tokens gives, for the shape and the type of all others.
+    """
     check_dump_name(path)
     with new_file(path, force=force) as temporary:
-        dump = DUMPS[path.suffix](temporary, pooled)
+        dump = DUMPS[path.suffix](temporary, empty, pooled)
         try:
             yield dump
-        finally:
-            dump.close()
+        except BaseException:
+            with suppress(Exception):  # what went wrong before is what matters
+                dump.close()
+            raise
+        dump.close()

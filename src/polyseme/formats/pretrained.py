@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from polyseme.config import ModelConfig
 from polyseme.errors import FormatError
@@ -131,9 +133,24 @@ def as_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
     for name, values in tensors.items():
         if not values.is_floating_point():
             raise FormatError(f"{source}: {name} holds {values.dtype}, expected floating-point numbers.")
-        if not torch.isfinite(values).all():
+        # The sum is one quick pass; it can be infinite for finite numbers too, so then look at each.
+        if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
             raise FormatError(f"{source}: {name} holds NaN or infinite weights. The model is broken.")
     return {name: values.detach().float() for name, values in tensors.items()}
+
+
+class _WithoutNormal(TorchFunctionMode):
+    """Leaves out `normal_`: on the meta device it fills nothing, and its first call takes seconds.
+
+    (There torch runs it in Python and imports its whole compiler for it.)
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__name__", "") == "normal_":
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def _empty_modules(
@@ -142,7 +159,7 @@ def _empty_modules(
     """The network and the softmax for `tensors`, on the meta device: shapes without memory."""
     rows = {name: values.shape[0] if values.ndim else 0 for name, values in tensors.items()}
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _WithoutNormal():
             network = build_network(
                 config,
                 n_chars=max(rows.get("tokens.chars.embedding.weight", 1), 1),

@@ -8,7 +8,7 @@ read), declare terabytes in a few bytes and name filters that load code. All of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class SafeFile:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape that the dataset `name` declares."""
-        shape = self._dataset(name).shape
+        shape = self._guarded(name, getattr, self._dataset(name), "shape")
         if shape is None:
             raise FormatError(f"{self.path}: {name} is an empty dataset.")
         return tuple(shape)
@@ -47,13 +47,10 @@ class SafeFile:
     def read(self, name: str) -> NDArray[np.float32]:
         """The dataset `name` as float32, all finite."""
         dataset = self._dataset(name)
-        self._check_storage(dataset, name)
+        self._guarded(name, self._check_storage, dataset, name)
         if dataset.dtype.kind != "f":
             raise FormatError(f"{self.path}: {name} holds {dataset.dtype}, expected floating-point numbers.")
-        try:
-            values = np.asarray(dataset[()], dtype=np.float32)
-        except (OSError, RuntimeError, ValueError, MemoryError) as problem:
-            raise FormatError(f"{self.path}: {name} cannot be read ({problem}). Copy it again.") from None
+        values: NDArray[np.float32] = self._guarded(name, np.asarray, dataset, dtype=np.float32)
         if not np.isfinite(values).all():
             raise FormatError(f"{self.path}: {name} holds NaN or infinite weights. The model is broken.")
         return values
@@ -70,7 +67,7 @@ class SafeFile:
         for part in name.split("/"):
             if not isinstance(here, h5py.Group):
                 return None
-            link = here.get(part, getlink=True)
+            link = self._guarded(name, here.get, part, getlink=True)
             if link is None:
                 return None
             if not isinstance(link, h5py.HardLink):
@@ -78,8 +75,15 @@ class SafeFile:
                     f"{self.path}: {name} is a link to {link.path!r}, not data. "
                     "Links can reach other files: refused. Write the model anew without links."
                 )
-            here = here[part]
+            here = self._guarded(name, here.__getitem__, part)
         return here
+
+    def _guarded(self, name: str, call: Callable[..., Any], *arguments: object, **settings: object) -> Any:
+        """Call h5py, which answers damage with errors of many kinds."""
+        try:
+            return call(*arguments, **settings)
+        except (KeyError, OSError, RuntimeError, ValueError, TypeError, MemoryError) as problem:
+            raise FormatError(f"{self.path}: {name} cannot be read ({problem}). Copy it again.") from None
 
     def _check_storage(self, dataset: Any, name: str) -> None:
         """Refuse data outside the file, unknown filters, and sizes that the file cannot hold."""

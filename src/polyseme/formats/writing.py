@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polyseme.errors import UsageError
@@ -20,15 +20,23 @@ from polyseme.errors import UsageError
 
 def check_target(path: Path, *, force: bool = False) -> None:
     """Refuse a target that exists (unless `force`) or whose folder cannot be written to."""
-    folder = path.parent
     try:
         if path.exists() and not force:
             raise UsageError(f"{path}: exists already. Choose another name, or say --force to replace it.")
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = path.absolute().parent
+        while not folder.exists():  # it will be made, in the nearest folder that is there
+            folder = folder.parent
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as problem:
         raise UsageError(f"{path}: cannot be written ({problem.strerror}). Choose another place.") from None
+
+
+def check_file(path: Path, *, force: bool = False) -> None:
+    """As check_target; and refuse to replace a folder by a file."""
+    if os.path.isdir(path):
+        raise UsageError(f"{path}: is a folder, a file is to be written there. Choose another name.")
+    check_target(path, force=force)
 
 
 def check_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -> None:
@@ -46,21 +54,18 @@ def check_folder(path: Path, *, force: bool = False, ours: Collection[str] = ())
 @contextmanager
 def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     """A temporary file beside `path` to write to; it becomes `path` when the block ends well."""
-    check_target(path, force=force)
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder, a file is to be written there. Choose another name.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        _sync(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as problem:
-        raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
+    check_file(path, force=force)
+    with _folder_of(path):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:40]}-", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            _sync(temporary)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -70,20 +75,35 @@ def new_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -
     With `force` the whole folder at `path` is replaced, so it may hold no other names than `ours`.
     """
     check_folder(path, force=force, ours=ours)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+    with _folder_of(path):
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:40]}-"))
+        try:
+            yield temporary
+            mask = _umask()
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    file.chmod(0o666 & ~mask)  # safetensors writes for the user alone
+                    _sync(file)
+            temporary.chmod(0o777 & ~mask)
+            _swap(temporary, path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _folder_of(path: Path) -> Iterator[None]:
+    """Have the folder that `path` stands in; if the block fails, folders made for it go away again."""
+    missing = [folder for folder in path.absolute().parents if not folder.exists()]  # the innermost first
     try:
-        yield temporary
-        mask = _umask()
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                file.chmod(0o666 & ~mask)  # safetensors writes for the user alone
-                _sync(file)
-        temporary.chmod(0o777 & ~mask)
-        _swap(temporary, path)
-    except OSError as problem:
-        raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException as problem:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(problem, OSError):
+            raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem
+        raise
 
 
 def _swap(temporary: Path, path: Path) -> None:

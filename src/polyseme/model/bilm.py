@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.model.recurrent import Stack, State
+from polyseme.model.threads import run_both
 from polyseme.model.tokens import TokenEncoder
 
 
@@ -104,18 +105,23 @@ class BiLM(nn.Module):
         batch, width = places.shape
         packing = pack(lengths, width)
         before = overlay(state, self.start(batch)) if state else self.start(batch)
+        rows = (packing.forward, packing.backward)
         picked = places.flatten()
-        directions = ((self.forward_stack, packing.forward), (self.backward_stack, packing.backward))
+
+        def one_direction(half: int) -> tuple[list[Tensor], list[State]]:
+            stack = (self.forward_stack, self.backward_stack)[half]
+            x = vectors[picked[rows[half]]]  # (N, D)
+            outputs, after = stack(x, packing.sizes, _sort(before[half], packing.order))
+            return [x, *outputs], _unsort(after, packing.order)
+
+        halves = run_both(one_direction)
         size = vectors.shape[1]
         layers = vectors.new_zeros(len(before.forward) + 1, batch * width, 2 * size)
-        final: list[list[State]] = []
-        for half, (stack, rows) in enumerate(directions):
-            x = vectors[picked[rows]]  # (N, D)
-            outputs, after = stack(x, packing.sizes, _sort(before[half], packing.order))
-            for number, layer in enumerate((x, *outputs)):
-                layers[number, rows, half * size : (half + 1) * size] = layer
-            final.append(_unsort(after, packing.order))
-        return layers.view(len(layers), batch, width, 2 * size), overlay(BiState(*final), before)
+        for half, (outputs, _) in enumerate(halves):
+            for number, layer in enumerate(outputs):
+                layers[number, rows[half], half * size : (half + 1) * size] = layer
+        after = BiState(halves[0][1], halves[1][1])
+        return layers.view(len(layers), batch, width, 2 * size), overlay(after, before)
 
 
 def _sort(states: list[State], order: Tensor) -> list[State]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral, Real
 from typing import Literal
 
 import torch
@@ -57,33 +59,38 @@ class Choice:
             return vectors.sum(dim=-2)
         return POOLS[self.pool](vectors)
 
+    def empty(self, n_layers: int, size: int) -> Tensor:
+        """What a sentence without tokens gives in a model of `n_layers` and `size` values a vector."""
+        half = size if self.direction == "both" else size // 2
+        return self.reduce(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
+
 
 def choose(layer: Layer, pool: str | None, direction: str, n_layers: int) -> Choice:
     """Check the words of the caller against a model of `n_layers`."""
     if direction not in DIRECTIONS:
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
-    if pool is not None and pool not in POOLS:
+    if pool is not None and pool not in tuple(POOLS):
         raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
     return Choice(_weights(layer, n_layers), direction, pool)
 
 
 def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
     """The weight of each layer, gamma included, or None for all layers apart."""
-    if layer == "all":
-        return None
-    if layer == "mean":
-        return (1.0 / n_layers,) * n_layers
-    if layer == "top":
-        return _one_layer(n_layers - 1, n_layers)
-    if isinstance(layer, int) and not isinstance(layer, bool):
-        if not 0 <= layer < n_layers:
-            raise UsageError(f"layer is {layer}, the model has layers 0 to {n_layers - 1}.")
-        return _one_layer(layer, n_layers)
     if isinstance(layer, str):
+        if layer == "all":
+            return None
+        if layer == "mean":
+            return (1.0 / n_layers,) * n_layers
+        if layer == "top":
+            return _one_layer(n_layers - 1, n_layers)
         raise UsageError(
             f"layer is {layer!r}, expected mean, top, all, a number from 0 to {n_layers - 1}, "
             f"or {n_layers} weights."
         )
+    if isinstance(layer, Integral) and not isinstance(layer, bool):  # numpy's numbers too
+        if not 0 <= layer < n_layers:
+            raise UsageError(f"layer is {layer}, the model has layers 0 to {n_layers - 1}.")
+        return _one_layer(int(layer), n_layers)
     return _mixture(layer, n_layers)
 
 
@@ -94,7 +101,7 @@ def _one_layer(number: int, n_layers: int) -> tuple[float, ...]:
 def _mixture(layer: object, n_layers: int) -> tuple[float, ...]:
     """`[w, w, w]` or `([w, w, w], gamma)` to gamma * w, the weights taken as they are."""
     weights, gamma = layer, 1.0
-    if isinstance(layer, tuple) and len(layer) == 2 and isinstance(layer[0], Sequence):
+    if isinstance(layer, tuple) and len(layer) == 2 and not isinstance(layer[0], Real):
         weights, gamma = layer
     try:
         mixture = tuple(float(gamma) * float(weight) for weight in weights)  # type: ignore[attr-defined]
@@ -104,4 +111,6 @@ def _mixture(layer: object, n_layers: int) -> tuple[float, ...]:
         ) from None
     if len(mixture) != n_layers:
         raise UsageError(f"layer has {len(mixture)} weights, the model has {n_layers} layers.")
+    if not all(map(isfinite, mixture)):
+        raise UsageError(f"layer is {layer!r:.60}, expected finite weights.")
     return mixture

@@ -64,16 +64,17 @@ class Cell(nn.Module):
         """Zero state for `batch` sentences."""
         return self.bias.new_zeros(batch, self.outputs), self.bias.new_zeros(batch, self.cells)
 
+    def gate_bias(self) -> Tensor:
+        """The bias of every gate (gates,): learned, with the constant of the forget gate, or zero."""
+        if self.kind == "lstm" and self.forget_bias:
+            bias = self.bias.clone()
+            bias[self.cells : 2 * self.cells] += self.forget_bias
+            return bias
+        return torch.cat([self.bias, self.bias.new_zeros(len(self.input_weight) - len(self.bias))])
+
     def hoist(self, x: Tensor) -> Tensor:
         """The part of the gates that needs no state: (N, inputs) -> (N, gates)."""
-        gates = len(self.input_weight)
-        bias: Tensor = self.bias
-        if self.kind == "lstm" and self.forget_bias:
-            bias = bias.clone()
-            bias[self.cells : 2 * self.cells] += self.forget_bias
-        elif len(bias) < gates:
-            bias = torch.cat([bias, bias.new_zeros(gates - len(bias))])
-        return torch.addmm(bias, x, self.input_weight.t())
+        return torch.addmm(self.gate_bias(), x, self.input_weight.t())
 
     def step(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
         """One time step of n sentences: hoisted gates (n, gates) and state to the next state.

@@ -1,26 +1,131 @@
-"""Outputs of one direction to scores of the next word.
+"""Outputs of one direction to the probability of the next word: full, sampled or adaptive.
 
-    model.bilm (one half of the top layer)  ->  model.softmax  ->  language, training
+    model.bilm, model.paired (one half of the top layer)  ->  model.softmax  ->  language, training
 
-N places, D one direction, V words of the vocabulary. Both directions share one softmax.
+N places, D one direction, V words of the vocabulary, S sampled words. Both directions share one softmax.
+Words are numbered from 0 by falling frequency (sampler and clusters rely on that).
+What must not change: calling a softmax and `pick` are exact; `sampled_loss` alone is an estimate, and its
+value is no perplexity.
 """
 
 from __future__ import annotations
 
-from math import sqrt
+from math import log, sqrt
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+BLOCK_VALUES = 1 << 24  # scores held at once when probabilities are picked
 
 
 class Softmax(nn.Module):
-    """A row and a bias for each word of the vocabulary."""
+    """A row and a bias for each word; the rows may be those of a word table, which is then `tied`."""
 
-    def __init__(self, n_words: int, size: int) -> None:
+    def __init__(self, n_words: int, size: int, tied: nn.Embedding | None = None) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(n_words, size).normal_(std=1 / sqrt(size)))
+        own = None if tied else nn.Parameter(torch.empty(n_words, size).normal_(std=1 / sqrt(size)))
+        self.weight = own
         self.bias = nn.Parameter(torch.zeros(n_words))
+        self._table = [tied]  # in a list, so that the table stays a part of its encoder alone
+
+    def rows(self) -> Tensor:
+        """A row for each word, its own or the table's: (V, D)."""
+        table = self._table[0]
+        return table.weight[1:] if table is not None else self.weight  # type: ignore[return-value]
+
+    @property
+    def n_words(self) -> int:
+        """V: how many words can be predicted."""
+        return len(self.bias)
 
     def forward(self, outputs: Tensor) -> Tensor:
         """(N, D) -> log probabilities (N, V)."""
-        return torch.log_softmax(torch.addmm(self.bias, outputs, self.weight.t()), dim=1)
+        return torch.log_softmax(torch.addmm(self.bias, outputs, self.rows().t()), dim=1)
+
+    def pick(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Log probability (N,) of the words `targets` (N,), a block of places at a time."""
+        rows = max(1, BLOCK_VALUES // self.n_words)
+        blocks = zip(outputs.split(rows), targets.split(rows), strict=True)
+        picked = [self(block).gather(1, words[:, None])[:, 0] for block, words in blocks]
+        return torch.cat(picked) if picked else outputs.new_empty(0)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean negative log likelihood of `targets` (N,)."""
+        return F.cross_entropy(torch.addmm(self.bias, outputs, self.rows().t()), targets)
+
+    def sampled_loss(self, outputs: Tensor, targets: Tensor, sample: Sample) -> Tensor:
+        """An estimate of `loss` from the target and the `sample` alone; too low, so no perplexity.
+
+        Scores are corrected by the log of how often a word is expected in a sample; a sampled word that is
+        the target itself is left out.
+        """
+        expected = log_expected(torch.arange(self.n_words, device=targets.device), self.n_words, sample.tries)
+        bias = self.bias - expected
+        weight = self.rows()
+        rival = torch.addmm(bias[sample.words], outputs, F.embedding(sample.words, weight).t())  # (N, S)
+        rival = rival.masked_fill(targets[:, None] == sample.words, float("-inf"))
+        right = (outputs * F.embedding(targets, weight)).sum(dim=1) + bias[targets]
+        return (torch.logaddexp(right, rival.logsumexp(dim=1)) - right).mean()
+
+
+class AdaptiveSoftmax(nn.Module):
+    """Frequent words in a head of full size, rare ones in clusters of smaller size (Grave et al. 2017)."""
+
+    def __init__(self, n_words: int, size: int, cutoffs: list[int]) -> None:
+        super().__init__()
+        self.n_words = n_words
+        self.clusters = nn.AdaptiveLogSoftmaxWithLoss(size, n_words, cutoffs, div_value=4.0, head_bias=True)
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        """(N, D) -> log probabilities (N, V)."""
+        return self.clusters.log_prob(outputs)
+
+    def pick(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Log probability (N,) of the words `targets` (N,)."""
+        return self.clusters(outputs, targets).output  # type: ignore[no-any-return]
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean negative log likelihood of `targets` (N,)."""
+        return -self.pick(outputs, targets).mean()
+
+
+AnySoftmax = Softmax | AdaptiveSoftmax
+
+
+def usual_cutoffs(n_words: int) -> list[int]:
+    """Where the clusters of an adaptive softmax begin, for a vocabulary of `n_words` (at least 4)."""
+    return sorted({max(1, n_words // 10), max(2, n_words // 3)})
+
+
+class Sample(NamedTuple):
+    """Words drawn for a sampled softmax, none twice, and how many draws it took."""
+
+    words: Tensor  # (S,)
+    tries: int
+
+
+def draw_sample(n_words: int, count: int, generator: torch.Generator) -> Sample:
+    """Draw `count` distinct words; P(k) = (ln(k + 2) - ln(k + 1)) / ln(V + 1), frequent ones first."""
+    count = min(count, n_words)
+    drawn = torch.empty(0, dtype=torch.long)
+    while True:
+        fresh = torch.rand(max(2 * count, 64), generator=generator, dtype=torch.double)
+        ranks = torch.exp(fresh * log(n_words + 1)).sub_(1).long().clamp_(0, n_words - 1)
+        drawn = torch.cat([drawn, ranks])
+        words, places = drawn.unique(return_inverse=True)
+        if len(words) >= count:
+            break
+    first = torch.full((len(words),), len(drawn)).scatter_reduce_(
+        0, places, torch.arange(len(drawn)), reduce="amin"
+    )
+    kept = first.argsort()[:count]
+    return Sample(words[kept], int(first[kept[-1]]) + 1)
+
+
+def log_expected(words: Tensor, n_words: int, tries: int) -> Tensor:
+    """Log of how often each of `words` is expected among the distinct words of `tries` draws."""
+    ranks = words.double()
+    chance = torch.log1p(1 / (ranks + 1)) / log(n_words + 1)
+    return torch.log(-torch.expm1(tries * torch.log1p(-chance))).float()

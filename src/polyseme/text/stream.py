@@ -23,13 +23,11 @@ def sentences_of_lines(lines: Iterable[Line], how: str) -> Iterator[list[str]]:
     With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree
     with line numbers; otherwise no sentence is empty.
     """
+    sentences("", how)  # refuses an unknown segmentation at once, not at the first line
     if how == "split":
-        for line in lines:
-            yield line.text.split()
-        return
-    for text in _paragraphs(lines) if how in ("en", "auto") else (line.text for line in lines):
-        for sentence in sentences(text, how):
-            yield [token.text for token in sentence]
+        return (line.text.split() for line in lines)
+    texts = _paragraphs(lines) if how in ("en", "auto") else (line.text for line in lines)
+    return ([token.text for token in sentence] for text in texts for sentence in sentences(text, how))
 
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[str]:

@@ -1,0 +1,35 @@
+"""Write a small ELMo with random weights: to try the library, or test your own code, without a download.
+
+python examples/random_model.py models/elmo
+
+Its vectors mean nothing, but it is a whole model in the layout of the published ones: 3 layers, 32 values.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig
+from polyseme.formats.pretrained import assemble, build_network
+from polyseme.formats.saving import save_pretrained
+from polyseme.text.chars import ByteAlphabet
+
+
+def write_random_model(folder: Path, seed: int = 0) -> Path:
+    """Write model.hdf5 and options.json to `folder`, as bilm-tf, AllenNLP and NLPL have them."""
+    torch.manual_seed(seed)
+    chars = CharsConfig(dim=4, filters=((1, 4), (2, 8), (3, 16), (4, 32), (5, 64)))
+    config = ModelConfig(chars=chars, recurrent=RecurrentConfig(layers=2, cells=64, outputs=16))
+    alphabet = ByteAlphabet(chars.max_chars)
+    network = build_network(config, n_chars=alphabet.size, n_words=0, padding=alphabet.padding)
+    origin = {"made": "at random"}
+    model = assemble(
+        config, network.state_dict(), alphabet=alphabet, vocab=None, origin=origin, source="random weights"
+    )
+    save_pretrained(model, folder, to="hdf5", force=True)
+    return folder
+
+
+if __name__ == "__main__":
+    print(write_random_model(Path(sys.argv[1] if len(sys.argv) > 1 else "models/elmo")))

@@ -1,0 +1,138 @@
+"""Sentences to the log probability of each of their tokens, given what stands left or right of it.
+
+    embedder, model.softmax  ->  language.scoring  ->  language.perplexity, language.nbest, api
+
+B sentences, T tokens incl. <S> and </S>, n tokens of a sentence, D one direction, V words.
+Log probabilities are natural logarithms. What must not change: every sentence of n tokens has n + 1
+targets in each direction, and its score does not depend on the batch, unless state is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polyseme.embedder import CHUNK, Elmo, Sentences, chunks
+from polyseme.errors import UsageError
+from polyseme.model.bilm import BiState
+from polyseme.model.softmax import AnySoftmax
+from polyseme.text.vocab import Vocab
+
+LogProbs = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceScore:
+    """Log probabilities of one sentence, in the order of the text in both directions."""
+
+    tokens: list[str]
+    forward: LogProbs  # (n + 1,): w1 … wn, each given what stands left of it, then </S>
+    backward: LogProbs  # (n + 1,): w1 … wn, each given what stands right of it, then <S>
+    unknown: NDArray[np.bool_]  # (n,): outside the vocabulary, predicted as the unknown word
+
+    @property
+    def mean(self) -> LogProbs:
+        """(n + 1,): the mean of both directions; the last is that of the two marks."""
+        return (self.forward + self.backward) / 2
+
+    @property
+    def totals(self) -> tuple[float, float, float]:
+        """Log probability of the whole sentence: forward, backward, mean."""
+        forward, backward = float(self.forward.sum()), float(self.backward.sum())
+        return forward, backward, (forward + backward) / 2
+
+
+class Predictor(NamedTuple):
+    """What predicts words: a softmax and the vocabulary of its rows."""
+
+    softmax: AnySoftmax
+    vocab: Vocab
+
+    def rows(self, tokens: Iterable[str]) -> Tensor:
+        """Rows of the softmax (N,) of `tokens`."""
+        return torch.from_numpy(self.vocab.ids(tokens) - 1)
+
+
+def predictor(elmo: Elmo) -> Predictor:
+    """The softmax of a model, or a clear refusal."""
+    softmax, vocab = elmo.model.softmax, elmo.model.vocab
+    if softmax is None:
+        raise UsageError(
+            "The model has no softmax, so it cannot predict words (published ELMo files leave it out). "
+            "Use a model that was trained here, or train one from it: polyseme pretrain TEXT --from MODEL."
+        )
+    if vocab is None:
+        raise UsageError("The model has a softmax and no vocabulary. Put its vocab.txt beside the weights.")
+    return Predictor(softmax, vocab)
+
+
+def score(
+    elmo: Elmo, sentences: Sentences, *, stateful: bool = False, segment: str | None = None
+) -> list[SentenceScore]:
+    """Log probabilities of `sentences`: a string (one sentence), a list of strings or of token lists.
+
+    stateful: each sentence goes on from the state that the one before it left behind; otherwise it is
+    scored for itself. A sentence without tokens is scored as <S> </S>.
+    """
+    several = [sentences] if isinstance(sentences, str) else sentences
+    return list(score_stream(elmo, elmo.token_lists(several, segment), stateful=stateful))
+
+
+def score_stream(
+    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False
+) -> Iterator[SentenceScore]:
+    """Score token lists one after the other, in their order; memory holds a few batches."""
+    predict = predictor(elmo)
+    return _in_order(elmo, predict, sentences) if stateful else _in_batches(elmo, predict, sentences)
+
+
+def _in_order(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) -> Iterator[SentenceScore]:
+    state: BiState | None = None
+    for sentence in sentences:
+        layers, state = elmo.read([sentence], state, frame_empty=True)
+        elmo.count([sentence])
+        yield _scored(predict, [sentence], layers[-1])[0]
+
+
+def _in_batches(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) -> Iterator[SentenceScore]:
+    for chunk in chunks(sentences, CHUNK * elmo.batch_tokens):
+        results: dict[int, SentenceScore] = {}
+        for batch in elmo.batches(chunk):
+            layers, _ = elmo.read(batch.sentences, frame_empty=True)
+            results |= zip(batch.numbers, _scored(predict, batch.sentences, layers[-1]), strict=True)
+        elmo.count(chunk)
+        yield from (results[number] for number in range(len(chunk)))
+
+
+@torch.inference_mode()
+def _scored(predict: Predictor, sentences: list[list[str]], top: Tensor) -> list[SentenceScore]:
+    """Pick the log probability of every token out of the top layer (B, T, H) of a batch."""
+    size = top.shape[2] // 2
+    ahead = [rows[: len(tokens) + 1, :size] for rows, tokens in zip(top, sentences, strict=True)]
+    behind = [rows[1 : len(tokens) + 2, size:] for rows, tokens in zip(top, sentences, strict=True)]
+    vocab = predict.vocab
+    flat = predict.rows(word for tokens in sentences for word in (*tokens, vocab.end))
+    flat_back = predict.rows(word for tokens in sentences for word in (vocab.begin, *tokens))
+    picked = predict.softmax.pick(torch.cat([*ahead, *behind]), torch.cat([flat, flat_back]))
+    forward, backward = picked.double().numpy().reshape(2, len(flat))
+    unknown = flat.numpy() == vocab.id(vocab.unknown) - 1
+    results = []
+    start = 0
+    for tokens in sentences:
+        stop = start + len(tokens) + 1
+        results.append(
+            SentenceScore(
+                list(tokens),
+                forward[start:stop].copy(),
+                np.roll(backward[start:stop], -1),  # <S> goes last, so that places agree
+                unknown[start : stop - 1].copy(),
+            )
+        )
+        start = stop
+    return results

@@ -1,0 +1,177 @@
+"""Both directions as one tensor, for training: the stacks of a biLM with a gradient of their own.
+
+    model.tokens  ->  model.paired  ->  model.softmax, training
+
+Axis 0 is the direction: 0 reads forward, 1 backward. Sentences are packed as in `model.recurrent`; both
+directions of a batch have the same `sizes`, so each time step is one batched product for the two.
+
+N packed tokens, B sentences, n sentences at a step, D outputs, M memory cells.
+The LSTM's backward pass is written out: autograd would build thousands of small nodes, and the gradients
+of the weights become one product each over all time steps. GRU and RNN go through autograd.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from polyseme.model.bilm import BiLM
+from polyseme.model.recurrent import Cell, Stack
+
+PairState = list[tuple[Tensor, Tensor]]  # a layer: outputs (2, B, D) and memory (2, B, M)
+
+
+class Dropout(NamedTuple):
+    """Shares that are dropped in training; all of them off by default."""
+
+    values: float = 0.0  # of each layer's input and of the top, as published
+    variational: bool = False  # the same values of a sentence are dropped at all its time steps
+    weights: float = 0.0  # of the recurrent weights
+
+
+def start_pairs(network: BiLM, batch: int) -> PairState:
+    """Zero state for `batch` sentences."""
+    both = zip(network.forward_stack.start(batch), network.backward_stack.start(batch), strict=True)
+    return [(torch.stack([f[0], b[0]]), torch.stack([f[1], b[1]])) for f, b in both]
+
+
+def read_pairs(
+    network: BiLM, x: Tensor, sizes: list[int], state: PairState, dropout: Dropout
+) -> tuple[Tensor, PairState]:
+    """Token vectors (2, N, D) in each direction's own order to the top layer (2, N, D) and the state.
+
+    Dropout as published: on the input of each layer, the residual adds the dropped input, once more on top.
+    """
+    stacks: tuple[Stack, Stack] = (network.forward_stack, network.backward_stack)
+    final: PairState = []
+    for number, before in enumerate(state):
+        x = drop(x, sizes, dropout)
+        pair = (stacks[0].cells[number], stacks[1].cells[number])
+        output, after = run_pair(pair, x, sizes, before, dropout.weights)  # type: ignore[arg-type]
+        x = x + output if stacks[0].residual and number else output
+        final.append(after)
+    return drop(x, sizes, dropout), final
+
+
+def drop(x: Tensor, sizes: list[int], dropout: Dropout) -> Tensor:
+    """Drop values of packed (2, N, D); variational: one mask (2, B, D) for all time steps."""
+    if not dropout.values:
+        return x
+    if not dropout.variational:
+        return F.dropout(x, dropout.values)
+    mask = F.dropout(x.new_ones(2, sizes[0], x.shape[2]), dropout.values)
+    if sizes[-1] == sizes[0]:
+        return (x.view(2, len(sizes), sizes[0], -1) * mask[:, None]).view_as(x)
+    return x * torch.cat([mask[:, :n] for n in sizes], dim=1)
+
+
+def run_pair(
+    pair: tuple[Cell, Cell],
+    x: Tensor,
+    sizes: list[int],
+    state: tuple[Tensor, Tensor],
+    weight_drop: float = 0.0,
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """One layer of both directions: packed (2, N, inputs) to packed outputs (2, N, D) and the state."""
+    if pair[0].kind != "lstm":
+        runs = [cell(x[d], sizes, (state[0][d], state[1][d])) for d, cell in enumerate(pair)]
+        last = [torch.stack([run[1][part] for run in runs]) for part in range(2)]
+        return torch.stack([run[0] for run in runs]), (last[0], last[1])
+    hidden = torch.stack([cell.hidden_weight for cell in pair])
+    if weight_drop:
+        hidden = F.dropout(hidden, weight_drop)
+    weight = torch.stack([cell.input_weight for cell in pair])
+    bias = torch.stack([cell.gate_bias() for cell in pair])[:, None]
+    projections: list[Tensor] = [cell.projection for cell in pair if cell.projection is not None]
+    projection = torch.stack(projections) if projections else None
+    z = torch.baddbmm(bias, x, weight.transpose(1, 2))  # (2, N, 4M)
+    clips = (pair[0].cell_clip, pair[0].output_clip)
+    output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips)  # type: ignore[no-untyped-call]
+    return output, (h, c)
+
+
+class _PairedLstm(torch.autograd.Function):
+    """The time loop of an LSTM layer in both directions; gates in the order i, f, o, candidate."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,  # (2, N, 4M) the hoisted gates
+        hidden: Tensor,  # (2, 4M, D)
+        projection: Tensor | None,  # (2, D, M)
+        h: Tensor,  # (2, B, D)
+        c: Tensor,  # (2, B, M)
+        sizes: list[int],
+        clips: tuple[float | None, float | None],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        m = c.shape[2]
+        recurrent, project = (
+            hidden.transpose(1, 2),
+            None if projection is None else projection.transpose(1, 2),
+        )
+        outputs = z.new_empty(2, z.shape[1], h.shape[2])
+        before = torch.empty_like(outputs)  # what recurred into each row
+        steps, last_h, last_c = [], h.clone(), c.clone()
+        for stop, n in zip(accumulate(sizes), sizes, strict=True):
+            rows = slice(stop - n, stop)
+            h, c = h[:, :n], c[:, :n]
+            before[:, rows] = h
+            gates = torch.baddbmm(z[:, rows], h, recurrent)  # (2, n, 4M)
+            i, f, o = gates[..., : 3 * m].sigmoid_().split(m, dim=2)
+            g = gates[..., 3 * m :].tanh_()
+            old, c = c, (f * c).addcmul_(i, g)
+            if clips[0] is not None:
+                c.clamp_(-clips[0], clips[0])
+            bent = torch.tanh(c)
+            raw = o * bent
+            h = raw if project is None else torch.bmm(raw, project)
+            if project is not None and clips[1] is not None:
+                h.clamp_(-clips[1], clips[1])
+            outputs[:, rows] = h
+            last_h[:, :n], last_c[:, :n] = h, c
+            steps.append((gates, old, c, bent, raw))
+        ctx.save_for_backward(hidden, projection, outputs, before)
+        ctx.steps, ctx.sizes, ctx.clips = steps, sizes, clips
+        return outputs, last_h, last_c
+
+    @staticmethod
+    def backward(ctx: Any, d_outputs: Tensor, d_h: Tensor, d_c: Tensor) -> tuple[Any, ...]:
+        hidden, projection, outputs, before = ctx.saved_tensors
+        m, clips = d_c.shape[2], ctx.clips
+        d_z = d_outputs.new_empty(2, outputs.shape[1], 4 * m)
+        d_given = torch.empty_like(outputs)  # gradient of the projected output, all rows
+        d_h, d_c = d_h.clone(), d_c.clone()
+        stop = outputs.shape[1]
+        for n, (gates, old, c, bent, _) in zip(reversed(ctx.sizes), reversed(ctx.steps), strict=True):
+            rows = slice(stop - n, stop)
+            stop -= n
+            dh = d_h[:, :n] + d_outputs[:, rows]
+            if projection is not None:
+                if clips[1] is not None:
+                    dh *= outputs[:, rows].abs() < clips[1]
+                d_given[:, rows] = dh
+                dh = torch.bmm(dh, projection)  # (2, n, M)
+            i, f, o, g = gates.split(m, dim=2)
+            dc = torch.addcmul(d_c[:, :n], dh * o, 1 - bent * bent)
+            if clips[0] is not None:
+                dc *= c.abs() < clips[0]
+            step = d_z[:, rows]
+            torch.mul(dc, g, out=step[..., :m])
+            torch.mul(dc, old, out=step[..., m : 2 * m])
+            torch.mul(dh, bent, out=step[..., 2 * m : 3 * m])
+            torch.mul(dc, i, out=step[..., 3 * m :])
+            slopes = gates[..., : 3 * m]
+            step[..., : 3 * m].mul_(slopes - slopes * slopes)
+            step[..., 3 * m :].mul_(1 - g * g)
+            d_c[:, :n] = dc * f
+            d_h[:, :n] = torch.bmm(step, hidden)
+        d_hidden = torch.bmm(d_z.transpose(1, 2), before)
+        d_projection = None
+        if projection is not None:
+            raws = torch.cat([raw for *_, raw in ctx.steps], dim=1)
+            d_projection = torch.bmm(d_given.transpose(1, 2), raws)
+        return d_z, d_hidden, d_projection, d_h, d_c, None, None

@@ -1,0 +1,1 @@
+"""Text and a model to a better model."""

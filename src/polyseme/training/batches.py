@@ -1,0 +1,177 @@
+"""A stream of types to batches for both directions, in an order that the seed and the epoch settle.
+
+    text.corpus  ->  training.batches  ->  training.objective
+
+A batch is packed (see model.recurrent): types that are read and types that are to be predicted, both
+directions, (2, N). A position is an epoch and a number in it, so a run can go on anywhere.
+
+rows       the stream in B contiguous rows, T tokens of each in a batch, state carried from batch to batch;
+           the backward direction takes the same rows from their other end
+sentences  each sentence alone from zero state, those of like length together
+Of several processes (ranks) each takes its own rows or sentences of the same global batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Types = NDArray[np.int64]
+POOL = 64  # batches whose sentences are sorted by length together
+
+
+class Batch(NamedTuple):
+    """What both directions read and predict; `keep` marks the targets that count (None: all)."""
+
+    inputs: Types  # (2, N)
+    targets: Types  # (2, N)
+    keep: NDArray[np.bool_] | None  # (2, N)
+    sizes: list[int]
+    weight: float  # targets of the global batch, a process: what the summed loss is divided by
+    tokens: int  # tokens of the global batch
+
+
+class Batches(Protocol):
+    """Batches of a corpus by epoch and number."""
+
+    carried: bool  # whether state goes on from batch to batch
+    rows: int  # sentences or rows a batch at the most, of this process
+
+    def count(self, epoch: int) -> int:
+        """How many batches the epoch has."""
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """One batch."""
+
+
+@dataclass(frozen=True)
+class RowBatches:
+    """Contiguous rows with carried state."""
+
+    stream: NDArray[np.uint32]
+    begin: int
+    end: int
+    all_rows: int
+    unroll: int
+    rank: int = 0
+    world: int = 1
+    carried: bool = True
+
+    @property
+    def rows(self) -> int:
+        """Rows of this process."""
+        return len(range(self.rank, self.all_rows, self.world))
+
+    def _length(self) -> int:
+        """Predictions in a row."""
+        return (len(self.stream) - 1) // self.all_rows
+
+    def count(self, epoch: int) -> int:
+        """How many batches the epoch has; the last one may be shorter."""
+        return -(-self._length() // self.unroll)
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """The next tokens of every row: forward from its begin, backward from its end."""
+        length = self._length()
+        first = number * self.unroll
+        steps = np.arange(first, min(first + self.unroll, length))[:, None]  # (T, 1)
+        starts = (np.arange(self.rank, self.all_rows, self.world) * length)[None]  # (1, B)
+        forward = starts + steps
+        backward = starts + length - steps
+        inputs = np.stack([self.stream[forward], self.stream[backward]]).astype(np.int64)
+        targets = np.stack([self.stream[forward + 1], self.stream[backward - 1]]).astype(np.int64)
+        # That a sentence begins after the last one's end is no prediction.
+        keep = np.stack([targets[0] != self.begin, targets[1] != self.end])
+        tokens = len(steps) * self.all_rows
+        return Batch(
+            inputs.reshape(2, -1),
+            targets.reshape(2, -1),
+            keep.reshape(2, -1),
+            [starts.shape[1]] * len(steps),
+            2 * tokens / self.world,
+            tokens,
+        )
+
+
+@dataclass
+class SentenceBatches:
+    """Sentences of like length, each from zero state."""
+
+    stream: NDArray[np.uint32]
+    starts: Types  # (sentences + 1,) where each sentence begins, and the end of the stream
+    sentences: int  # a batch, of mean length: the budget is counted in tokens
+    seed: int = 0
+    rank: int = 0
+    world: int = 1
+    shuffled: bool = True
+    carried: bool = False
+    _planned: tuple[int, Types, Types] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def rows(self) -> int:
+        """No state is carried, so no rows are reserved."""
+        return 0
+
+    def count(self, epoch: int) -> int:
+        """How many batches the epoch has."""
+        return len(self._plan(epoch)[1]) - 1
+
+    def _plan(self, epoch: int) -> tuple[Types, Types]:
+        """The sentences in the epoch's order, and where in it each batch begins."""
+        if self._planned is None or self._planned[0] != epoch:
+            self._planned = (epoch, *self._make_plan(epoch))
+        return self._planned[1], self._planned[2]
+
+    def _make_plan(self, epoch: int) -> tuple[Types, Types]:
+        random = np.random.default_rng([self.seed, epoch])
+        lengths = np.diff(self.starts) - 1
+        count = len(lengths)
+        order = random.permutation(count) if self.shuffled else np.arange(count)
+        budget = max(1.0, self.sentences * float(lengths.mean())) if count else 1.0
+        pool = max(1, POOL * self.sentences)
+        sorted_pools = [
+            part[np.argsort(-lengths[part], kind="stable")]
+            for part in (order[start : start + pool] for start in range(0, count, pool))
+        ]
+        order = np.concatenate(sorted_pools) if sorted_pools else order
+        bounds = _cut(lengths[order], budget)
+        if not self.shuffled:
+            return order, bounds
+        mixed = random.permutation(len(bounds) - 1)
+        parts = [order[bounds[number] : bounds[number + 1]] for number in mixed]
+        return np.concatenate(parts), np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """A batch of sentences, packed, longest first."""
+        order, bounds = self._plan(epoch)
+        chosen = order[bounds[number] : bounds[number + 1]]
+        lengths = self.starts[chosen + 1] - self.starts[chosen] - 1  # predictions
+        total = int(lengths.sum())
+        mine = chosen[self.rank :: self.world]
+        lengths = lengths[self.rank :: self.world]
+        falling = np.argsort(-lengths, kind="stable")
+        mine, lengths = mine[falling], lengths[falling]
+        running = lengths > np.arange(lengths[0] if len(lengths) else 0)[:, None]  # (T, B)
+        time, row = running.nonzero()
+        forward = self.starts[mine[row]] + time
+        backward = self.starts[mine[row]] + lengths[row] - time
+        inputs = np.stack([self.stream[forward], self.stream[backward]]).astype(np.int64)
+        targets = np.stack([self.stream[forward + 1], self.stream[backward - 1]]).astype(np.int64)
+        sizes = running.sum(axis=1).tolist()
+        return Batch(inputs, targets, None, sizes, 2 * total / self.world, total)
+
+
+def _cut(lengths: Types, budget: float) -> Types:
+    """Bounds of runs whose lengths add up to at most `budget` (a longer sentence stands alone)."""
+    bounds = [0]
+    size = 0.0
+    for place, length in enumerate(lengths.tolist()):
+        if size and size + length > budget:
+            bounds.append(place)
+            size = 0.0
+        size += length
+    bounds.append(len(lengths))
+    return np.array(sorted(set(bounds)), np.int64)

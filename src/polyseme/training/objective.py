@@ -1,0 +1,99 @@
+"""The loss of a biLM on a batch, and its perplexity on held-out text.
+
+    training.batches, model.paired, model.softmax  ->  training.objective  ->  training.loop
+
+Each distinct token of a batch is encoded once, for both directions. The loss is the mean over the targets
+of both directions; with a sampled softmax it is an estimate. Perplexity always uses the whole vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from polyseme.model.bilm import BiLM
+from polyseme.model.paired import Dropout, PairState, read_pairs, start_pairs
+from polyseme.model.softmax import AnySoftmax, Sample, Softmax
+from polyseme.text.corpus import Corpus
+from polyseme.training.batches import Batch
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Of held-out text, each sentence from zero state; the targets are its words and its end mark."""
+
+    forward: float
+    backward: float
+    mean: float  # exp of the mean negative log likelihood over both directions
+    targets: int  # of one direction
+
+
+class BilmObjective(nn.Module):
+    """A network and its softmax over the types of a corpus."""
+
+    def __init__(self, network: BiLM, softmax: AnySoftmax, corpus: Corpus, dropout: Dropout) -> None:
+        super().__init__()
+        self.network, self.softmax = network, softmax
+        self.dropout = dropout
+        self._corpus = corpus
+
+    def forward(
+        self, batch: Batch, state: PairState | None, sample: Sample | None
+    ) -> tuple[Tensor, PairState]:
+        """The loss of the batch and the state behind it; `sample`: words for a sampled softmax."""
+        outputs, targets, after = self._read(batch, state, self.dropout if self.training else Dropout())
+        if sample is not None and isinstance(self.softmax, Softmax):
+            mean = self.softmax.sampled_loss(outputs, targets, sample)
+        else:
+            mean = self.softmax.loss(outputs, targets)
+        return mean * (len(targets) / batch.weight), after
+
+    def _read(
+        self, batch: Batch, state: PairState | None, dropout: Dropout
+    ) -> tuple[Tensor, Tensor, PairState]:
+        """Top outputs (M, D) of both directions and the words they are to predict (M,)."""
+        types, places = np.unique(batch.inputs, return_inverse=True)
+        vectors = self.network.tokens(*self.token_ids(types))
+        x = F.embedding(torch.from_numpy(places.reshape(batch.inputs.shape)), vectors)  # (2, N, D)
+        state = start_pairs(self.network, batch.sizes[0]) if state is None else state
+        top, after = read_pairs(self.network, x, batch.sizes, state, dropout)
+        targets = torch.from_numpy(self._corpus.targets(batch.targets))
+        if batch.keep is None:
+            return top.flatten(0, 1), targets.flatten(), after
+        keep = torch.from_numpy(batch.keep)
+        return top[keep], targets[keep], after
+
+    def token_ids(self, types: np.ndarray) -> tuple[Tensor | None, Tensor | None]:
+        """Character ids (U, C) and word ids (U,) of `types`, as far as the network reads them."""
+        chars = words = None
+        if self.network.tokens.chars is not None and self._corpus.chars is not None:
+            chars = torch.from_numpy(self._corpus.chars[types].astype(np.int64))
+        if self.network.tokens.words is not None:
+            words = torch.from_numpy(self._corpus.targets(types) + 1)
+        return chars, words
+
+    @torch.no_grad()
+    def perplexity(self, batches: Iterator[Batch]) -> Perplexity:
+        """Forward, backward and mean perplexity over `batches` of whole sentences."""
+        was_training = self.training
+        self.eval()
+        total = np.zeros(2)
+        count = 0
+        for batch in batches:
+            outputs, targets, _ = self._read(batch, None, Dropout())
+            picked = self.softmax.pick(outputs, targets).double().view(2, -1).sum(dim=1)
+            total += picked.numpy()
+            count += batch.inputs.shape[1]
+        self.train(was_training)
+        forward, backward = (-total / max(count, 1)).tolist()
+        return Perplexity(_exp(forward), _exp(backward), _exp((forward + backward) / 2), count)
+
+
+def _exp(value: float) -> float:
+    return exp(min(value, 700.0))

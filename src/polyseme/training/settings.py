@@ -1,0 +1,142 @@
+"""What a person may set for pretraining; the rest the program counts.
+
+    presets/*.toml, --config, --set  ->  training.settings  ->  training.pretrain
+
+Sections: [corpus], [model] (config.ModelConfig), [softmax], [train]. Schedules count tokens, not seconds.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+
+from polyseme.config import ModelConfig, Settings, nearest, parse_settings, read_values
+from polyseme.errors import ConfigError
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class CorpusConfig(Settings):
+    """How texts become sentences, words and a held-out part."""
+
+    documents: Literal["file", "line", "block"] = "file"
+    field: str = "text"  # of JSON lines
+    min_count: PositiveInt = 2
+    max_words: PositiveInt = 200_000
+    valid_share: Share = 0.01
+    valid_tokens: PositiveInt = 2_000
+    valid_every: PositiveInt | None = None  # hold out every n-th sentence instead of documents
+
+
+class SoftmaxConfig(Settings):
+    """How the next word is predicted in training; validation always uses the whole vocabulary."""
+
+    kind: Literal["auto", "full", "sampled", "adaptive"] = "auto"
+    samples: PositiveInt | Annotated[float, Field(gt=0, lt=1)] = 8192  # words, or a share of the vocabulary
+    tied: bool = False  # rows shared with the word table
+
+
+class TrainConfig(Settings):
+    """The training itself."""
+
+    seed: int = 1
+    epochs: PositiveFloat = 10.0
+    tokens: PositiveInt | None = None  # instead of epochs
+    order: Literal["rows", "sentences"] = (
+        "rows"  # state carried along contiguous rows, or each sentence alone
+    )
+    batch: PositiveInt = 128  # rows, or sentences of mean length
+    unroll: PositiveInt = 20  # tokens of a row in a step
+    optimizer: Literal["adagrad", "adamw", "sgd"] = "adagrad"
+    rate: PositiveFloat = 0.2
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: Share = 0.0  # share of the tokens
+    weight_decay: NonNegativeFloat = 0.0
+    clip: PositiveFloat = 10.0  # norm of the gradient
+    dropout: Share = 0.1
+    variational: bool = False
+    weight_drop: Share = 0.0
+    precision: Literal["fp32", "bf16"] = "fp32"
+    accumulate: PositiveInt = 1  # batches to a step
+    evaluations: PositiveInt = 10  # validations on the way
+    valid_tokens: PositiveInt = 10_000  # of each validation on the way; the last one takes them all
+    patience: PositiveInt | None = None  # validations without a better one before an early stop
+    save_seconds: PositiveFloat = 120.0  # between checkpoints
+
+
+class PretrainConfig(Settings):
+    """All settings of a pretraining run."""
+
+    corpus: CorpusConfig = CorpusConfig()
+    model: ModelConfig
+    softmax: SoftmaxConfig = SoftmaxConfig()
+    train: TrainConfig = TrainConfig()
+
+    @model_validator(mode="after")
+    def _tied_rows_fit(self) -> Self:
+        words = self.model.words
+        if self.softmax.tied and (words is None or words.dim != self.model.recurrent.outputs):
+            raise ValueError(
+                "softmax.tied needs a word table as wide as the outputs: "
+                f"set model.words.dim to model.recurrent.outputs ({self.model.recurrent.outputs})."
+            )
+        if self.softmax.tied and self.softmax.kind == "adaptive":
+            raise ValueError("softmax.tied and softmax.kind adaptive do not go together: choose one.")
+        return self
+
+
+def preset_names() -> list[str]:
+    """The configurations that come with the package."""
+    folder = files("polyseme") / "presets"
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
+    )
+
+
+def read_pretrain_config(source: str, overrides: Sequence[str] = ()) -> PretrainConfig:
+    """A preset by name, or a .toml or .json file, with overrides such as `train.seed=7` (a line of TOML)."""
+    if source in preset_names():
+        text = (files("polyseme") / "presets" / f"{source}.toml").read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+    elif Path(source).suffix in (".toml", ".json"):
+        values = read_values(Path(source))
+    else:
+        guess = nearest(source, preset_names())
+        raise ConfigError(
+            f"There is no preset {source!r}.{guess} Presets: {', '.join(preset_names())}. Or give a .toml file."
+        )
+    for line in overrides:
+        _merge(values, _override(line))
+    return parse_settings(PretrainConfig, values, source)
+
+
+def _override(line: str) -> dict[str, Any]:
+    """`a.b=value` as nested values; a value that is no TOML is taken as a string."""
+    name, equals, value = line.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f"--set {line}: expected name=value, for example train.seed=7.")
+    try:
+        return tomllib.loads(f"{name.strip()} = {value.strip()}")
+    except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return tomllib.loads(f"{name.strip()} = {_quoted(value.strip())}")
+    except tomllib.TOMLDecodeError:
+        raise ConfigError(f"--set {line}: neither a value nor a name of TOML.") from None
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _merge(values: dict[str, Any], more: dict[str, Any]) -> None:
+    for name, value in more.items():
+        if isinstance(value, dict) and isinstance(values.get(name), dict):
+            _merge(values[name], value)
+        else:
+            values[name] = value

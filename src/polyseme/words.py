@@ -1,0 +1,179 @@
+"""Text to one vector a word: the mean over all its usages, and the words nearest to it.
+
+    embedder  ->  words  ->  training (its report), search, server, api
+
+N words, H = both directions. Contextual vectors crowd into a narrow cone, where everything is near to
+everything: so the mean over the words is taken away before cosines are compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from polyseme.embedder import CHUNK, Array, Elmo, checked_tokens, chunks
+from polyseme.errors import UsageError
+from polyseme.model.choice import Layer, choose
+
+NEAR_SPELLING = 0.5  # how alike a suggested word is; words of two characters that share one are 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """The mean contextual vector of every word, in memory. `mean_vectors` makes one."""
+
+    words: tuple[str, ...]  # by falling count
+    counts: NDArray[np.int64]  # (N,) usages
+    vectors: Array  # (N, H) means, not centred
+    centre: Array  # (H,) what is taken away before cosines: the mean over the words, or zeros
+    _rows: dict[str, int] = field(init=False, repr=False, compare=False)
+    _directions: Array = field(init=False, repr=False, compare=False)  # (N, H) centred, of length 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rows", {word: row for row, word in enumerate(self.words)})
+        moved = self.vectors - self.centre
+        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+        object.__setattr__(self, "_directions", moved / np.maximum(lengths, np.finfo(np.float32).tiny))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def __getitem__(self, word: str) -> Array:
+        """The mean vector of a word (H,), not centred."""
+        vector: Array = self.vectors[self._row(word)]
+        return vector
+
+    def count(self, word: str) -> int:
+        """How many usages of a word were seen."""
+        return int(self.counts[self._row(word)])
+
+    def similarity(self, one: str, other: str) -> float:
+        """Cosine of two words."""
+        return float(self._directions[self._row(one)] @ self._directions[self._row(other)])
+
+    def nearest(
+        self, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
+    ) -> list[tuple[str, float]]:
+        """The `k` words with the greatest cosine to `word`, itself left out.
+
+        min_count, min_chars: only words with so many usages, of so many characters.
+        """
+        row = self._row(word)
+        if k < 1:
+            raise UsageError(f"k is {k}, expected 1 or more.")
+        cosines = self._directions @ self._directions[row]
+        usable = self.counts >= min_count
+        if min_chars > 1:
+            usable &= np.array([len(other) >= min_chars for other in self.words], dtype=np.bool_)
+        usable[row] = False
+        rows = np.flatnonzero(usable)
+        best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
+        return [(self.words[other], float(cosines[other])) for other in best]
+
+    def _row(self, word: str) -> int:
+        if word in self._rows:
+            return self._rows[word]
+        near = get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING) if isinstance(word, str) else []
+        guess = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError(
+            f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"
+        )
+
+
+def mean_vectors(
+    elmo: Elmo,
+    sentences: Iterable[str] | Iterable[list[str]],
+    *,
+    layer: Layer = "top",
+    min_count: int = 5,
+    words: Iterable[str] | None = None,
+    centre: bool = True,
+    segment: str | None = None,
+) -> WordVectors:
+    """The mean contextual vector of every word that `sentences` use at least `min_count` times.
+
+    sentences: strings or token lists. What can be read twice (a list, or an object whose __iter__ begins
+        anew) is counted first, so that only words with enough usages take memory: a row of H float64
+        values each. From a stream that runs once, every word takes a row until the end.
+    layer: "top", "mean", a number from 0, weights, or (weights, gamma), as for `Elmo.embed`.
+    words: only these, whatever else there is; `min_count` holds for them too.
+    centre: whether cosines are taken around the mean over the words.
+    """
+    if isinstance(sentences, str):
+        raise UsageError("sentences is one string, expected a list of sentences.")
+    if choose(layer, None, "both", elmo.config.layers).weights is None:
+        raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
+    if min_count < 1:
+        raise UsageError(f"min_count is {min_count}, expected 1 or more.")
+    wanted = None if words is None else set(words)
+    if iter(sentences) is not sentences:
+        counted = Counter(word for tokens in _tokens(elmo, sentences, segment) for word in tokens)
+        often = {word for word, count in counted.items() if count >= min_count}
+        wanted = often if wanted is None else often & wanted
+    table = _Table(elmo.config.size, wanted)
+    for chunk in chunks(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
+        if wanted is not None:
+            chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
+        table.add(chunk, elmo.embed(chunk, layer=layer))
+    return table.finish(min_count, centre=centre)
+
+
+def _tokens(
+    elmo: Elmo, sentences: Iterable[str] | Iterable[list[str]], segment: str | None
+) -> Iterator[list[str]]:
+    for number, sentence in enumerate(sentences):
+        if isinstance(sentence, str):
+            yield [token.text for token in elmo.tokenize(sentence, segment)]
+        else:
+            yield checked_tokens(sentence, number)
+
+
+class _Table:
+    """Sums of vectors by word, in float64; rows are added as words appear."""
+
+    def __init__(self, size: int, wanted: set[str] | None) -> None:
+        self._wanted = wanted
+        self._rows: dict[str, int] = {}
+        self._sums = torch.zeros(len(wanted) if wanted is not None else 1024, size, dtype=torch.float64)
+        self._counts = torch.zeros(len(self._sums), dtype=torch.int64)
+
+    def add(self, sentences: list[list[str]], vectors: list[Array]) -> None:
+        """Add the usages of a chunk: token lists and their vectors (tokens, H)."""
+        for tokens, array in zip(sentences, vectors, strict=True):
+            kept = [p for p, word in enumerate(tokens) if self._wanted is None or word in self._wanted]
+            if not kept:
+                continue
+            rows = torch.tensor([self._rows.setdefault(tokens[p], len(self._rows)) for p in kept])
+            self._grow()
+            self._sums.index_add_(0, rows, torch.from_numpy(array[kept]).double())
+            self._counts.index_add_(0, rows, torch.ones_like(rows))
+
+    def _grow(self) -> None:
+        if len(self._rows) > len(self._sums):
+            more = max(len(self._rows), 2 * len(self._sums)) - len(self._sums)
+            self._sums = torch.cat([self._sums, self._sums.new_zeros(more, self._sums.shape[1])])
+            self._counts = torch.cat([self._counts, self._counts.new_zeros(more)])
+
+    def finish(self, min_count: int, *, centre: bool) -> WordVectors:
+        """The means of the words with enough usages, by falling count."""
+        words = list(self._rows)
+        counts = self._counts[: len(words)].numpy()
+        order = np.argsort(-counts, kind="stable")
+        order = order[counts[order] >= min_count]
+        means = self._sums[torch.from_numpy(order)].numpy() / np.maximum(counts[order], 1)[:, None]
+        middle = means.mean(axis=0) if centre and len(means) else np.zeros(means.shape[1])
+        return WordVectors(
+            tuple(words[row] for row in order),
+            counts[order].copy(),
+            means.astype(np.float32),
+            middle.astype(np.float32),
+        )

@@ -1,0 +1,307 @@
+"""The biLM as a language model: scores, perplexity and n-best lists against brute force."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import reference
+from builders import SENTENCES, WORDS, random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.errors import DataError, UsageError
+from polyseme.formats.pretrained import Pretrained
+from polyseme.language import (
+    Hypothesis,
+    evaluate,
+    perplexity,
+    read_nbest,
+    rerank,
+    score,
+    score_stream,
+)
+from polyseme.text.reading import Line
+
+Array = NDArray[np.float64]
+TEXT = [*SENTENCES, ["the"] * 7, ["他", "!"], ["of", "the", "river", "bank"]]
+
+
+def small_elmo(seed: int = 0, *, softmax: bool = True, batch_tokens: int = 4096, **changes: Any) -> Elmo:
+    return Elmo(random_model(small_config(**changes), seed, softmax=softmax), batch_tokens=batch_tokens)
+
+
+def brute_force(model: Pretrained, tokens: Sequence[str]) -> tuple[Array, Array]:
+    """Log probability of each target in the order of the text, marks last, in plain numpy and float64."""
+    assert model.vocab is not None
+    assert model.config.chars is not None
+    sentence = ["<S>", *tokens, "</S>"]
+    chars = np.array([[reference.byte_row(token, model.config.chars.max_chars) for token in sentence]])
+    weights = {name: value.numpy() for name, value in model.tensors().items()}
+    top = reference.read(model.config, weights, [len(sentence)], chars=chars).layers[0][-1]  # (T, H)
+    size = top.shape[1] // 2
+    scores = np.concatenate([top[:-1, :size], top[1:, size:]]) @ weights["softmax.weight"].T.astype(float)
+    scores += weights["softmax.bias"]
+    log_probs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    forward, backward = log_probs.reshape(2, len(tokens) + 1, -1)
+    row = {word: number for number, word in enumerate(model.vocab.words)}
+    targets = [row.get(token, row["<UNK>"]) for token in sentence]
+    ahead = np.array([forward[place, target] for place, target in enumerate(targets[1:])])
+    behind = np.array([backward[place, target] for place, target in enumerate(targets[:-1])])
+    return ahead, np.roll(behind, -1)
+
+
+@pytest.fixture(autouse=True)
+def _no_word_about_cut_tokens(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, logger="polyseme.embedder")
+
+
+def test_scores_agree_with_a_full_softmax_by_hand() -> None:
+    elmo = small_elmo()
+    for tokens, found in zip(TEXT, score(elmo, TEXT), strict=True):
+        ahead, behind = brute_force(elmo.model, tokens)
+        assert found.tokens == tokens
+        assert found.forward.shape == found.backward.shape == (len(tokens) + 1,)
+        np.testing.assert_allclose(found.forward, ahead, atol=1e-5)
+        np.testing.assert_allclose(found.backward, behind, atol=1e-5)
+        np.testing.assert_allclose(found.mean, (ahead + behind) / 2, atol=1e-5)
+        np.testing.assert_allclose(
+            found.totals, [ahead.sum(), behind.sum(), (ahead.sum() + behind.sum()) / 2], atol=1e-4
+        )
+        assert found.unknown.tolist() == [token not in WORDS for token in tokens]
+
+
+def test_a_sentence_without_tokens_is_scored_as_its_two_marks() -> None:
+    elmo = small_elmo()
+    found = score(elmo, [[], ["the"]])[0]
+    ahead, behind = brute_force(elmo.model, [])
+    assert found.forward.shape == (1,)
+    np.testing.assert_allclose([*found.forward, *found.backward], [*ahead, *behind], atol=1e-5)
+
+
+def test_one_string_is_one_sentence() -> None:
+    elmo = small_elmo()
+    (found,) = score(elmo, "the bank failed !")
+    (wanted,) = score(elmo, [["the", "bank", "failed", "!"]])
+    np.testing.assert_array_equal(found.forward, wanted.forward)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 7, 20, 4096])
+def test_the_batch_does_not_matter(batch_tokens: int) -> None:
+    wanted = [score(small_elmo(), [tokens])[0] for tokens in TEXT]
+    found = list(score_stream(small_elmo(batch_tokens=batch_tokens), iter(TEXT)))
+    for one, other in zip(found, wanted, strict=True):
+        assert one.tokens == other.tokens
+        np.testing.assert_allclose(one.forward, other.forward, atol=1e-5)
+        np.testing.assert_allclose(one.backward, other.backward, atol=1e-5)
+
+
+def test_a_block_of_the_softmax_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = score(small_elmo(), TEXT)
+    monkeypatch.setattr("polyseme.model.softmax.BLOCK_VALUES", 30)
+    for one, other in zip(score(small_elmo(), TEXT), wanted, strict=True):
+        np.testing.assert_allclose(one.forward, other.forward, atol=1e-5)
+
+
+def test_state_is_carried_in_order_only_when_asked_for() -> None:
+    elmo = small_elmo()
+    twice = [["the", "bank"], ["the", "bank"]]
+    apart = score(elmo, twice)
+    np.testing.assert_allclose(apart[0].forward, apart[1].forward, atol=1e-6)
+    carried = score(elmo, twice, stateful=True)
+    np.testing.assert_allclose(carried[0].forward, apart[0].forward, atol=1e-6)
+    assert np.abs(carried[1].forward - apart[1].forward).max() > 1e-3
+    _, state = elmo.read([twice[0]])
+    layers, _ = elmo.read([twice[1]], state)
+    assert elmo.model.softmax is not None
+    with torch.inference_mode():
+        log_probs = elmo.model.softmax(layers[-1, 0, :-1, :4])  # the forward half of <S> the bank
+    assert elmo.model.vocab is not None
+    rows = elmo.model.vocab.ids(["the", "bank", "</S>"]) - 1
+    np.testing.assert_allclose(carried[1].forward, log_probs[range(3), rows], atol=1e-5)
+
+
+def test_mirrored_weights_score_reversed_text_alike() -> None:
+    elmo = small_elmo()
+    weights = dict(elmo.model.network.state_dict())
+    swapped = {
+        name.replace("backward_stack", "x").replace("forward_stack", "backward_stack").replace(
+            "x", "forward_stack"
+        ) if "_stack" in name else name: value.clone()
+        for name, value in weights.items()
+    }  # fmt: skip
+    mirror = small_elmo()
+    mirror.model.network.load_state_dict(swapped)
+    for network in (elmo.model, mirror.model):  # <S> and </S> must look alike for a true mirror
+        assert network.softmax is not None
+        with torch.no_grad():
+            table = network.network.state_dict()["tokens.chars.embedding.weight"]
+            table[257] = table[258]
+            network.softmax.weight[0] = network.softmax.weight[1]
+            network.softmax.bias[0] = network.softmax.bias[1]
+    tokens = ["the", "bank", "of", "他"]
+    (straight,) = score(elmo, [tokens])
+    (reversed_,) = score(mirror, [tokens[::-1]])
+    np.testing.assert_allclose(straight.forward[:-1], reversed_.backward[:-1][::-1], atol=1e-5)
+    np.testing.assert_allclose(straight.backward[:-1], reversed_.forward[:-1][::-1], atol=1e-5)
+    np.testing.assert_allclose(straight.totals, np.array(reversed_.totals)[[1, 0, 2]], atol=1e-4)
+
+
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
+    elmo = small_elmo()
+    assert elmo.model.softmax is not None
+    with torch.no_grad():
+        elmo.model.softmax.weight.zero_()
+        elmo.model.softmax.bias.zero_()
+    found = perplexity(elmo, TEXT)
+    size = len(WORDS) + 3
+    for value in (found.forward, found.backward, found.mean, *found.known.perplexities.values()):
+        assert value == pytest.approx(size)
+
+
+def test_perplexity_counts_words_marks_and_unknown_words() -> None:
+    elmo = small_elmo()
+    found = perplexity(elmo, [*SENTENCES, []])
+    by_hand = [brute_force(elmo.model, tokens) for tokens in SENTENCES]
+    ahead, behind = (np.concatenate(parts) for parts in zip(*by_hand, strict=True))
+    assert (found.sentences, found.words, found.unknown, found.targets) == (3, 10, 2, 13)
+    assert found.unknown_rate == pytest.approx(0.2)
+    assert found.forward == pytest.approx(np.exp(-ahead.mean()), rel=1e-5)
+    assert found.backward == pytest.approx(np.exp(-behind.mean()), rel=1e-5)
+    assert found.mean == pytest.approx(np.exp(-np.concatenate([ahead, behind]).mean()), rel=1e-5)
+    known = np.array([t in WORDS or t == "mark" for s in SENTENCES for t in (*s, "mark")])
+    assert found.known.targets == 11
+    assert found.known.perplexities["forward"] == pytest.approx(np.exp(-ahead[known].mean()), rel=1e-5)
+
+
+def lines(source: str, *texts: str) -> list[Line]:
+    return [Line(source, number, text) for number, text in enumerate(texts, start=1)]
+
+
+def test_evaluation_sums_up_its_files() -> None:
+    elmo = small_elmo()
+    done: list[int] = []
+    text = [*lines("a.txt", "the bank", "", "of"), *lines("empty.txt", " "), *lines("b.txt", "river x")]
+    found = evaluate(elmo, text, count=done.append)
+    assert list(found.files) == ["a.txt", "b.txt"]
+    assert found.files["a.txt"].sentences == 2
+    assert found.total.words == 5 == sum(done)
+    assert found.total.forward == pytest.approx(
+        perplexity(elmo, [["the", "bank"], ["of"], ["river", "x"]]).forward
+    )
+    values = found.as_dict()
+    assert values["files"]["b.txt"]["unknown"] == 1
+    assert set(values["perplexity"]) == {"forward", "backward", "mean"}
+
+
+def test_state_begins_anew_with_every_file() -> None:
+    elmo = small_elmo()
+    text = [*lines("a", "the bank", "of"), *lines("b", "the bank", "of")]
+    found = evaluate(elmo, text, stateful=True)
+    assert found.files["a"].all == found.files["b"].all
+    assert found.files["a"].mean != pytest.approx(evaluate(elmo, text).files["a"].mean, rel=1e-4)
+
+
+def test_a_text_without_words_is_refused() -> None:
+    with pytest.raises(DataError, match=r"empty.txt: no words in it"):
+        evaluate(small_elmo(), lines("empty.txt", "", "  "))
+    with pytest.raises(DataError, match="no words in it"):
+        evaluate(small_elmo(), [])
+
+
+def test_a_model_without_softmax_says_what_to_do() -> None:
+    elmo = small_elmo(softmax=False)
+    for use in (
+        lambda: score(elmo, "the"),
+        lambda: evaluate(elmo, lines("a", "the")),
+        lambda: rerank(elmo, []),
+    ):
+        with pytest.raises(UsageError, match=r"no softmax.*polyseme pretrain"):
+            use()
+
+
+def test_words_of_the_text_and_of_another_cell_are_scored_too() -> None:
+    config: dict[str, Any] = {"chars": None, "words": {"dim": 4}}
+    elmo = small_elmo(**config, recurrent={"cell": "gru", "layers": 1, "cells": 4, "outputs": 4})
+    found = score(elmo, [["the", "never-seen", "<UNK>"]])[0]
+    assert found.unknown.tolist() == [False, True, True]
+    assert np.isfinite(found.totals).all()
+
+
+NBEST = lines("n.tsv", "0\tthe bank failed\t-3.5", "0\tbank the failed\t-2", "", "1\triver\t-1.0", "1\t\t-9")
+
+
+def test_nbest_lines_of_both_kinds_are_read() -> None:
+    assert [(h.list_id, h.text, h.own) for h in read_nbest(NBEST)] == [
+        ("0", "the bank failed", -3.5),
+        ("0", "bank the failed", -2.0),
+        ("1", "river", -1.0),
+        ("1", "", -9.0),
+    ]
+    moses = lines(
+        "m.txt",
+        "0 ||| the bank ||| LM0= -4 TM0= -2 ||| -7.25",
+        "0 ||| the river ||| d= 0 lm= -3 ||| -8 ||| 0-0 1-1",
+        "1 ||| of",
+    )
+    assert [(h.list_id, h.text, h.own) for h in read_nbest(moses)] == [
+        ("0", "the bank", -7.25),
+        ("0", "the river", -8.0),
+        ("1", "of", None),
+    ]
+
+
+def test_nbest_lists_are_ranked_by_the_model_alone() -> None:
+    elmo = small_elmo()
+    found = list(rerank(elmo, read_nbest(NBEST)))
+    assert [one.list_id for one in found] == ["0", "0", "1", "1"]
+    assert [one.rank for one in found] == [1, 2, 1, 2]
+    for one in found:
+        ahead, behind = brute_force(elmo.model, one.text.split())
+        assert one.total == one.lm == pytest.approx((ahead.sum() + behind.sum()) / 2, rel=1e-4)
+    assert found[0].total >= found[1].total
+    assert found[2].total >= found[3].total
+
+
+def test_nbest_scores_are_mixed_and_normalised() -> None:
+    elmo = small_elmo()
+    alone = {(one.list_id, one.text): one.lm for one in rerank(elmo, read_nbest(NBEST))}
+    for normalise in ("none", "lm", "total"):
+        for one in rerank(elmo, read_nbest(NBEST), weight=0.3, normalise=normalise):  # type: ignore[arg-type]
+            assert one.own is not None
+            targets = len(one.text.split()) + 1
+            lm = alone[one.list_id, one.text] / (targets if normalise == "lm" else 1)
+            total = 0.7 * one.own + 0.3 * lm
+            assert one.total == pytest.approx(total / (targets if normalise == "total" else 1), rel=1e-5)
+    own = list(rerank(elmo, read_nbest(NBEST), weight=0.0))
+    assert [one.text for one in own] == ["bank the failed", "the bank failed", "river", ""]
+    ahead = next(rerank(elmo, [Hypothesis("0", "the bank", None, "x:1")], direction="forward"))
+    assert ahead.total == pytest.approx(brute_force(elmo.model, ["the", "bank"])[0].sum(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (["0 the bank"], r"n:1: 1 columns, expected id<TAB>hypothesis"),
+        (["0\tthe\t-1\t-2"], r"n:1: 4 columns"),
+        (["0\tthe\tlow"], r"n:1: the score is 'low', expected a number"),
+        (["0\tthe\tnan"], r"n:1: the score is 'nan'"),
+        (["0\tthe\t1", "0\tof"], r"n:2: no score of its own"),
+        (["0\tthe\t1", "1\tof\t1", "0\tof\t1"], r"n:3: list '0' goes on here, after it began at n:1"),
+    ],
+)
+def test_bad_nbest_lines_are_named(text: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        list(rerank(small_elmo(), read_nbest(lines("n", *text)), weight=0.5))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"weight": 1.5}, {"weight": float("nan")}, {"direction": "up"}, {"normalise": "length"}]
+)
+def test_bad_nbest_settings_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(changes))):
+        rerank(small_elmo(), [], **changes)

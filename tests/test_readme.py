@@ -1,0 +1,127 @@
+"""What the README and the docs show is what happens: their code runs, their output is true, their links lead on.
+
+A `python` block runs in the namespace of its page; a `text` block behind it is what it prints. A `bash` block
+runs too, without the lines that set up a machine. `json` and other blocks are only shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from builders import write_bilm
+
+ROOT = Path(__file__).parent.parent
+README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [README, CHINESE, *DOCS]
+ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+SET_UP = ("make ", "sudo ", "pip ", "git ")
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^(#+) ", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+class Block(NamedTuple):
+    """A fenced block of a page; `line` is where its fence stands."""
+
+    language: str
+    code: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [Block(m[1], m[2], text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def a_place_with_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with models/elmo, as small as it gets but for its 50 characters a word, and static vectors."""
+    folder = write_bilm(tmp_path / "models" / "elmo")
+    options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
+    options["char_cnn"]["max_characters_per_token"] = 50
+    (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
+    (tmp_path / "models" / "glove.txt").write_text("the 0.1 0.2 0.3\nbank 1 2 3\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_python(page: Path, block: Block, namespace: dict[str, object]) -> None:
+    code = "\n" * block.line + block.code  # so that a traceback names the line of the page
+    exec(compile(code, str(page), "exec"), namespace)
+
+
+def run_shell(page: Path, block: Block) -> None:
+    lines = [line for line in block.code.splitlines() if not line.startswith(SET_UP)]
+    if not lines:
+        return
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(lines)],
+        env=os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{page}:{block.line}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
+    page: Path, a_place_with_models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    namespace: dict[str, object] = {"__name__": page.stem}
+    for block, following in pairwise([*blocks(page), Block("", "", 0)]):
+        if block.language == "python":
+            run_python(page, block, namespace)
+            printed = capsys.readouterr().out
+            if following.language == "text":
+                assert printed == following.code, f"{page}:{following.line}"
+        elif block.language == "bash":
+            run_shell(page, block)
+
+
+def test_both_readmes_have_the_same_code() -> None:
+    ours, theirs = ([without_comments(block) for block in blocks(page)] for page in (README, CHINESE))
+    assert ours == theirs
+
+
+def without_comments(block: Block) -> tuple[str, str]:
+    if block.language == "python":
+        return block.language, ast.dump(ast.parse(block.code))
+    return block.language, re.sub(r"[ ]+#.*", "", block.code)
+
+
+def test_both_readmes_have_the_same_sections() -> None:
+    ours, theirs = (HEADING.findall(prose(page)) for page in (README, CHINESE))
+    assert ours == theirs
+    assert len(ours) > 5
+
+
+def test_the_readmes_link_to_each_other_at_the_top() -> None:
+    for page, other in ((README, CHINESE), (CHINESE, README)):
+        assert f"]({other.name})" in "".join(page.read_text(encoding="utf-8").splitlines()[:5])
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    missing = [
+        link
+        for link in LINK.findall(prose(page))
+        if not link.startswith("http") and not (page.parent / link).exists()
+    ]
+    assert not missing

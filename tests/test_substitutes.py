@@ -1,0 +1,131 @@
+"""Which words fit a marked place: by hand-made pairs, and against the full softmax."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bigrams import bigram_model
+from builders import WORDS, random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.errors import UsageError
+from polyseme.language import Ranking, substitutes, substitutes_at
+from polyseme.language.scoring import score
+from polyseme.language.substitutes import parse_marked
+
+PAIRS = ("he rides a horse away", "she rides a bike away", "he eats a cake now", "we eat the cake now")
+
+
+def best(ranking: Ranking, k: int) -> set[str]:
+    return {word for word, _ in ranking.best[:k]}
+
+
+def random_elmo() -> Elmo:
+    return Elmo(random_model(small_config(), softmax=True))
+
+
+def test_left_right_and_both_sides_have_their_say() -> None:
+    found = substitutes(bigram_model(PAIRS), "he rides a [horse] away")
+    assert best(found.forward, 3) == {"horse", "bike", "cake"}
+    assert best(found.backward, 2) == {"horse", "bike"}
+    assert best(found.joint, 2) == {"horse", "bike"}
+    assert found.word == "horse"
+    assert found.place == 3
+    assert found.joint.rank in (1, 2)
+    cake = substitutes(bigram_model(PAIRS), "he rides a [cake] away")
+    assert cake.forward.rank in (1, 2, 3)
+    assert cake.backward.rank is not None
+    assert cake.backward.rank > 2
+
+
+def test_log_probabilities_are_those_of_the_score() -> None:
+    elmo = random_elmo()
+    tokens = ["the", "bank", "of", "他"]
+    (scored,) = score(elmo, [tokens])
+    for place in range(4):
+        found = substitutes_at(elmo, tokens, place, k=99)
+        assert found.forward.log_prob == pytest.approx(scored.forward[place], abs=1e-5)
+        assert found.backward.log_prob == pytest.approx(scored.backward[place], abs=1e-5)
+        for ranking in (found.forward, found.backward, found.joint):
+            assert {word for word, _ in ranking.best} == set(WORDS)  # no marks
+            values = [value for _, value in ranking.best]
+            assert values == sorted(values, reverse=True)
+            assert ranking.best[(ranking.rank or 0) - 1] == (tokens[place], ranking.log_prob)
+        assert np.exp([value for _, value in found.joint.best]).sum() == pytest.approx(1)
+
+
+def test_the_marked_word_itself_does_not_matter() -> None:
+    elmo = random_elmo()
+    one, other, gap = (substitutes(elmo, f"the {word} of") for word in ("[bank]", "[xyzzy]", "[ ]"))
+    for ranking, second, third in zip(
+        (one.forward, one.backward, one.joint),
+        (other.forward, other.backward, other.joint),
+        (gap.forward, gap.backward, gap.joint),
+        strict=True,
+    ):
+        assert [word for word, _ in ranking.best] == [word for word, _ in second.best]
+        assert [word for word, _ in ranking.best] == [word for word, _ in third.best]
+    assert one.joint.rank is not None
+    assert other.joint.rank is gap.joint.rank is gap.joint.log_prob is None
+    assert gap.word == ""
+
+
+def test_counts_make_frequent_words_less_of_a_surprise() -> None:
+    elmo = bigram_model(PAIRS)
+    counts = {"horse": 1000, "bike": 1}
+    found = substitutes(elmo, "he rides a [] away", counts=counts)
+    assert found.joint.best[0].word == "bike"
+    found = substitutes(elmo, "he rides a [] away", counts={"horse": 1, "bike": 1000})
+    assert found.joint.best[0].word == "horse"
+
+
+def test_context_goes_on_into_both_directions() -> None:
+    elmo = random_elmo()
+    alone = substitutes(elmo, "the [bank] of")
+    before = substitutes(elmo, "the [bank] of", context=["river river failed", "他 !"])
+    behind = substitutes(elmo, "the [bank] of", following=[["river", "river"]])
+    assert before.forward.log_prob != pytest.approx(alone.forward.log_prob, abs=1e-4)
+    assert before.backward.log_prob == pytest.approx(alone.backward.log_prob, abs=1e-6)
+    assert behind.forward.log_prob == pytest.approx(alone.forward.log_prob, abs=1e-6)
+    assert behind.backward.log_prob != pytest.approx(alone.backward.log_prob, abs=1e-4)
+    carried = score(elmo, ["river river failed", "他 !", "the bank of"], stateful=True)[-1]
+    assert before.forward.log_prob == pytest.approx(carried.forward[1], abs=1e-5)
+
+
+def test_raw_text_is_cut_around_the_mark() -> None:
+    elmo = random_elmo()
+    assert substitutes(elmo, "他去[银行]!", segment="zh").tokens == ["他", "去", "银行", "!"]
+    assert substitutes(elmo, "The river[bank].", segment="en").tokens == ["The", "river", "bank", "."]
+    assert substitutes(elmo, "他 [银行家] 走 了").tokens == ["他", "银行家", "走", "了"]
+
+
+def test_brackets_with_a_backslash_are_text() -> None:
+    assert parse_marked(r"a \[1\] [b] c\d") == (r"a [1] ", "b", r" c\d")
+    assert parse_marked(r"[\[]") == ("", "[", "")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("the bank", "no word is marked"),
+        (r"the \[bank\]", "no word is marked"),
+        ("", "no word is marked"),
+        ("[the] [bank]", "not one pair"),
+        ("the [bank", "not one pair"),
+        ("]the[ bank", "not one pair"),
+        ("[[the]]", "not one pair"),
+        ("[the bank] failed", "more than one word"),
+    ],
+)
+def test_bad_marks_are_explained(sentence: str, message: str) -> None:
+    with pytest.raises(UsageError, match=rf"{message}.*Put the one word in brackets"):
+        substitutes(random_elmo(), sentence)
+
+
+def test_bad_numbers_and_models_are_refused() -> None:
+    with pytest.raises(UsageError, match="k is 0"):
+        substitutes(random_elmo(), "[the]", k=0)
+    with pytest.raises(UsageError, match="place is 4, the sentence has tokens 0 to 0"):
+        substitutes_at(random_elmo(), ["the"], 4)
+    with pytest.raises(UsageError, match="no softmax"):
+        substitutes(Elmo(random_model(small_config())), "[the]")
