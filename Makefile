@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 TORCH_INDEX ?=
 
-.PHONY: demo test test-slow check format lint types bench peers clean
+.PHONY: demo test test-slow test-peers check format lint types bench bench-peers peers clean
 
 demo: $(VENV)/.installed  ## load a model, embed English and Chinese, look at the result
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,16 @@ types: $(VENV)/.installed
 
 bench: $(VENV)/.installed  ## tokens per second, latency and memory
 	$(BIN)/python benchmarks/embed.py
+
+bench-peers: $(VENV)/.installed peers  ## the same beside AllenNLP and simple_elmo, in one run
+	$(BIN)/python benchmarks/embed.py --peers
+
+PEERS_PYTHON ?= python3.11
+peers:  ## AllenNLP and simple_elmo in an environment of their own, to compare with
+	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-peers
+
+test-peers: $(VENV)/.installed peers  ## files that we write open in the peers, with the same vectors
+	$(BIN)/python -m pytest -m peers
 
 clean:
 	rm -rf $(VENV) .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

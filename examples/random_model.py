@@ -23,6 +23,8 @@ def write_random_model(folder: Path, seed: int = 0) -> Path:
     config = ModelConfig(chars=chars, recurrent=RecurrentConfig(layers=2, cells=64, outputs=16))
     alphabet = ByteAlphabet(chars.max_chars)
     network = build_network(config, n_chars=alphabet.size, n_words=0, padding=alphabet.padding)
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
     origin = {"made": "at random"}
     model = assemble(
         config, network.state_dict(), alphabet=alphabet, vocab=None, origin=origin, source="random weights"

@@ -125,6 +125,34 @@ def test_state_is_carried_in_order_only_when_asked_for() -> None:
     np.testing.assert_allclose(carried[1].forward, log_probs[range(3), rows], atol=1e-5)
 
 
+def test_the_backward_half_carries_its_state_from_the_end() -> None:
+    elmo = small_elmo()
+    text = [["the", "bank"], [], ["of", "river"], ["他"]]
+    found = score(elmo, text, stateful=True)
+    _, state = elmo.read([text[3]])
+    layers, _ = elmo.read([text[2]], state)
+    assert elmo.model.softmax is not None
+    assert elmo.model.vocab is not None
+    with torch.inference_mode():
+        log_probs = elmo.model.softmax(layers[-1, 0, 1:, 4:])  # the backward half of: of river </S>
+    rows = elmo.model.vocab.ids(["<S>", "of", "river"]) - 1
+    np.testing.assert_allclose(np.roll(found[2].backward, 1), log_probs[range(3), rows], atol=1e-5)
+    np.testing.assert_allclose(found[3].backward, score(elmo, [text[3]])[0].backward, atol=1e-6)
+
+
+def test_a_stream_carries_the_backward_state_over_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    elmo = small_elmo()
+    monkeypatch.setattr("polyseme.language.scoring.STRETCH", 4)
+    text = [["the", "bank"], ["of", "river"], ["他", "!"]]
+    found = score(elmo, text, stateful=True)
+    np.testing.assert_allclose(found[1].backward, score(elmo, [text[1]])[0].backward, atol=1e-6)
+    monkeypatch.undo()
+    whole = score(elmo, text, stateful=True)
+    for one, other in zip(found, whole, strict=True):
+        np.testing.assert_allclose(one.forward, other.forward, atol=1e-6)
+    assert np.abs(found[1].backward - whole[1].backward).max() > 1e-3
+
+
 def test_mirrored_weights_score_reversed_text_alike() -> None:
     elmo = small_elmo()
     weights = dict(elmo.model.network.state_dict())
@@ -283,6 +311,15 @@ def test_nbest_scores_are_mixed_and_normalised() -> None:
     assert ahead.total == pytest.approx(brute_force(elmo.model, ["the", "bank"])[0].sum(), rel=1e-4)
 
 
+def test_a_hypothesis_does_not_win_by_unknown_words() -> None:
+    elmo = small_elmo()
+    lists = [Hypothesis("0", "the xyzzy plugh", None, "x:1")]
+    (free,) = rerank(elmo, lists, unknown_penalty=0)
+    (usual,) = rerank(elmo, lists)
+    assert free.lm == pytest.approx(score(elmo, "the xyzzy plugh")[0].totals[2])
+    assert usual.lm == pytest.approx(free.lm - 2 * np.log(len(WORDS) + 3))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -300,7 +337,14 @@ def test_bad_nbest_lines_are_named(text: list[str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"weight": 1.5}, {"weight": float("nan")}, {"direction": "up"}, {"normalise": "length"}]
+    "changes",
+    [
+        {"weight": 1.5},
+        {"weight": float("nan")},
+        {"direction": "up"},
+        {"normalise": "length"},
+        {"unknown_penalty": float("inf")},
+    ],
 )
 def test_bad_nbest_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(changes))):

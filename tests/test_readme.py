@@ -1,4 +1,4 @@
-"""What the README and the docs show is what happens: their code runs, their output is true, their links lead on.
+"""What the README and the docs show is what happens: the code runs, the output is true, the links lead on.
 
 A `python` block runs in the namespace of its page; a `text` block behind it is what it prints. A `bash` block
 runs too, without the lines that set up a machine. `json` and other blocks are only shown.
@@ -91,7 +91,7 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
             printed = capsys.readouterr().out
             if following.language == "text":
                 assert printed == following.code, f"{page}:{following.line}"
-        elif block.language == "bash":
+        elif block.language == "bash" and page != CHINESE:  # the same lines as in README.md, a test says so
             run_shell(page, block)
 
 

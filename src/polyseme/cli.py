@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -31,6 +31,7 @@ Options = Annotated[
     str | None, typer.Option(help="The options.json of an .hdf5 file, if it does not lie beside it.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
 
 
 @app.callback()
@@ -53,11 +54,12 @@ def info(
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in facts["facts"].items():
-        table.add_row(f"[bold]{name}[/bold]", value)
-    Console().print(table)
+        table.add_row(Text(name, style="bold"), Text(value))  # as they are: brackets are no markup
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 @app.command()
@@ -121,7 +123,7 @@ def embed(
         )
     print(f"{done.out}: {done.sentences:,} sentences, {done.tokens:,} tokens")
     if done.cut and elmo.config.chars:
-        print(f"{done.cut:,} tokens were cut at {elmo.config.chars.max_chars} characters.")
+        print(f"{done.cut:,} tokens are longer than the {elmo.config.chars.longest} that the model reads.")
 
 
 def parse_layer(text: str) -> Any:
@@ -141,10 +143,22 @@ def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     try:
-        app()
+        code = app(standalone_mode=False)
     except PolysemeError as problem:
-        print(f"polyseme: {problem}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _refuse(str(problem))
+    except typer.TyperException as problem:  # a verb or an option that there is not, or a wrong value
+        _refuse(problem.format_message(), getattr(problem, "ctx", None))
+    if code == STOPPED:
         print("polyseme: stopped.", file=sys.stderr)
-        sys.exit(130)
+    sys.exit(code)
+
+
+def _refuse(message: str, context: typer.Context | None = None) -> NoReturn:
+    """End with one line that says what is wrong, and where the help is."""
+    if not message.strip():  # no verb at all: the help is printed already
+        sys.exit(2)
+    line = " ".join(message.splitlines())
+    if context is not None:
+        line += f"{'' if line[-1] in '.?!' else '.'} See {context.command_path} --help."
+    print(f"polyseme: {line}", file=sys.stderr)
+    sys.exit(2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +36,7 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 class Settings(BaseModel):
     """Base of all settings: they cannot change, and unknown names are mistakes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class CharsConfig(Settings):
@@ -162,7 +163,7 @@ def parse_settings(kind: type[AnySettings], values: object, source: str) -> AnyS
         return kind.model_validate(values)
     except ValidationError as problem:
         mistakes = [_mistake(kind, error) for error in problem.errors(include_url=False)]
-        raise ConfigError(f"{source}: " + "; ".join(mistakes)) from None
+        raise ConfigError(f"{source}: " + " ".join(mistakes)) from None
 
 
 def read_settings(kind: type[AnySettings], path: Path) -> AnySettings:
@@ -173,17 +174,19 @@ def read_settings(kind: type[AnySettings], path: Path) -> AnySettings:
 def read_values(path: Path) -> dict[str, Any]:
     """Read a .toml or .json file as plain values."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file.") from None
     except OSError as problem:
         raise ConfigError(f"{path}: cannot be read ({problem.strerror}).") from None
     except UnicodeDecodeError as problem:
-        raise ConfigError(f"{path}: not UTF-8 (byte {problem.start}). Save it as UTF-8.") from None
+        line = problem.object[: problem.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8. Save it as UTF-8.") from None
     except (ValueError, RecursionError) as problem:  # ValueError: also numbers too long to read
-        line = f":{problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
-        raise ConfigError(f"{path}{line}: not valid {path.suffix[1:].upper()} ({problem}).") from None
+        place = re.search(r"line (\d+)", str(problem))
+        where = f":{place[1]}" if place else ""
+        raise ConfigError(f"{path}{where}: not valid {path.suffix[1:].upper()} ({problem}).") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: holds a {type(values).__name__}, expected settings with names.")
     return values
@@ -196,14 +199,21 @@ def nearest(word: str, choices: Mapping[str, Any] | list[str]) -> str:
 
 
 def _mistake(kind: type[Settings], error: Any) -> str:
-    """Turn one of pydantic's errors into a plain phrase with the setting's full name."""
+    """Turn one of pydantic's errors into a plain sentence with the setting's full name."""
     place = [str(part) for part in error["loc"]]
-    name = ".".join(place)
+    name = ".".join(place) or "it"
     if error["type"] == "extra_forbidden":
         known = _fields_at(kind, place[:-1])
         return f"{name} is no setting.{nearest(place[-1], known)}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{name}: {message} (found {error['input']!r:.60})" if name else message
+    if error["type"] == "missing":
+        return f"{name} is missing."
+    if error["type"] == "value_error":  # from the validators above: a sentence already
+        return str(error["ctx"]["error"])
+    if error["type"] == "model_type":
+        return f"{name} is {error['input']!r:.60}, should be a section of settings with names."
+    message = str(error["msg"])
+    rule = message.partition(" should ")[2]
+    return f"{name} is {error['input']!r:.60}" + (f", should {rule}." if rule else f": {message}.")
 
 
 def _fields_at(kind: type[Settings], place: list[str]) -> list[str]:

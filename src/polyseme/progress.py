@@ -14,7 +14,13 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 
 from polyseme.text.reading import Line
@@ -35,7 +41,7 @@ class Progress:
             self._bar = RichProgress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.percentage:>3.0f}%"),
+                TaskProgressColumn(),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 console=console,
@@ -82,7 +88,10 @@ class Progress:
 def text_bytes(text: str | Path) -> int | None:
     """Bytes of text below a path; None where that cannot be known beforehand (stdin, compressed)."""
     path = Path(text)
-    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():  # hidden files are not read
+        below = (file for file in path.rglob("*") if file.is_file())
+        files = [f for f in below if not any(part.startswith(".") for part in f.relative_to(path).parts)]
     if str(text) == "-" or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
         return None
     return sum(file.stat().st_size for file in files)

@@ -5,6 +5,8 @@ formats.pretrained  ->  formats.card  ->  README.md beside the weights
 
 from __future__ import annotations
 
+import json
+
 from polyseme.config import ModelConfig
 from polyseme.formats.pretrained import Pretrained
 
@@ -19,12 +21,12 @@ def model_card(model: Pretrained, name: str) -> str:
         "",
         "| | |",
         "|---|---|",
-        *(f"| {key} | {value} |" for key, value in describe(model).items()),
+        *(f"| {_cell(key)} | {_cell(value)} |" for key, value in describe(model).items()),
         "",
         "```python",
         "import polyseme",
         "",
-        f'model = polyseme.load("{name}")',
+        f"model = polyseme.load({json.dumps(name, ensure_ascii=False)})",
         'vectors = model.embed("one sentence")  # (tokens, values)',
         "```",
         "",
@@ -36,16 +38,22 @@ def describe(model: Pretrained) -> dict[str, str]:
     """The model's facts, name to value, in the order a person reads them."""
     config = model.config
     parameters = sum(tensor.numel() for tensor in model.network.state_dict().values())
+    count = f"{parameters / 1e6:,.1f} million" if parameters >= 1e6 else f"{parameters:,}"
     facts = {
         "tokens": _tokens(config),
         "layers": f"{config.layers} (token layer and {config.recurrent.layers} of {_recurrent(config)})",
         "vector": f"{config.size} values",
-        "parameters": f"{parameters / 1e6:,.1f} million without the softmax",
+        "parameters": f"{count} without the softmax",
         "segmentation": config.segment,
         "vocabulary": f"{len(model.vocab):,} words" if model.vocab else "none",
         "softmax": "yes" if model.softmax else "no",
     }
     return facts | {f"origin: {key}": value for key, value in model.origin.items()}
+
+
+def _cell(text: str) -> str:
+    """`text` in one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _tokens(config: ModelConfig) -> str:

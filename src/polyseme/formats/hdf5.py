@@ -27,6 +27,7 @@ from polyseme.errors import FormatError
 from polyseme.formats.options import read_options
 from polyseme.formats.pretrained import Pretrained, assemble
 from polyseme.formats.safe_hdf5 import SafeFile, open_hdf5
+from polyseme.model.softmax import Softmax
 from polyseme.text.chars import ByteAlphabet
 from polyseme.text.vocab import Vocab
 
@@ -199,17 +200,21 @@ def refuse_what_does_not_fit(config: ModelConfig) -> None:
 
 
 def _options(model: Pretrained) -> dict[str, Any]:
-    """The options.json of `model`; keys that are off are left out, as the peers expect."""
+    """The options.json of `model`, with every key, since AllenNLP and bilm-tf each insist on some.
+
+    A single layer has no residual, so saying that it has one changes nothing and pleases AllenNLP.
+    """
     recurrent, chars = model.config.recurrent, model.config.chars
-    lstm: dict[str, Any] = {
-        "dim": recurrent.cells,
-        "projection_dim": recurrent.outputs,
-        "n_layers": recurrent.layers,
-        "use_skip_connections": recurrent.residual,
+    options: dict[str, Any] = {
+        "lstm": {
+            "dim": recurrent.cells,
+            "projection_dim": recurrent.outputs,
+            "n_layers": recurrent.layers,
+            "cell_clip": recurrent.cell_clip,
+            "proj_clip": recurrent.output_clip,
+            "use_skip_connections": recurrent.residual or recurrent.layers == 1,
+        }
     }
-    lstm |= {"cell_clip": recurrent.cell_clip} if recurrent.cell_clip else {}
-    lstm |= {"proj_clip": recurrent.output_clip} if recurrent.output_clip else {}
-    options: dict[str, Any] = {"lstm": lstm}
     if chars is not None:
         options["char_cnn"] = {
             "activation": chars.activation,
@@ -244,8 +249,9 @@ def _datasets(model: Pretrained) -> dict[str, Array]:
             theirs[f"{place}/B"] = _stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
             if model.config.recurrent.projects:
                 theirs[f"{place}/W_P_0"] = ours[f"{cell}.projection"].T
-    if model.softmax is not None:
-        theirs |= {"softmax/W": ours["softmax.weight"], "softmax/b": ours["softmax.bias"]}
+    if isinstance(model.softmax, Softmax):
+        rows = model.softmax.rows().detach().float().cpu().numpy()
+        theirs |= {"softmax/W": rows, "softmax/b": ours["softmax.bias"]}
     return theirs
 
 

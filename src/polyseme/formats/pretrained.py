@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from polyseme.config import ModelConfig
 from polyseme.errors import FormatError
 from polyseme.model.bilm import BiLM
 from polyseme.model.recurrent import Cell, Stack
-from polyseme.model.softmax import Softmax
+from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax
 from polyseme.model.tokens import CharCnn, TokenEncoder, word_table
 from polyseme.text.chars import Alphabet
 from polyseme.text.vocab import Vocab
@@ -35,7 +34,7 @@ class Pretrained:
     network: BiLM
     alphabet: Alphabet | None  # characters to ids; None for models of word ids alone
     vocab: Vocab | None  # the words of the word table and of the softmax
-    softmax: Softmax | None = None
+    softmax: AnySoftmax | None = None
     origin: Mapping[str, str] = field(default_factory=dict)  # where it came from, for the model card
 
     def token_ids(self, tokens: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:
@@ -62,7 +61,7 @@ class Pretrained:
 
 
 def build_network(config: ModelConfig, *, n_chars: int, n_words: int, padding: int) -> BiLM:
-    """A biLM of the shape that `config` asks for, initialised as published.
+    """A biLM of the shape that `config` asks for; `model.start.initialise` gives a fresh one its weights.
 
     n_chars counts the row of sentence padding, n_words does not; `padding` fills a word's row.
     """
@@ -139,37 +138,44 @@ def as_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
     return {name: values.detach().float() for name, values in tensors.items()}
 
 
-class _WithoutNormal(TorchFunctionMode):
-    """Leaves out `normal_`: on the meta device it fills nothing, and its first call takes seconds.
-
-    (There torch runs it in Python and imports its whole compiler for it.)
-    """
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if getattr(func, "__name__", "") == "normal_":
-            return args[0] if args else (kwargs or {})["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
 def _empty_modules(
     config: ModelConfig, tensors: Mapping[str, Tensor], padding: int, source: str
-) -> tuple[BiLM, Softmax | None]:
+) -> tuple[BiLM, AnySoftmax | None]:
     """The network and the softmax for `tensors`, on the meta device: shapes without memory."""
     rows = {name: values.shape[0] if values.ndim else 0 for name, values in tensors.items()}
     try:
-        with torch.device("meta"), _WithoutNormal():
+        with torch.device("meta"):
             network = build_network(
                 config,
                 n_chars=max(rows.get("tokens.chars.embedding.weight", 1), 1),
                 n_words=max(rows.get("tokens.words.weight", 1), 1) - 1,
                 padding=padding,
             )
-            words = rows.get("softmax.weight")
-            return network, None if words is None else Softmax(words, config.recurrent.outputs)
-    except (RuntimeError, OverflowError, TypeError):  # how torch says that a number is too large
+            return network, _empty_softmax(config, rows, network)
+    except (
+        RuntimeError,
+        OverflowError,
+        TypeError,
+        ValueError,
+        IndexError,
+    ):  # how torch says that a number is too large
         raise FormatError(f"{source}: the config asks for sizes that no model can have.") from None
+
+
+def _empty_softmax(config: ModelConfig, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
+    """The softmax that the tensors' names tell of: with rows of its own, the word table's, or clusters."""
+    size = config.recurrent.outputs
+    if "softmax.clusters.head.weight" in rows:
+        tails = sorted(name for name in rows if name.startswith("softmax.clusters.tail.") and ".1." in name)
+        cutoffs = list(
+            accumulate([rows["softmax.clusters.head.weight"] - len(tails), *(rows[name] for name in tails)])
+        )
+        return AdaptiveSoftmax(cutoffs[-1], size, cutoffs[:-1])
+    if "softmax.weight" in rows:
+        return Softmax(rows["softmax.weight"], size)
+    if "softmax.bias" in rows:
+        return Softmax(rows["softmax.bias"], size, tied=network.tokens.words)
+    return None
 
 
 def _fill(module: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
@@ -191,14 +197,14 @@ def _fill(module: nn.Module, weights: Mapping[str, Tensor], source: str) -> None
         parameter.requires_grad_(trained[name])
 
 
-def _check_words(words: Tensor | None, softmax: Softmax | None, vocab: Vocab | None, source: str) -> None:
+def _check_words(words: Tensor | None, softmax: AnySoftmax | None, vocab: Vocab | None, source: str) -> None:
     """The vocabulary must have a word for each row of the word table and of the softmax."""
     if words is not None and vocab is None:
         raise FormatError(
             f"{source}: the model reads word ids and has no vocabulary. Put vocab.txt beside it."
         )
     counts = {"word table": len(words) - 1 if words is not None else None}
-    counts["softmax"] = len(softmax.bias) if softmax is not None else None
+    counts["softmax"] = softmax.n_words if softmax is not None else None
     for name, count in counts.items():
         if vocab is not None and count is not None and count != len(vocab):
             raise FormatError(

@@ -100,7 +100,7 @@ def generate(
     predict = predictor(elmo)
     rng = np.random.default_rng(seed)
     reader = Reader(elmo)
-    output, fresh = _read_prompt(reader, prompt, segment or elmo.config.segment)
+    output, fresh = _read_prompt(reader, prompt, elmo.config.segment if segment is None else segment)
     words: list[str] = []
     log_probs: list[float] = []
     while len(words) < tokens:

@@ -9,6 +9,9 @@ A line is a hypothesis, the lines of a list stand together:
 
 Of the Moses fields, the last one that is a single number is the score.
 total = (1 - weight) * own score + weight * the language model's log probability.
+
+The unknown word stands for many words and is therefore likely; a hypothesis must not win by it. So an unknown
+word has the probability of the unknown word shared out to as many words as the vocabulary has.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from math import isfinite
-from typing import Literal
+from math import isfinite, log
+from typing import Literal, NamedTuple
 
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
@@ -49,7 +52,7 @@ class Ranked:
     rank: int  # from 1
     text: str
     total: float
-    lm: float  # log probability under the model, per token if asked for
+    lm: float  # log probability under the model, unknown words penalised, per token if asked for
     own: float | None
     tokens: int
 
@@ -92,6 +95,7 @@ def rerank(
     weight: float = 1.0,
     direction: Direction = "both",
     normalise: Normalise = "none",
+    unknown_penalty: float | None = None,
     segment: str | None = None,
 ) -> Iterator[Ranked]:
     """The hypotheses of each list, best first; lists in the order of the file, memory holds a few of them.
@@ -100,6 +104,7 @@ def rerank(
     direction: which log probability is used; "both" is the mean of the two.
     normalise: "lm" divides the model's log probability by the number of tokens (where the own scores are
         means already), "total" divides the mixture (where they are sums); short hypotheses gain less then.
+    unknown_penalty: taken from the log probability for each unknown word; None is log V, 0 is none.
     """
     if not 0 <= weight <= 1:
         raise UsageError(f"weight is {weight}, expected 0 (own scores alone) to 1 (the model alone).")
@@ -107,21 +112,25 @@ def rerank(
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
     if normalise not in NORMALISE:
         raise UsageError(f"normalise is {normalise!r}, expected one of {', '.join(NORMALISE)}.")
-    predictor(elmo)
-    return _ranked_lists(elmo, hypotheses, weight, DIRECTIONS.index(direction), normalise, segment)
+    penalty = log(len(predictor(elmo).vocab)) if unknown_penalty is None else unknown_penalty
+    if not isfinite(penalty):
+        raise UsageError(f"unknown_penalty is {penalty}, expected a number.")
+    how = _Mixing(weight, DIRECTIONS.index(direction), normalise, penalty)
+    return _ranked_lists(_scored(elmo, hypotheses, segment, mixed=weight < 1), how)
 
 
-def _ranked_lists(
-    elmo: Elmo,
-    hypotheses: Iterable[Hypothesis],
-    weight: float,
-    which: int,
-    normalise: str,
-    segment: str | None,
-) -> Iterator[Ranked]:
-    scored = _scored(elmo, hypotheses, segment, mixed=weight < 1)
+class _Mixing(NamedTuple):
+    """How a total is made."""
+
+    weight: float
+    direction: int  # a place in SentenceScore.totals
+    normalise: str
+    penalty: float
+
+
+def _ranked_lists(scored: Iterable[tuple[Hypothesis, SentenceScore]], how: _Mixing) -> Iterator[Ranked]:
     for _, pairs in groupby(scored, key=lambda pair: pair[0].list_id):
-        ranked = [_mix(hypothesis, found, weight, which, normalise) for hypothesis, found in pairs]
+        ranked = [_mix(hypothesis, found, how) for hypothesis, found in pairs]
         ranked.sort(key=lambda one: -one.total)  # stable: equal ones stay in the order of the file
         for rank, one in enumerate(ranked, start=1):
             yield Ranked(one.list_id, rank, one.text, one.total, one.lm, one.own, one.tokens)
@@ -162,12 +171,14 @@ def _checked(hypotheses: Iterable[Hypothesis], *, mixed: bool) -> Iterator[Hypot
         yield hypothesis
 
 
-def _mix(hypothesis: Hypothesis, found: SentenceScore, weight: float, which: int, normalise: str) -> Ranked:
+def _mix(hypothesis: Hypothesis, found: SentenceScore, how: _Mixing) -> Ranked:
     targets = len(found.tokens) + 1
-    lm = found.totals[which] / (targets if normalise == "lm" else 1)
-    total = weight * lm
-    if weight < 1 and hypothesis.own is not None:
-        total += (1 - weight) * hypothesis.own
-    if normalise == "total":
+    lm = found.totals[how.direction] - how.penalty * int(found.unknown.sum())
+    if how.normalise == "lm":
+        lm /= targets
+    total = how.weight * lm
+    if how.weight < 1 and hypothesis.own is not None:
+        total += (1 - how.weight) * hypothesis.own
+    if how.normalise == "total":
         total /= targets
     return Ranked(hypothesis.list_id, 0, hypothesis.text, total, lm, hypothesis.own, len(found.tokens))

@@ -134,7 +134,7 @@ def evaluate(
     files: dict[str, Perplexity] = {}
     seen = ""
     for source, run in groupby(lines, key=lambda line: line.source):
-        found = sentences_of_lines(run, segment or elmo.config.segment)
+        found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
         part = perplexity(elmo, found, stateful=stateful, count=count)
         seen = source
         if part.words:

@@ -25,6 +25,7 @@ from polyseme.model.softmax import AnySoftmax
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
+STRETCH = 10_000  # tokens over which the backward half carries its state, in one piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,9 @@ def score(
 ) -> list[SentenceScore]:
     """Log probabilities of `sentences`: a string (one sentence), a list of strings or of token lists.
 
-    stateful: each sentence goes on from the state that the one before it left behind; otherwise it is
-    scored for itself. A sentence without tokens is scored as <S> </S>.
+    stateful: both directions carry their state from sentence to sentence, forward from the first to the
+        last, backward from the last to the first; otherwise each sentence is scored for itself.
+    A sentence without tokens is scored as <S> </S>.
     """
     several = [sentences] if isinstance(sentences, str) else sentences
     return list(score_stream(elmo, elmo.token_lists(several, segment), stateful=stateful))
@@ -87,17 +89,30 @@ def score(
 def score_stream(
     elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False
 ) -> Iterator[SentenceScore]:
-    """Score token lists one after the other, in their order; memory holds a few batches."""
+    """Score token lists one after the other, in their order; memory holds a few batches.
+
+    `stateful` works as in `score`, but the backward state begins anew every STRETCH tokens: a stream has
+    no last sentence to begin from.
+    """
     predict = predictor(elmo)
     return _in_order(elmo, predict, sentences) if stateful else _in_batches(elmo, predict, sentences)
 
 
+@torch.inference_mode()
 def _in_order(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) -> Iterator[SentenceScore]:
-    state: BiState | None = None
-    for sentence in sentences:
-        layers, state = elmo.read([sentence], state, frame_empty=True)
-        elmo.count([sentence])
-        yield _scored(predict, [sentence], layers[-1])[0]
+    """The forward half goes on from the sentence before, the backward half from the one behind."""
+    ahead: BiState | None = None
+    for stretch in chunks(sentences, STRETCH):
+        behind: BiState | None = None
+        halves: list[Tensor] = []
+        for sentence in reversed(stretch):
+            layers, behind = elmo.read([sentence], behind, frame_empty=True)
+            halves.append(layers[-1, ..., elmo.config.size // 2 :].clone())
+        for sentence in stretch:
+            layers, ahead = elmo.read([sentence], ahead, frame_empty=True)
+            top = torch.cat([layers[-1, ..., : elmo.config.size // 2], halves.pop()], dim=-1)
+            yield _scored(predict, [sentence], top)[0]
+        elmo.count(stretch)
 
 
 def _in_batches(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) -> Iterator[SentenceScore]:

@@ -10,7 +10,7 @@ value is no perplexity.
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import log
 from typing import NamedTuple
 
 import torch
@@ -25,8 +25,7 @@ class Softmax(nn.Module):
 
     def __init__(self, n_words: int, size: int, tied: nn.Embedding | None = None) -> None:
         super().__init__()
-        own = None if tied else nn.Parameter(torch.empty(n_words, size).normal_(std=1 / sqrt(size)))
-        self.weight = own
+        self.weight = None if tied else nn.Parameter(torch.zeros(n_words, size))
         self.bias = nn.Parameter(torch.zeros(n_words))
         self._table = [tied]  # in a list, so that the table stays a part of its encoder alone
 

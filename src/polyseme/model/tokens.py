@@ -10,7 +10,6 @@ maximum, as in the published models; the activation comes after the maximum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +25,6 @@ class Highway(nn.Module):
         super().__init__()
         self.transform = nn.Linear(size, size)
         self.carry = nn.Linear(size, size)
-        for linear in (self.transform, self.carry):
-            nn.init.normal_(linear.weight, std=1 / sqrt(size))
-            nn.init.zeros_(linear.bias)
-        nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
@@ -54,25 +49,11 @@ class CharCnn(nn.Module):
         super().__init__()
         self.padding = padding
         self.activation = activation
-        self.embedding = nn.Embedding(n_chars, dim, padding_idx=0)
+        self.embedding = lookup_table(n_chars, dim)
         self.convolutions = nn.ModuleList(nn.Conv1d(dim, count, width) for width, count in filters)
         self.widest = max(width for width, _ in filters)
         self.size = sum(count for _, count in filters)
         self.highways = nn.ModuleList(Highway(self.size) for _ in range(highways))
-        self._initialise()
-
-    def _initialise(self) -> None:
-        """Start as published: characters U(-1, 1), relu filters U(-.05, .05), tanh filters normal."""
-        with torch.no_grad():
-            self.embedding.weight.uniform_(-1, 1)
-            self.embedding.weight[0].zero_()
-            for name, values in self.convolutions.named_parameters():
-                if name.endswith("bias"):
-                    values.zero_()
-                elif self.activation == "relu":
-                    values.uniform_(-0.05, 0.05)
-                else:
-                    values.normal_(std=1 / sqrt(values[0].numel()))
 
     def forward(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N, F)."""
@@ -114,9 +95,6 @@ class TokenEncoder(nn.Module):
         self.words = words
         size = (words.embedding_dim if words else 0) + (chars.size if chars else 0)
         self.projection = nn.Linear(size, outputs) if project else None
-        if self.projection is not None:
-            nn.init.normal_(self.projection.weight, std=1 / sqrt(size))
-            nn.init.zeros_(self.projection.bias)
 
     def forward(self, chars: Tensor | None, words: Tensor | None) -> Tensor:
         """Character ids (N, C), word ids (N,), or both, to vectors (N, D)."""
@@ -131,12 +109,19 @@ class TokenEncoder(nn.Module):
 
 def word_table(n_words: int, dim: int, *, trained: bool = True) -> nn.Embedding:
     """A table of `n_words` rows and row 0 for padding; not `trained` means frozen."""
-    table = nn.Embedding(n_words + 1, dim, padding_idx=0)
-    with torch.no_grad():
-        table.weight.normal_(std=1 / sqrt(dim))
-        table.weight[0].zero_()
+    table = lookup_table(n_words + 1, dim)
     table.weight.requires_grad_(trained)
     return table
+
+
+def lookup_table(rows: int, dim: int) -> nn.Embedding:
+    """A table whose row 0 is padding, drawn uniformly.
+
+    (nn.Embedding draws from a normal distribution, for which torch loads its compiler on the meta device.)
+    """
+    weight = torch.empty(rows, dim).uniform_(-1, 1)
+    weight[0].zero_()
+    return nn.Embedding(rows, dim, padding_idx=0, _weight=weight, _freeze=False)
 
 
 def fill_word_table(table: nn.Embedding, ids: Tensor, vectors: Tensor) -> None:

@@ -16,6 +16,7 @@ What must not change: a word has one number among the first V; numbers above may
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -44,7 +45,9 @@ class Ranking(NamedTuple):
 class Tally:
     """The words of a corpus while it is read."""
 
-    def __init__(self, folder: Path, given: Sequence[str], specials: tuple[int, int, int], max_types: int):
+    def __init__(
+        self, folder: Path, given: Sequence[str], specials: tuple[int, int, int], max_types: int
+    ) -> None:
         self._folder, self._given, self._max_types = folder, tuple(given), max_types
         names = {given[place] for place in specials}
         self._reserved, self._unknown = RESERVED | names, specials[2]
@@ -116,6 +119,19 @@ class Tally:
         """Take words of the held-out part off the counts."""
         slots = self._slot_of[numbers]
         self._counts[: self._live] -= np.bincount(slots[slots != _NOWHERE], minlength=self._live)
+
+    def __len__(self) -> int:
+        """How many words are live, or were given; specials do not count."""
+        return len(self._slots)
+
+    def characters(self) -> Counter[str]:
+        """How often each character occurs in the words that are live."""
+        found: Counter[str] = Counter()
+        counts = self._counts[: self._live].tolist()
+        for word, slot in self._slots.items():
+            for character in word:
+                found[character] += counts[slot]
+        return found
 
     def rank(self, min_count: int, max_words: int) -> Ranking:
         """Put the types in order and write them to `types.txt`, one a line."""

@@ -59,7 +59,7 @@ _Part = tuple[bool, str, int]  # opens a document, text, bytes
 
 
 def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
-    """The files behind names of files, folders (all files below, sorted, none hidden) and globs, each once."""
+    """The files behind files, folders (all files below, sorted, none hidden) and globs, each once."""
     if not inputs:
         raise UsageError("No text was given. Name one or more files, folders or globs.")
     files: dict[Path, Path] = {}
@@ -77,9 +77,7 @@ def kind_of(file: Path) -> str:
     return "conllu" if name.endswith(".conllu") else "text"
 
 
-def read_pieces(
-    files: Sequence[Path], documents: str, how: str, field: str = "text"
-) -> Iterator[Piece]:
+def read_pieces(files: Sequence[Path], documents: str, how: str, field: str = "text") -> Iterator[Piece]:
     """The documents of the files, to be segmented as `how` says; blank ones are left out."""
     if documents not in DOCUMENTS:
         raise UsageError(f"{documents!r} is no kind of document. Choose one of {', '.join(DOCUMENTS)}.")
@@ -101,7 +99,9 @@ def read_pieces(
 def _files(given: str) -> list[Path]:
     path = Path(given)
     if given == "-":
-        raise UsageError("A corpus cannot come from standard input, it is looked at twice. Save it to a file.")
+        raise UsageError(
+            "A corpus cannot come from standard input, it is looked at twice. Save it to a file."
+        )
     if path.is_dir():
         found = [file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path))]
         if not found:
@@ -198,6 +198,9 @@ def _blocks(file: Path) -> Iterator[_Block]:
             if not raw:
                 return
             cut = raw.rfind(b"\n") + 1 if more else len(raw)
+            if not cut and len(raw) < _BLOCK:  # the line may end yet
+                rest = raw
+                continue
             whole = cut > 0
             cut = cut or _inside_line(raw)
             text = _decoded(file, number, raw[:cut])
@@ -247,7 +250,9 @@ def _records(file: Path, field: str, how: str) -> Iterator[_Part]:
         if not line.text or line.text.isspace():
             continue
         text = _field(line, field)
-        for fresh, part, _ in _by_file(_slices(text), how) if len(text) > MOST_CHARACTERS else [(True, text, 0)]:
+        for fresh, part, _ in (
+            _by_file(_slices(text), how) if len(text) > MOST_CHARACTERS else [(True, text, 0)]
+        ):
             yield fresh, part, size
             size = 0
 

@@ -40,16 +40,23 @@ class Plan:
     def chosen(self, starts: IntArray, before: int) -> NDArray[np.bool_]:
         """Which sentences are held out, of those that start at `starts`, after `before` others."""
         if self.every is not None:
-            return (np.arange(before + 1, before + 1 + len(starts)) % self.every) == 0
+            numbers: IntArray = np.arange(before + 1, before + 1 + len(starts))
+            return np.equal(numbers % self.every, 0)
         if not len(self.intervals):
             return np.zeros(len(starts), bool)
         nearest = np.searchsorted(self.intervals[:, 0], starts, side="right") - 1
-        return (nearest >= 0) & (starts < self.intervals[nearest, 1])
+        inside: NDArray[np.bool_] = (nearest >= 0) & (starts < self.intervals[nearest, 1])
+        return inside
 
 
 def nothing(how: str = "nothing") -> Plan:
     """The plan that holds nothing out."""
     return Plan(how, np.zeros((0, 2), np.int64))
+
+
+def everything() -> Plan:
+    """The plan that holds all of a stream out."""
+    return Plan("everything", np.array([[0, np.iinfo(np.int64).max]]))
 
 
 def every_nth(every: int) -> Plan:
@@ -62,17 +69,19 @@ def wanted_words(words: int, share: float, least: int) -> int:
     return max(1, min(max(round(words * share), least), words // 5))
 
 
-def by_documents(documents: IntArray, stream: NDArray[np.uint32], words: int, wanted: int, seed: int) -> Plan:
-    """Whole documents, or stretches where those would be too much.
+def by_documents(
+    stream: NDArray[np.uint32], places: IntArray, before: IntArray, words: int, wanted: int, seed: int
+) -> Plan:
+    """Whole documents, or stretches where those would be too much of the `words` of the stream.
 
-    `documents` (n, 2) has the place in the stream and the words before, of each document.
+    Documents start at `places` in the stream, `before` words stand before each.
     """
-    taken = _pick(documents, words, wanted, seed)
+    taken = _pick(before, words, wanted, seed)
     if taken is None:
         return _stretches(stream, words, wanted, seed)
     taken.sort()
-    stops = _ends(documents[:, 0], taken, len(stream))
-    return Plan("documents", np.stack((documents[taken, 0], stops), axis=1), documents=len(taken))
+    stops = _ends(places, taken, len(stream))
+    return Plan("documents", np.stack((places[taken], stops), axis=1), documents=len(taken))
 
 
 def _ends(starts: IntArray, numbers: IntArray, last: int) -> IntArray:
@@ -81,17 +90,19 @@ def _ends(starts: IntArray, numbers: IntArray, last: int) -> IntArray:
     return np.where(inside, starts[np.where(inside, numbers + 1, 0)], last)
 
 
-def _pick(documents: IntArray, words: int, wanted: int, seed: int) -> IntArray | None:
+def _pick(before: IntArray, words: int, wanted: int, seed: int) -> IntArray | None:
     """Numbers of documents with `wanted` words and not many more, or None."""
     most = max(2 * wanted, words // 20)
     # Of very many documents only a part, by their hash, so that few are sorted.
-    share = 4 * wanted / words if len(documents) > _SORTED_AT_ONCE else 1.0
+    share = 4 * wanted / words if len(before) > _SORTED_AT_ONCE else 1.0
     limit = np.uint64(min(1.0, share) * (2**64 - 2**12))
-    blocks = (np.arange(start, min(start + _SORTED_AT_ONCE, len(documents)))
-              for start in range(0, len(documents), _SORTED_AT_ONCE))
+    blocks = (
+        np.arange(start, min(start + _SORTED_AT_ONCE, len(before)))
+        for start in range(0, len(before), _SORTED_AT_ONCE)
+    )
     candidates = np.concatenate([block[mixed(block.astype(np.uint64), seed) <= limit] for block in blocks])
     order = candidates[np.argsort(mixed(candidates.astype(np.uint64), seed), kind="stable")]
-    sizes = _ends(documents[:, 1], order, words) - documents[order, 1]
+    sizes = _ends(before, order, words) - before[order]
     taken: list[int] = []
     total = 0
     for number, size in zip(order.tolist(), sizes.tolist(), strict=True):
@@ -100,7 +111,7 @@ def _pick(documents: IntArray, words: int, wanted: int, seed: int) -> IntArray |
         if total + size <= most:
             taken.append(number)
             total += size
-    return np.array(taken, np.int64) if total >= wanted and len(taken) < len(documents) else None
+    return np.array(taken, np.int64) if total >= wanted and len(taken) < len(before) else None
 
 
 def _stretches(stream: NDArray[np.uint32], words: int, wanted: int, seed: int) -> Plan:

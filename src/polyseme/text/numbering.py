@@ -3,7 +3,7 @@
     text.counting, text.heldout  ->  text.numbering  ->  text.corpus
 
 Comes in: a file of uint32 numbers in the order in which words were seen. Goes out: files of uint32 types,
-every sentence `begin w … w end`, and what was counted on the way. Files are read in blocks of whole sentences.
+every sentence `begin w … w end`, and what was counted on the way. Files are read in blocks of sentences.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Repeated:
 
     sentences: Repeats = field(default_factory=Repeats)
     documents: Repeats = field(default_factory=Repeats)
-    open: int = -1  # the document that is being read, and its hash so far
-    sum: np.uint64 = np.uint64(0)  # noqa: RUF009
+    open: int = -1  # the document that is being read
+    sum: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))  # its hash so far, (1,)
 
 
 class Numbering(NamedTuple):
@@ -88,24 +88,30 @@ def split_block(block: Block, plan: Plan) -> NDArray[np.bool_]:
     return plan.chosen(block.starts, block.before).repeat(lengths)
 
 
-def renumber(file: Path, numbering: Numbering, plan: Plan, train: IO[bytes], valid: IO[bytes],
-             documents: IntArray, repeated: Repeated) -> tuple[Part, Part]:
-    """Write the train and the held-out stream; count both."""
+def renumber(
+    file: Path,
+    numbering: Numbering,
+    plan: Plan,
+    outputs: tuple[IO[bytes], IO[bytes]],
+    documents: IntArray,
+    repeated: Repeated,
+) -> tuple[Part, Part]:
+    """Write the train and the held-out stream to `outputs`; count both. Documents start at `documents`."""
     parts = Part(), Part()
     for block in sentence_blocks(file, numbering.specials[0]):
         types = numbering.types[block.ids]
         held = split_block(block, plan)
         _count_repeats(types, block, documents, repeated)
-        for part, chosen, out in zip(parts, (types[~held], types[held]), (train, valid), strict=True):
+        for part, chosen, out in zip(parts, (types[~held], types[held]), outputs, strict=True):
             out.write(chosen.tobytes())
             _count(part, chosen, numbering)
     if repeated.open >= 0:
-        repeated.documents.add(np.array([repeated.sum], np.uint64))
+        repeated.documents.add(repeated.sum)
     return parts
 
 
 def _count(part: Part, types: Ids, numbering: Numbering) -> None:
-    begin, end, unknown = numbering.specials
+    begin, _, unknown = numbering.specials
     sentences = int((types == begin).sum())
     part.sentences += sentences
     part.tokens += len(types) - 2 * sentences
@@ -129,8 +135,8 @@ def _count_repeats(types: Ids, block: Block, documents: IntArray, repeated: Repe
     opens = np.flatnonzero(np.diff(first, prepend=first[0] - 1))
     sums = np.add.reduceat(weighted, opens)
     if first[0] == repeated.open:
-        sums[0] += repeated.sum
+        sums[:1] += repeated.sum
     elif repeated.open >= 0:
-        repeated.documents.add(np.array([repeated.sum], np.uint64))
+        repeated.documents.add(repeated.sum)
     repeated.documents.add(sums[:-1])
-    repeated.open, repeated.sum = int(first[-1]), sums[-1]
+    repeated.open, repeated.sum = int(first[-1]), sums[-1:]

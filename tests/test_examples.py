@@ -1,0 +1,72 @@
+"""The examples do what their first lines say: with tiny models here, with yours elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from rich.cells import cell_len
+
+import polyseme
+from builders import write_bilm
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> ModuleType:
+    """The example that the test names, imported from the examples' folder."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return import_module(request.param)
+
+
+@pytest.mark.parametrize("example", ["pytorch_task"], indirect=True)
+def test_a_classifier_over_elmo_learns(example, tmp_path, capsys):
+    write_bilm(tmp_path)
+    assert example.train(str(tmp_path), epochs=100) > 0.5
+    assert "shares of the layers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("example", ["join_static"], indirect=True)
+def test_static_vectors_are_joined_in_three_ways(example, tmp_path, capsys):
+    model = write_bilm(tmp_path / "model")  # vectors of 8 values, 3 layers
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 1 2 3\nbank 4 5 6\n", encoding="utf-8")
+    assert example.sizes(str(model), str(vectors)) == {"top": 3 + 8, "concat": 3 + 2 * 8, "mix": 3 + 8}
+    assert "8 of 11 tokens have no static vector" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("example", ["random_model"], indirect=True)
+def test_a_random_model_is_a_whole_model(example, tmp_path):
+    elmo = polyseme.load(example.write_random_model(tmp_path / "elmo"))
+    assert elmo.embed("The bank failed .", layer="all").shape == (3, 4, 32)
+
+
+@pytest.mark.parametrize("example", ["demo"], indirect=True)
+def test_the_demo_shows_the_published_model(example, tmp_path, allennlp_elmo, monkeypatch, capsys):
+    monkeypatch.setattr(example, "fetch", lambda demo: allennlp_elmo)
+    example.main(tmp_path)
+    shown = capsys.readouterr().out
+    for part in ("A published ELMo, exact", "30 sentences, 744 tokens", "33 of 33 weights equal", "苹果"):
+        assert part in shown
+    own_lines = [line for line in shown.splitlines() if str(allennlp_elmo) not in line]
+    assert max(map(cell_len, own_lines)) <= 100
+
+
+def test_without_a_package_registry_the_demo_says_so_and_goes_on(tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "demo.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PIP_NO_INDEX": "1", "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "The package registry cannot be reached" in done.stdout
+    assert "A random model of the same shape" in done.stdout
+    assert "off what was published" not in done.stdout
