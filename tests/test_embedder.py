@@ -217,6 +217,16 @@ def test_tokens_come_with_their_places(elmo, segment):
     assert [token.text for token in elmo.tokenize(text)] == text.split()
 
 
+def test_a_longer_text_is_cut_into_sentences_with_places(elmo):
+    text = "He left. 他走了。\n\nIt rained!"
+    found = elmo.sentences(text, "en")
+    assert [[token.text for token in sentence] for sentence in found][-1] == ["It", "rained", "!"]
+    assert all(text[token.start : token.end] == token.text for sentence in found for token in sentence)
+    assert len(elmo.sentences(text)) == 2  # split: a line is a sentence
+    with pytest.raises(UsageError, match="'' is not a way to segment text"):
+        elmo.sentences(text, "")
+
+
 # ---- independence ----
 
 

@@ -97,9 +97,11 @@ def test_what_is_no_sentence_is_refused_with_its_place(elmo, sentences, message,
 
 
 @pytest.mark.parametrize("text", [5, None, b"the bank", ["the", "bank"]])
-def test_only_strings_can_be_tokenised(elmo, text):
+def test_only_strings_can_be_cut(elmo, text):
     with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
         elmo.tokenize(text)
+    with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
+        elmo.sentences(text)
 
 
 def test_long_wrong_input_gives_a_short_message(elmo):

@@ -22,6 +22,7 @@ app = typer.Typer(
     name="polyseme",
     help="ELMo for your own text: contextual word vectors from any published model or your own.",
     no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -35,8 +36,17 @@ STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
 
 
 @app.callback()
-def _verbs() -> None:
+def _verbs(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", is_eager=True)
+    ] = False,
+) -> None:
     """ELMo for your own text: contextual word vectors from any published model or your own."""
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"polyseme {installed('polyseme')}")
+        raise typer.Exit
 
 
 @app.command()
@@ -121,9 +131,14 @@ def embed(
             watch=progress.read,
             count=progress.embedded,
         )
-    print(f"{done.out}: {done.sentences:,} sentences, {done.tokens:,} tokens")
+    print(f"{done.out}: {count_of(done.sentences, 'sentence')}, {count_of(done.tokens, 'token')}")
     if done.cut and elmo.config.chars:
         print(f"{done.cut:,} tokens are longer than the {elmo.config.chars.longest} that the model reads.")
+
+
+def count_of(number: int, thing: str) -> str:
+    """`1 sentence`, `2,000 sentences`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def parse_layer(text: str) -> Any:

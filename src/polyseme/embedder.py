@@ -24,9 +24,10 @@ from polyseme.config import ModelConfig
 from polyseme.errors import UsageError
 from polyseme.formats.opening import open_pretrained
 from polyseme.formats.pretrained import Pretrained
+from polyseme.formats.saving import save_pretrained
 from polyseme.model.bilm import BiState
 from polyseme.model.choice import Choice, Direction, Layer, Pool, choose
-from polyseme.text.segment import Token, tokenize
+from polyseme.text.segment import Token, sentences, tokenize
 from polyseme.text.vectors import StaticVectors, read_vectors
 
 Array = NDArray[np.float32]
@@ -76,9 +77,15 @@ class Elmo:
 
     def tokenize(self, text: str, segment: str | None = None) -> list[Token]:
         """`text` as one sentence: its tokens with their places, text[start:end] == token.text."""
-        if not isinstance(text, str):
-            raise UsageError(f"text is of type {type(text).__name__}, expected a string.")
-        return tokenize(text, self.config.segment if segment is None else segment)
+        return tokenize(checked_text(text), self.config.segment if segment is None else segment)
+
+    def sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
+        """A longer `text` cut into sentences of tokens with their places."""
+        return sentences(checked_text(text), self.config.segment if segment is None else segment)
+
+    def save(self, path: str | Path, *, to: str = "native", force: bool = False) -> None:
+        """Write the model: a folder of ours, or hdf5 for bilm-tf, AllenNLP and simple_elmo."""
+        save_pretrained(self.model, Path(path), to=to, force=force)
 
     @overload
     def embed(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
@@ -289,6 +296,13 @@ class Elmo:
                 len(tokens),
                 self.config.chars.longest,
             )
+
+
+def checked_text(text: str) -> str:
+    """`text` if it is a string."""
+    if not isinstance(text, str):
+        raise UsageError(f"text is of type {type(text).__name__}, expected a string.")
+    return text
 
 
 def checked_list(sentences: Sequence[Sentence]) -> Sequence[Sentence]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from polyseme.errors import DataError, UsageError
 from polyseme.text import corpus as rooms
 from polyseme.text import preparing
-from polyseme.text.chars import CodepointAlphabet
+from polyseme.text.chars import SPECIALS, CodepointAlphabet
 from polyseme.text.corpus import (
     Corpus,
     CorpusSettings,
@@ -48,7 +49,7 @@ def types_of(corpus: Corpus) -> list[str]:
 def words_of(corpus: Corpus, stream: np.ndarray) -> list[list[str]]:
     names = types_of(corpus)
     starts = [*sentence_starts(stream).tolist(), len(stream)]
-    sentences = [stream[a:b].tolist() for a, b in zip(starts, starts[1:], strict=False)]
+    sentences = [stream[a:b].tolist() for a, b in pairwise(starts)]
     assert all(s[0] == 0 and s[-1] == 1 and 0 not in s[1:] and 1 not in s[:-1] for s in sentences)
     return [[names[number] for number in sentence[1:-1]] for sentence in sentences]
 
@@ -184,13 +185,13 @@ def test_every_nth_sentence_can_be_held_out(tmp_path: Path) -> None:
 def test_a_novel_in_one_file_gives_stretches_from_all_over_it(tmp_path: Path) -> None:
     text = "".join(f"{' '.join(['word'] * 9)} {number}\n" for number in range(20_000))
     file = write(tmp_path / "a.txt", text)
-    settings = replace(PLAIN, documents="file")
+    settings = replace(PLAIN, documents="file", min_count=1)
     corpus = prepare_corpus([file], tmp_path / "c", settings)
     held = [int(sentence[-1]) for sentence in words_of(corpus, corpus.valid)]
     kept = {int(sentence[-1]) for sentence in words_of(corpus, corpus.train)}
     assert sorted((*held, *kept)) == list(range(20_000))
     assert 2000 <= corpus.report.valid_tokens < 2400
-    stretches = 1 + sum(b - a > 1 for a, b in zip(held, held[1:], strict=False))
+    stretches = 1 + sum(b - a > 1 for a, b in pairwise(held))
     assert stretches == 8
     assert max(held) - min(held) > 15_000
     other = prepare_corpus([file], tmp_path / "d", replace(settings, seed=1))
@@ -199,7 +200,7 @@ def test_a_novel_in_one_file_gives_stretches_from_all_over_it(tmp_path: Path) ->
 
 def test_a_given_vocabulary_keeps_its_order(tmp_path: Path) -> None:
     vocab = Vocab(["<oov>", "<bos>", "<eos>", "zebra", "b"], begin="<bos>", end="<eos>", unknown="<oov>")
-    alphabet = CodepointAlphabet([*"<pad> <bow> <eow> <bos> <eos> <oov>".split(), "a", "b"], max_chars=6)
+    alphabet = CodepointAlphabet([*SPECIALS, "a", "b"], max_chars=6)
     file = write(tmp_path / "a.txt", "a b\na c\n<bos> <S>\n")
     corpus = prepare_corpus(
         [file], tmp_path / "c", replace(PLAIN, valid_share=0), vocab=vocab, alphabet=alphabet
@@ -309,8 +310,8 @@ import json, resource, sys
 from polyseme.text.corpus import CorpusSettings, prepare_corpus
 settings = CorpusSettings(segment="split", max_types=100_000)
 report = prepare_corpus([sys.argv[1]], sys.argv[2], settings, workers=2).report
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps([*(number / 1024 for number in peak), report.tokens, report.pruned_types]))
+peaks = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps([*peaks, report.tokens, report.pruned_types]))
 """
 
 

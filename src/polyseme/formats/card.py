@@ -16,8 +16,7 @@ def model_card(model: Pretrained, name: str) -> str:
     lines = [
         f"# {name}",
         "",
-        "A bidirectional language model (ELMo, Peters et al. 2018) for "
-        "[Polyseme](https://pypi.org/project/polyseme/).",
+        "A bidirectional language model (ELMo, Peters et al. 2018) for Polyseme.",
         "",
         "| | |",
         "|---|---|",

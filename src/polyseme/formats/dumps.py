@@ -106,7 +106,7 @@ class ParquetDump:
         else:
             self._columns["place"] += range(rows)
             self._columns["token"] += words
-        self._columns["vector"].append(by_token.reshape(rows, -1))
+        self._columns["vector"].append(by_token.ravel())
         self._count += 1
         self._bytes += vectors.nbytes
         if self._bytes >= ROW_GROUP_BYTES:
@@ -118,7 +118,7 @@ class ParquetDump:
 
     def _flush(self) -> None:
         schema = self._schema
-        values = np.concatenate([vectors.ravel() for vectors in self._columns["vector"]])
+        values = np.concatenate(self._columns["vector"])
         kind = schema.field("vector").type
         flat = self._arrow.array(values, type=kind.value_type)
         arrays = [

@@ -27,7 +27,7 @@ from polyseme.errors import FormatError
 from polyseme.formats.options import read_options
 from polyseme.formats.pretrained import Pretrained, assemble
 from polyseme.formats.safe_hdf5 import SafeFile, open_hdf5
-from polyseme.model.softmax import Softmax
+from polyseme.model.softmax import AdaptiveSoftmax, Softmax
 from polyseme.text.chars import ByteAlphabet
 from polyseme.text.vocab import Vocab
 
@@ -173,16 +173,16 @@ def _to_their_gates(columns: Array) -> Array:
 
 def write(model: Pretrained, weights: Path, options: Path) -> None:
     """Write `model` as an hdf5 file and its options, as bilm-tf and AllenNLP read them."""
-    refuse_what_does_not_fit(model.config)
+    refuse_what_does_not_fit(model)
     options.write_text(json.dumps(_options(model), indent=2) + "\n", encoding="utf-8")
     with h5py.File(weights, "w") as file:
         for name, values in _datasets(model).items():
             file.create_dataset(name, data=values, dtype="float32")
 
 
-def refuse_what_does_not_fit(config: ModelConfig) -> None:
+def refuse_what_does_not_fit(model: Pretrained) -> None:
     """Name the first thing about the model that the hdf5 layout cannot hold."""
-    reason = None
+    config, reason = model.config, None
     if config.recurrent.cell != "lstm":
         reason = f"{config.recurrent.cell} cells; it knows LSTM cells alone"
     elif config.chars is not None and config.words is not None:
@@ -193,6 +193,8 @@ def refuse_what_does_not_fit(config: ModelConfig) -> None:
         reason = "a projected word table"
     elif config.recurrent.projects and config.recurrent.outputs == config.recurrent.cells:
         reason = "a projection that does not shrink"
+    elif isinstance(model.softmax, AdaptiveSoftmax):
+        reason = "an adaptive softmax; it knows a row for each word"
     if reason is not None:
         raise FormatError(
             f"The bilm-tf hdf5 layout cannot hold {reason}. Use the native format: --to native."
@@ -226,6 +228,8 @@ def _options(model: Pretrained) -> dict[str, Any]:
         }
     if model.vocab is not None:
         options["n_tokens_vocab"] = len(model.vocab)
+    if model.config.segment != "split":
+        options["polyseme"] = {"segment": model.config.segment}  # the peers pass over what they do not know
     return options
 
 

@@ -39,7 +39,9 @@ def read_options(options: dict[str, Any], path: Path) -> ModelConfig:
     recurrent |= {"cell": "lstm", "forget_bias": 1.0}
     for clip in ("cell_clip", "output_clip"):
         recurrent[clip] = recurrent[clip] or None  # 0 and null both mean that nothing is clipped
-    values: dict[str, Any] = {"segment": "split", "recurrent": recurrent}
+    ours = options.get("polyseme")  # what we add where a model of ours is written in their format
+    segment = ours.get("segment", "split") if isinstance(ours, dict) else "split"
+    values: dict[str, Any] = {"segment": segment, "recurrent": recurrent}
     if "char_cnn" in options:
         cnn = _section(options, "char_cnn", path)
         embedding = _section(cnn, "embedding", path)

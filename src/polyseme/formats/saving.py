@@ -40,7 +40,7 @@ def save_pretrained(model: Pretrained, path: str | Path, to: str = "native", for
     if to == "native":
         native.write(model, place, force=force)
         return
-    hdf5.refuse_what_does_not_fit(model.config)
+    hdf5.refuse_what_does_not_fit(model)
     _refuse_other_marks(model)
     if place.suffix.lower() == ".hdf5":
         _write_files(model, place, force=force)

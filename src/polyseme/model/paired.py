@@ -12,7 +12,7 @@ of the weights become one product each over all time steps. GRU and RNN go throu
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +21,9 @@ from torch import Tensor
 
 from polyseme.model.bilm import BiLM
 from polyseme.model.recurrent import Cell, Stack
+
+sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
 PairState = list[tuple[Tensor, Tensor]]  # a layer: outputs (2, B, D) and memory (2, B, M)
 
@@ -113,14 +116,13 @@ class _PairedLstm(torch.autograd.Function):
             hidden.transpose(1, 2),
             None if projection is None else projection.transpose(1, 2),
         )
-        outputs = z.new_empty(2, z.shape[1], h.shape[2])
-        before = torch.empty_like(outputs)  # what recurred into each row
-        steps, last_h, last_c = [], h.clone(), c.clone()
-        for stop, n in zip(accumulate(sizes), sizes, strict=True):
-            rows = slice(stop - n, stop)
-            h, c = h[:, :n], c[:, :n]
-            before[:, rows] = h
-            gates = torch.baddbmm(z[:, rows], h, recurrent)  # (2, n, 4M)
+        first, steps, outputs, ended = h, [], [], []
+        for z_step in z.split(sizes, dim=1):
+            n = z_step.shape[1]
+            if n < h.shape[1]:  # the shortest sentences are through: they stand last
+                ended.append((h[:, n:], c[:, n:]))
+                h, c = h[:, :n], c[:, :n]
+            gates = torch.baddbmm(z_step, h, recurrent)  # (2, n, 4M)
             i, f, o = gates[..., : 3 * m].sigmoid_().split(m, dim=2)
             g = gates[..., 3 * m :].tanh_()
             old, c = c, (f * c).addcmul_(i, g)
@@ -131,47 +133,54 @@ class _PairedLstm(torch.autograd.Function):
             h = raw if project is None else torch.bmm(raw, project)
             if project is not None and clips[1] is not None:
                 h.clamp_(-clips[1], clips[1])
-            outputs[:, rows] = h
-            last_h[:, :n], last_c[:, :n] = h, c
+            outputs.append(h)
             steps.append((gates, old, c, bent, raw))
-        ctx.save_for_backward(hidden, projection, outputs, before)
-        ctx.steps, ctx.sizes, ctx.clips = steps, sizes, clips
-        return outputs, last_h, last_c
+        ended.append((h, c))
+        ended.reverse()
+        ctx.save_for_backward(hidden, projection)
+        ctx.steps, ctx.outputs, ctx.first, ctx.clips = steps, outputs, first, clips
+        last_h, last_c = (torch.cat([pair[part] for pair in ended], dim=1) for part in range(2))
+        return torch.cat(outputs, dim=1), last_h, last_c
 
     @staticmethod
     def backward(ctx: Any, d_outputs: Tensor, d_h: Tensor, d_c: Tensor) -> tuple[Any, ...]:
-        hidden, projection, outputs, before = ctx.saved_tensors
+        hidden, projection = ctx.saved_tensors
         m, clips = d_c.shape[2], ctx.clips
-        d_z = d_outputs.new_empty(2, outputs.shape[1], 4 * m)
-        d_given = torch.empty_like(outputs)  # gradient of the projected output, all rows
+        d_z = d_outputs.new_empty(2, d_outputs.shape[1], 4 * m)
+        d_given: list[Tensor] = []  # gradient of the projected outputs, last step first
         d_h, d_c = d_h.clone(), d_c.clone()
-        stop = outputs.shape[1]
-        for n, (gates, old, c, bent, _) in zip(reversed(ctx.sizes), reversed(ctx.steps), strict=True):
+        stop = d_outputs.shape[1]
+        for (gates, old, c, bent, _), output in zip(reversed(ctx.steps), reversed(ctx.outputs), strict=True):
+            n = gates.shape[1]
             rows = slice(stop - n, stop)
             stop -= n
             dh = d_h[:, :n] + d_outputs[:, rows]
             if projection is not None:
                 if clips[1] is not None:
-                    dh *= outputs[:, rows].abs() < clips[1]
-                d_given[:, rows] = dh
+                    dh *= output.abs() < clips[1]
+                d_given.append(dh)
                 dh = torch.bmm(dh, projection)  # (2, n, M)
             i, f, o, g = gates.split(m, dim=2)
-            dc = torch.addcmul(d_c[:, :n], dh * o, 1 - bent * bent)
+            dc = torch.ops.aten.tanh_backward(dh * o, bent).add_(d_c[:, :n])
             if clips[0] is not None:
                 dc *= c.abs() < clips[0]
-            step = d_z[:, rows]
-            torch.mul(dc, g, out=step[..., :m])
-            torch.mul(dc, old, out=step[..., m : 2 * m])
-            torch.mul(dh, bent, out=step[..., 2 * m : 3 * m])
-            torch.mul(dc, i, out=step[..., 3 * m :])
-            slopes = gates[..., : 3 * m]
-            step[..., : 3 * m].mul_(slopes - slopes * slopes)
-            step[..., 3 * m :].mul_(1 - g * g)
-            d_c[:, :n] = dc * f
+            step = torch.empty_like(gates)
+            sigmoid_backward(dc * g, i, grad_input=step[..., :m])
+            sigmoid_backward(dc * old, f, grad_input=step[..., m : 2 * m])
+            sigmoid_backward(dh * bent, o, grad_input=step[..., 2 * m : 3 * m])
+            tanh_backward(dc * i, g, grad_input=step[..., 3 * m :])
+            d_z[:, rows] = step
+            d_c[:, :n] = dc.mul_(f)
             d_h[:, :n] = torch.bmm(step, hidden)
+        before = torch.cat([ctx.first[:, : ctx.outputs[0].shape[1]], *_shifted(ctx.outputs)], dim=1)
         d_hidden = torch.bmm(d_z.transpose(1, 2), before)
         d_projection = None
-        if projection is not None:
+        if d_given:
             raws = torch.cat([raw for *_, raw in ctx.steps], dim=1)
-            d_projection = torch.bmm(d_given.transpose(1, 2), raws)
+            d_projection = torch.bmm(torch.cat(d_given[::-1], dim=1).transpose(1, 2), raws)
         return d_z, d_hidden, d_projection, d_h, d_c, None, None
+
+
+def _shifted(outputs: list[Tensor]) -> list[Tensor]:
+    """What recurred into every step but the first: the output before it, of the sentences that went on."""
+    return [before[:, : after.shape[1]] for before, after in pairwise(outputs)]

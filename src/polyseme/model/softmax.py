@@ -60,13 +60,16 @@ class Softmax(nn.Module):
         Scores are corrected by the log of how often a word is expected in a sample; a sampled word that is
         the target itself is left out.
         """
-        expected = log_expected(torch.arange(self.n_words, device=targets.device), self.n_words, sample.tries)
-        bias = self.bias - expected
-        weight = self.rows()
-        rival = torch.addmm(bias[sample.words], outputs, F.embedding(sample.words, weight).t())  # (N, S)
-        rival = rival.masked_fill(targets[:, None] == sample.words, float("-inf"))
-        right = (outputs * F.embedding(targets, weight)).sum(dim=1) + bias[targets]
-        return (torch.logaddexp(right, rival.logsumexp(dim=1)) - right).mean()
+        words, places = torch.unique(torch.cat([sample.words, targets]), return_inverse=True)
+        rivals, rights = places[: len(sample.words)], places[len(sample.words) :]
+        rows = F.embedding(words, self.rows())  # (U, D): gathered once, so that one gradient goes back
+        bias = self.bias[words] - log_expected(words, self.n_words, sample.tries)
+        scores = torch.addmm(bias[rivals], outputs, rows[rivals].t())  # (N, S)
+        column = targets.new_full((len(words),), -1).index_put((rivals,), torch.arange(len(rivals)))[rights]
+        hit = (column >= 0).nonzero().flatten()
+        scores = scores.index_put((hit, column[hit]), scores.new_tensor(float("-inf")))
+        right = (outputs * F.embedding(rights, rows)).sum(dim=1) + bias[rights]
+        return (torch.logaddexp(right, scores.logsumexp(dim=1)) - right).mean()
 
 
 class AdaptiveSoftmax(nn.Module):

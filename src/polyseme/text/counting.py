@@ -106,7 +106,7 @@ class Tally:
 
     def close(self) -> None:
         """Take back what was pruned of live words; no word comes after this."""
-        self._slot_of = np.memmap(self._folder / "slots.i4", np.int32, "w+", shape=(self._seen,))
+        self._slot_of = np.memmap(self._folder / "slots", np.int32, "w+", shape=(self._seen,))
         self._slot_of[:] = _NOWHERE
         self._slot_of[self._numbers[: self._live]] = np.arange(self._live, dtype=np.int32)
         for word, number, times in self._pruned_words():
@@ -142,7 +142,7 @@ class Tally:
         words = first + min(enough, max_words)
         types = np.empty(live, np.uint32)  # of each slot
         types[order] = np.arange(live, dtype=np.uint32)
-        numbers = np.memmap(self._folder / "types.u4", np.uint32, "w+", shape=(self._seen,))
+        numbers = self._slot_of.view(np.uint32)  # slots become types in place, block by block
         for start in range(0, self._seen, _BATCH):
             slots = self._slot_of[start : start + _BATCH]
             numbers[start : start + _BATCH] = types[slots]  # what is nowhere is mended below

@@ -1,0 +1,120 @@
+"""Where a run stands, on disk: whole or not at all, the last two kept, and the best weights.
+
+    training.loop  <->  training.checkpoint  <->  checkpoints/step-…/, checkpoints/best/
+
+A checkpoint is written under a temporary name, synced and renamed, so that a kill or a power cut at any
+moment leaves the one before. safetensors and JSON only.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from polyseme.errors import FormatError
+from polyseme.formats.writing import new_folder
+
+KEPT = 2
+POSITION, MODEL, OPTIMIZER = "position.json", "model.safetensors", "optimizer.safetensors"
+
+
+@dataclass
+class Position:
+    """How far a run has come."""
+
+    epoch: int = 0
+    number: int = 0  # of the next batch in the epoch
+    step: int = 0
+    tokens: int = 0
+    evaluations: int = 0
+    best: float | None = None  # lowest score so far
+    since_best: int = 0
+    seconds: float = 0.0  # of training, over all interruptions
+
+
+def save(
+    folder: Path,
+    position: Position,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    carried: dict[str, Tensor],
+) -> Path:
+    """Write a checkpoint below `folder` and remove all but the last two."""
+    path = folder / f"step-{position.step:09d}"
+    with new_folder(path, force=True) as new:
+        save_file(_tensors(module), new / MODEL)
+        save_file(_optimizer_tensors(module, optimizer), new / OPTIMIZER)
+        save_file(carried, new / "carried-0.safetensors")
+        (new / POSITION).write_text(json.dumps(asdict(position)) + "\n", encoding="utf-8")
+    for old in checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The whole checkpoints below `folder`, oldest first."""
+    return sorted(path for path in folder.glob("step-*") if (path / POSITION).exists())
+
+
+def restore(
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[Position, dict[str, Tensor]]:
+    """Put a checkpoint's weights and optimiser state back; give its position and carried state."""
+    try:
+        values: dict[str, Any] = json.loads((path / POSITION).read_text(encoding="utf-8"))
+        tensors, states = load_file(path / MODEL), load_file(path / OPTIMIZER)
+        carried = load_file(path / "carried-0.safetensors")
+        position = Position(**values)
+    except (OSError, ValueError, TypeError, SafetensorError) as problem:
+        raise FormatError(
+            f"{path}: the checkpoint is damaged ({problem}). Remove it to use the one before."
+        ) from None
+    load_weights(module, tensors)
+    parameters = dict(module.named_parameters())
+    for name, value in states.items():
+        parameter, _, entry = name.partition("|")
+        optimizer.state[parameters[parameter]][entry] = value
+    return position, carried
+
+
+def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> None:
+    """Keep the weights of the best validation so far."""
+    with new_folder(folder / "best", force=True) as new:
+        save_file(_tensors(module), new / MODEL)
+        (new / "metrics.json").write_text(json.dumps(dict(metrics)) + "\n", encoding="utf-8")
+
+
+def load_best(folder: Path, module: nn.Module) -> None:
+    """Take the weights of the best validation, if there was one."""
+    if (folder / "best" / MODEL).exists():
+        load_weights(module, load_file(folder / "best" / MODEL))
+
+
+@torch.no_grad()
+def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Copy `tensors` into the parameters of `module`, in place: the optimiser knows these."""
+    for name, parameter in module.named_parameters():
+        parameter.copy_(tensors[name])
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter.detach().contiguous() for name, parameter in module.named_parameters()}
+
+
+def _optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's tensors by parameter and entry: `network.tokens.words.weight|exp_avg`."""
+    return {
+        f"{name}|{entry}": value.detach().contiguous()
+        for name, parameter in module.named_parameters()
+        for entry, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
+    }

@@ -1,0 +1,283 @@
+"""The `polyseme` program: what it writes, prints and answers.
+
+L layers, T tokens, H = both directions.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+import polyseme
+import reference
+from builders import write_bilm
+from programs import TEXT, Ran, run_program, write_models
+
+L, H = 3, 8  # of small_config
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def bilm(models: Path) -> str:
+    return str(models / "bilm")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+    """The program in `tmp_path`, where TEXT is text.txt."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(TEXT, encoding="utf-8")
+    return run_program
+
+
+def arrays(path: str) -> list[np.ndarray]:
+    """The arrays of a dump, by their numbers."""
+    if path.endswith(".npz"):
+        with np.load(path, allow_pickle=False) as file:
+            return [file[str(number)] for number in range(len(file.files))]
+    with h5py.File(path) as file:
+        return [file[str(number)][()] for number in range(len(file))]
+
+
+def assert_close(found: list[np.ndarray], wanted: list[np.ndarray], atol: float = 1e-6) -> None:
+    assert [array.shape for array in found] == [array.shape for array in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=atol)
+
+
+# ---- info ----
+
+
+def test_info_says_what_a_model_is(run, bilm):
+    ran = run("info", bilm)
+    assert ran.code == 0
+    assert ran.err == ""
+    facts = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert facts == [
+        "tokens char-CNN over bytes, at most 12 a word, 5 filters, relu, highways: 1, projected",
+        "layers 3 (token layer and 2 of lstm 6 cells projected to 4, cell clip 3, output clip 3, residual)",
+        "vector 8 values",
+        "parameters 1,859 without the softmax",
+        "segmentation split",
+        "vocabulary 12 words",
+        "softmax no",
+        "origin: format bilm-tf/AllenNLP hdf5",
+        "origin: file model.hdf5",
+    ]
+
+
+def test_info_is_json_for_programs(run, bilm, models):
+    facts = json.loads(run("info", bilm, "--json").out)
+    assert (facts["path"], facts["layers"], facts["size"], facts["parameters"]) == (bilm, L, H, 1859)
+    assert facts["vocabulary"] == 12
+    assert facts["softmax"] is False
+    assert polyseme.load(bilm).config.model_dump(mode="json") == facts["config"]
+    chinese = run("info", models / "zh", "--json")
+    assert json.loads(chinese.out)["config"]["segment"] == "zh"
+
+
+def test_info_shows_brackets_as_they_are(run, models, tmp_path):
+    config = json.loads((models / "zh" / "config.json").read_text(encoding="utf-8"))
+    config["origin"] = {"corpus": "[red]三国[/red] [/nothing] |"}
+    for file in (models / "zh").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert "[red]三国[/red] [/nothing] |" in run("info", tmp_path).out
+
+
+# ---- convert ----
+
+
+def test_convert_goes_both_ways(run, bilm):
+    ran = run("convert", bilm, "native", "--to", "native")
+    assert ran == Ran(0, f"{bilm} -> native (native)\n", "")
+    assert sorted(file.name for file in Path("native").iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "vocab.txt",
+    ]
+    assert run("convert", "native", "back", "--to", "hdf5").code == 0
+    with h5py.File(Path(bilm, "model.hdf5")) as one, h5py.File("back/model.hdf5") as other:
+        names: list[str] = []
+        one.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        assert names
+        assert all(one[name][()].tobytes() == other[name][()].tobytes() for name in names)
+    text = "the bank failed"
+    np.testing.assert_array_equal(polyseme.load("back").embed(text), polyseme.load(bilm).embed(text))
+
+
+def test_convert_to_native_is_what_is_meant_when_nothing_is_said(run, bilm):
+    assert run("convert", bilm, "new/model").code == 0
+    assert Path("new/model/model.safetensors").is_file()
+
+
+def test_convert_replaces_only_by_force(run, bilm):
+    run("convert", bilm, "native")
+    refused = run("convert", bilm, "native")
+    assert refused.code == 2
+    assert "native: exists already" in refused.err
+    assert run("convert", bilm, "native", "--force").code == 0
+
+
+def test_options_name_the_description_of_an_hdf5_file(run, tmp_path):
+    write_bilm(tmp_path / "a", weights="w.hdf5", options="o.json")
+    write_bilm(tmp_path / "b", weights="w.hdf5", options="o.json")
+    moved = (tmp_path / "a" / "o.json").rename(tmp_path / "elsewhere.json")
+    assert run("info", "a/w.hdf5").code == 2
+    for verb in (("info",), ("convert", "out"), ("embed", "text.txt", "--out", "x.npz")):
+        arguments = (verb[0], "a/w.hdf5", *verb[1:], "--options", moved)
+        assert run(*arguments).code == 0
+
+
+# ---- embed: where text comes from ----
+
+
+def test_embed_writes_the_vectors_of_each_line(run, bilm):
+    ran = run("embed", bilm, "text.txt", "--out", "x.hdf5")
+    assert ran == Ran(0, "x.hdf5: 3 sentences, 11 tokens\n", "")
+    assert_close(arrays("x.hdf5"), polyseme.load(bilm).embed(TEXT.split("\n")[:-1]))
+    with h5py.File("x.hdf5") as file:
+        assert [file[key].attrs["sentence"] for key in "012"] == TEXT.split("\n")[:-1]
+
+
+def test_text_can_come_from_a_pipe_a_packed_file_or_a_folder(run, bilm):
+    run("embed", bilm, "text.txt", "--out", "x.npz")
+    wanted = arrays("x.npz")
+    Path("t.gz").write_bytes(gzip.compress(TEXT.encode()))
+    Path("t.zst").write_bytes(zstandard.compress(TEXT.encode()))
+    Path("folder/.hidden").mkdir(parents=True)
+    Path("folder/1.txt").write_text("He sat on the river bank .\n\n")
+    Path("folder/2.txt").write_text("The bank failed .")
+    Path("folder/.hidden/3.txt").write_text("never read")
+    for number, source in enumerate(("-", "t.gz", "t.zst", "folder")):
+        ran = run("embed", bilm, source, "--out", f"{number}.npz", stdin=TEXT.encode())
+        assert ran == Ran(0, f"{number}.npz: 3 sentences, 11 tokens\n", "")
+        assert_close(arrays(f"{number}.npz"), wanted)
+
+
+def test_an_empty_text_gives_an_empty_file(run, bilm):
+    for ending in ("hdf5", "npz", "parquet"):
+        ran = run("embed", bilm, "-", "--out", f"x.{ending}")
+        assert ran == Ran(0, f"x.{ending}: 0 sentences, 0 tokens\n", "")
+    assert arrays("x.hdf5") == arrays("x.npz") == []
+    assert len(pq.read_table("x.parquet")) == 0
+
+
+# ---- embed: options ----
+
+
+@pytest.mark.parametrize(
+    ("given", "layer"),
+    [
+        ("mean", "mean"),
+        ("top", "top"),
+        ("all", "all"),
+        ("0", 0),
+        ("2", 2),
+        ("0.2,0.3,0.5", [0.2, 0.3, 0.5]),
+        ("0.2, 0.3, 0.5*1.5", ([0.2, 0.3, 0.5], 1.5)),
+        ("1,-1,0*-2", ([1, -1, 0], -2.0)),
+    ],
+)
+def test_layer_takes_all_that_embed_takes(run, bilm, given, layer):
+    assert run("embed", bilm, "text.txt", "--out", "x.npz", "--layer", given).code == 0
+    assert_close(arrays("x.npz"), polyseme.load(bilm).embed(TEXT.split("\n")[:-1], layer=layer))
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "first", "last", "sum"])
+def test_pool_gives_a_vector_a_sentence(run, bilm, pool):
+    run("embed", bilm, "text.txt", "--out", "x.npz", "--pool", pool, "--direction", "forward")
+    wanted = polyseme.load(bilm).embed(TEXT.split("\n")[:-1], pool=pool, direction="forward")
+    assert_close(arrays("x.npz"), list(wanted))
+    run("embed", bilm, "text.txt", "--out", "x.parquet", "--pool", pool, "--layer", "all")
+    table = pq.read_table("x.parquet")
+    assert table["text"].to_pylist() == TEXT.split("\n")[:-1]
+    assert table.schema.metadata[b"shape"] == b"3,8"
+
+
+def test_raw_english_is_cut_into_sentences_and_words(run, bilm):
+    Path("raw.txt").write_text('"Don\'t!" he said\nto Mr. Smith. It\nrained.\n\nThe end.')
+    ran = run("embed", bilm, "raw.txt", "--out", "x.parquet", "--segment", "en")
+    assert ran.out.startswith("x.parquet: 3 sentences, ")
+    table = pq.read_table("x.parquet")
+    assert "Mr." in table["token"].to_pylist()
+    assert table["token"].to_pylist()[-3:] == ["The", "end", "."]
+    assert table["sentence"].to_pylist()[-6:] == [1, 1, 1, 2, 2, 2]
+
+
+def test_raw_chinese_is_cut_into_sentences_and_words(run, bilm, models):
+    text = "他在银行工作。下雨了！\n第二段。".encode()
+    ran = run("embed", models / "zh", "-", "--out", "x.parquet", stdin=text)  # as the model was trained
+    assert ran.out == "x.parquet: 3 sentences, 10 tokens\n"
+    table = pq.read_table("x.parquet")
+    assert table["token"].to_pylist() == [
+        "他",
+        "在",
+        "银行",
+        "工作",
+        "。",
+        "下雨",
+        "了",
+        "！",
+        "第二段",
+        "。",
+    ]
+    assert table["sentence"].to_pylist() == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2]
+    for segment, tokens in (("zh", 10), ("zh-char", 15), ("split", 2)):
+        ran = run("embed", bilm, "-", "--out", f"{segment}.npz", "--segment", segment, stdin=text)
+        assert f", {tokens} tokens" in ran.out
+
+
+def test_stateful_carries_the_state_from_sentence_to_sentence_as_bilm_tf_does(run, bilm):
+    lines = [line for line in TEXT.splitlines() if line] * 2
+    text = "\n".join(lines).encode()
+    run("embed", bilm, "-", "--out", "x.hdf5", "--stateful", "--layer", "all", stdin=text)
+    model = polyseme.load(bilm).model
+    weights = {name: value.numpy() for name, value in model.network.state_dict().items()}
+    state, wanted = None, []
+    for line in lines:
+        chars = [[reference.byte_row(token, 12) for token in ["<S>", *line.split(), "</S>"]]]
+        read = reference.read(model.config, weights, [len(chars[0])], chars=np.array(chars), state=state)
+        state = read.state
+        wanted.append(read.layers[0][:, 1:-1])
+    assert_close(arrays("x.hdf5"), wanted, atol=1e-5)
+    assert np.abs(wanted[0] - wanted[2]).max() > 1e-3  # the same line, another state
+
+
+def test_float16_halves_the_numbers_and_small_batches_change_nothing(run, bilm):
+    run("embed", bilm, "text.txt", "--out", "x.npz")
+    run("embed", bilm, "text.txt", "--out", "y.npz", "--batch-tokens", "1")
+    assert_close(arrays("y.npz"), arrays("x.npz"))
+    run("embed", bilm, "text.txt", "--out", "z.hdf5", "--dtype", "float16")
+    assert all(array.dtype == np.float16 for array in arrays("z.hdf5"))
+    assert_close(arrays("z.hdf5"), arrays("x.npz"), atol=2e-3)
+
+
+def test_cut_tokens_are_reported(run, bilm):
+    text = b"a much-too-long-word and supercalifragilistic ones"
+    ran = run("embed", bilm, "-", "--out", "x.npz", stdin=text)
+    assert ran.out == (
+        "x.npz: 1 sentence, 5 tokens\n2 tokens are longer than the 10 bytes that the model reads.\n"
+    )
+    assert ran.err == ""
+
+
+def test_force_replaces_a_file(run, bilm):
+    Path("x.npz").write_text("old")
+    assert run("embed", bilm, "text.txt", "--out", "x.npz").code == 2
+    assert Path("x.npz").read_text() == "old"
+    assert run("embed", bilm, "text.txt", "--out", "x.npz", "--force").code == 0
+    assert len(arrays("x.npz")) == 3

