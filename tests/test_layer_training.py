@@ -200,6 +200,8 @@ def test_a_layer_can_change_its_precision_without_its_model(elmo, fine_tune):
     doubled = layer(SENTENCES).vectors[0]  # goes on from a state of single precision
     assert doubled.dtype == torch.float64
     torch.testing.assert_close(doubled.float(), second, atol=1e-5, rtol=1e-5)
+    assert layer.to(torch.float32)(SENTENCES).vectors[0].dtype == torch.float32  # and back again
+    layer.to(torch.float64)
     layer.reset()
     torch.testing.assert_close(layer(SENTENCES).vectors[0].float(), single, atol=1e-5, rtol=1e-5)
     assert_unchanged(elmo, before)

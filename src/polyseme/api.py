@@ -7,13 +7,15 @@ Paths in, files or plain values out. Nothing is printed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from polyseme import language
 from polyseme.embedder import BATCH_TOKENS, CHUNK, Elmo, chunks, load
 from polyseme.errors import UsageError
 from polyseme.formats.card import describe
@@ -89,12 +91,12 @@ def embed(
     the lines. `stateful` carries the state from sentence to sentence, from zeros, as bilm-tf's dumps do.
     `watch` sees every line that is read, `count` the number of tokens that were embedded.
     """
-    out = Path(out)
+    out = Path(out).expanduser()
     check_embed_target(out, dtype=dtype, force=force)
     elmo = model if isinstance(model, Elmo) else load(model, batch_tokens=batch_tokens)
     choice = choose(layer, pool, direction, elmo.config.layers)
     empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(dtype)
-    lines = _watched(read_lines(text), watch)
+    lines = _watched(read_lines(expanduser(text)), watch)
     sentences = sentences_of_lines(lines, elmo.config.segment if segment is None else segment)
     before = elmo.counts.cut
     written = tokens = 0
@@ -126,3 +128,106 @@ def _watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Ite
         if watch is not None:
             watch(line)
         yield line
+
+
+def evaluate(
+    model: Elmo | str | Path,
+    text: str | Path,
+    *,
+    segment: str | None = None,
+    stateful: bool = False,
+    batch_tokens: int = BATCH_TOKENS,
+    watch: Callable[[Line], None] | None = None,
+    count: Callable[[int], None] | None = None,
+) -> language.Evaluation:
+    """The perplexity of a language model on `text` (a file, a folder, .gz, .zst or -), all and by file.
+
+    `stateful` carries the state from sentence to sentence of a file.
+    """
+    elmo = _loaded(model, batch_tokens)
+    lines = _watched(read_lines(text), watch)
+    return language.evaluate(elmo, lines, segment=segment, stateful=stateful, count=count)
+
+
+def score(
+    model: Elmo | str | Path,
+    text: str | Path,
+    *,
+    segment: str | None = None,
+    stateful: bool = False,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Iterator[language.SentenceScore]:
+    """Log probabilities of every sentence of `text` and of its tokens, one sentence after the other.
+
+    With `split`, a line is a sentence, and a blank one is scored as <S> </S>.
+    """
+    elmo = _loaded(model, batch_tokens)
+    how = elmo.config.segment if segment is None else segment
+    return language.score_stream(elmo, sentences_of_lines(read_lines(text), how), stateful=stateful)
+
+
+def rerank(
+    model: Elmo | str | Path,
+    text: str | Path,
+    *,
+    weight: float = 1.0,
+    direction: Direction = "both",
+    normalise: Literal["none", "lm", "total"] = "none",
+    unknown_penalty: float | None = None,
+    segment: str | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Iterator[language.Ranked]:
+    """The n-best lists of `text`, each sorted by the model's log probability mixed with their own scores."""
+    return language.rerank(
+        _loaded(model, batch_tokens),
+        language.read_nbest(read_lines(text)),
+        weight=weight,
+        direction=direction,
+        normalise=normalise,
+        unknown_penalty=unknown_penalty,
+        segment=segment,
+    )
+
+
+def substitutes(
+    model: Elmo | str | Path,
+    sentence: str,
+    k: int = 10,
+    *,
+    context: Sequence[str] = (),
+    following: Sequence[str] = (),
+    counts: Mapping[str, int] | None = None,
+    segment: str | None = None,
+) -> language.Substitutes:
+    """The words that fit the bracketed place of `sentence`; see `language.substitutes`."""
+    return language.substitutes(
+        _loaded(model), sentence, k, context=context, following=following, counts=counts, segment=segment
+    )
+
+
+def generate(
+    model: Elmo | str | Path,
+    prompt: str = "",
+    *,
+    tokens: int = 50,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+    stop_at_end: bool = True,
+    segment: str | None = None,
+) -> language.Generated:
+    """How the model goes on after `prompt`; see `language.generate`."""
+    return language.generate(
+        _loaded(model),
+        prompt,
+        tokens=tokens,
+        temperature=temperature,
+        top_k=top_k,
+        seed=seed,
+        stop_at_end=stop_at_end,
+        segment=segment,
+    )
+
+
+def _loaded(model: Elmo | str | Path, batch_tokens: int = BATCH_TOKENS) -> Elmo:
+    return model if isinstance(model, Elmo) else load(model, batch_tokens=batch_tokens)

@@ -133,7 +133,10 @@ def embed(
         )
     print(f"{done.out}: {count_of(done.sentences, 'sentence')}, {count_of(done.tokens, 'token')}")
     if done.cut and elmo.config.chars:
-        print(f"{done.cut:,} tokens are longer than the {elmo.config.chars.longest} that the model reads.")
+        raw = (segment or elmo.config.segment) == "split" and done.cut * 10 >= done.tokens
+        advice = " Is the text raw? Then say --segment en, zh or auto." if raw else ""
+        cut = count_of(done.cut, "token")
+        print(f"Cut: {cut}, longer than the {elmo.config.chars.longest} that the model reads.{advice}")
 
 
 def count_of(number: int, thing: str) -> str:
@@ -158,7 +161,7 @@ def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="polyseme", standalone_mode=False)
     except PolysemeError as problem:
         _refuse(str(problem))
     except typer.TyperException as problem:  # a verb or an option that there is not, or a wrong value

@@ -213,6 +213,12 @@ def test_a_file_that_exists_is_kept_unless_force_is_used(ending, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_the_ending_may_be_in_capitals(tmp_path):
+    for ending in (".HDF5", ".NPZ", ".Parquet"):
+        assert write(tmp_path / f"x{ending}", arrays(-1, H)).is_file()
+    assert len(pq.read_table(tmp_path / "x.Parquet")) == 5
+
+
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.hdf5.tmp", "x.json", ".hdf5"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(name, tmp_path):
     with pytest.raises(UsageError, match=r"the ending says no format\. Use one of \.hdf5, \.h5, \.npz"):

@@ -86,7 +86,8 @@ def test_no_more_lines_are_read_than_a_sentence_needs(how):
             yield Line("x", seen, "" if seen % 3 == 0 else "The bank failed.")
 
     found = sentences_of_lines(endless(), how)
-    assert [len(next(found)) for _ in range(4)] != []
+    for _ in range(4):
+        next(found)
     assert seen <= 10
 
 

@@ -7,7 +7,8 @@
 .npz      an array a sentence, its number as the key
 .parquet  a row a token (sentence, place, token, vector), or a row a pooled sentence (sentence, text, vector)
 
-Nothing is kept in memory but the sentence at hand (.parquet: a group of rows).
+Nothing is kept in memory but the sentence at hand (.parquet: a group of rows; .npz: the table of contents,
+some 350 bytes a sentence).
 """
 
 from __future__ import annotations
@@ -148,9 +149,10 @@ DUMPS: dict[str, Callable[[Path, NDArray[Any], bool], Dump]] = {
 
 def check_dump_name(path: Path) -> None:
     """Refuse a name whose ending says no format, or one that needs a missing package."""
-    if path.suffix not in DUMPS:
+    ending = path.suffix.lower()
+    if ending not in DUMPS:
         raise UsageError(f"{path}: the ending says no format. Use one of {', '.join(DUMPS)}.")
-    if path.suffix == ".parquet":
+    if ending == ".parquet":
         require("pyarrow", "parquet", f"Writing {path.name}")
 
 
@@ -162,7 +164,7 @@ def open_dump(path: Path, empty: NDArray[Any], *, pooled: bool, force: bool = Fa
     """
     check_dump_name(path)
     with new_file(path, force=force) as temporary:
-        dump = DUMPS[path.suffix](temporary, empty, pooled)
+        dump = DUMPS[path.suffix.lower()](temporary, empty, pooled)
         try:
             yield dump
         except BaseException:

@@ -9,6 +9,8 @@ layout raises FORMAT and adds a step that brings the older one up to date.
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -76,23 +78,36 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
 def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
     """Write `model` as a folder of ours, whole or not at all."""
     with new_folder(folder, force=force, ours=FILES) as new:
-        values: dict[str, Any] = {
-            "polyseme_format": FORMAT,
-            "polyseme_version": version("polyseme"),
-            "model": model.config.model_dump(mode="json"),
-            "origin": dict(model.origin),
-        }
-        if model.vocab is not None:
-            marks = {"begin": model.vocab.begin, "end": model.vocab.end, "unknown": model.vocab.unknown}
-            values["vocab_marks"] = marks
-        _write_json(new / CONFIG, values)
-        tensors = {name: value.detach().contiguous() for name, value in model.tensors().items()}
-        save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
-        if model.vocab is not None:
-            model.vocab.write(new / VOCAB)
-        if isinstance(model.alphabet, CodepointAlphabet):
-            _write_json(new / CHARS, list(model.alphabet.characters))
-        (new / CARD).write_text(model_card(model, folder.name), encoding="utf-8")
+        _write_files(model, new, folder.name)
+
+
+def write_into(model: Pretrained, folder: Path) -> None:
+    """Write `model` into a folder that holds other things too; config.json, which makes it a model, last."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".model-") as new:
+        _write_files(model, Path(new), folder.name)
+        for name in sorted(os.listdir(new), key=lambda name: name == CONFIG):
+            os.replace(Path(new) / name, folder / name)
+
+
+def _write_files(model: Pretrained, new: Path, name: str) -> None:
+    """All files of `model` into the folder `new`."""
+    values: dict[str, Any] = {
+        "polyseme_format": FORMAT,
+        "polyseme_version": version("polyseme"),
+        "model": model.config.model_dump(mode="json"),
+        "origin": dict(model.origin),
+    }
+    if model.vocab is not None:
+        marks = {"begin": model.vocab.begin, "end": model.vocab.end, "unknown": model.vocab.unknown}
+        values["vocab_marks"] = marks
+    _write_json(new / CONFIG, values)
+    tensors = {key: value.detach().contiguous() for key, value in model.tensors().items()}
+    save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
+    if model.vocab is not None:
+        model.vocab.write(new / VOCAB)
+    if isinstance(model.alphabet, CodepointAlphabet):
+        _write_json(new / CHARS, list(model.alphabet.characters))
+    (new / CARD).write_text(model_card(model, name), encoding="utf-8")
 
 
 def _load(path: Path) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ of the weights become one product each over all time steps. GRU and RNN go throu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,6 +27,9 @@ sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
 PairState = list[tuple[Tensor, Tensor]]  # a layer: outputs (2, B, D) and memory (2, B, M)
+
+
+Product = Callable[[Tensor, Tensor], Tensor]
 
 
 class Dropout(NamedTuple):
@@ -91,9 +95,11 @@ def run_pair(
     bias = torch.stack([cell.gate_bias() for cell in pair])[:, None]
     projections: list[Tensor] = [cell.projection for cell in pair if cell.projection is not None]
     projection = torch.stack(projections) if projections else None
-    z = torch.baddbmm(bias, x, weight.transpose(1, 2))  # (2, N, 4M)
+    z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()  # (2, N, 4M)
+    product = _bf16_product if torch.is_autocast_enabled(x.device.type) else torch.bmm
     clips = (pair[0].cell_clip, pair[0].output_clip)
-    output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips)  # type: ignore[no-untyped-call]
+    with torch.autocast(z.device.type, enabled=False):
+        output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips, product)  # type: ignore[no-untyped-call]
     return output, (h, c)
 
 
@@ -110,6 +116,7 @@ class _PairedLstm(torch.autograd.Function):
         c: Tensor,  # (2, B, M)
         sizes: list[int],
         clips: tuple[float | None, float | None],
+        product: Product,
     ) -> tuple[Tensor, Tensor, Tensor]:
         m = c.shape[2]
         recurrent, project = (
@@ -122,7 +129,7 @@ class _PairedLstm(torch.autograd.Function):
             if n < h.shape[1]:  # the shortest sentences are through: they stand last
                 ended.append((h[:, n:], c[:, n:]))
                 h, c = h[:, :n], c[:, :n]
-            gates = torch.baddbmm(z_step, h, recurrent)  # (2, n, 4M)
+            gates = product(h, recurrent).add_(z_step)  # (2, n, 4M)
             i, f, o = gates[..., : 3 * m].sigmoid_().split(m, dim=2)
             g = gates[..., 3 * m :].tanh_()
             old, c = c, (f * c).addcmul_(i, g)
@@ -130,7 +137,7 @@ class _PairedLstm(torch.autograd.Function):
                 c.clamp_(-clips[0], clips[0])
             bent = torch.tanh(c)
             raw = o * bent
-            h = raw if project is None else torch.bmm(raw, project)
+            h = raw if project is None else product(raw, project)
             if project is not None and clips[1] is not None:
                 h.clamp_(-clips[1], clips[1])
             outputs.append(h)
@@ -138,14 +145,15 @@ class _PairedLstm(torch.autograd.Function):
         ended.append((h, c))
         ended.reverse()
         ctx.save_for_backward(hidden, projection)
-        ctx.steps, ctx.outputs, ctx.first, ctx.clips = steps, outputs, first, clips
+        ctx.steps, ctx.outputs, ctx.first = steps, outputs, first
+        ctx.clips, ctx.product = clips, product
         last_h, last_c = (torch.cat([pair[part] for pair in ended], dim=1) for part in range(2))
         return torch.cat(outputs, dim=1), last_h, last_c
 
     @staticmethod
     def backward(ctx: Any, d_outputs: Tensor, d_h: Tensor, d_c: Tensor) -> tuple[Any, ...]:
         hidden, projection = ctx.saved_tensors
-        m, clips = d_c.shape[2], ctx.clips
+        m, clips, product = d_c.shape[2], ctx.clips, ctx.product
         d_z = d_outputs.new_empty(2, d_outputs.shape[1], 4 * m)
         d_given: list[Tensor] = []  # gradient of the projected outputs, last step first
         d_h, d_c = d_h.clone(), d_c.clone()
@@ -159,7 +167,7 @@ class _PairedLstm(torch.autograd.Function):
                 if clips[1] is not None:
                     dh *= output.abs() < clips[1]
                 d_given.append(dh)
-                dh = torch.bmm(dh, projection)  # (2, n, M)
+                dh = product(dh, projection)  # (2, n, M)
             i, f, o, g = gates.split(m, dim=2)
             dc = torch.ops.aten.tanh_backward(dh * o, bent).add_(d_c[:, :n])
             if clips[0] is not None:
@@ -171,14 +179,19 @@ class _PairedLstm(torch.autograd.Function):
             tanh_backward(dc * i, g, grad_input=step[..., 3 * m :])
             d_z[:, rows] = step
             d_c[:, :n] = dc.mul_(f)
-            d_h[:, :n] = torch.bmm(step, hidden)
+            d_h[:, :n] = product(step, hidden)
         before = torch.cat([ctx.first[:, : ctx.outputs[0].shape[1]], *_shifted(ctx.outputs)], dim=1)
-        d_hidden = torch.bmm(d_z.transpose(1, 2), before)
+        d_hidden = product(d_z.transpose(1, 2), before)
         d_projection = None
         if d_given:
             raws = torch.cat([raw for *_, raw in ctx.steps], dim=1)
-            d_projection = torch.bmm(torch.cat(d_given[::-1], dim=1).transpose(1, 2), raws)
-        return d_z, d_hidden, d_projection, d_h, d_c, None, None
+            d_projection = product(torch.cat(d_given[::-1], dim=1).transpose(1, 2), raws)
+        return d_z, d_hidden, d_projection, d_h, d_c, None, None, None
+
+
+def _bf16_product(a: Tensor, b: Tensor) -> Tensor:
+    """A batched product of bf16 values; gates, memory and gradients themselves stay fp32."""
+    return torch.bmm(a.bfloat16(), b.bfloat16()).float()
 
 
 def _shifted(outputs: list[Tensor]) -> list[Tensor]:

@@ -106,8 +106,11 @@ class Tally:
 
     def close(self) -> None:
         """Take back what was pruned of live words; no word comes after this."""
-        self._slot_of = np.memmap(self._folder / "slots", np.int32, "w+", shape=(self._seen,))
-        self._slot_of[:] = _NOWHERE
+        file = self._folder / "slots"
+        with file.open("wb") as out:  # written, not only mapped: a full disk is then an error, not a crash
+            for start in range(0, self._seen, _BATCH):
+                out.write(np.full(min(_BATCH, self._seen - start), _NOWHERE, np.int32).tobytes())
+        self._slot_of = np.memmap(file, np.int32, "r+")
         self._slot_of[self._numbers[: self._live]] = np.arange(self._live, dtype=np.int32)
         for word, number, times in self._pruned_words():
             slot = self._slots.get(word, _NOWHERE)

@@ -120,7 +120,9 @@ def _download(chosen: Sample, folder: Path) -> None:
     except subprocess.TimeoutExpired:
         raise UsageError(f"Fetching {wanted} took more than {_MINUTES} minutes. Try again later.") from None
     if done.returncode:
-        lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if "error" in line.lower()]
+        lines = [
+            line for line in done.stderr.decode("utf-8", "replace").splitlines() if "error" in line.lower()
+        ]
         why = lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"
         raise UsageError(
             f"{wanted} could not be fetched from {chosen.registry} ({why}). Is there a network or a mirror?"

@@ -171,6 +171,8 @@ class _Workers:
             words, ids, documents = (_receive(worker.stdout) for _ in range(3))
         except OSError:
             words = None
+        finally:
+            self._idle.put(worker)  # a dead one too: whoever waits for a worker must not wait for ever
         if words is None or ids is None or documents is None:
             if worker.wait() > 0:
                 raise RuntimeError("a process that segments text failed; its traceback is above")
@@ -178,7 +180,6 @@ class _Workers:
                 "A process that segments text was ended from outside, perhaps for want of memory. "
                 "Try again with fewer workers."
             )
-        self._idle.put(worker)
         return Chunk(
             words.decode().split("\n") if words else [],
             np.frombuffer(ids, np.uint32),

@@ -37,8 +37,13 @@ class Batch(NamedTuple):
 class Batches(Protocol):
     """Batches of a corpus by epoch and number."""
 
-    carried: bool  # whether state goes on from batch to batch
-    rows: int  # sentences or rows a batch at the most, of this process
+    @property
+    def carried(self) -> bool:
+        """Whether state goes on from batch to batch."""
+
+    @property
+    def rows(self) -> int:
+        """Rows whose state this process carries."""
 
     def count(self, epoch: int) -> int:
         """How many batches the epoch has."""

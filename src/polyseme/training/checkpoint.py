@@ -25,6 +25,7 @@ from polyseme.formats.writing import new_folder
 
 KEPT = 2
 POSITION, MODEL, OPTIMIZER = "position.json", "model.safetensors", "optimizer.safetensors"
+METRICS = "metrics.json"
 
 
 @dataclass
@@ -46,14 +47,17 @@ def save(
     position: Position,
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
-    carried: dict[str, Tensor],
+    carried: list[dict[str, Tensor]],
 ) -> Path:
-    """Write a checkpoint below `folder` and remove all but the last two."""
+    """Write a checkpoint below `folder` and remove all but the last two; `carried`: of every rank."""
     path = folder / f"step-{position.step:09d}"
-    with new_folder(path, force=True) as new:
+    with new_folder(
+        path, force=True, ours=(POSITION, MODEL, OPTIMIZER, *map(_carried, range(len(carried))))
+    ) as new:
         save_file(_tensors(module), new / MODEL)
         save_file(_optimizer_tensors(module, optimizer), new / OPTIMIZER)
-        save_file(carried, new / "carried-0.safetensors")
+        for rank, tensors in enumerate(carried):
+            save_file(tensors, new / _carried(rank))
         (new / POSITION).write_text(json.dumps(asdict(position)) + "\n", encoding="utf-8")
     for old in checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old)
@@ -66,13 +70,13 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def restore(
-    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, rank: int
 ) -> tuple[Position, dict[str, Tensor]]:
-    """Put a checkpoint's weights and optimiser state back; give its position and carried state."""
+    """Put a checkpoint's weights and optimiser state back; give its position and the rank's carried state."""
     try:
         values: dict[str, Any] = json.loads((path / POSITION).read_text(encoding="utf-8"))
         tensors, states = load_file(path / MODEL), load_file(path / OPTIMIZER)
-        carried = load_file(path / "carried-0.safetensors")
+        carried = load_file(path / _carried(rank))
         position = Position(**values)
     except (OSError, ValueError, TypeError, SafetensorError) as problem:
         raise FormatError(
@@ -88,9 +92,9 @@ def restore(
 
 def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> None:
     """Keep the weights of the best validation so far."""
-    with new_folder(folder / "best", force=True) as new:
+    with new_folder(folder / "best", force=True, ours=(MODEL, METRICS)) as new:
         save_file(_tensors(module), new / MODEL)
-        (new / "metrics.json").write_text(json.dumps(dict(metrics)) + "\n", encoding="utf-8")
+        (new / METRICS).write_text(json.dumps(dict(metrics)) + "\n", encoding="utf-8")
 
 
 def load_best(folder: Path, module: nn.Module) -> None:
@@ -104,6 +108,10 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy `tensors` into the parameters of `module`, in place: the optimiser knows these."""
     for name, parameter in module.named_parameters():
         parameter.copy_(tensors[name])
+
+
+def _carried(rank: int) -> str:
+    return f"carried-{rank}.safetensors"
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.nn.parallel import DistributedDataParallel
 
 TIMEOUT = timedelta(minutes=10)
@@ -22,7 +24,7 @@ TIMEOUT = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among `world` processes."""
+    """One process among `world` processes."""
 
     rank: int = 0
     world: int = 1
@@ -52,6 +54,14 @@ class Ranks:
         dist.all_reduce(total)
         return float(total.item())
 
+    def gather(self, value: object) -> list[Any]:
+        """What every process gave, in the order of the ranks, for the first one (others: an empty list)."""
+        if self.world == 1:
+            return [value]
+        values: list[Any] | None = [None] * self.world if self.first else None
+        dist.gather_object(value, values)
+        return values or []
+
     def wait(self) -> None:
         """Wait until all processes are here."""
         if self.world > 1:
@@ -71,14 +81,14 @@ def join_ranks() -> Ranks:
     rank = int(os.environ["RANK"])
     if not dist.is_initialized():
         agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        store = dist.TCPStore(
+        store = TCPStore(
             os.environ["MASTER_ADDR"],
             int(os.environ["MASTER_PORT"]),
             world,
             is_master=rank == 0 and not agent,
             timeout=TIMEOUT,
         )
-        own = dist.PrefixStore(f"polyseme-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        own = PrefixStore(f"polyseme-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, store=own, rank=rank, world_size=world, timeout=TIMEOUT)
     return Ranks(rank, world)

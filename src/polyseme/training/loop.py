@@ -2,8 +2,8 @@
 
     training.pretrain, tasks  ->  training.loop  ->  a trained module, metrics.jsonl, checkpoints/
 
-What is trained comes as `Work`. All randomness of a step follows from the seed, the step and the rank, and the
-order of the data from the seed and the epoch, so a run that was killed and resumed equals one that was not.
+What is trained comes as `Work`. All that is random in a step follows from the seed, the step and the rank,
+the order of the data from the seed and the epoch: a run that was killed and resumed equals one that was not.
 Schedules count tokens. SIGTERM and Ctrl-C finish the step, save and leave.
 """
 
@@ -44,7 +44,9 @@ class StoppedError(PolysemeError):
 class Work(Protocol):
     """What the loop trains: a module, its batches, its validation."""
 
-    module: nn.Module  # all that is trained and saved
+    @property
+    def module(self) -> nn.Module:
+        """All that is trained and saved."""
 
     def count(self, epoch: int) -> int:
         """How many batches the epoch has."""
@@ -92,7 +94,9 @@ class Loop:
         found = checkpoint.checkpoints(self.checkpoints)
         if not found:
             return False
-        self.position, carried = checkpoint.restore(found[-1], self.work.module, self.optimizer)
+        self.position, carried = checkpoint.restore(
+            found[-1], self.work.module, self.optimizer, self.ranks.rank
+        )
         self.work.carry(carried)
         _forget_later(self.folder / "metrics.jsonl", self.position.step)
         return True
@@ -122,13 +126,13 @@ class Loop:
         total = 0.0
         for _ in range(self.settings.accumulate):
             loss, tokens = self.work.loss(self.position.epoch, self.position.number, self.position.step)
-            (loss / self.settings.accumulate).backward()  # type: ignore[no-untyped-call]
+            (loss / self.settings.accumulate).backward()
             total += loss.item() / self.settings.accumulate
             self._advance(tokens)
         norm = nn.utils.clip_grad_norm_(self.work.module.parameters(), self.settings.clip).item()
         if not (math.isfinite(total) and math.isfinite(norm)):
             raise DivergedError(
-                f"Training diverged at step {self.position.step}: the loss is {total:g}, the gradient {norm:g}. "
+                f"Training diverged at step {self.position.step}: loss {total:g}, gradient {norm:g}. "
                 f"The last checkpoint is intact. Lower train.rate (now {self.settings.rate:g}) or train.clip "
                 f"({self.settings.clip:g}), or set a train.warmup, and start anew."
             )
@@ -183,18 +187,17 @@ class Loop:
         stop = self.ranks.any(self._signalled)
         if not stop and not self.ranks.any(time.monotonic() - self._saved >= self.settings.save_seconds):
             return
+        self.save()
+        if stop:
+            raise StoppedError(f"Stopped at step {self.position.step}, all is saved: go on with --resume.")
+
+    def save(self) -> None:
+        """Write a checkpoint; all processes wait for it."""
+        carried = self.ranks.gather(self.work.carried())
         if self.ranks.first:
-            path = checkpoint.save(
-                self.checkpoints, self.position, self.work.module, self.optimizer, self.work.carried()
-            )
+            checkpoint.save(self.checkpoints, self.position, self.work.module, self.optimizer, carried)
         self.ranks.wait()
         self._saved = time.monotonic()
-        if stop:
-            raise StoppedError(
-                f"Stopped at step {self.position.step}; go on with --resume ({self.checkpoints / path.name})."
-                if self.ranks.first
-                else "Stopped."
-            )
 
     def _tell(self, figures: Metrics) -> None:
         if self.watch is not None and self.ranks.first:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf
 
 import numpy as np
 import torch
@@ -92,8 +92,11 @@ class BilmObjective(nn.Module):
             count += batch.inputs.shape[1]
         self.train(was_training)
         forward, backward = (-total / max(count, 1)).tolist()
-        return Perplexity(_exp(forward), _exp(backward), _exp((forward + backward) / 2), count)
+        return perplexity_of(forward, backward, count)
 
 
-def _exp(value: float) -> float:
-    return exp(min(value, 700.0))
+def perplexity_of(forward: float, backward: float, targets: int) -> Perplexity:
+    """From the mean negative log likelihood of each direction; what no float can hold is infinite."""
+    losses = (forward, backward, (forward + backward) / 2)
+    values = [exp(loss) if loss < 700.0 else inf for loss in losses]
+    return Perplexity(values[0], values[1], values[2], targets)

@@ -108,7 +108,7 @@ def read_pretrain_config(source: str, overrides: Sequence[str] = ()) -> Pretrain
     else:
         guess = nearest(source, preset_names())
         raise ConfigError(
-            f"There is no preset {source!r}.{guess} Presets: {', '.join(preset_names())}. Or give a .toml file."
+            f"There is no preset {source!r}.{guess} Choose {', '.join(preset_names())}, or give a .toml file."
         )
     for line in overrides:
         _merge(values, _override(line))

@@ -1,0 +1,193 @@
+"""One function a verb: paths in, files or plain values out.
+
+L layers, H = both directions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import polyseme
+from builders import assert_same_vectors, random_model, small_config, write_bilm
+from polyseme import api
+from polyseme.embedder import Elmo
+from polyseme.errors import DataError, FormatError, UsageError
+from polyseme.formats.opening import open_pretrained
+
+TEXT = "the bank of the river\n\nnaïve 银行 !\nfailed\n"
+LINES = TEXT.split("\n")[:-1]
+
+
+@pytest.fixture
+def elmo() -> Elmo:
+    return Elmo(random_model(small_config()))
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> list[np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        return [file[str(number)] for number in range(len(file.files))]
+
+
+def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
+    assert [array.shape for array in found] == [array.shape for array in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_the_verbs_are_public_names():
+    assert (polyseme.info, polyseme.convert, polyseme.embed) == (api.info, api.convert, api.embed)
+
+
+# ---- info, convert ----
+
+
+def test_info_is_plain_values(tmp_path):
+    write_bilm(tmp_path / "bilm")
+    facts = api.info(tmp_path / "bilm")
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["layers"] == 3
+    assert facts["size"] == 8
+    assert facts["config"]["recurrent"]["cells"] == 6
+    assert facts["origin"]["format"] == "bilm-tf/AllenNLP hdf5"
+    assert facts["parameters"] == sum(
+        value.numel() for value in open_pretrained(tmp_path / "bilm").network.state_dict().values()
+    )
+
+
+def test_a_model_is_the_same_after_every_conversion(tmp_path):
+    write_bilm(tmp_path / "bilm", weights="w.hdf5", options="odd.json")
+    source, options = tmp_path / "bilm" / "w.hdf5", tmp_path / "bilm" / "odd.json"
+    api.convert(source, str(tmp_path / "native"), options=str(options))
+    api.convert(tmp_path / "native", tmp_path / "folder", to="hdf5")
+    api.convert(tmp_path / "folder", tmp_path / "files" / "x.hdf5", to="hdf5")
+    wanted = open_pretrained(source, options)
+    for name in ("native", "folder", "files/x.hdf5"):
+        found = open_pretrained(tmp_path / name)
+        assert found.config == wanted.config
+        assert all(torch.equal(value, wanted.tensors()[key]) for key, value in found.tensors().items())
+        assert_same_vectors(found, wanted)
+
+
+def test_a_wrong_conversion_is_refused_and_writes_nothing(tmp_path):
+    write_bilm(tmp_path / "bilm")
+    with pytest.raises(UsageError, match=r"There is no format 'onnx'\. Convert to native or to hdf5"):
+        api.convert(tmp_path / "bilm", tmp_path / "new", to="onnx")  # type: ignore[arg-type]
+    with pytest.raises(FormatError, match="no such file or folder"):
+        api.convert(tmp_path / "nowhere", tmp_path / "a" / "new")
+    with pytest.raises(UsageError, match="exists already"):
+        api.convert(tmp_path / "bilm", tmp_path / "bilm", to="hdf5")
+    assert os.listdir(tmp_path) == ["bilm"]
+
+
+# ---- embed ----
+
+
+def test_embed_writes_what_embed_gives_and_says_how_much(elmo, text, tmp_path):
+    done = api.embed(elmo, text, tmp_path / "x.npz", layer="all")
+    assert done == api.Embedded(tmp_path / "x.npz", sentences=4, tokens=9, cut=0)
+    assert_close(read(tmp_path / "x.npz"), elmo.embed(LINES, layer="all"))
+
+
+def test_embed_takes_the_path_of_a_model(elmo, text, tmp_path):
+    elmo.save(tmp_path / "model")
+    done = api.embed(str(tmp_path / "model"), str(text), str(tmp_path / "x.npz"), batch_tokens=7)
+    assert done.out == tmp_path / "x.npz"
+    assert_close(read(tmp_path / "x.npz"), elmo.embed(LINES))
+
+
+def test_the_home_folder_can_be_written_as_a_tilde(elmo, text, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert api.embed(elmo, f"~/{text.name}", "~/new/x.npz").out == tmp_path / "new" / "x.npz"
+    assert len(read(tmp_path / "new" / "x.npz")) == 4
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 3, 4096])
+@pytest.mark.parametrize("stateful", [False, True])
+def test_vectors_do_not_depend_on_how_a_text_is_cut_into_chunks(batch_tokens, stateful, tmp_path):
+    lines = [f"w{number} " * (number % 5) for number in range(60)]
+    (tmp_path / "long.txt").write_text("\n".join(lines))
+    model = random_model(small_config())
+    done = api.embed(
+        Elmo(model, batch_tokens=batch_tokens), tmp_path / "long.txt", tmp_path / "x.npz", stateful=stateful
+    )
+    assert (done.sentences, done.tokens) == (60, 120)
+    one = Elmo(model)
+    assert_close(read(tmp_path / "x.npz"), [one.embed(line, stateful=stateful) for line in lines])
+
+
+def test_a_stateful_file_begins_with_zero_state(elmo, text, tmp_path):
+    api.embed(elmo, text, tmp_path / "x.npz", stateful=True)
+    elmo.embed("something else", stateful=True)
+    api.embed(elmo, text, tmp_path / "y.npz", stateful=True)
+    assert_close(read(tmp_path / "y.npz"), read(tmp_path / "x.npz"))
+
+
+def test_sentences_are_cut_as_the_model_was_trained_unless_told_otherwise(tmp_path):
+    elmo = Elmo(random_model(small_config(segment="en")))
+    (tmp_path / "raw.txt").write_text("He didn't\nfall. She did!")
+    api.embed(elmo, tmp_path / "raw.txt", tmp_path / "own.parquet")
+    own = pq.read_table(tmp_path / "own.parquet")
+    assert own["token"].to_pylist() == ["He", "did", "n't", "fall", ".", "She", "did", "!"]
+    assert own["sentence"].to_pylist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    api.embed(elmo, tmp_path / "raw.txt", tmp_path / "split.parquet", segment="split")
+    split = pq.read_table(tmp_path / "split.parquet")
+    assert split["token"].to_pylist() == ["He", "didn't", "fall.", "She", "did!"]
+
+
+def test_what_is_read_and_embedded_is_told(elmo, text, tmp_path):
+    lines, counts = [], []
+    api.embed(elmo, text, tmp_path / "x.npz", watch=lines.append, count=counts.append)
+    assert [(line.source, line.number, line.text) for line in lines] == [
+        (str(text), number, line) for number, line in enumerate(LINES, start=1)
+    ]
+    assert sum(counts) == 9
+    counts.clear()
+    api.embed(elmo, text, tmp_path / "y.npz", stateful=True, count=counts.append)
+    assert counts == [5, 0, 3, 1]
+
+
+def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
+    elmo.embed("supercalifragilistic")
+    assert api.embed(elmo, text, tmp_path / "x.npz").cut == 0
+    text.write_text("supercalifragilistic word")
+    assert api.embed(elmo, text, tmp_path / "y.npz").cut == 1
+    assert elmo.counts.cut == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layer": "last"}, "layer is 'last'"),
+        ({"pool": "average"}, "pool is 'average'"),
+        ({"direction": "left"}, "direction is 'left'"),
+        ({"segment": "chinese"}, "'chinese' is not a way to segment text"),
+        ({"segment": ""}, "'' is not a way to segment text"),
+        ({"dtype": "float64"}, "dtype is 'float64', expected float32 or float16"),
+    ],
+)
+def test_a_wrong_word_is_refused_even_for_an_empty_text(elmo, options, message, tmp_path):
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(UsageError, match=message):
+        api.embed(elmo, tmp_path / "empty.txt", tmp_path / "x.npz", **options)
+    assert os.listdir(tmp_path) == ["empty.txt"]
+
+
+def test_text_that_fails_half_way_leaves_nothing(elmo, tmp_path):
+    (tmp_path / "bad.txt").write_bytes(b"fine\n" * 1000 + b"\xff\n")
+    with pytest.raises(DataError, match=r"bad\.txt:1001: not UTF-8"):
+        api.embed(Elmo(elmo.model, batch_tokens=10), tmp_path / "bad.txt", tmp_path / "a" / "x.npz")
+    assert os.listdir(tmp_path) == ["bad.txt"]

@@ -1,0 +1,151 @@
+"""From a text to a model folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import story
+import torch
+
+import polyseme
+from polyseme.errors import ConfigError, UsageError
+from polyseme.formats.opening import open_pretrained
+from polyseme.language import evaluate, substitutes
+from polyseme.text.reading import Line
+from polyseme.training.loop import DivergedError
+from polyseme.training.pretrain import pretrain
+from polyseme.training.settings import preset_names, read_pretrain_config
+
+WORDS_AND_CHARS = ("model.words.dim=16", "softmax.tied=true")
+KINDS = {
+    "full": ("softmax.kind=full",),
+    "sampled": ("softmax.kind=sampled", "softmax.samples=10"),
+    "more samples than words": ("softmax.kind=sampled", "softmax.samples=5000"),
+    "adaptive": ("softmax.kind=adaptive",),
+    "tied": WORDS_AND_CHARS,
+    "sentences": ("train.order=sentences", *WORDS_AND_CHARS),
+    "gru": ("model.recurrent.cell=gru",),
+    "rnn": ("model.recurrent.cell=rnn",),
+    "bytes": ("model.chars.encoding=bytes",),
+    "adagrad": ("train.optimizer=adagrad", "train.rate=0.3"),
+    "sgd": ("train.optimizer=sgd", "train.rate=2.0"),
+    "variational and weight drop": ("train.variational=true", "train.weight_drop=0.1"),
+    "accumulated": ("train.accumulate=2",),
+    "bf16": ("train.precision=bf16",),
+}
+
+
+def run(tmp_path: Path, *settings: str, out: str = "model", lines: int = 300, **options):
+    text = story.write(tmp_path / "story.txt", lines)
+    config = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=4", *settings])
+    return pretrain([text], tmp_path / out, config, workers=1, **options)
+
+
+@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
+def test_every_kind_of_model_learns_saves_and_loads(settings: tuple[str, ...], tmp_path: Path):
+    result = run(tmp_path, *settings)
+    vocabulary = result.report.words
+    assert result.metrics["mean"] < vocabulary / 2.5
+    model = polyseme.load(tmp_path / "model")
+    assert model.embed("Anna sees the bank .").shape == (5, 32)
+    found = evaluate(
+        model,
+        [Line("x", n, line) for n, line in enumerate(story.sentences(50, seed=9))],
+    )
+    assert found.total.mean < vocabulary / 2.5
+
+
+def test_the_model_learns_what_a_verb_calls_for(tmp_path: Path):
+    run(tmp_path, "train.epochs=12", "train.order=sentences", lines=600)
+    model = polyseme.load(tmp_path / "model")
+    best = substitutes(model, "Anna buys the old [bread] .", 3).forward.best
+    assert {one.word for one in best} == set(story.VERBS["buys"])
+
+
+def test_the_seed_settles_everything(tmp_path: Path):
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(tmp_path, f"train.seed={seed}", "train.epochs=1", out=name)
+        tensors = open_pretrained(tmp_path / name).tensors().values()
+        weights.append(torch.cat([tensor.flatten() for tensor in tensors]))
+    assert torch.equal(weights[0], weights[1])
+    assert weights[0].shape != weights[2].shape or not torch.equal(weights[0], weights[2])
+
+
+def test_a_byte_model_goes_to_hdf5_and_back_and_others_say_why_not(tmp_path: Path):
+    run(tmp_path, "model.chars.encoding=bytes", "train.epochs=1")
+    polyseme.convert(tmp_path / "model", tmp_path / "theirs", to="hdf5")
+    ours, theirs = (polyseme.load(tmp_path / name) for name in ("model", "theirs"))
+    sentence = "Clara reads the map ."
+    torch.testing.assert_close(*(torch.from_numpy(m.embed(sentence, layer="all")) for m in (ours, theirs)))
+    run(tmp_path, "model.recurrent.cell=gru", "train.epochs=1", out="gru")
+    with pytest.raises(polyseme.FormatError, match="gru cells"):
+        polyseme.convert(tmp_path / "gru", tmp_path / "no", to="hdf5")
+
+
+def test_fine_tuning_lowers_the_perplexity_of_the_new_text(tmp_path: Path):
+    run(tmp_path, "train.epochs=3")
+    base = open_pretrained(tmp_path / "model")
+    new = tmp_path / "new.txt"
+    new.write_text("\n".join(f"{line} indeed" for line in story.sentences(200, seed=4)) + "\n")
+    for number, fresh in enumerate((False, True)):
+        config = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=3"])
+        out = tmp_path / f"tuned{number}"
+        result = pretrain([new], out, config, base=base, new_vocabulary=fresh, workers=1)
+        assert result.metrics["mean"] < result.before["mean"]
+        assert ("indeed" in polyseme.load(out).model.vocab) == fresh
+
+
+def test_metrics_are_lines_of_json_with_the_course_of_the_run(tmp_path: Path):
+    run(tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
+    assert {"step", "validation", "end"} == {line["event"] for line in lines}
+    assert all(line["tokens"] > 0 for line in lines)
+    validations = [line for line in lines if line["event"] == "validation"]
+    assert validations[-1]["mean"] < validations[0]["mean"]
+
+
+def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path):
+    run(tmp_path, "train.epochs=1")
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    with pytest.raises(UsageError, match="exists already"):
+        run(tmp_path, "train.epochs=1")
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_resuming_with_other_settings_or_text_says_what_differs(tmp_path: Path):
+    run(tmp_path, "train.epochs=1")
+    with pytest.raises(ConfigError, match=r"train.rate \(was 0.01, is 0.02\).*--force"):
+        run(tmp_path, "train.epochs=1", "train.rate=0.02", resume=True)
+    with pytest.raises(ConfigError, match="the text"):
+        run(tmp_path, "train.epochs=1", lines=301, resume=True)
+    with pytest.raises(UsageError, match="no run to resume"):
+        run(tmp_path, out="nowhere", resume=True)
+
+
+def test_divergence_stops_with_advice(tmp_path: Path):
+    with pytest.raises(DivergedError, match=r"Lower train.rate"):
+        run(tmp_path, "train.optimizer=sgd", "train.rate=1e30", "train.clip=1e30", "train.epochs=40")
+
+
+def test_early_stop_ends_the_run(tmp_path: Path):
+    result = run(tmp_path, "train.epochs=30", "train.evaluations=60", "train.patience=2", "train.rate=0.1")
+    assert result.position.tokens < 30 * 1500
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_valid(name: str):
+    assert read_pretrain_config(name).train.seed == 1
+
+
+def test_a_bad_setting_is_reported_with_all_others(tmp_path: Path):
+    with pytest.raises(ConfigError) as problem:
+        read_pretrain_config("tiny", ["train.sede=7", "model.recurrent.cels=3", "train.dropout=2"])
+    message = str(problem.value)
+    assert "train.sede is no setting. Did you mean seed?" in message
+    assert "Did you mean cells?" in message
+    assert "train.dropout" in message
+    with pytest.raises(ConfigError, match="Did you mean novel"):
+        read_pretrain_config("nvoel")

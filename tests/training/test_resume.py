@@ -1,0 +1,92 @@
+"""A run that is killed and resumed ends with the bits of one that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import story
+import torch
+from safetensors.torch import load_file
+
+PROGRAM = """
+import sys, torch
+from pathlib import Path
+from polyseme.training.loop import StoppedError
+from polyseme.training.pretrain import pretrain
+from polyseme.training.settings import read_pretrain_config
+
+torch.set_num_threads(1)
+text, out, resume, *settings = sys.argv[1:]
+config = read_pretrain_config("tiny", settings)
+def watch(position, figures):
+    print(position.step, flush=True)
+try:
+    pretrain([text], Path(out), config, resume=resume == "yes", watch=watch, workers=1)
+except StoppedError as stopped:
+    print(stopped)
+    sys.exit(75)
+"""
+
+
+def start(text: Path, out: Path, settings: list[str], *, resume: bool) -> subprocess.Popen:
+    command = [sys.executable, "-c", PROGRAM, str(text), str(out), "yes" if resume else "no", *settings]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_step(process: subprocess.Popen, step: int) -> bool:
+    """Whether the process came to `step` before its end."""
+    return any(line.strip().isdigit() and int(line) >= step for line in process.stdout)
+
+
+@pytest.mark.parametrize("order", ["rows", "sentences"])
+def test_killed_at_random_steps_and_resumed_gives_the_same_bits(order: str, tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 300)
+    settings = [*story.SETTINGS, f"train.order={order}", "train.epochs=3", "train.save_seconds=0.05"]
+    whole = start(text, tmp_path / "whole", settings, resume=False)
+    _, errors = whole.communicate(timeout=120)
+    assert whole.returncode == 0, errors
+    chance = random.Random(5)
+    kills = 0
+    for attempt in range(12):
+        resume = (tmp_path / "torn" / "checkpoints").exists()
+        process = start(text, tmp_path / "torn", settings, resume=resume)
+        how = signal.SIGKILL if attempt % 2 == 0 else signal.SIGTERM
+        if attempt < 4 and wait_for_step(process, chance.randint(1, 25) + 20 * attempt):
+            time.sleep(chance.random() * 0.05)
+            process.send_signal(how)
+            kills += 1
+        process.communicate(timeout=120)
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0
+    assert kills >= 2
+    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "torn"))
+    assert one.keys() == other.keys()
+    for name, values in one.items():
+        assert torch.equal(values, other[name]), name
+    lines = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("whole", "torn")]
+    assert [steps(line) for line in lines[0]] == [steps(line) for line in lines[1]]
+
+
+def steps(line: str) -> tuple[object, ...]:
+    values = json.loads(line)
+    return tuple(value for name, value in values.items() if name != "seconds")
+
+
+def test_sigterm_finishes_the_step_and_saves(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 300)
+    process = start(text, tmp_path / "run", [*story.SETTINGS, "train.epochs=50"], resume=False)
+    assert wait_for_step(process, 3)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 75
+    assert "go on with --resume" in output
+    assert len(os.listdir(tmp_path / "run" / "checkpoints")) == 1
