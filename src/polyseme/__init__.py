@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polyseme.api import convert, embed, info
+    from polyseme.api import convert, embed, evaluate, generate, info, pretrain, score, substitutes
     from polyseme.embedder import Elmo, load
     from polyseme.errors import (
         ConfigError,
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     )
     from polyseme.layer import ElmoLayer, batch_to_ids
     from polyseme.model.mix import Mix
+    from polyseme.text.samples import sample
     from polyseme.text.segment import Token
     from polyseme.text.vectors import StaticVectors, read_vectors
+    from polyseme.words import WordVectors, mean_vectors
 
 _HOMES = {
     "ConfigError": "errors",
@@ -36,12 +38,20 @@ _HOMES = {
     "StaticVectors": "text.vectors",
     "Token": "text.segment",
     "UsageError": "errors",
+    "WordVectors": "words",
     "batch_to_ids": "layer",
     "convert": "api",
     "embed": "api",
+    "evaluate": "api",
+    "generate": "api",
     "info": "api",
     "load": "embedder",
+    "mean_vectors": "words",
+    "pretrain": "api",
     "read_vectors": "text.vectors",
+    "sample": "text.samples",
+    "score": "api",
+    "substitutes": "api",
 }
 
 __all__ = [
@@ -56,12 +66,20 @@ __all__ = [
     "StaticVectors",
     "Token",
     "UsageError",
+    "WordVectors",
     "batch_to_ids",
     "convert",
     "embed",
+    "evaluate",
+    "generate",
     "info",
     "load",
+    "mean_vectors",
+    "pretrain",
     "read_vectors",
+    "sample",
+    "score",
+    "substitutes",
 ]
 
 

@@ -24,8 +24,15 @@ from polyseme.formats.opening import open_pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.formats.writing import check_file, check_target
 from polyseme.model.choice import Direction, Layer, Pool, choose
+from polyseme.text.corpus import Corpus, Watch
 from polyseme.text.reading import Line, read_lines
 from polyseme.text.stream import sentences_of_lines
+from polyseme.training import pretrain as training
+from polyseme.training.checkpoint import Position
+from polyseme.training.loop import Metrics
+from polyseme.training.pretrain import Pretraining
+from polyseme.training.report import write_report
+from polyseme.training.settings import read_pretrain_config
 
 
 @dataclass(frozen=True)
@@ -227,6 +234,51 @@ def generate(
         stop_at_end=stop_at_end,
         segment=segment,
     )
+
+
+def pretrain(
+    texts: Sequence[str | Path],
+    out: str | Path,
+    config: str = "novel",
+    *,
+    settings: Sequence[str] = (),
+    valid: Sequence[str | Path] = (),
+    base: str | Path | None = None,
+    options: str | Path | None = None,
+    new_vocabulary: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    workers: int | None = None,
+    reading: Watch | None = None,
+    prepared: Callable[[Corpus, int], None] | None = None,
+    watch: Callable[[Position, Metrics], None] | None = None,
+) -> Pretraining:
+    """Train a model on `texts` and write it to the folder `out`.
+
+    config: a preset's name or a .toml file; settings: overrides such as "train.seed=7"; base: a model to
+    fine-tune, which then decides the model's own settings. See `training.pretrain.pretrain`.
+    """
+    chosen = read_pretrain_config(config, settings)
+    old = open_pretrained(base, options) if base is not None else None
+    if old is not None:
+        chosen = chosen.model_copy(update={"model": old.config})
+    result = training.pretrain(
+        texts,
+        Path(out).expanduser(),
+        chosen,
+        valid=valid,
+        base=old,
+        new_vocabulary=new_vocabulary,
+        resume=resume,
+        force=force,
+        workers=workers,
+        reading=reading,
+        prepared=prepared,
+        watch=watch,
+    )
+    if result.first:
+        write_report(result.folder)
+    return result
 
 
 def _loaded(model: Elmo | str | Path, batch_tokens: int = BATCH_TOKENS) -> Elmo:

@@ -157,3 +157,18 @@ def test_static_vectors_of_another_size_are_refused():
     for vectors in (torch.ones(2, 3), torch.ones(1, 2), torch.ones(2)):
         with pytest.raises(ValueError, match="vectors are"):
             fill_word_table(word_table(5, 2), torch.tensor([1, 2]), vectors)
+
+
+@torch.no_grad()
+def test_look_ups_follow_the_weights_even_when_no_version_counter_says_so():
+    cnn = make_cnn()
+    chars = rows("one", "three")
+    before = cnn(chars)
+    optimizer = torch.optim.AdamW(cnn.parameters(), 0.1, fused=True)
+    for parameter in cnn.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    after = cnn(chars)
+    assert not torch.allclose(before, after)
+    with torch.enable_grad():
+        torch.testing.assert_close(after, cnn(chars).detach())

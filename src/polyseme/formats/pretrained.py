@@ -166,7 +166,9 @@ def _empty_softmax(config: ModelConfig, rows: Mapping[str, int], network: BiLM) 
     """The softmax that the tensors' names tell of: with rows of its own, the word table's, or clusters."""
     size = config.recurrent.outputs
     if "softmax.clusters.head.weight" in rows:
-        tails = sorted(name for name in rows if name.startswith("softmax.clusters.tail.") and ".1." in name)
+        tails = sorted(
+            name for name in rows if name.startswith("softmax.clusters.tail.") and name.endswith(".1.weight")
+        )
         cutoffs = list(
             accumulate([rows["softmax.clusters.head.weight"] - len(tails), *(rows[name] for name in tails)])
         )

@@ -131,15 +131,11 @@ class _PairedLstm(torch.autograd.Function):
                 h, c = h[:, :n], c[:, :n]
             gates = product(h, recurrent).add_(z_step)  # (2, n, 4M)
             i, f, o = gates[..., : 3 * m].sigmoid_().split(m, dim=2)
-            g = gates[..., 3 * m :].tanh_()
-            old, c = c, (f * c).addcmul_(i, g)
-            if clips[0] is not None:
-                c.clamp_(-clips[0], clips[0])
+            old, c = c, (f * c).addcmul_(i, gates[..., 3 * m :].tanh_())
+            _clip(c, clips[0])
             bent = torch.tanh(c)
             raw = o * bent
-            h = raw if project is None else product(raw, project)
-            if project is not None and clips[1] is not None:
-                h.clamp_(-clips[1], clips[1])
+            h = raw if project is None else _clip(product(raw, project), clips[1])
             outputs.append(h)
             steps.append((gates, old, c, bent, raw))
         ended.append((h, c))
@@ -187,6 +183,11 @@ class _PairedLstm(torch.autograd.Function):
             raws = torch.cat([raw for *_, raw in ctx.steps], dim=1)
             d_projection = product(torch.cat(d_given[::-1], dim=1).transpose(1, 2), raws)
         return d_z, d_hidden, d_projection, d_h, d_c, None, None, None
+
+
+def _clip(values: Tensor, limit: float | None) -> Tensor:
+    """Cut to ±limit, in place."""
+    return values if limit is None else values.clamp_(-limit, limit)
 
 
 def _bf16_product(a: Tensor, b: Tensor) -> Tensor:

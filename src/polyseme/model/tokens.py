@@ -9,13 +9,16 @@ maximum, as in the published models; the activation comes after the maximum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.lookups import Lookups, fits, look_up, make_lookups, state_of
+
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
-BLOCK = 512  # words convolved together at inference: enough for a good product, little memory
+BLOCK = 64  # words of like length that run together at inference
 
 
 class Highway(nn.Module):
@@ -54,21 +57,43 @@ class CharCnn(nn.Module):
         self.widest = max(width for width, _ in filters)
         self.size = sum(count for _, count in filters)
         self.highways = nn.ModuleList(Highway(self.size) for _ in range(highways))
+        self._lookups: Lookups | None = None
 
     def forward(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N, F)."""
         lengths = self._lengths(chars)
-        if torch.is_grad_enabled() or len(chars) <= BLOCK:
+        if torch.is_grad_enabled() or len(chars) == 0:
             vectors = self._convolve(chars, int(lengths.max()) if len(chars) else 0)
         else:
-            # Words of like length run together, so that short ones are not padded to the longest.
-            order = torch.argsort(lengths)
-            vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
-            for block in order.split(BLOCK):
-                vectors[block] = self._convolve(chars[block], int(lengths[block[-1]]))
+            vectors = self._by_length(chars, lengths)
         for highway in self.highways:
             vectors = highway(vectors)
         return vectors
+
+    def _by_length(self, chars: Tensor, lengths: Tensor) -> Tensor:
+        """Words of like length together, so that short ones are not padded to the longest."""
+        order = torch.argsort(lengths)
+        vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
+        lookups = self._current_lookups()
+        for block in order.split(BLOCK):
+            longest = int(lengths[block[-1]])
+            width = longest + self.widest
+            if lookups is not None and width <= chars.shape[1]:
+                found = look_up(lookups, chars[block, :width], longest + 1)
+                vectors[block] = ACTIVATIONS[self.activation](found)
+            else:
+                vectors[block] = self._convolve(chars[block], longest)
+        return vectors
+
+    def _current_lookups(self) -> Lookups | None:
+        """The tables of the weights as they are now; None where they would be too large."""
+        if not fits(self.embedding.num_embeddings, self.widest, self.size):
+            return None
+        convolutions = cast("Iterable[nn.Conv1d]", self.convolutions)
+        weights = [self.embedding.weight, *(convolution.weight for convolution in convolutions)]
+        if self._lookups is None or self._lookups.made_of != state_of(weights):
+            self._lookups = make_lookups(self.embedding, convolutions, self.widest)
+        return self._lookups
 
     def _lengths(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N,): how many positions of each row come before its padding, or a sentence's."""

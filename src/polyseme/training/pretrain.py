@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Pretraining:
     metrics: Metrics  # of the last validation: forward, backward, mean perplexity …
     before: Metrics | None  # the same before fine-tuning
     position: Position
+    first: bool = True  # whether this process is the one that writes and speaks
 
 
 def pretrain(
@@ -161,7 +162,7 @@ class _Run:
         if self.ranks.first:
             self.write(corpus, network, softmax, metrics)
         self.ranks.wait()
-        return Pretraining(self.out, corpus.report, metrics, before, loop.position)
+        return Pretraining(self.out, corpus.report, metrics, before, loop.position, self.ranks.first)
 
     def modules(self, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
         """A fresh network and softmax for the corpus, or those of the base model, made to fit."""
@@ -231,14 +232,3 @@ def _differences(before: Any, now: Any, place: str = "") -> list[str]:
     if before == now:
         return []
     return ["the text"] if name == "corpus" else [f"{name} (was {before}, is {now})"]
-
-
-def run_facts(result: Pretraining) -> dict[str, Any]:
-    """A finished run as plain values."""
-    return {
-        "folder": str(result.folder),
-        "corpus": asdict(result.report),
-        "metrics": result.metrics,
-        "before": result.before,
-        "position": asdict(result.position),
-    }

@@ -1,0 +1,87 @@
+"""The command line: parses, calls api, prints.
+
+    api  ->  cli  ->  a person's terminal
+
+A user's mistake is one line on standard error and exit code 2; anything else is a bug and shows its
+traceback. torch is loaded only inside the verbs, so that `polyseme --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from polyseme.cli import language, models, pretraining
+from polyseme.errors import PolysemeError
+
+STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
+VERBS = (
+    pretraining.pretrain,
+    models.embed,
+    models.info,
+    models.convert,
+    language.evaluate,
+    language.score,
+    language.substitutes,
+    language.generate,
+    pretraining.sample,
+)
+
+
+def program() -> typer.Typer:
+    """The program with all its verbs."""
+    app = typer.Typer(
+        name="polyseme",
+        no_args_is_help=True,
+        invoke_without_command=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        callback=_polyseme,
+    )
+    for verb in VERBS:
+        app.command()(verb)
+    return app
+
+
+def _polyseme(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", is_eager=True)
+    ] = False,
+) -> None:
+    """ELMo for your own text: contextual word vectors from any published model or your own."""
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"polyseme {installed('polyseme')}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; the entry point of the `polyseme` program."""
+    logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    # Threads that wait by spinning bring everything to a crawl when another program wants the cores too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        code = program()(prog_name="polyseme", standalone_mode=False)
+    except PolysemeError as problem:
+        _refuse(str(problem))
+    except typer.TyperException as problem:  # a verb or an option that there is not, or a wrong value
+        _refuse(problem.format_message(), getattr(problem, "ctx", None))
+    if code == STOPPED:
+        print("polyseme: stopped.", file=sys.stderr)
+    sys.exit(code)
+
+
+def _refuse(message: str, context: typer.Context | None = None) -> NoReturn:
+    """End with one line that says what is wrong, and where the help is."""
+    if not message.strip():  # no verb at all: the help is printed already
+        sys.exit(2)
+    line = " ".join(message.splitlines())
+    if context is not None:
+        line += f"{'' if line[-1] in '.?!' else '.'} See {context.command_path} --help."
+    print(f"polyseme: {line}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,109 @@
+"""Verbs about models and vectors: info, convert, embed.
+
+api  ->  cli.models  ->  a person's terminal
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyseme.cli.options import (
+    AsJson,
+    BatchTokens,
+    Force,
+    ModelPath,
+    Options,
+    Segment,
+    Stateful,
+    TextPath,
+    count_of,
+    parse_layer,
+)
+
+
+def info(
+    model: ModelPath,
+    options: Options = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a model is."""
+    from polyseme import api
+
+    facts = api.info(model, options)
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in facts["facts"].items():
+        table.add_row(Text(name, style="bold"), Text(value))  # as they are: brackets are no markup
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def convert(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Any model.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="A new folder, or a new .hdf5 file.")],
+    to: Annotated[str, typer.Option(help="native or hdf5.")] = "native",
+    options: Options = None,
+    force: Force = False,
+) -> None:
+    """Write a model in another format."""
+    from polyseme import api
+
+    api.convert(source, target, to=to, options=options, force=force)  # type: ignore[arg-type]
+    print(f"{source} -> {target} ({to})")
+
+
+def embed(
+    model: ModelPath,
+    text: TextPath,
+    out: Annotated[Path, typer.Option(help="x.hdf5, x.npz or x.parquet.")],
+    layer: Annotated[
+        str, typer.Option(help="mean, top, all, a number from 0, or weights: 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4")
+    ] = "mean",
+    pool: Annotated[
+        str | None, typer.Option(help="One vector a sentence: mean, max, first, last or sum.")
+    ] = None,
+    direction: Annotated[str, typer.Option(help="both, forward or backward.")] = "both",
+    segment: Segment = None,
+    stateful: Stateful = False,
+    batch_tokens: BatchTokens = 4096,
+    dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
+    options: Options = None,
+    force: Force = False,
+) -> None:
+    """Write the vectors of a text to a file."""
+    from polyseme import api, load
+    from polyseme.progress import Progress
+
+    api.check_embed_target(out, dtype=dtype, force=force)
+    elmo = load(model, options, batch_tokens=batch_tokens)
+    with Progress(text) as progress:
+        done = api.embed(
+            elmo,
+            text,
+            out,
+            layer=parse_layer(layer),
+            pool=pool,  # type: ignore[arg-type]
+            direction=direction,  # type: ignore[arg-type]
+            segment=segment,
+            stateful=stateful,
+            dtype=dtype,  # type: ignore[arg-type]
+            force=force,
+            watch=progress.read,
+            count=progress.embedded,
+        )
+    print(f"{done.out}: {count_of(done.sentences, 'sentence')}, {count_of(done.tokens, 'token')}")
+    if done.cut and elmo.config.chars:
+        raw = (segment or elmo.config.segment) == "split" and done.cut * 10 >= done.tokens
+        advice = " Is the text raw? Then say --segment en, zh or auto." if raw else ""
+        cut = count_of(done.cut, "token")
+        print(f"Cut: {cut}, longer than the {elmo.config.chars.longest} that the model reads.{advice}")

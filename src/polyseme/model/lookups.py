@@ -1,0 +1,67 @@
+"""A char-CNN as table look-ups, for inference: no character is embedded or convolved twice.
+
+    model.tokens  ->  model.lookups
+
+A filter of width w over characters gives the sum of w parts, each of which depends on one character and its
+place under the filter alone. All these parts are computed once, for every character and place; a window is
+then a sum of rows. Narrow filters have zero rows at the places that they do not reach.
+
+N words, C characters, F the sum of the filters, W the widest filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+MOST_BYTES = 64 << 20  # larger tables do not stay in the cache, and then a convolution is as good
+
+
+class Lookups(NamedTuple):
+    """The parts of all filters, and the weights they were made of (to notice that those changed)."""
+
+    table: Tensor  # (W * characters, F)
+    bias: Tensor  # (F,)
+    characters: int
+    made_of: tuple[float, ...]
+
+
+def fits(characters: int, widest: int, size: int) -> bool:
+    """Whether the table of such a char-CNN is small enough to pay."""
+    return characters * widest * size * 4 <= MOST_BYTES
+
+
+def state_of(weights: Iterable[Tensor]) -> tuple[float, ...]:
+    """Changes when one of `weights` does."""
+    # Their sums, since fused optimisers do not raise a tensor's version counter.
+    return tuple(weight.sum(dtype=torch.float64).item() for weight in weights)
+
+
+def make_lookups(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], widest: int) -> Lookups:
+    """Compute every part of every filter."""
+    filters = list(convolutions)
+    characters = embedding.num_embeddings
+    parts = []
+    for place in range(widest):
+        columns = [
+            embedding.weight @ f.weight[:, :, place].t()
+            if place < f.weight.shape[2]
+            else embedding.weight.new_zeros(characters, f.weight.shape[0])
+            for f in filters
+        ]
+        parts.append(torch.cat(columns, dim=1))
+    bias = torch.cat([f.bias for f in filters if f.bias is not None])
+    made_of = state_of([embedding.weight, *(f.weight for f in filters)])
+    return Lookups(torch.cat(parts), bias, characters, made_of)
+
+
+def look_up(lookups: Lookups, chars: Tensor, windows: int) -> Tensor:
+    """(N, windows + W - 1) -> (N, F): the maximum of each filter over the first `windows` windows."""
+    widest = len(lookups.table) // lookups.characters
+    ids = chars.unfold(1, widest, 1) + torch.arange(widest, device=chars.device) * lookups.characters
+    sums = F.embedding_bag(ids.reshape(-1, widest), lookups.table, mode="sum")  # (N * windows, F)
+    return sums.view(len(chars), windows, -1).amax(dim=1) + lookups.bias
