@@ -5,6 +5,7 @@ The public names load on first use, so that `import polyseme` does not load torc
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from polyseme.text.segment import Token
     from polyseme.text.vectors import StaticVectors, read_vectors
     from polyseme.words import WordVectors, mean_vectors
+
+# OpenMP's threads spin long while they wait for work: where another program, or our own two directions,
+# want the cores too, everything crawls. A short spin keeps the speed of a quiet machine and most of it on a
+# busy one.
+# It must be said before torch loads, and a user's own choice goes first.
+os.environ.setdefault("GOMP_SPINCOUNT", "30000")
 
 _HOMES = {
     "ConfigError": "errors",

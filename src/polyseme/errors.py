@@ -20,6 +20,8 @@ from types import ModuleType
 class PolysemeError(Exception):
     """Base of all errors that a user can mend."""
 
+    exit_code = 2  # of the command line
+
 
 class ConfigError(PolysemeError):
     """A setting is wrong or does not fit the others."""

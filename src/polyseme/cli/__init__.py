@@ -9,7 +9,6 @@ traceback. torch is loaded only inside the verbs, so that `polyseme --help` answ
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -63,12 +62,10 @@ def _polyseme(
 def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
-    # Threads that wait by spinning bring everything to a crawl when another program wants the cores too.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         code = program()(prog_name="polyseme", standalone_mode=False)
     except PolysemeError as problem:
-        _refuse(str(problem))
+        _refuse(str(problem), code=problem.exit_code)
     except typer.TyperException as problem:  # a verb or an option that there is not, or a wrong value
         _refuse(problem.format_message(), getattr(problem, "ctx", None))
     if code == STOPPED:
@@ -76,7 +73,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _refuse(message: str, context: typer.Context | None = None) -> NoReturn:
+def _refuse(message: str, context: typer.Context | None = None, code: int = 2) -> NoReturn:
     """End with one line that says what is wrong, and where the help is."""
     if not message.strip():  # no verb at all: the help is printed already
         sys.exit(2)
@@ -84,4 +81,4 @@ def _refuse(message: str, context: typer.Context | None = None) -> NoReturn:
     if context is not None:
         line += f"{'' if line[-1] in '.?!' else '.'} See {context.command_path} --help."
     print(f"polyseme: {line}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)

@@ -156,7 +156,12 @@ class SentenceBatches:
         lengths = self.starts[chosen + 1] - self.starts[chosen] - 1  # predictions
         total = int(lengths.sum())
         mine = chosen[self.rank :: self.world]
-        lengths = lengths[self.rank :: self.world]
+        keep = None
+        if len(mine) == 0:  # fewer sentences than processes: read one, predict nothing
+            mine, lengths = chosen[:1], lengths[:1]
+            keep = np.zeros((2, int(lengths.sum())), bool)
+        else:
+            lengths = lengths[self.rank :: self.world]
         falling = np.argsort(-lengths, kind="stable")
         mine, lengths = mine[falling], lengths[falling]
         running = lengths > np.arange(lengths[0] if len(lengths) else 0)[:, None]  # (T, B)
@@ -166,7 +171,7 @@ class SentenceBatches:
         inputs = np.stack([self.stream[forward], self.stream[backward]]).astype(np.int64)
         targets = np.stack([self.stream[forward + 1], self.stream[backward - 1]]).astype(np.int64)
         sizes = running.sum(axis=1).tolist()
-        return Batch(inputs, targets, None, sizes, 2 * total / self.world, total)
+        return Batch(inputs, targets, keep, sizes, 2 * total / self.world, total)
 
 
 def _cut(lengths: Types, budget: float) -> Types:

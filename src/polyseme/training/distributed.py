@@ -73,6 +73,11 @@ class Ranks:
             dist.destroy_process_group()
 
 
+def restarts() -> int:
+    """How often torchrun has started the processes anew."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 def join_ranks() -> Ranks:
     """Join the group that torchrun started; alone otherwise."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
@@ -88,7 +93,7 @@ def join_ranks() -> Ranks:
             is_master=rank == 0 and not agent,
             timeout=TIMEOUT,
         )
-        own = PrefixStore(f"polyseme-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        own = PrefixStore(f"polyseme-{restarts()}", store)
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, store=own, rank=rank, world_size=world, timeout=TIMEOUT)
     return Ranks(rank, world)

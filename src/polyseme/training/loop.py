@@ -40,6 +40,8 @@ class DivergedError(PolysemeError):
 class StoppedError(PolysemeError):
     """A signal ended the run; the checkpoint is written."""
 
+    exit_code = 130
+
 
 class Work(Protocol):
     """What the loop trains: a module, its batches, its validation."""
@@ -114,6 +116,7 @@ class Loop:
                     self._evaluate()
                     started = time.monotonic() - self.position.seconds  # validation is not training time
                 self._save_if_due()
+        self.ranks.wait()
         checkpoint.load_best(self.checkpoints, self.work.module)
         final = self.work.evaluate(final=True)
         self._log({"event": "end", **final})

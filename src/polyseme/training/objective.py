@@ -48,6 +48,8 @@ class BilmObjective(nn.Module):
     ) -> tuple[Tensor, PairState]:
         """The loss of the batch and the state behind it; `sample`: words for a sampled softmax."""
         outputs, targets, after = self._read(batch, state, self.dropout if self.training else Dropout())
+        if len(targets) == 0:  # a process without a share of this batch; its gradients are zero
+            return sum((weight.sum() * 0.0 for weight in self.parameters()), torch.zeros(())), after
         if sample is not None and isinstance(self.softmax, Softmax):
             mean = self.softmax.sampled_loss(outputs, targets, sample)
         else:

@@ -28,7 +28,7 @@ from polyseme.model.start import initialise
 from polyseme.text.corpus import Corpus, CorpusReport, CorpusSettings, Watch, open_corpus, prepare_corpus
 from polyseme.training.bilm_work import BilmWork
 from polyseme.training.checkpoint import Position
-from polyseme.training.distributed import Ranks, join_ranks
+from polyseme.training.distributed import Ranks, join_ranks, restarts
 from polyseme.training.loop import Loop, Metrics
 from polyseme.training.settings import PretrainConfig
 from polyseme.training.transfer import adapt
@@ -70,6 +70,8 @@ def pretrain(
     resume, although `out` exists. `reading`, `watch`, `prepared` see how far it is.
     """
     ranks = join_ranks()
+    if restarts():  # torchrun started a killed process anew: go on where the run was
+        resume, force = (out / RUN).exists(), True
     try:
         run = _Run(out, config, ranks, base, new_vocabulary)
         run.check_folder(resume=resume, force=force)
