@@ -8,8 +8,9 @@ TORCH_INDEX ?=
 
 .PHONY: demo test test-slow test-peers check format lint types bench bench-peers peers clean
 
-demo: $(VENV)/.installed  ## load a model, embed English and Chinese, look at the result
+demo: $(VENV)/.installed  ## a published ELMo, exact; then a novel becomes an ELMo, in about five minutes
 	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/sanguo.py
 
 test: $(VENV)/.installed  ## everything that runs in minutes
 	$(BIN)/python -m pytest -m "not slow and not peers"

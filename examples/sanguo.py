@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -19,6 +20,7 @@ from polyseme.training.show import Show
 
 FOLDER = Path("demo")
 MODEL, TEXT = FOLDER / "sanguo", FOLDER / "sanguo.txt"
+PRESET = "novel"
 WORDS = ("曹操", "关羽", "荆州")
 # 将: a general, to lead troops, or the mark of what is about to happen.
 PLACES = ("操 大怒 ， 欲 斩 此 [将] 。", "玄德 [将] 兵 来 攻 城 。", "天色 [将] 晚 ， 人马 困乏 。")
@@ -34,7 +36,7 @@ def pretrain() -> None:
         result = polyseme.pretrain(
             [TEXT],
             MODEL,
-            "novel",
+            PRESET,
             resume=(MODEL / "checkpoints").exists(),
             force=MODEL.exists(),
             reading=show.reading,
@@ -60,18 +62,12 @@ def show_places(model: polyseme.Elmo) -> None:
     tokens = [[token.strip("[]") for token in place] for place in marked]
     where = [next(n for n, token in enumerate(place) if token.startswith("[")) for place in marked]
     found = model.embed(tokens, layer="top")
-    vectors = [
-        vector[place] / (vector[place] @ vector[place]) ** 0.5
-        for vector, place in zip(found, where, strict=True)
-    ]
+    vectors = [rows[place] / np.linalg.norm(rows[place]) for rows, place in zip(found, where, strict=True)]
     table = Table("place", "cosine with the first", "what else could stand there", box=None)
     for place, vector in zip(PLACES, vectors, strict=True):
         best = polyseme.substitutes(model, place, 8, segment="split").joint.best
-        table.add_row(
-            place.replace("[", "【").replace("]", "】"),
-            f"{vector @ vectors[0]:.2f}",
-            " ".join(one.word for one in best),
-        )
+        shown = place.replace("[", "【").replace("]", "】")
+        table.add_row(shown, f"{vector @ vectors[0]:.2f}", " ".join(one.word for one in best))
     console.print(table)
 
 
@@ -87,9 +83,8 @@ def main() -> None:
     console.print()
     show_places(model)
     console.print(f"\nThe model: {MODEL}/   the report: {MODEL}/report.html   the curves: {MODEL}/curves.png")
-    console.print(
-        f'Try: polyseme generate {MODEL} --prompt 却说    polyseme substitutes {MODEL} "他 骑 着 [马] 走 了"'
-    )
+    console.print(f"Try: polyseme generate {MODEL} --prompt 却说", markup=False)
+    console.print(f'     polyseme substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False)
 
 
 if __name__ == "__main__":

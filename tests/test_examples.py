@@ -70,3 +70,22 @@ def test_without_a_package_registry_the_demo_says_so_and_goes_on(tmp_path):
     assert "The package registry cannot be reached" in done.stdout
     assert "A random model of the same shape" in done.stdout
     assert "off what was published" not in done.stdout
+
+
+@pytest.mark.parametrize("example", ["sanguo"], indirect=True)
+def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
+    lines = (
+        "曹操引兵攻荆州。关羽守荆州，玄德将兵来救。天色将晚，曹操大怒，欲斩此将。关羽笑曰：荆州不可失也。\n"
+        * 40
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(polyseme, "sample", lambda name: lines, raising=False)
+    monkeypatch.setattr(example, "PRESET", "tiny")
+    example.main()
+    shown = capsys.readouterr().out
+    for part in ("held-out perplexity", "曹操", "荆州", "【将】", "demo/sanguo/report.html"):
+        assert part in shown
+    assert (tmp_path / "demo/sanguo/curves.png").stat().st_size > 5000
+    assert "曹操" in (tmp_path / "demo/sanguo/report.html").read_text(encoding="utf-8")
+    example.main()
+    assert "is there already" in capsys.readouterr().out

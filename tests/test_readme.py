@@ -1,7 +1,8 @@
 """What the README and the docs show is what happens: the code runs, the output is true, the links lead on.
 
 A `python` block runs in the namespace of its page; a `text` block behind it is what it prints. A `bash` block
-runs too, without the lines that set up a machine. `json` and other blocks are only shown.
+runs too, without the lines that set up a machine. A `console` block downloads, or trains for minutes, and is
+not run: only its verbs and options are checked. `json`, `toml` and other blocks are only shown.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ import ast
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
-from builders import write_bilm
+from builders import random_model, small_config, write_bilm
+from polyseme import cli
+from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, WordsConfig
+from polyseme.formats.saving import save_pretrained
+from polyseme.training.settings import CorpusConfig, SoftmaxConfig, TrainConfig, preset_names
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
@@ -30,6 +40,25 @@ SET_UP = ("make ", "sudo ", "pip ", "git ")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+# In place of the novel and of the model that a page would train on it: the same words, untrained.
+NOVEL = (
+    "曹操 大怒 。",
+    "刘备 大喜 。",
+    "却说 曹操 引 兵 来 攻 荆州 。",
+    "刘备 走 了 。",
+    "他 骑 着 马 走 了 。",
+)
+NOVEL_WORDS = tuple(dict.fromkeys(word for line in NOVEL for word in line.split()))
+SETTINGS = {
+    "corpus": CorpusConfig,
+    "model": ModelConfig,
+    "model.chars": CharsConfig,
+    "model.words": WordsConfig,
+    "model.recurrent": RecurrentConfig,
+    "softmax": SoftmaxConfig,
+    "train": TrainConfig,
+}
 
 
 class Block(NamedTuple):
@@ -51,12 +80,18 @@ def prose(page: Path) -> str:
 
 @pytest.fixture
 def a_place_with_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with models/elmo, as small as it gets but for its 50 characters a word, and static vectors."""
+    """A folder with models/elmo, as small as it gets but for its 50 characters a word, and static vectors.
+
+    Beside it sanguo.txt, a few lines, and models/sanguo, which has a softmax: a language model.
+    """
     folder = write_bilm(tmp_path / "models" / "elmo")
     options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
     options["char_cnn"]["max_characters_per_token"] = 50
     (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
     (tmp_path / "models" / "glove.txt").write_text("the 0.1 0.2 0.3\nbank 1 2 3\n", encoding="utf-8")
+    novel = random_model(small_config(segment="auto"), words=NOVEL_WORDS, softmax=True)
+    save_pretrained(novel, tmp_path / "models" / "sanguo", to="native")
+    (tmp_path / "sanguo.txt").write_text("\n".join(NOVEL * 5) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -93,6 +128,53 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
                 assert printed == following.code, f"{page}:{following.line}"
         elif block.language == "bash" and page != CHINESE:  # the same lines as in README.md, a test says so
             run_shell(page, block)
+
+
+def shown_commands(page: Path) -> Iterator[list[str]]:
+    """The words behind `polyseme` of every command that a page shows and the test does not run."""
+    for block in blocks(page):
+        if block.language != "console":
+            continue
+        for line in block.code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                assert "polyseme" in words, f"{page}:{block.line}: {line!r} is no command of ours"
+                yield words[words.index("polyseme") + 1 :]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_are_only_shown_have_verbs_and_options_of_the_program(page: Path) -> None:
+    verbs = typer.main.get_command(cli.program()).commands  # type: ignore[attr-defined]
+    for verb, *words in shown_commands(page):
+        assert verb in verbs
+        known = {option for parameter in verbs[verb].params for option in parameter.opts}
+        unknown = {word for word in words if word.startswith("-") and word != "-"} - known
+        assert not unknown, f"{page}: polyseme {verb}"
+        for name, value in pairwise(words):
+            if name == "--config" and not value.endswith(".toml"):
+                assert value in preset_names()
+            if name == "--set":
+                section, _, setting = value.partition("=")[0].rpartition(".")
+                assert setting in SETTINGS[section].model_fields
+
+
+def written_default(field: FieldInfo) -> str:
+    """The default of a setting as docs/pretrain.md writes it."""
+    if field.default is PydanticUndefined:
+        return "needed"
+    return "none" if field.default is None else f"`{json.dumps(field.default)}`"
+
+
+def test_the_docs_name_every_setting_of_pretraining_with_its_default() -> None:
+    page = (ROOT / "docs" / "pretrain.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]*) \|", page, re.MULTILINE))
+    wanted = {
+        f"{section}.{name}": written_default(field)
+        for section, kind in SETTINGS.items()
+        for name, field in kind.model_fields.items()
+        if f"{section}.{name}" not in SETTINGS
+    }
+    assert {name: shown.get(name) for name in wanted} == wanted
 
 
 def test_both_readmes_have_the_same_code() -> None:

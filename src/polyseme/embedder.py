@@ -270,6 +270,7 @@ class Elmo:
         for number, row in enumerate(framed):
             places[number, : len(row)] = torch.tensor(row, dtype=torch.long)
         network = self.model.network
+        network.pack()  # once: the weights of a loaded model are final
         vectors = network.tokens(*self.model.token_ids(list(index)))
         return network.read(vectors, places, lengths, state)
 

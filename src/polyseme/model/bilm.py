@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.recurrent import Stack, State
+from polyseme.model.recurrent import Cell, Stack, State
 from polyseme.model.threads import run_both
 from polyseme.model.tokens import TokenEncoder
 
@@ -74,6 +74,12 @@ class BiLM(nn.Module):
         self.tokens = tokens
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
+
+    def pack(self) -> None:
+        """Take the recurrent weights as final, for faster reading without gradients."""
+        for module in self.modules():
+            if isinstance(module, Cell):
+                module.pack()
 
     def start(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""

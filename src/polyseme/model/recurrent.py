@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+
+from polyseme.model.packing import pack_weight, packed_product, packed_sum
 
 State = tuple[Tensor, Tensor]
 INPUT_BYTES = 32 << 20  # memory for the hoisted input products of a run of time steps
@@ -56,9 +58,27 @@ class Cell(nn.Module):
         self.hidden_weight = nn.Parameter(torch.empty(gates, outputs))
         self.bias = nn.Parameter(torch.zeros(biases))
         self.projection = nn.Parameter(torch.empty(outputs, cells)) if project else None
+        self._packed: tuple[Tensor | None, Tensor | None] = (None, None)  # hidden weight and projection
+        self._packed_version: tuple[int, int] | None = None
         for weight in (self.input_weight, self.hidden_weight, self.projection):
             if weight is not None:
                 nn.init.xavier_uniform_(weight)
+
+    def pack(self) -> None:
+        """Take the weights of an LSTM as final and lay them out for faster steps without gradients."""
+        version = (self.hidden_weight.data_ptr(), self.hidden_weight._version)
+        if self.kind == "lstm" and self._packed_version != version:
+            self._packed = pack_weight(self.hidden_weight), pack_weight(self.projection)
+            self._packed_version = version
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies begin unpacked: their weights may change."""
+        return self.__dict__ | {"_packed": (None, None), "_packed_version": None}
+
+    def _apply(self, function: Any, recurse: bool = True) -> Any:
+        """Another dtype or device: what was packed does not fit any more."""
+        self._packed, self._packed_version = (None, None), None
+        return super()._apply(function, recurse)  # type: ignore[no-untyped-call]
 
     def start(self, batch: int) -> State:
         """Zero state for `batch` sentences."""
@@ -85,17 +105,18 @@ class Cell(nn.Module):
         raw, memory = advance(z, output, memory)
         if self.projection is None:
             return raw, memory
-        output = raw @ self.projection.t()
+        packed = None if torch.is_grad_enabled() else self._packed[1]
+        output = packed_product(raw, packed) if packed is not None else raw @ self.projection.t()
         return self._clip(output, self.output_clip), memory
 
     def _lstm(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
-        m = self.cells
+        m, hidden = self.cells, self._packed[0]
         if torch.is_grad_enabled():
             z = torch.addmm(z, output, self.hidden_weight.t())
             i, f, o = torch.sigmoid(z[:, : 3 * m]).split(m, dim=1)
             memory = self._clip(f * memory + i * torch.tanh(z[:, 3 * m :]), self.cell_clip)
             return o * torch.tanh(memory), memory
-        z.addmm_(output, self.hidden_weight.t())
+        z = packed_sum(output, hidden, z) if hidden is not None else z.addmm_(output, self.hidden_weight.t())
         i, f, o = z[:, : 3 * m].sigmoid_().split(m, dim=1)
         memory.mul_(f).addcmul_(i, z[:, 3 * m :].tanh_())
         self._clip(memory, self.cell_clip)

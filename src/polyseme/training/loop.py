@@ -109,7 +109,7 @@ class Loop:
             self.work.module.train()
             started = time.monotonic() - self.position.seconds
             while self.position.tokens < self.total and not self._out_of_patience():
-                figures = self._step()
+                figures = self.step()
                 self.position.seconds = time.monotonic() - started
                 self._tell(figures)
                 if self._evaluation_due():
@@ -122,7 +122,7 @@ class Loop:
         self._log({"event": "end", **final})
         return final
 
-    def _step(self) -> Metrics:
+    def step(self) -> Metrics:
         """One step of the optimiser, over `accumulate` batches."""
         torch.manual_seed(self._step_seed())
         rate = self._set_rate()

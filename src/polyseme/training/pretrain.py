@@ -170,16 +170,7 @@ class _Run:
         """A fresh network and softmax for the corpus, or those of the base model, made to fit."""
         if self.base is not None:
             return adapt(self.base, corpus, self.config)
-        torch.manual_seed(self.config.train.seed)
-        network = build_network(
-            self.config.model,
-            n_chars=corpus.alphabet.size if corpus.alphabet else 1,
-            n_words=len(corpus.vocab),
-            padding=corpus.alphabet.padding if corpus.alphabet else 0,
-        )
-        softmax = fresh_softmax(self.config, network, len(corpus.vocab))
-        initialise(network, softmax)
-        return network, softmax
+        return fresh_modules(self.config, corpus)
 
     def write(self, corpus: Corpus, network: BiLM, softmax: AnySoftmax, metrics: Metrics) -> None:
         """The model's files into the folder of the run."""
@@ -196,6 +187,20 @@ class _Run:
         network.eval()
         model = Pretrained(settings.model, network, corpus.alphabet, corpus.vocab, softmax, origin)
         native.write_into(model, self.out)
+
+
+def fresh_modules(config: PretrainConfig, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
+    """A network and a softmax for the corpus as they start, drawn by the seed."""
+    torch.manual_seed(config.train.seed)
+    network = build_network(
+        config.model,
+        n_chars=corpus.alphabet.size if corpus.alphabet else 1,
+        n_words=len(corpus.vocab),
+        padding=corpus.alphabet.padding if corpus.alphabet else 0,
+    )
+    softmax = fresh_softmax(config, network, len(corpus.vocab))
+    initialise(network, softmax)
+    return network, softmax
 
 
 def fresh_softmax(config: PretrainConfig, network: BiLM, n_words: int) -> AnySoftmax:
