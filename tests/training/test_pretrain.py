@@ -151,3 +151,19 @@ def test_a_bad_setting_is_reported_with_all_others(tmp_path: Path):
     assert "train.dropout" in message
     with pytest.raises(ConfigError, match="Did you mean novel"):
         read_pretrain_config("nvoel")
+
+
+def test_a_refused_text_leaves_no_folder_and_a_nested_folder_is_made(tmp_path: Path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    config = read_pretrain_config("tiny", [*story.SETTINGS])
+    with pytest.raises(polyseme.PolysemeError):
+        pretrain([empty], tmp_path / "a" / "b", config, workers=1)
+    assert not (tmp_path / "a" / "b").exists()
+    run(tmp_path, "train.epochs=1", out="a/b")
+    assert (tmp_path / "a" / "b" / "config.json").exists()
+
+
+def test_a_run_needs_a_held_out_part(tmp_path: Path):
+    with pytest.raises(ConfigError, match="Nothing is held out"):
+        run(tmp_path, "corpus.valid_share=0")

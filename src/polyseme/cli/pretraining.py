@@ -63,7 +63,8 @@ def pretrain(
             prepared=show.prepared,
             watch=show.step,
         )
-    show.end(result)
+    if result.first:
+        show.end(result)
 
 
 def sample(

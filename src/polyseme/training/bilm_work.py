@@ -53,6 +53,8 @@ class BilmWork:
         train = self._config.train
         if train.tokens is not None:
             return train.tokens
+        if train.order == "rows":
+            return ceil(train.epochs * len(self._corpus.train))
         report = self._corpus.report
         return ceil(train.epochs * (report.tokens + report.sentences))
 

@@ -95,6 +95,7 @@ class Loop:
         """Go on from the last checkpoint, if there is one."""
         found = checkpoint.checkpoints(self.checkpoints)
         if not found:
+            (self.folder / "metrics.jsonl").unlink(missing_ok=True)
             return False
         self.position, carried = checkpoint.restore(
             found[-1], self.work.module, self.optimizer, self.ranks.rank

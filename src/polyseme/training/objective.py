@@ -91,7 +91,7 @@ class BilmObjective(nn.Module):
             outputs, targets, _ = self._read(batch, None, Dropout())
             picked = self.softmax.pick(outputs, targets).double().view(2, -1).sum(dim=1)
             total += picked.numpy()
-            count += batch.inputs.shape[1]
+            count += len(targets) // 2
         self.train(was_training)
         forward, backward = (-total / max(count, 1)).tolist()
         return perplexity_of(forward, backward, count)

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from polyseme.errors import ConfigError, UsageError
+from polyseme.errors import ConfigError, PolysemeError, UsageError
 from polyseme.formats import native
 from polyseme.formats.pretrained import Pretrained, build_network
 from polyseme.formats.writing import check_target
@@ -75,8 +75,12 @@ def pretrain(
     try:
         run = _Run(out, config, ranks, base, new_vocabulary)
         run.check_folder(resume=resume, force=force)
-        corpus = run.corpus(inputs, valid, workers, reading)
-        run.check_same(corpus, resume=resume, force=force)
+        try:
+            corpus = run.corpus(inputs, valid, workers, reading)
+            run.check_same(corpus, resume=resume, force=force)
+        except PolysemeError:
+            run.leave_nothing()
+            raise
         return run.train(corpus, resume=resume, watch=watch, prepared=prepared)
     finally:
         ranks.close()
@@ -101,8 +105,15 @@ class _Run:
             if (self.out / RUN).exists():
                 shutil.rmtree(self.out / "checkpoints", ignore_errors=True)
                 (self.out / "metrics.jsonl").unlink(missing_ok=True)
-            self.out.mkdir(exist_ok=True)
+            if self.out.is_file():
+                raise UsageError(f"{self.out}: is a file, a folder is to be made there. Choose another name.")
+            self.out.mkdir(parents=True, exist_ok=True)
         self.ranks.wait()
+
+    def leave_nothing(self) -> None:
+        """A folder in which no run began goes again, so that the next try is not in its way."""
+        if self.ranks.first and not (self.out / RUN).exists() and not any(self.out.iterdir()):
+            self.out.rmdir()
 
     def corpus(
         self,
@@ -129,6 +140,10 @@ class _Run:
 
     def check_same(self, corpus: Corpus, *, resume: bool, force: bool) -> None:
         """A resumed run must have the same settings and text; a new one notes them."""
+        if len(corpus.valid) == 0:
+            raise ConfigError(
+                "Nothing is held out, so the run could not be judged. Set corpus.valid_share or give --valid."
+            )
         now = {"config": self.config.model_dump(mode="json"), "corpus": corpus.fingerprint}
         path = self.out / RUN
         if resume and not force:

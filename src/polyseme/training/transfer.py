@@ -33,10 +33,9 @@ def adapt(base: Pretrained, corpus: Corpus, config: PretrainConfig) -> tuple[BiL
         n_words=len(corpus.vocab),
         padding=base.alphabet.padding if base.alphabet else 0,
     )
-    tied = config.softmax.tied and network.tokens.words is not None
-    softmax = Softmax(
-        len(corpus.vocab), base.config.recurrent.outputs, network.tokens.words if tied else None
-    )
+    size, table = base.config.recurrent.outputs, network.tokens.words
+    tied = table if config.softmax.tied and table is not None and table.embedding_dim == size else None
+    softmax = Softmax(len(corpus.vocab), size, tied=tied)
     initialise(network, softmax)
     _copy_all_but_words(base.network, network)
     _copy_shared_words(base, corpus, network, softmax)
@@ -61,6 +60,8 @@ def _copy_shared_words(base: Pretrained, corpus: Corpus, network: BiLM, softmax:
         return
     known = base.vocab
     pairs = [(row, known.id(word) - 1) for row, word in enumerate(corpus.vocab.words) if word in known]
+    if not pairs:
+        return
     new, old = (torch.tensor(rows, dtype=torch.long) for rows in zip(*pairs, strict=True))
     if network.tokens.words is not None and base.network.tokens.words is not None:
         network.tokens.words.weight[new + 1] = base.network.tokens.words.weight[old + 1]
