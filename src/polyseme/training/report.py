@@ -143,5 +143,7 @@ def _draw(lines: Lines, path: Path) -> None:
     for name in ("forward", "backward"):
         right.plot(*_series(lines, "validation", name), marker="o", markersize=3, label=name)
     right.set(title="held-out perplexity", xlabel="million tokens", yscale="log")
+    for axis in ("set_major_formatter", "set_minor_formatter"):
+        getattr(right.yaxis, axis)("{x:g}")
     right.legend()
     figure.savefig(path, dpi=120)
