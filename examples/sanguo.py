@@ -49,10 +49,12 @@ def pretrain() -> None:
 def show_neighbours(model: polyseme.Elmo) -> None:
     """The nearest words of three names, by the mean of each word's vectors over all its places."""
     sentences = list(sentences_of_lines(read_lines(TEXT), model.config.segment))
-    vectors = polyseme.mean_vectors(model, sentences, min_count=10)
+    vectors = polyseme.mean_vectors(model, sentences, min_count=5)
     table = Table("word", "nearest, by contextual vectors", box=None)
     for word in WORDS:
-        table.add_row(word, " ".join(near for near, _ in vectors.nearest(word, 10, min_chars=2)))
+        table.add_row(
+            word, " ".join(near for near, _ in vectors.nearest(word, 10, min_count=10, min_chars=2))
+        )
     console.print(table)
 
 
