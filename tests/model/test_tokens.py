@@ -82,14 +82,6 @@ def test_words_of_all_lengths_together_are_as_alone(activation: str, monkeypatch
     np.testing.assert_allclose(in_blocks.numpy(), refer(cnn, chars), atol=1e-12)
 
 
-def test_sentence_padding_does_not_widen_the_convolution():
-    cnn = make_cnn()
-    widths: list[int] = []
-    cnn.embedding.register_forward_hook(lambda module, inputs, output: widths.append(inputs[0].shape[1]))
-    cnn(torch.cat([rows("a"), torch.zeros(1, MAX_CHARS, dtype=torch.long)]))
-    assert widths == [3 + 7]  # begin, a, end, and one window of the widest filter
-
-
 def test_no_words_give_no_vectors():
     cnn = make_cnn()
     empty = torch.empty(0, MAX_CHARS, dtype=torch.long)

@@ -67,28 +67,36 @@ def test_sentences_are_packed_longest_first():
 
 @pytest.mark.parametrize(("rows", "unroll"), [(1, 20), (1, 3), (2, 4), (4, 2)])
 def test_rows_give_every_prediction_inside_a_row_once_and_no_other(rows, unroll):
-    found = pairs(RowBatches(STREAM, BEGIN, END, rows, unroll))
+    found = pairs(RowBatches(STREAM, STARTS, BEGIN, END, rows, unroll))
     length = (len(STREAM) - 1) // rows
     forward = Counter(
         (int(STREAM[p]), int(STREAM[p + 1])) for p in range(rows * length) if STREAM[p + 1] != BEGIN
     )
-    backward = Counter((int(STREAM[p + 1]), int(STREAM[p])) for p in range(rows * length) if STREAM[p] != END)
+    turned = np.concatenate([STREAM[start:stop][::-1] for start, stop in pairwise(STARTS)])
+    backward = Counter(
+        (int(turned[p]), int(turned[p + 1])) for p in range(rows * length) if turned[p + 1] != END
+    )
     assert found == [forward, backward]
 
 
-def test_rows_go_on_where_they_stopped_from_either_end():
-    batches = RowBatches(STREAM, BEGIN, END, 2, 3)
+def test_rows_go_on_where_they_stopped():
+    batches = RowBatches(STREAM, STARTS, BEGIN, END, 2, 3)
     first, second = batches.batch(0, 0), batches.batch(0, 1)
     assert first.inputs.shape == (2, 6)
     assert first.sizes == [2, 2, 2]
     row = [*first.inputs[0, ::2], *second.inputs[0, ::2]]
     assert row == STREAM[:6].tolist()
     row = [*first.inputs[1, ::2], *second.inputs[1, ::2]]
-    assert row == STREAM[10:4:-1].tolist()
+    assert row == [END, 6, 5, BEGIN, END, 7]
+
+
+def test_both_directions_of_a_row_read_the_same_words():
+    batch = RowBatches(STREAM, STARTS, BEGIN, END, 1, 12).batch(0, 0)  # the first three sentences
+    assert Counter(batch.inputs[0].tolist()) == Counter(batch.inputs[1].tolist())
 
 
 def test_the_processes_share_the_rows():
-    parts = [RowBatches(STREAM, BEGIN, END, 4, 2, rank=rank, world=2) for rank in range(2)]
+    parts = [RowBatches(STREAM, STARTS, BEGIN, END, 4, 2, rank=rank, world=2) for rank in range(2)]
     both = [pairs(part) for part in parts]
-    assert [both[0][d] + both[1][d] for d in range(2)] == pairs(RowBatches(STREAM, BEGIN, END, 4, 2))
+    assert [both[0][d] + both[1][d] for d in range(2)] == pairs(RowBatches(STREAM, STARTS, BEGIN, END, 4, 2))
     assert [part.rows for part in parts] == [2, 2]

@@ -15,6 +15,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.filters import strongest
 from polyseme.model.lookups import Lookups, fits, look_up, make_lookups, state_of
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
@@ -61,28 +62,35 @@ class CharCnn(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N, F)."""
-        lengths = self._lengths(chars)
-        if torch.is_grad_enabled() or len(chars) == 0:
-            vectors = self._convolve(chars, int(lengths.max()) if len(chars) else 0)
+        lookups = None if torch.is_grad_enabled() else self._current_lookups()
+        if lookups is None or len(chars) == 0:
+            vectors = self._filter(chars)
         else:
-            vectors = self._by_length(chars, lengths)
+            vectors = self._by_length(chars, lookups)
         for highway in self.highways:
             vectors = highway(vectors)
         return vectors
 
-    def _by_length(self, chars: Tensor, lengths: Tensor) -> Tensor:
+    def _filter(self, chars: Tensor) -> Tensor:
+        """(N, C) -> (N, F)."""
+        convolutions = list(cast("Iterable[nn.Conv1d]", self.convolutions))
+        weights = [convolution.weight for convolution in convolutions]
+        bias = torch.cat([convolution.bias for convolution in convolutions if convolution.bias is not None])
+        found = strongest(chars, self._lengths(chars), self.embedding.weight, weights)
+        return ACTIVATIONS[self.activation](found + bias)
+
+    def _by_length(self, chars: Tensor, lookups: Lookups) -> Tensor:
         """Words of like length together, so that short ones are not padded to the longest."""
-        order = torch.argsort(lengths)
+        lengths = self._lengths(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
-        lookups = self._current_lookups()
-        for block in order.split(BLOCK):
+        for block in torch.argsort(lengths).split(BLOCK):
             longest = int(lengths[block[-1]])
             width = longest + self.widest
-            if lookups is not None and width <= chars.shape[1]:
+            if width <= chars.shape[1]:
                 found = look_up(lookups, chars[block, :width], longest + 1)
                 vectors[block] = ACTIVATIONS[self.activation](found)
             else:
-                vectors[block] = self._convolve(chars[block], longest)
+                vectors[block] = self._filter(chars[block])
         return vectors
 
     def _current_lookups(self) -> Lookups | None:
@@ -99,16 +107,6 @@ class CharCnn(nn.Module):
         """(N, C) -> (N,): how many positions of each row come before its padding, or a sentence's."""
         places = torch.arange(1, chars.shape[1] + 1, device=chars.device)
         return (((chars != self.padding) & (chars != 0)) * places).amax(dim=1)
-
-    def _convolve(self, chars: Tensor, longest: int) -> Tensor:
-        """(N, C) -> (N, F), only as wide as the longest word needs.
-
-        Behind the longest word one window of padding alone must remain for every filter, since its
-        value takes part in the maximum; all further ones are equal to it.
-        """
-        x = self.embedding(chars[:, : longest + self.widest]).transpose(1, 2)  # (N, dim, C)
-        activate = ACTIVATIONS[self.activation]
-        return torch.cat([activate(convolution(x).amax(dim=2)) for convolution in self.convolutions], dim=1)
 
 
 class TokenEncoder(nn.Module):

@@ -6,7 +6,8 @@ A batch is packed (see model.recurrent): types that are read and types that are 
 directions, (2, N). A position is an epoch and a number in it, so a run can go on anywhere.
 
 rows       the stream in B contiguous rows, T tokens of each in a batch, state carried from batch to batch;
-           the backward direction takes the same rows from their other end
+           the backward direction reads each sentence from its end, the sentences in the same order, as
+           published: a batch holds the same words for both directions, and each is encoded once
 sentences  each sentence alone from zero state, those of like length together
 Of several processes (ranks) each takes its own rows or sentences of the same global batch.
 """
@@ -57,6 +58,7 @@ class RowBatches:
     """Contiguous rows with carried state."""
 
     stream: NDArray[np.uint32]
+    starts: Types  # (sentences + 1,) where each sentence begins, and the end of the stream
     begin: int
     end: int
     all_rows: int
@@ -79,26 +81,30 @@ class RowBatches:
         return -(-self._length() // self.unroll)
 
     def batch(self, epoch: int, number: int) -> Batch:
-        """The next tokens of every row: forward from its begin, backward from its end."""
+        """The next tokens of every row, and those of the same row with each sentence turned round."""
         length = self._length()
         first = number * self.unroll
-        steps = np.arange(first, min(first + self.unroll, length))[:, None]  # (T, 1)
-        starts = (np.arange(self.rank, self.all_rows, self.world) * length)[None]  # (1, B)
-        forward = starts + steps
-        backward = starts + length - steps
-        inputs = np.stack([self.stream[forward], self.stream[backward]]).astype(np.int64)
-        targets = np.stack([self.stream[forward + 1], self.stream[backward - 1]]).astype(np.int64)
+        steps = np.arange(first, min(first + self.unroll, length) + 1)[:, None]  # (T + 1, 1)
+        places = steps + (np.arange(self.rank, self.all_rows, self.world) * length)[None]  # (T + 1, B)
+        both = np.stack([self.stream[places], self.stream[self._mirrored(places)]]).astype(np.int64)
+        inputs, targets = both[:, :-1], both[:, 1:]
         # That a sentence begins after the last one's end is no prediction.
         keep = np.stack([targets[0] != self.begin, targets[1] != self.end])
-        tokens = len(steps) * self.all_rows
+        steps_read, rows = inputs.shape[1:]
+        tokens = steps_read * self.all_rows
         return Batch(
             inputs.reshape(2, -1),
             targets.reshape(2, -1),
             keep.reshape(2, -1),
-            [starts.shape[1]] * len(steps),
+            [rows] * steps_read,
             2 * tokens / self.world,
             tokens,
         )
+
+    def _mirrored(self, places: Types) -> Types:
+        """Where each of `places` in the stream stands when every sentence is turned round."""
+        sentence = np.searchsorted(self.starts, places, side="right") - 1
+        return self.starts[sentence] + self.starts[sentence + 1] - 1 - places
 
 
 @dataclass

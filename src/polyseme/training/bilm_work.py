@@ -6,7 +6,7 @@ training.batches, training.objective  ->  training.bilm_work  ->  training.loop
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 
 import numpy as np
@@ -36,7 +36,7 @@ class BilmWork:
     ) -> None:
         train = config.train
         dropout = Dropout(train.dropout, train.variational, train.weight_drop)
-        self.module = BilmObjective(network, softmax, corpus, dropout)
+        self.module = BilmObjective(network, softmax, corpus, dropout).to(ranks.device)
         self._shared = ranks.wrap(self.module)
         self._config, self._corpus, self._ranks = config, corpus, ranks
         self._batches = make_batches(corpus, config, ranks)
@@ -65,7 +65,7 @@ class BilmWork:
         if self._batches.carried and self._state is None:
             self._state = start_pairs(self.module.network, self._batches.rows)
         low = self._config.train.precision == "bf16"
-        with torch.autocast("cpu", torch.bfloat16) if low else nullcontext():
+        with torch.autocast(self._ranks.device.type, torch.bfloat16) if low else nullcontext():
             loss, after = self._shared(batch, self._state, sample)
         if self._batches.carried:
             self._state = [(output.detach(), memory.detach()) for output, memory in after]
@@ -73,7 +73,12 @@ class BilmWork:
 
     def _draw(self, step: int) -> Sample:
         generator = torch.Generator().manual_seed(self._config.train.seed * 1_000_003 + step)
-        return draw_sample(len(self._corpus.vocab), self._samples, generator)
+        sample = draw_sample(len(self._corpus.vocab), self._samples, generator)
+        return Sample(sample.words.to(self._ranks.device), sample.tries)
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Where gradients stay with this process: more batches of the step follow."""
+        return self._ranks.apart(self._shared)
 
     def begin_epoch(self) -> None:
         """State does not go on from the end of the text to its begin."""
@@ -114,35 +119,43 @@ class BilmWork:
         """The LSTM states by layer."""
         states = self._state or []
         return {
-            f"{number}.{part}": tensor.contiguous()
+            f"{number}.{part}": tensor.cpu().contiguous()
             for number, pair in enumerate(states)
             for part, tensor in zip(("output", "memory"), pair, strict=True)
         }
 
-    def carry(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from the LSTM states of a checkpoint."""
+    def carry(self, parts: list[dict[str, Tensor]]) -> None:
+        """Go on from the LSTM states of a checkpoint; rows are dealt anew to another number of processes."""
+        ranks = self._ranks
+        whole = {name: _interleave([part[name] for part in parts]) for name in parts[0]}
+        mine = {name: rows[:, ranks.rank :: ranks.world] for name, rows in whole.items()}
+        if any(rows.shape[1] != self._batches.rows for rows in mine.values()):
+            mine = {}  # resumed by force with another train.batch: its rows begin anew
+        tensors = {name: rows.contiguous().to(ranks.device) for name, rows in mine.items()}
         layers = len(tensors) // 2
         states = [(tensors[f"{number}.output"], tensors[f"{number}.memory"]) for number in range(layers)]
         self._state = states or None
 
 
+def _interleave(parts: list[Tensor]) -> Tensor:
+    """Rows 0, N, 2N …, rows 1, N + 1 … of N processes (each (2, rows, …)) in their own order."""
+    whole = parts[0].new_empty(2, sum(part.shape[1] for part in parts), *parts[0].shape[2:])
+    for rank, part in enumerate(parts):
+        whole[:, rank :: len(parts)] = part
+    return whole
+
+
 def make_batches(corpus: Corpus, config: PretrainConfig, ranks: Ranks) -> Batches:
     """The batches that the settings ask for; rows that the text cannot fill are left out."""
-    train = config.train
+    train, stream = config.train, corpus.train
+    starts = np.append(sentence_starts(stream, corpus.begin), len(stream))
     if train.order == "sentences":
-        starts = sentence_starts(corpus.train, corpus.begin)
-        return SentenceBatches(
-            corpus.train,
-            np.append(starts, len(corpus.train)),
-            train.batch,
-            train.seed,
-            ranks.rank,
-            ranks.world,
-        )
-    rows = min(train.batch, (len(corpus.train) - 1) // 2)
+        return SentenceBatches(stream, starts, train.batch, train.seed, ranks.rank, ranks.world)
+    rows = min(train.batch, (len(stream) - 1) // 2)
     if rows < ranks.world:
         raise DataError(f"The text is too short for {ranks.world} processes: use fewer, or more text.")
-    return RowBatches(corpus.train, corpus.begin, corpus.end, rows, train.unroll, ranks.rank, ranks.world)
+    ends = (corpus.begin, corpus.end)
+    return RowBatches(stream, starts, *ends, rows, train.unroll, ranks.rank, ranks.world)
 
 
 def _sentences(stream: np.ndarray, begin: int, sentences: int, ranks: Ranks) -> SentenceBatches:
