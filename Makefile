@@ -45,8 +45,9 @@ test-peers: $(VENV)/.installed peers  ## files that we write open in the peers, 
 clean:
 	rm -rf $(VENV) .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# The environment is made once and again only when pyproject.toml changes.
-$(VENV)/.installed: pyproject.toml
+# The environment is made once and again only when pyproject.toml or the C library changes.
+NATIVE = hatch_build.py $(wildcard src/polyseme/model/kernels/*.[ch])
+$(VENV)/.installed: pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Polyseme needs Python 3.11 or later; $(PYTHON) is older. Say: make PYTHON=python3.11"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \

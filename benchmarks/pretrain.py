@@ -1,9 +1,10 @@
-"""How fast a preset trains: tokens a second, share of the machine's matrix product, memory.
+"""How fast a preset trains: tokens a second, share of the machine's matrix product, memory, growth.
 
     a text, presets  ->  pretrain  ->  a table
 
-Each preset runs some steps in a process of its own; torch counts the floating-point operations of its
-products. The peak is that of a packed product measured in the same process, before the steps.
+Each preset runs some steps in a process of its own. The peak is that of a packed product in the precision of
+the run, measured in the same process before and after the steps. `linear` is the time of two and four times
+as many steps, over the time of the first.
 
     python benchmarks/pretrain.py TEXT [--presets novel notebook small] [--steps 30] [--set train.batch=128]
 """
@@ -17,9 +18,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polyseme.training.loop import Loop
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from measure import peak_memory
+
+WARM_UP = 5  # steps
+GROWTH = (1, 2, 4)
 
 
 def main() -> None:
@@ -36,75 +44,87 @@ def main() -> None:
     if given.here:
         print(json.dumps(measure(given.text, given.presets[0], given.settings, given.steps)))
         return
-    print("| preset | tokens/s | GFLOP/s | of the peak | peak memory |")
-    print("|---|---|---|---|---|")
+    print("| preset | tokens/s | GFLOP a 1,000 tokens | GFLOP/s | of the peak | peak memory | linear |")
+    print("|---|---|---|---|---|---|---|")
     for preset in given.presets:
-        settings = [part for line in given.settings for part in ("--set", line)]
-        words = [
-            __file__,
-            str(given.text),
-            "--presets",
-            preset,
-            "--steps",
-            str(given.steps),
-            "--here",
-            *settings,
-        ]
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stderr[-2000:])
-        found = json.loads(done.stdout.strip().splitlines()[-1])
-        print(
-            f"| {preset} | {found['tokens_per_second']:,.0f} | {found['gflops']:.1f} "
-            f"| {found['gflops'] / found['peak']:.0%} of {found['peak']:.0f} | {found['memory']:,.0f} MiB |",
-            flush=True,
-        )
+        print(row(" ".join([preset, *given.settings]), in_a_process(given, preset)), flush=True)
+
+
+def in_a_process(given: argparse.Namespace, preset: str) -> dict[str, float]:
+    """What `measure` finds in a fresh process."""
+    words = [__file__, str(given.text), "--presets", preset, "--steps", str(given.steps), "--here"]
+    words += [part for line in given.settings for part in ("--set", line)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def row(name: str, found: dict[str, float]) -> str:
+    """A line of the table."""
+    rate, operations, peak = found["tokens_per_second"], found["operations"], found["peak"]
+    reached = rate * operations / 1e9
+    share = f"{reached / peak:.0%} of {peak:.0f}"
+    return (
+        f"| {name} | {rate:,.0f} | {operations / 1e6:.1f} | {reached:.1f} | {share} "
+        f"| {found['memory']:,.0f} MiB | 1 : {found['twice']:.2f} : {found['four_times']:.2f} |"
+    )
 
 
 def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[str, float]:
-    """Some steps of one preset."""
-    from torch.utils.flop_counter import FlopCounterMode
+    """Some steps of one preset: tokens a second, useful operations a token, the peak, memory, growth."""
+    import numpy as np
 
+    from operations import step_operations
     from polyseme.text.corpus import prepare_corpus
-    from polyseme.training.bilm_work import BilmWork
+    from polyseme.training.bilm_work import BilmWork, make_batches, samples_wanted
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import corpus_settings, fresh_modules
     from polyseme.training.settings import read_pretrain_config
 
-    peak = packed_peak()
     config = read_pretrain_config(preset, settings)
+    low = config.train.precision == "bf16"
+    before = packed_peak(low=low)
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare_corpus([text], Path(folder) / "corpus", corpus_settings(config), workers=1)
         network, softmax = fresh_modules(config, corpus)
         work = BilmWork(network, softmax, corpus, config, Ranks())
         loop = Loop(work, config.train, Path(folder), work.total_tokens())
         network.train()
-        for _ in range(3):
-            loop.step()
-        with FlopCounterMode(display=False) as counter:
-            before = loop.position.tokens
-            loop.step()
-        operations = counter.get_total_flops() / (loop.position.tokens - before)  # a token
-        before, started = loop.position.tokens, time.perf_counter()
-        for _ in range(steps):
-            loop.step()
-        rate = (loop.position.tokens - before) / (time.perf_counter() - started)
+        batches, scored = make_batches(corpus, config, Ranks()), samples_wanted(config, softmax)
+        batch = batches.batch(0, WARM_UP)
+        operations = step_operations(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
+        time_of(loop, WARM_UP)
+        seconds = [time_of(loop, steps * times) for times in GROWTH]
+    rates = [tokens / spent for tokens, spent in seconds]
     return {
-        "tokens_per_second": rate,
-        "gflops": rate * operations / 1e9,
-        "peak": peak,
+        "tokens_per_second": float(np.median(rates)),
+        "operations": operations,
+        "peak": max(before, packed_peak(low=low)),
         "memory": peak_memory(),
+        "twice": rates[0] * 2 / rates[1],
+        "four_times": rates[0] * 4 / rates[2],
     }
 
 
-def packed_peak() -> float:
-    """The machine's matrix product in GFLOP/s: 512 rows by weights that oneDNN has packed."""
+def time_of(loop: Loop, steps: int) -> tuple[int, float]:
+    """Tokens and seconds of so many steps."""
+    before, started = loop.position.tokens, time.perf_counter()
+    for _ in range(steps):
+        loop.step()
+    return loop.position.tokens - before, time.perf_counter() - started
+
+
+def packed_peak(*, low: bool) -> float:
+    """The machine's matrix product in GFLOP/s: 512 rows by weights that oneDNN has packed; `low`: bf16."""
     import torch
 
     rows, size = 512, 1024
     with torch.inference_mode():
         x, weight = torch.randn(rows, size), torch.randn(4 * size, size)
+        if low:
+            x, weight = x.bfloat16(), weight.bfloat16()
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
         best = 0.0
         for _ in range(30):

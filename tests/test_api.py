@@ -20,6 +20,8 @@ from polyseme import api
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.formats.opening import open_pretrained
+from polyseme.progress import text_bytes
+from polyseme.text.documents import expand_inputs
 
 TEXT = "the bank of the river\n\nnaïve 银行 !\nfailed\n"
 LINES = TEXT.split("\n")[:-1]
@@ -49,7 +51,8 @@ def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
 
 
 def test_the_verbs_are_public_names():
-    assert (polyseme.info, polyseme.convert, polyseme.embed) == (api.info, api.convert, api.embed)
+    verbs = ("info", "convert", "embed", "evaluate", "score", "rerank", "substitutes", "generate", "pretrain")
+    assert all(getattr(polyseme, verb) is getattr(api, verb) for verb in verbs)
 
 
 # ---- info, convert ----
@@ -115,6 +118,25 @@ def test_the_home_folder_can_be_written_as_a_tilde(elmo, text, tmp_path, monkeyp
     assert len(read(tmp_path / "new" / "x.npz")) == 4
 
 
+def test_every_verb_knows_the_home_folder(text, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    elmo = Elmo(random_model(small_config(), softmax=True))
+    (tmp_path / "lists.txt").write_text("1\tthe bank\n1\tthe river\n")
+    assert list(api.evaluate(elmo, f"~/{text.name}").files) == [str(text)]
+    assert len(list(api.score(elmo, f"~/{text.name}"))) == 4
+    assert len(list(api.rerank(elmo, "~/lists.txt"))) == 2
+    assert expand_inputs([f"~/{text.name}"]) == [text]
+    assert expand_inputs(["~/te*.txt"]) == [text]
+    assert text_bytes(f"~/{text.name}") == text.stat().st_size
+    elmo.save(tmp_path / "model")
+    api.convert("~/model", "~/new", to="hdf5")
+    with pytest.raises(UsageError, match="new: exists already"):
+        api.convert("~/model", "~/new", to="hdf5")
+    api.embed("~/model", f"~/{text.name}", "~/x.npz")
+    with pytest.raises(UsageError, match=r"x\.npz: exists already"):
+        api.check_embed_target(Path("~/x.npz"), dtype="float32", force=False)
+
+
 @pytest.mark.parametrize("batch_tokens", [1, 3, 4096])
 @pytest.mark.parametrize("stateful", [False, True])
 def test_vectors_do_not_depend_on_how_a_text_is_cut_into_chunks(batch_tokens, stateful, tmp_path):
@@ -166,6 +188,27 @@ def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
     text.write_text("supercalifragilistic word")
     assert api.embed(elmo, text, tmp_path / "y.npz").cut == 1
     assert elmo.counts.cut == 2
+
+
+def test_cut_tokens_are_told_once_a_call_whatever_the_number_of_chunks(tmp_path, caplog):
+    elmo = Elmo(random_model(small_config(), softmax=True), batch_tokens=1)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("supercalifragilistic word\n" * 5)
+    told = "10 of 20 tokens are longer than 10 bytes and were cut: the model reads no more of a word."
+    sentences = [["supercalifragilistic", "word"]] * 10
+    for call in (
+        lambda: api.embed(elmo, tmp_path, tmp_path / "new" / "x.npz"),
+        lambda: api.evaluate(elmo, tmp_path),
+        lambda: list(api.score(elmo, tmp_path)),
+        lambda: list(api.score(elmo, tmp_path, stateful=True)),
+        lambda: polyseme.mean_vectors(elmo, sentences, min_count=1),
+        lambda: elmo.embed(sentences),
+    ):
+        caplog.clear()
+        call()
+        assert caplog.messages == [told]
+        for file in tmp_path.glob("new/*"):
+            file.unlink()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polyseme.api import convert, embed, evaluate, generate, info, pretrain, score, substitutes
+    from polyseme.api import convert, embed, evaluate, generate, info, pretrain, rerank, score, substitutes
     from polyseme.embedder import Elmo, load
     from polyseme.errors import (
         ConfigError,
@@ -56,6 +56,7 @@ _HOMES = {
     "mean_vectors": "words",
     "pretrain": "api",
     "read_vectors": "text.vectors",
+    "rerank": "api",
     "sample": "text.samples",
     "score": "api",
     "substitutes": "api",
@@ -84,6 +85,7 @@ __all__ = [
     "mean_vectors",
     "pretrain",
     "read_vectors",
+    "rerank",
     "sample",
     "score",
     "substitutes",

@@ -8,8 +8,8 @@ Paths in, files or plain values out. Nothing is printed here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,17 +22,18 @@ from polyseme.formats.card import describe
 from polyseme.formats.dumps import check_dump_name, open_dump
 from polyseme.formats.opening import open_pretrained
 from polyseme.formats.saving import save_pretrained
-from polyseme.formats.writing import check_file, check_target
 from polyseme.model.choice import Direction, Layer, Pool, choose
 from polyseme.text.corpus import Corpus, Watch
 from polyseme.text.reading import Line, read_lines
 from polyseme.text.stream import sentences_of_lines
 from polyseme.training import pretrain as training
+from polyseme.training.board import Board
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics
 from polyseme.training.pretrain import Pretraining
 from polyseme.training.report import write_report
-from polyseme.training.settings import read_pretrain_config
+from polyseme.training.settings import config_for_base, read_pretrain_config
+from polyseme.writing import check_file, check_target
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ def convert(
     """Read the model at `source`, whatever its format, and write it to `target`."""
     if to not in ("native", "hdf5"):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
-    check_target(Path(target), force=force)
-    save_pretrained(open_pretrained(source, options), Path(target), to=to, force=force)
+    place = Path(target).expanduser()
+    check_target(place, force=force)
+    save_pretrained(open_pretrained(source, options), place, to=to, force=force)
 
 
 def embed(
@@ -100,26 +102,20 @@ def embed(
     """
     out = Path(out).expanduser()
     check_embed_target(out, dtype=dtype, force=force)
-    elmo = model if isinstance(model, Elmo) else load(model, batch_tokens=batch_tokens)
+    elmo = _loaded(model, batch_tokens)
     choice = choose(layer, pool, direction, elmo.config.layers)
     empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(dtype)
-    lines = _watched(read_lines(expanduser(text)), watch)
-    sentences = sentences_of_lines(lines, elmo.config.segment if segment is None else segment)
-    before = elmo.counts.cut
-    written = tokens = 0
+    sentences = _sentences(elmo, text, segment, watch)
     if stateful:
         elmo.reset()
-    with open_dump(out, empty, pooled=pool is not None, force=force) as dump:
+    with open_dump(out, empty, pooled=pool is not None, force=force) as dump, elmo.call() as counts:
         for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
-            vectors = elmo.embed(chunk, layer=layer, pool=pool, direction=direction, stateful=stateful)
+            vectors = elmo.vectors(chunk, choice, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
                 dump.add(sentence, array.astype(np.dtype(dtype), copy=False))
-            written += len(chunk)
-            done = sum(map(len, chunk))
-            tokens += done
             if count is not None:
-                count(done)
-    return Embedded(out, written, tokens, elmo.counts.cut - before)
+                count(sum(map(len, chunk)))
+    return Embedded(out, counts.sentences, counts.tokens, counts.cut)
 
 
 def check_embed_target(out: Path, *, dtype: str, force: bool) -> None:
@@ -127,7 +123,15 @@ def check_embed_target(out: Path, *, dtype: str, force: bool) -> None:
     if dtype not in ("float32", "float16"):
         raise UsageError(f"dtype is {dtype!r}, expected float32 or float16.")
     check_dump_name(out)
-    check_file(out, force=force)
+    check_file(out.expanduser(), force=force)
+
+
+def _sentences(
+    elmo: Elmo, text: str | Path, segment: str | None, watch: Callable[[Line], None] | None = None
+) -> Iterator[list[str]]:
+    """The sentences of a text as lists of words, cut as the model was trained unless told otherwise."""
+    how = elmo.config.segment if segment is None else segment
+    return sentences_of_lines(_watched(read_lines(text), watch), how)
 
 
 def _watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
@@ -169,8 +173,7 @@ def score(
     With `split`, a line is a sentence, and a blank one is scored as <S> </S>.
     """
     elmo = _loaded(model, batch_tokens)
-    how = elmo.config.segment if segment is None else segment
-    return language.score_stream(elmo, sentences_of_lines(read_lines(text), how), stateful=stateful)
+    return language.score_stream(elmo, _sentences(elmo, text, segment), stateful=stateful)
 
 
 def rerank(
@@ -249,6 +252,7 @@ def pretrain(
     resume: bool = False,
     force: bool = False,
     workers: int | None = None,
+    tensorboard: bool = False,
     reading: Watch | None = None,
     prepared: Callable[[Corpus, int], None] | None = None,
     watch: Callable[[Position, Metrics], None] | None = None,
@@ -256,29 +260,43 @@ def pretrain(
     """Train a model on `texts` and write it to the folder `out`.
 
     config: a preset's name or a .toml file; settings: overrides such as "train.seed=7"; base: a model to
-    fine-tune, which then decides the model's own settings. See `training.pretrain.pretrain`.
+    fine-tune, which then decides the model's own settings; tensorboard: note the course of the run in
+    out/tensorboard, too. See `training.pretrain.pretrain`.
     """
+    place = Path(out).expanduser()
     chosen = read_pretrain_config(config, settings)
     old = open_pretrained(base, options) if base is not None else None
     if old is not None:
-        chosen = chosen.model_copy(update={"model": old.config})
-    result = training.pretrain(
-        texts,
-        Path(out).expanduser(),
-        chosen,
-        valid=valid,
-        base=old,
-        new_vocabulary=new_vocabulary,
-        resume=resume,
-        force=force,
-        workers=workers,
-        reading=reading,
-        prepared=prepared,
-        watch=watch,
-    )
+        chosen = config_for_base(chosen, old.config, settings)
+    with Board(place) if tensorboard else nullcontext() as board:
+        result = training.pretrain(
+            texts,
+            place,
+            chosen,
+            valid=valid,
+            base=old,
+            new_vocabulary=new_vocabulary,
+            resume=resume,
+            force=force,
+            workers=workers,
+            reading=reading,
+            prepared=prepared,
+            watch=_all_of(watch, board.watch if board else None),
+        )
     if result.first:
         write_report(result.folder)
     return result
+
+
+def _all_of(*watchers: Callable[[Position, Metrics], None] | None) -> Callable[[Position, Metrics], None]:
+    """One that calls all those that there are."""
+
+    def watch(position: Position, figures: Metrics) -> None:
+        for watcher in watchers:
+            if watcher is not None:
+                watcher(position, figures)
+
+    return watch
 
 
 def _loaded(model: Elmo | str | Path, batch_tokens: int = BATCH_TOKENS) -> Elmo:

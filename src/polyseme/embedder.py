@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar, overload
@@ -27,7 +28,7 @@ from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.model.bilm import BiState
 from polyseme.model.choice import Choice, Direction, Layer, Pool, choose
-from polyseme.text.segment import Token, sentences, tokenize
+from polyseme.text.segment import Token, sentences, tokenize, words
 from polyseme.text.vectors import StaticVectors, read_vectors
 
 Array = NDArray[np.float32]
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Counts:
-    """What a model has been given since it was loaded."""
+    """What a model has been given, in one call or since it was loaded."""
 
     sentences: int = 0
     tokens: int = 0
@@ -78,6 +79,10 @@ class Elmo:
     def tokenize(self, text: str, segment: str | None = None) -> list[Token]:
         """`text` as one sentence: its tokens with their places, text[start:end] == token.text."""
         return tokenize(checked_text(text), self.config.segment if segment is None else segment)
+
+    def words(self, text: str, segment: str | None = None) -> list[str]:
+        """`text` as one sentence: its tokens without their places, which is quicker."""
+        return words(checked_text(text), self.config.segment if segment is None else segment)
 
     def sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
         """A longer `text` cut into sentences of tokens with their places."""
@@ -147,21 +152,28 @@ class Elmo:
         axis for `pool`. A list gives a list of such arrays, or one array (N, H) with `pool`.
         """
         choice = choose(layer, pool, direction, self.config.layers)
-        single = isinstance(sentences, str)
         tokens = self.token_lists([sentences] if isinstance(sentences, str) else sentences, segment)
-        results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
-        batches = [Batch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens)
-        for batch in batches:
-            for number, vectors in zip(batch.numbers, self._run(batch, choice, stateful), strict=True):
-                results[number] = vectors
-        self.count(tokens)
-        if single:
+        with self.call() as counts:
+            results = self.vectors(tokens, choice, counts, stateful=stateful)
+        if isinstance(sentences, str):
             return results[0]
         if pool is None:
             return results
         if not results:
             return np.empty((0, *choice.empty(self.config.layers, self.config.size).shape), np.float32)
         return np.stack(results)
+
+    def vectors(
+        self, tokens: list[list[str]], choice: Choice, counts: Counts, *, stateful: bool = False
+    ) -> list[Array]:
+        """The chosen vectors of token lists, as a part of the call whose `counts` these are."""
+        results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
+        batches = [Batch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens)
+        for batch in batches:
+            for number, vectors in zip(batch.numbers, self._run(batch, choice, stateful), strict=True):
+                results[number] = vectors
+        self.count(tokens, counts)
+        return results
 
     def reset(self) -> None:
         """Forget the state that `stateful=True` carries from call to call."""
@@ -227,11 +239,9 @@ class Elmo:
         self, sentences: Sequence[str] | Sequence[Sequence[str]], segment: str | None
     ) -> list[list[str]]:
         """Token lists of all `sentences`; strings are segmented, token lists checked."""
-        self.tokenize("", segment)  # refuses an unknown segmentation, also where there is no string to cut
+        self.words("", segment)  # refuses an unknown segmentation, also where there is no string to cut
         return [
-            [token.text for token in self.tokenize(sentence, segment)]
-            if isinstance(sentence, str)
-            else checked_tokens(sentence, number)
+            self.words(sentence, segment) if isinstance(sentence, str) else checked_tokens(sentence, number)
             for number, sentence in enumerate(checked_list(sentences))
         ]
 
@@ -283,20 +293,29 @@ class Elmo:
             results.append(tokens.clone().numpy())
         return results
 
-    def count(self, sentences: list[list[str]]) -> None:
-        """Add to the counts; say so when tokens were longer than the model reads."""
+    def count(self, sentences: list[list[str]], call: Counts) -> None:
+        """Add sentences that were read to the counts of the model and of the `call`."""
         tokens = [token for sentence in sentences for token in sentence]
         cut = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
-        self.counts.sentences += len(sentences)
-        self.counts.tokens += len(tokens)
-        self.counts.cut += cut
-        if cut and self.config.chars:
-            logger.warning(
-                "%d of %d tokens are longer than %s and were cut: the model reads no more of a word.",
-                cut,
-                len(tokens),
-                self.config.chars.longest,
-            )
+        for counts in (self.counts, call):
+            counts.sentences += len(sentences)
+            counts.tokens += len(tokens)
+            counts.cut += cut
+
+    @contextmanager
+    def call(self) -> Iterator[Counts]:
+        """The counts of one call; at its end it is said, once, if tokens were longer than the model reads."""
+        counts = Counts()
+        try:
+            yield counts
+        finally:
+            if counts.cut and self.config.chars:
+                logger.warning(
+                    "%d of %d tokens are longer than %s and were cut: the model reads no more of a word.",
+                    counts.cut,
+                    counts.tokens,
+                    self.config.chars.longest,
+                )
 
 
 def checked_text(text: str) -> str:

@@ -23,7 +23,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 
-from polyseme.text.reading import Line
+from polyseme.text.reading import Line, files_below, home
 
 EVERY = 10.0  # seconds between two plain lines
 
@@ -87,11 +87,8 @@ class Progress:
 
 def text_bytes(text: str | Path) -> int | None:
     """Bytes of text below a path; None where that cannot be known beforehand (stdin, compressed)."""
-    path = Path(text)
-    files = [path]
-    if path.is_dir():  # hidden files are not read
-        below = (file for file in path.rglob("*") if file.is_file())
-        files = [f for f in below if not any(part.startswith(".") for part in f.relative_to(path).parts)]
+    path = Path(home(text))
+    files = files_below(path) if path.is_dir() else [path]
     if str(text) == "-" or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
         return None
     return sum(file.stat().st_size for file in files)

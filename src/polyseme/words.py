@@ -110,7 +110,8 @@ def mean_vectors(
     """
     if isinstance(sentences, str):
         raise UsageError("sentences is one string, expected a list of sentences.")
-    if choose(layer, None, "both", elmo.config.layers).weights is None:
+    choice = choose(layer, None, "both", elmo.config.layers)
+    if choice.weights is None:
         raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
     if min_count < 1:
         raise UsageError(f"min_count is {min_count}, expected 1 or more.")
@@ -120,10 +121,11 @@ def mean_vectors(
         often = {word for word, count in counted.items() if count >= min_count}
         wanted = often if wanted is None else often & wanted
     table = _Table(elmo.config.size, wanted)
-    for chunk in chunks(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
-        if wanted is not None:
-            chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
-        table.add(chunk, elmo.embed(chunk, layer=layer))
+    with elmo.call() as counts:
+        for chunk in chunks(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
+            if wanted is not None:
+                chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
+            table.add(chunk, elmo.vectors(chunk, choice, counts))
     return table.finish(min_count, centre=centre)
 
 
@@ -132,7 +134,7 @@ def _tokens(
 ) -> Iterator[list[str]]:
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str):
-            yield [token.text for token in elmo.tokenize(sentence, segment)]
+            yield elmo.words(sentence, segment)
         else:
             yield checked_tokens(sentence, number)
 

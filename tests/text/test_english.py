@@ -9,6 +9,21 @@ def cut(text: str) -> str:
     return " | ".join(token.text for token in tokenize(text, "en"))
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("No. 5 No. Never", "No. | 5 | No | . | Never"),
+        ("J. Smith J.\n\nSmith J.\fSmith", "J. | Smith | J | . | Smith | J | . | Smith"),
+        ("So am I. John am I.John", "So | am | I | . | John | am | I | . | John"),
+        ("I. John (I. John", "I. | John | ( | I. | John"),
+        ("l'A. Smith", "l' | A | . | Smith"),
+        ("p. 5 (p. 6) p.", "p. | 5 | ( | p. | 6 | ) | p | ."),
+    ],
+)
+def test_a_dot_may_belong_to_its_word_by_the_words_around_it(text, tokens):
+    assert cut(text) == tokens
+
+
 def lines(text: str) -> list[str]:
     return [" ".join(token.text for token in sentence) for sentence in sentences(text, "en")]
 

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import UsageError
-from polyseme.text.segment import SEGMENTATIONS, Token, sentences, tokenize
+from polyseme.text import english
+from polyseme.text import segment as rooms
+from polyseme.text.segment import SEGMENTATIONS, Token, sentence_words, sentences, tokenize
 
 ODD = st.text(alphabet=st.characters(), max_size=80)  # all code points, lone surrogates too
 PIECES = [
@@ -17,6 +19,11 @@ PIECES = [
     "I",
     "http://",
     "n't",
+    "No. ",
+    "J. ",
+    "am I.",
+    "\n\n",
+    "\f",
 ]
 PIECES += ["\u0301", "👨", "\u200d", "\ufe0f", "ж", "ह", "\u093f", "\u00a0", "\u3000", "．", "e.g. ", "www."]
 WRITTEN = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
@@ -49,6 +56,31 @@ def test_sentences_are_the_tokens_with_breaks_between(how, text):
     found = sentences(text, how)
     assert all(found)
     assert [token for sentence in found for token in sentence] == tokenize(text, how)
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+@settings(max_examples=150, deadline=None)
+@given(text=ODD | WRITTEN)
+def test_words_without_places_are_those_of_the_tokens(how, text):
+    assert sentence_words(text, how) == words(text, how)
+    assert rooms.words(text, how) == [token.text for token in tokenize(text, how)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=ODD | WRITTEN)
+def test_what_was_read_before_changes_nothing(text):
+    used = sentence_words(text, "en")
+    english._remembered.clear()
+    assert sentence_words(text, "en") == used
+
+
+def test_the_memory_for_chunks_is_bounded(monkeypatch):
+    monkeypatch.setattr(english, "_MOST", 5)
+    english._remembered.clear()
+    text = " ".join([*(f"w{number}" for number in range(100)), "x" * 1000])
+    assert rooms.words(text, "en") == text.split()
+    assert len(english._remembered) <= 5
+    assert max(map(len, english._remembered)) <= 20
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)

@@ -9,7 +9,7 @@ import pytest
 from polyseme.errors import UsageError
 from polyseme.text import stream
 from polyseme.text.reading import Line, read_lines
-from polyseme.text.segment import SEGMENTATIONS, sentences
+from polyseme.text.segment import SEGMENTATIONS, sentence_words, sentences
 from polyseme.text.stream import sentences_of_lines
 
 ENGLISH = "The bank\nfailed. He left\nfor Paris.\n\nIt rained.\n \t\nNo end here\n"
@@ -98,9 +98,9 @@ def test_a_paragraph_without_end_is_cut_at_a_line_break(monkeypatch):
     def measured(text: str, how: str) -> list:
         nonlocal longest
         longest = max(longest, len(text))
-        return sentences(text, how)
+        return sentence_words(text, how)
 
-    monkeypatch.setattr(stream, "sentences", measured)
+    monkeypatch.setattr(stream, "sentence_words", measured)
     text = "\n".join(["a b c d"] * 50 + ["e" * 100] + ["f"])
     found = [token for sentence in sentences_of_lines(lines(text), "en") for token in sentence]
     assert found == text.split()

@@ -1,8 +1,10 @@
-"""Several processes train the model that one would, and survive a kill."""
+"""Several processes train the model that one would, and survive kills, signals and long waits."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,8 @@ import pytest
 import story
 import torch
 from safetensors.torch import load_file
+
+from polyseme.training.bilm_work import _interleave
 
 PLAIN = ("train.dropout=0", "train.optimizer=sgd", "train.rate=0.5", "train.epochs=2", "softmax.kind=sampled")
 SETTINGS = [part for line in (*story.SETTINGS, *PLAIN, "softmax.samples=9") for part in ("--set", line)]
@@ -45,29 +49,140 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_two_processes_give_the_model_that_one_gives(order: str, tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     more = ("--set", f"train.order={order}")
-    alone = start([sys.executable, *command(text, tmp_path / "one", *more)])
-    output, _ = alone.communicate(timeout=120)
-    assert alone.returncode == 0, output
-    pair = start(torchrun(*command(text, tmp_path / "two", *more)))
-    output, _ = pair.communicate(timeout=180)
-    assert pair.returncode == 0, output[-3000:]
-    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
-    for name, values in one.items():
-        torch.testing.assert_close(values, two[name], atol=2e-5, rtol=1e-4, msg=name)
+    finish([sys.executable, *command(text, tmp_path / "one", *more)])
+    finish(torchrun(*command(text, tmp_path / "two", *more)))
+    assert_close(weights(tmp_path / "one"), weights(tmp_path / "two"))
 
 
-def test_a_killed_worker_is_restarted_and_the_run_goes_on(tmp_path: Path):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_worker_is_restarted_and_the_run_goes_on(how: signal.Signals, tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     more = ("--set", "train.epochs=40", "--set", "train.save_seconds=0.3")
     run = start(torchrun(*command(text, tmp_path / "run", *more), restarts=2))
-    checkpoints = tmp_path / "run" / "checkpoints"
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and not list(checkpoints.glob("step-*")):
-        time.sleep(0.1)
-    os.kill(workers_of(run.pid)[-1], signal.SIGKILL)
+    wait_for_checkpoint(tmp_path / "run")
+    os.kill(workers_of(run.pid)[-1], how)
     output, _ = run.communicate(timeout=240)
     assert run.returncode == 0, output[-3000:]
     assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_sigterm_to_the_launcher_saves_and_ends_all_processes_without_a_restart(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 200)
+    more = ("--set", "train.epochs=4000", "--set", "train.save_seconds=0.3")
+    run = start(torchrun(*command(text, tmp_path / "run", *more), restarts=3))
+    wait_for_checkpoint(tmp_path / "run")
+    workers = workers_of(run.pid)
+    run.send_signal(signal.SIGTERM)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode != 0
+    stops = set(re.findall(r"Stopped at step (\d+), all is saved", output))
+    assert len(stops) == 1, output[-3000:]  # the same step in both
+    assert output.count("Stopped at step") == len(workers) == 2
+    last = max((tmp_path / "run" / "checkpoints").glob("step-*")).name
+    assert last == f"step-{int(stops.pop()):09d}"
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def test_a_run_of_two_processes_goes_on_in_one(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 200)
+    half, whole = (
+        ("--set", f"train.epochs={epochs}", "--set", "train.save_seconds=0.001") for epochs in (0.5, 1)
+    )
+    finish(torchrun(*command(text, tmp_path / "run", *half)))
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["processes"] == 2
+    finish([sys.executable, *command(text, tmp_path / "run", *whole, "--resume", "--force")])
+    finish([sys.executable, *command(text, tmp_path / "alone", *whole)])
+    ends = [max((tmp_path / name / "checkpoints").glob("step-*")) for name in ("run", "alone")]
+    assert ends[0].name == ends[1].name
+    assert_close(weights(ends[1]), weights(ends[0]))
+    states = [load_file(end / "carried-0.safetensors") for end in ends]
+    assert states[0]["0.memory"].abs().sum() > 0
+    assert_close(states[1], states[0])
+
+
+def test_rows_are_dealt_anew_to_another_number_of_processes():
+    rows = torch.arange(14.0).reshape(2, 7, 1)
+    for world in (1, 2, 3, 7):
+        assert torch.equal(_interleave([rows[:, rank::world] for rank in range(world)]), rows)
+
+
+PROGRAM = """
+import sys, time
+from datetime import timedelta
+from torch.nn.parallel import DistributedDataParallel as Shared
+from polyseme import cli
+from polyseme.training import distributed, pretrain
+
+patience, preparation = (float(sys.argv.pop(1)) for _ in range(2))
+apart, prepare, calls = Shared.no_sync, pretrain.prepare_corpus, []
+def counted(shared):
+    calls.append(shared)
+    return apart(shared)
+def slow(*arguments, **options):
+    time.sleep(preparation)
+    return prepare(*arguments, **options)
+Shared.no_sync, pretrain.prepare_corpus = counted, slow
+distributed.TIMEOUT = timedelta(seconds=patience)
+try:
+    cli.main()
+finally:
+    print("apart", len(calls), flush=True)
+"""
+
+
+def program(folder: Path, patience: float, preparation: float, *arguments: str) -> list[str]:
+    """The command line with another timeout, a slower preparation, and a count of batches apart."""
+    (folder / "program.py").write_text(PROGRAM)
+    return [str(folder / "program.py"), str(patience), str(preparation), *arguments]
+
+
+def test_gradients_are_averaged_once_a_step_and_give_the_same_model(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 200)
+    more = ("--set", "train.accumulate=3")
+    finish([sys.executable, *command(text, tmp_path / "one", *more)])
+    words = command(text, tmp_path / "two", *more)[2:]
+    output = finish(torchrun(*program(tmp_path, 60, 0, *words)))
+    assert_close(weights(tmp_path / "one"), weights(tmp_path / "two"))
+    end = json.loads((tmp_path / "two" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert output.count(f"apart {2 * end['step']}") == 2, output[-3000:]
+
+
+def test_the_others_wait_for_the_text_longer_than_for_each_other(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 100)
+    words = command(text, tmp_path / "run", "--set", "train.epochs=1")[2:]
+    finish(torchrun(*program(tmp_path, 5, 12, *words)))
+
+
+def test_a_refused_run_ends_in_all_processes_and_is_not_tried_again_by_force(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 100)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "letter.txt").write_text("mine")
+    run = start(torchrun(*command(text, tmp_path / "run"), restarts=1))
+    output, _ = run.communicate(timeout=120)
+    assert run.returncode != 0
+    assert output.count("exists already") == 2  # at the start and at the restart
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["letter.txt"]
+    assert "polyseme/training" not in output  # no traceback of ours
+
+
+def finish(words: list[str]) -> str:
+    """Run to a good end."""
+    run = start(words)
+    output, _ = run.communicate(timeout=240)
+    assert run.returncode == 0, output[-3000:]
+    return output
+
+
+def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name, values in one.items():
+        torch.testing.assert_close(values, other[name], atol=2e-5, rtol=1e-4, msg=name)
+
+
+def wait_for_checkpoint(out: Path) -> None:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and not list((out / "checkpoints").glob("step-*")):
+        time.sleep(0.1)
 
 
 def workers_of(launcher: int) -> list[int]:

@@ -41,6 +41,9 @@ def pretrain(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that segment text; by the machine if left out.")
     ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Note the course of the run for TensorBoard, too.")
+    ] = False,
 ) -> None:
     """Train a model on text."""
     from polyseme import api
@@ -59,6 +62,7 @@ def pretrain(
             resume=resume,
             force=force,
             workers=workers,
+            tensorboard=tensorboard,
             reading=show.reading,
             prepared=show.prepared,
             watch=show.step,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError, require
-from polyseme.formats.writing import new_file
+from polyseme.writing import new_file
 
 MOST_ATTRIBUTE = 60_000  # bytes; hdf5 keeps at most 64 kB of attributes in a header
 ROW_GROUP_BYTES = 32 << 20

@@ -24,9 +24,9 @@ from polyseme.config import ModelConfig, parse_settings, read_values
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.card import model_card
 from polyseme.formats.pretrained import Pretrained, as_weights, assemble
-from polyseme.formats.writing import new_folder
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.vocab import Vocab
+from polyseme.writing import new_folder
 
 FORMAT = 1
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (

@@ -15,7 +15,7 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats import hdf5, native
 from polyseme.formats.opening import model_name
 from polyseme.formats.pretrained import Pretrained
-from polyseme.formats.writing import check_target, new_file, new_folder
+from polyseme.writing import check_target, new_file, new_folder
 
 FORMATS = ("native", "hdf5")
 WEIGHTS, OPTIONS, VOCAB = "model.hdf5", "options.json", "vocab.txt"

@@ -17,7 +17,7 @@ from typing import Any
 
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError
-from polyseme.language.scoring import SentenceScore, predictor, score_stream
+from polyseme.language.scoring import SentenceScore, predictor, score_part, score_stream
 from polyseme.text.reading import Line
 from polyseme.text.stream import sentences_of_lines
 
@@ -133,13 +133,14 @@ def evaluate(
     total = Perplexity()
     files: dict[str, Perplexity] = {}
     seen = ""
-    for source, run in groupby(lines, key=lambda line: line.source):
-        found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
-        part = perplexity(elmo, found, stateful=stateful, count=count)
-        seen = source
-        if part.words:
-            files[source] = part
-            total = total.plus(part)
+    with elmo.call() as counts:
+        for source, run in groupby(lines, key=lambda line: line.source):
+            found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
+            part = _summed(score_part(elmo, _filled(found), counts, stateful=stateful), count)
+            seen = source
+            if part.words:
+                files[source] = part
+                total = total.plus(part)
     if not files:
         raise DataError(f"{seen or 'The text'}: no words in it, so there is no perplexity. Check the file.")
     return Evaluation(total, files)
@@ -149,8 +150,12 @@ def perplexity(
     elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False, count: Count | None = None
 ) -> Perplexity:
     """Perplexity of token lists, in constant memory; those without tokens are left out."""
+    return _summed(score_stream(elmo, _filled(sentences), stateful=stateful), count)
+
+
+def _summed(scores: Iterable[SentenceScore], count: Count | None) -> Perplexity:
     total = Perplexity()
-    for scored in score_stream(elmo, _filled(sentences), stateful=stateful):
+    for scored in scores:
         total = total.plus(_of_sentence(scored))
         if count is not None:
             count(len(scored.tokens))

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.embedder import CHUNK, Elmo, Sentences, chunks
+from polyseme.embedder import CHUNK, Counts, Elmo, Sentences, chunks
 from polyseme.errors import UsageError
 from polyseme.model.bilm import BiState
 from polyseme.model.softmax import AnySoftmax
@@ -66,7 +66,8 @@ def predictor(elmo: Elmo) -> Predictor:
     if softmax is None:
         raise UsageError(
             "The model has no softmax, so it cannot predict words (published ELMo files leave it out). "
-            "Use a model that was trained here, or train one from it: polyseme pretrain TEXT --from MODEL."
+            "Use a model that was trained here, or train one from it: "
+            "polyseme pretrain TEXT --from MODEL --out FOLDER"
         )
     if vocab is None:
         raise UsageError("The model has a softmax and no vocabulary. Put its vocab.txt beside the weights.")
@@ -94,12 +95,27 @@ def score_stream(
     `stateful` works as in `score`, but the backward state begins anew every STRETCH tokens: a stream has
     no last sentence to begin from.
     """
-    predict = predictor(elmo)
-    return _in_order(elmo, predict, sentences) if stateful else _in_batches(elmo, predict, sentences)
+    predictor(elmo)  # refuses a model without one at once, not at the first sentence
+    return _one_call(elmo, sentences, stateful=stateful)
+
+
+def _one_call(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool) -> Iterator[SentenceScore]:
+    with elmo.call() as counts:
+        yield from score_part(elmo, sentences, counts, stateful=stateful)
+
+
+def score_part(
+    elmo: Elmo, sentences: Iterable[list[str]], counts: Counts, *, stateful: bool
+) -> Iterator[SentenceScore]:
+    """As `score_stream`, as a part of the call whose `counts` these are."""
+    run = _in_order if stateful else _in_batches
+    return run(elmo, predictor(elmo), sentences, counts)
 
 
 @torch.inference_mode()
-def _in_order(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) -> Iterator[SentenceScore]:
+def _in_order(
+    elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]], counts: Counts
+) -> Iterator[SentenceScore]:
     """The forward half goes on from the sentence before, the backward half from the one behind."""
     ahead: BiState | None = None
     for stretch in chunks(sentences, STRETCH):
@@ -112,16 +128,18 @@ def _in_order(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) ->
             layers, ahead = elmo.read([sentence], ahead, frame_empty=True)
             top = torch.cat([layers[-1, ..., : elmo.config.size // 2], halves.pop()], dim=-1)
             yield _scored(predict, [sentence], top)[0]
-        elmo.count(stretch)
+        elmo.count(stretch, counts)
 
 
-def _in_batches(elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]]) -> Iterator[SentenceScore]:
+def _in_batches(
+    elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]], counts: Counts
+) -> Iterator[SentenceScore]:
     for chunk in chunks(sentences, CHUNK * elmo.batch_tokens):
         results: dict[int, SentenceScore] = {}
         for batch in elmo.batches(chunk):
             layers, _ = elmo.read(batch.sentences, frame_empty=True)
             results |= zip(batch.numbers, _scored(predict, batch.sentences, layers[-1]), strict=True)
-        elmo.count(chunk)
+        elmo.count(chunk, counts)
         yield from (results[number] for number in range(len(chunk)))
 
 

@@ -7,7 +7,8 @@ directions of a batch have the same `sizes`, so each time step is one batched pr
 
 N packed tokens, B sentences, n sentences at a step, D outputs, M memory cells.
 The LSTM's backward pass is written out: autograd would build thousands of small nodes, and the gradients
-of the weights become one product each over all time steps. GRU and RNN go through autograd.
+of the weights become one product each over all time steps. It is done in C where that is there and the
+numbers are fp32 on the CPU, else by torch. GRU and RNN go through autograd.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from polyseme.model.bilm import BiLM
+from polyseme.model.kernels import lstm
+from polyseme.model.kernels.training import NativePair
 from polyseme.model.recurrent import Cell, Stack
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -88,6 +91,9 @@ def run_pair(
         runs = [cell(x[d], sizes, (state[0][d], state[1][d])) for d, cell in enumerate(pair)]
         last = [torch.stack([run[1][part] for run in runs]) for part in range(2)]
         return torch.stack([run[0] for run in runs]), (last[0], last[1])
+    if torch.is_grad_enabled():
+        for cell in pair:
+            cell.unpack()  # the weights are about to change
     hidden = torch.stack([cell.hidden_weight for cell in pair])
     if weight_drop:
         hidden = F.dropout(hidden, weight_drop)
@@ -95,10 +101,15 @@ def run_pair(
     bias = torch.stack([cell.gate_bias() for cell in pair])[:, None]
     projections: list[Tensor] = [cell.projection for cell in pair if cell.projection is not None]
     projection = torch.stack(projections) if projections else None
-    z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()  # (2, N, 4M)
-    product = _bf16_product if torch.is_autocast_enabled(x.device.type) else torch.bmm
     clips = (pair[0].cell_clip, pair[0].output_clip)
+    short = torch.is_autocast_enabled(x.device.type)
+    if not short and lstm.fits(x, hidden, projection, *state):
+        z = torch.bmm(x, weight.transpose(1, 2))  # (2, N, 4M)
+        output, h, c = NativePair.apply(z, bias, hidden, projection, *state, sizes, clips)  # type: ignore[no-untyped-call]
+        return output, (h, c)
+    z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()
     with torch.autocast(z.device.type, enabled=False):
+        product = _bf16_product if short else torch.bmm
         output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips, product)  # type: ignore[no-untyped-call]
     return output, (h, c)
 

@@ -20,10 +20,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.kernels import lstm
 from polyseme.model.packing import pack_weight, packed_product, packed_sum
 
 State = tuple[Tensor, Tensor]
-INPUT_BYTES = 32 << 20  # memory for the hoisted input products of a run of time steps
+INPUT_BYTES = 16 << 20  # memory for the hoisted input products of a run of time steps
 
 
 class Cell(nn.Module):
@@ -59,25 +60,39 @@ class Cell(nn.Module):
         self.bias = nn.Parameter(torch.zeros(biases))
         self.projection = nn.Parameter(torch.empty(outputs, cells)) if project else None
         self._packed: tuple[Tensor | None, Tensor | None] = (None, None)  # hidden weight and projection
-        self._packed_version: tuple[int, int] | None = None
+        self._native: lstm.Packed | None = None  # the same for the loop in C
+        self._packed_version: list[tuple[int, int]] = []
         for weight in (self.input_weight, self.hidden_weight, self.projection):
             if weight is not None:
                 nn.init.xavier_uniform_(weight)
 
     def pack(self) -> None:
         """Take the weights of an LSTM as final and lay them out for faster steps without gradients."""
-        version = (self.hidden_weight.data_ptr(), self.hidden_weight._version)
-        if self.kind == "lstm" and self._packed_version != version:
+        if self.kind != "lstm" or self._packed_version == self._state_of_weights():
+            return
+        self.unpack()
+        if lstm.fits(self.hidden_weight, self.projection):
+            self._native = lstm.pack(self.hidden_weight, self.projection)
+        else:
             self._packed = pack_weight(self.hidden_weight), pack_weight(self.projection)
-            self._packed_version = version
+        self._packed_version = self._state_of_weights()
+
+    def unpack(self) -> None:
+        """Forget what was packed: the weights are about to change."""
+        self._packed, self._native, self._packed_version = (None, None), None, []
+
+    def _state_of_weights(self) -> list[tuple[int, int]]:
+        """Changes when a packed weight is replaced or written to, but for what fused optimisers write."""
+        weights = [w for w in (self.hidden_weight, self.projection) if w is not None]
+        return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies begin unpacked: their weights may change."""
-        return self.__dict__ | {"_packed": (None, None), "_packed_version": None}
+        return self.__dict__ | {"_packed": (None, None), "_native": None, "_packed_version": []}
 
     def _apply(self, function: Any, recurse: bool = True) -> Any:
         """Another dtype or device: what was packed does not fit any more."""
-        self._packed, self._packed_version = (None, None), None
+        self.unpack()
         return super()._apply(function, recurse)  # type: ignore[no-untyped-call]
 
     def start(self, batch: int) -> State:
@@ -142,6 +157,10 @@ class Cell(nn.Module):
 
     def forward(self, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
         """Packed inputs (N, inputs) to packed outputs (N, D) and the state after each sentence's end."""
+        if torch.is_grad_enabled() or self._packed_version != self._state_of_weights():
+            self.unpack()  # whoever wants gradients may be about to change the weights, too
+        elif self._native is not None and lstm.fits(x, *state) and not torch.is_autocast_enabled("cpu"):
+            return self._read(self._native, x, sizes, state)
         output, memory = state
         if not torch.is_grad_enabled():
             memory = memory.clone()  # `step` works in place, the caller's state stays
@@ -159,6 +178,15 @@ class Cell(nn.Module):
         ended.reverse()
         final = torch.cat([output for output, _ in ended]), torch.cat([memory for _, memory in ended])
         return torch.cat(outputs) if outputs else x.new_empty(0, self.outputs), final
+
+    def _read(self, packed: lstm.Packed, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
+        """`forward` of an LSTM in C, without gradients."""
+        bias, weight, clips = self.gate_bias(), self.input_weight.t(), (self.cell_clip, self.output_clip)
+        outputs = [x.new_empty(0, self.outputs)]
+        for rows, steps in self._blocks(sizes):
+            output, state = lstm.read(packed, x[rows] @ weight, bias, steps, state, clips)
+            outputs.append(output)
+        return outputs[1] if len(outputs) == 2 else torch.cat(outputs), state
 
     def _blocks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
         """Cut the time steps into runs whose hoisted products fit INPUT_BYTES: rows and their steps."""

@@ -10,6 +10,7 @@ value is no perplexity.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log
 from typing import NamedTuple
 
@@ -45,10 +46,8 @@ class Softmax(nn.Module):
 
     def pick(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Log probability (N,) of the words `targets` (N,), a block of places at a time."""
-        rows = max(1, BLOCK_VALUES // self.n_words)
-        blocks = zip(outputs.split(rows), targets.split(rows), strict=True)
-        picked = [self(block).gather(1, words[:, None])[:, 0] for block, words in blocks]
-        return torch.cat(picked) if picked else outputs.new_empty(0)
+        blocks = _blocks(outputs, targets, self.n_words)
+        return torch.cat([self(block).gather(1, words[:, None])[:, 0] for block, words in blocks])
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean negative log likelihood of `targets` (N,)."""
@@ -65,7 +64,8 @@ class Softmax(nn.Module):
         rows = F.embedding(words, self.rows())  # (U, D): gathered once, so that one gradient goes back
         bias = self.bias[words] - log_expected(words, self.n_words, sample.tries)
         scores = torch.addmm(bias[rivals], outputs, rows[rivals].t())  # (N, S)
-        column = targets.new_full((len(words),), -1).index_put((rivals,), torch.arange(len(rivals)))[rights]
+        numbers = torch.arange(len(rivals), device=rivals.device)
+        column = targets.new_full((len(words),), -1).index_put((rivals,), numbers)[rights]
         hit = (column >= 0).nonzero().flatten()
         scores = scores.index_put((hit, column[hit]), scores.new_tensor(float("-inf")))
         right = (outputs * F.embedding(rights, rows)).sum(dim=1) + bias[rights]
@@ -85,15 +85,22 @@ class AdaptiveSoftmax(nn.Module):
         return self.clusters.log_prob(outputs)
 
     def pick(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Log probability (N,) of the words `targets` (N,)."""
-        return self.clusters(outputs, targets).output  # type: ignore[no-any-return]
+        """Log probability (N,) of the words `targets` (N,), a block of places at a time."""
+        blocks = _blocks(outputs, targets, self.n_words)
+        return torch.cat([self.clusters(block, words).output for block, words in blocks])
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean negative log likelihood of `targets` (N,)."""
-        return -self.pick(outputs, targets).mean()
+        return self.clusters(outputs, targets).loss  # type: ignore[no-any-return]
 
 
 AnySoftmax = Softmax | AdaptiveSoftmax
+
+
+def _blocks(outputs: Tensor, targets: Tensor, n_words: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Places (N, D) and their words (N,) in parts, so few at a time that their scores are BLOCK_VALUES."""
+    rows = max(1, BLOCK_VALUES // n_words)
+    return zip(outputs.split(rows), targets.split(rows), strict=True)
 
 
 def usual_cutoffs(n_words: int) -> list[int]:
@@ -128,6 +135,6 @@ def draw_sample(n_words: int, count: int, generator: torch.Generator) -> Sample:
 
 def log_expected(words: Tensor, n_words: int, tries: int) -> Tensor:
     """Log of how often each of `words` is expected among the distinct words of `tries` draws."""
-    ranks = words.double()
+    ranks = words.cpu().double()  # not every device has doubles
     chance = torch.log1p(1 / (ranks + 1)) / log(n_words + 1)
-    return torch.log(-torch.expm1(tries * torch.log1p(-chance))).float()
+    return torch.log(-torch.expm1(tries * torch.log1p(-chance))).float().to(words.device)

@@ -32,8 +32,8 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
-        gate = torch.sigmoid(self.carry(x))
-        return torch.lerp(x, torch.relu(self.transform(x)), gate)
+        gate = torch.sigmoid(self.carry(x)).to(x.dtype)  # autocast's products may be of lower precision
+        return torch.lerp(x, torch.relu(self.transform(x)).to(x.dtype), gate)
 
 
 class CharCnn(nn.Module):

@@ -16,9 +16,6 @@ What must not change: FORMAT goes up whenever segmentation or numbering changes.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,10 +29,12 @@ from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.counting import read_types
 from polyseme.text.documents import DOCUMENTS, expand_inputs, kind_of
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
-from polyseme.text.preparing import CorpusReport, CorpusSettings, Given, Sources, Watch, map_ids, prepare
+from polyseme.text.mapping import map_ids
+from polyseme.text.preparing import CorpusReport, CorpusSettings, Given, Sources, Watch, prepare
 from polyseme.text.segment import SEGMENTATIONS
 from polyseme.text.segmenting import usual_workers
 from polyseme.text.vocab import Vocab
+from polyseme.writing import new_folder
 
 __all__ = [
     "Corpus",
@@ -48,10 +47,11 @@ __all__ = [
     "sentence_starts",
 ]
 
-FORMAT = 1
+FORMAT = 2
 Ids = NDArray[np.uint32]
 
 _META = "meta.json"
+_RESULTS = ("train.ids", "valid.ids", "types.txt", "counts.npy", "chars.npy", "characters.json")
 _DEFAULTS = CorpusSettings()
 _SPECIALS = ("<S>", "</S>", "<UNK>")
 
@@ -123,18 +123,13 @@ def prepare_corpus(
     size = sum(found.size for found in stamps)
     packed = any(file.suffix in (".gz", ".zst") for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
-    temporary = _temporary(folder, replaces=old is not None)
-    try:
+    _check_folder(folder)
+    with new_folder(folder, force=True, ours=(*_RESULTS, _META)) as temporary:
         report, used = prepare(
             sources, temporary, settings, _given(vocab), alphabet, workers or usual_workers(size), watch
         )
         check_unchanged((*files, *held), stamps)
         _finish(temporary, stamps, settings, fingerprint, report, vocab, used)
-        _swap(temporary, folder)
-    except OSError as problem:
-        raise UsageError(f"{folder}: writing failed ({problem.strerror or problem}).") from problem
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return open_corpus(folder)
 
 
@@ -263,10 +258,9 @@ def _finish(
     vocab: Vocab | None,
     alphabet: Alphabet | None,
 ) -> None:
-    """Delete what was only needed on the way, write meta.json, and have all bytes on the disk."""
-    results = {"train.ids", "valid.ids", "types.txt", "counts.npy", "chars.npy", "characters.json"}
+    """Delete what was only needed on the way, and write meta.json."""
     for file in temporary.iterdir():
-        if file.name not in results:
+        if file.name not in _RESULTS:
             file.unlink()
     encoding, max_chars, _ = _described(alphabet) if alphabet else (None, 0, ())
     meta = {
@@ -281,29 +275,10 @@ def _finish(
         "files": stamps,
     }
     (temporary / _META).write_text(json.dumps(meta, ensure_ascii=False, indent=1), encoding="utf-8")
-    for file in temporary.iterdir():
-        with file.open("rb+") as handle:
-            os.fsync(handle.fileno())
 
 
-def _temporary(folder: Path, replaces: bool) -> Path:
-    """A folder to work in, beside the one to be; what stands there must be a corpus of ours, or empty."""
-    try:
-        if folder.exists() and not replaces and (not folder.is_dir() or any(folder.iterdir())):
-            known = folder.is_dir() and (folder / _META).is_file() and (folder / "train.ids").is_file()
-            if not known:  # else a corpus of another version
-                raise UsageError(f"{folder}: exists, and is not a prepared corpus. Choose another name.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-    except OSError as problem:
-        raise UsageError(f"{folder}: cannot be written ({problem.strerror}). Choose another place.") from None
-
-
-def _swap(temporary: Path, folder: Path) -> None:
-    """Rename `temporary` to `folder`; what stood there goes when the new one is in place."""
-    temporary.chmod(0o755)
-    old = temporary.with_name(temporary.name + "-old")
-    if folder.exists():
-        folder.rename(old)
-    temporary.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def _check_folder(folder: Path) -> None:
+    """Refuse to write where something stands that is neither empty nor a corpus of ours, of any version."""
+    known = (folder / _META).is_file() and (folder / "train.ids").is_file()
+    if folder.exists() and not known and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: exists, and is not a prepared corpus. Choose another name.")

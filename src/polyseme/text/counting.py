@@ -9,7 +9,7 @@ vocabulary), then words by falling frequency, ties as first seen, then the prune
 When more than `max_types` words are live, the rarer half goes to a file. A pruned word that is seen again
 gets a new number. At the end the file is read back: what was pruned of a word that is live is added to it,
 so the counts of all live words are exact. A word that is not live at the end occurred at most `count_error`
-times. So memory is bounded by `max_types`, beside four bytes on disk, mapped, for every number.
+times. So memory is bounded by `max_types`; beside that there are four bytes on disk for every number.
 
 What must not change: a word has one number among the first V; numbers above may repeat a pruned word.
 """
@@ -25,12 +25,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.text.mapping import release
 from polyseme.text.segmenting import RESERVED
 
 IntArray = NDArray[np.int64]
 
 _NOWHERE = -1
-_BATCH = 100_000  # words that are looked at together
+_BATCH = 20_000  # words that are looked at together
 
 
 class Ranking(NamedTuple):
@@ -117,11 +118,13 @@ class Tally:
             if slot != _NOWHERE:
                 self._slot_of[number] = slot
                 self._counts[slot] += times
+        release(self._slot_of)
 
     def take_out(self, numbers: NDArray[np.uint32]) -> None:
         """Take words of the held-out part off the counts."""
         slots = self._slot_of[numbers]
         self._counts[: self._live] -= np.bincount(slots[slots != _NOWHERE], minlength=self._live)
+        release(self._slot_of)
 
     def __len__(self) -> int:
         """How many words are live, or were given; specials do not count."""
@@ -149,6 +152,7 @@ class Tally:
         for start in range(0, self._seen, _BATCH):
             slots = self._slot_of[start : start + _BATCH]
             numbers[start : start + _BATCH] = types[slots]  # what is nowhere is mended below
+            release(self._slot_of)
         total = live
         names = list(self._given) + [""] * (live - first)
         for word, slot in self._slots.items():
@@ -160,6 +164,7 @@ class Tally:
                     numbers[number] = total
                     total += 1
                     file.write(f"{word}\n")
+        release(self._slot_of)
         return Ranking(total, words, counts[order[:words]].copy(), numbers)
 
     def _pruned_words(self) -> Iterator[tuple[str, int, int]]:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import DataError, UsageError
-from polyseme.text.reading import Line, open_bytes, read_lines
+from polyseme.text.reading import Line, files_below, home, open_bytes, read_lines
 from polyseme.text.stream import MOST_CHARACTERS
 
 DOCUMENTS = ("file", "line", "block")
@@ -64,7 +64,7 @@ def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
         raise UsageError("No text was given. Name one or more files, folders or globs.")
     files: dict[Path, Path] = {}
     for given in inputs:
-        for file in _files(str(given)):
+        for file in _files(home(given)):
             files.setdefault(file.resolve(), file)
     return list(files.values())
 
@@ -103,10 +103,10 @@ def _files(given: str) -> list[Path]:
             "A corpus cannot come from standard input, it is looked at twice. Save it to a file."
         )
     if path.is_dir():
-        found = [file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path))]
+        found = [file for file in files_below(path) if file.is_file()]
         if not found:
             raise DataError(f"{given}: a folder without files. Hidden files (.name) do not count.")
-        return sorted(found, key=lambda file: file.parts)
+        return found
     if path.is_file():
         return [path]
     if path.exists():
@@ -118,10 +118,6 @@ def _files(given: str) -> list[Path]:
         raise UsageError(f"{given}: no file matches. Check the pattern; it is read from {Path.cwd()}.")
     files = [match for match in matches if match.is_file()] or matches  # else the folders that match
     return [file for match in files for file in _files(str(match))]
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _plain(file: Path, documents: str, how: str) -> Iterator[_Part]:

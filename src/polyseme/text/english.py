@@ -2,10 +2,13 @@
 
     text.token, text.abbreviations  ->  text.english  ->  text.segment
 
-Comes in: a string and the part of it to read. Goes out: tokens with places in the whole string.
-One regular expression cuts the tokens; it hands words with apostrophes and words before a dot to small
-functions. Sentences are then cut between tokens, so both views always agree. A blank line (or a form feed)
-ends a sentence, a single line break does not.
+Comes in: a string. Goes out: its words; all its characters are in them, in order, but white space.
+One regular expression cuts a chunk, which is what stands between white space; it hands words with apostrophes
+and words before a dot to small functions. Sentences are then cut between words, so both views always agree. A
+blank line (or a form feed) ends a sentence, a single line break does not.
+
+White space tells the expression no more than the end of a string does, and most chunks come again and again:
+so a chunk is cut by itself, and short ones are remembered. Only the dot of No. or J. asks the neighbours.
 
 What must not change: the surface is kept (quotes stay quotes); the expression never backtracks over more
 than one token, so time is linear; nothing looks across a blank line.
@@ -14,15 +17,17 @@ than one token, so time is linear; nothing looks across a blank line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 
 from polyseme.text.abbreviations import BEFORE_NUMBER, MAYBE_LAST, NEVER_LAST, OFTEN_LAST, OPENERS
-from polyseme.text.token import EMOJI, HAN, Token, marks
+from polyseme.text.token import EMOJI, HAN, marks
 
-_PARAGRAPH_BREAK = re.compile("\n[^\\S\n]*+\n\\s*+|[\f\u2029]\\s*+")
-_NEXT_WORD = re.compile(r"[^\S\n]*+\n?+[^\S\n]*+([^\W_]++|,)")
+_PARAGRAPH_BREAK = re.compile("\n[^\\S\n]*+\n\\s*+|\f\\s*+|\u2029\\s*+")
+_FOLLOWER = re.compile(r"[^\W_]++|,")
+_MOST = 1 << 16  # chunks that are remembered
+_SHORT = 20  # characters that they have at most: longer ones seldom come again
 
 _ENDS = frozenset(".?!…‽‼⁇⁈⁉。！？｡؟۔।॥։።")
 _NO_SPACE_NEEDED = frozenset("。！？｡؟۔।॥")
@@ -47,7 +52,7 @@ def _expression() -> re.Pattern[str]:
     more = rf"(?:(?:[-‐‑·_&]|\.(?=[a-z0-9]))(?:{digits}(?:{word})?+|{word}))*+"
     number = rf"(?:(?<!\S)[-+−])?+(?:(?<![\w.])\.)?+{digits}"
     link = rf"\s<>\"“”«»{HAN}\u3000-\u303f\uff00-\uffef"
-    apart = r"(?=[\s,;!?\"”)])"
+    apart = r"(?=[,;!?\"”)]|\Z)"
     return re.compile(
         "|".join(
             (
@@ -79,24 +84,69 @@ def _expression() -> re.Pattern[str]:
     )
 
 
-def cut_words(text: str, start: int, end: int) -> list[Token]:
-    """Return the tokens of `text[start:end]`."""
-    tokens: list[Token] = []
-    append = tokens.append
-    for match in _expression().finditer(text, start, end):
+def cut_words(text: str) -> list[str]:
+    """Return the words of `text`."""
+    return list(chain.from_iterable(_words(paragraph.split())[0] for paragraph in _paragraphs(text)))
+
+
+def cut_sentences(text: str) -> list[list[str]]:
+    """Return the sentences of `text`, none of them empty."""
+    paragraphs = map(str.split, _paragraphs(text))
+    return [sentence for chunks in paragraphs for sentence in _cut_paragraph(*_words(chunks))]
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    start = 0
+    for match in _PARAGRAPH_BREAK.finditer(text):
+        yield text[start : match.start()]
+        start = match.end()
+    yield text[start:]
+
+
+def _words(chunks: list[str]) -> tuple[list[str], set[int]]:
+    """The words of a paragraph, and before which of them there is white space."""
+    cut = list(map(_remembered.__getitem__, chunks))
+    for place in [place for place, words in enumerate(cut) if not words]:
+        before = cut[place - 1][-1] if place else ""
+        following = chunks[place + 1] if place + 1 < len(chunks) else ""
+        cut[place] = _cut_chunk(chunks[place], (before, following))
+    return list(chain.from_iterable(cut)), set(accumulate(map(len, cut), initial=0))
+
+
+class _Remembered(dict[str, Sequence[str]]):
+    """Chunks and their words; none where the neighbours of a chunk have a say."""
+
+    def __missing__(self, chunk: str) -> Sequence[str]:
+        words = _cut_chunk(chunk, None)
+        if len(chunk) <= _SHORT:
+            if len(self) >= _MOST:
+                self.clear()
+            self[chunk] = tuple(words)
+        return words
+
+
+_remembered = _Remembered()
+
+
+def _cut_chunk(chunk: str, neighbours: tuple[str, str] | None) -> list[str]:
+    """The words of a chunk between its neighbours, a word and a chunk; none where it must know them."""
+    words: list[str] = []
+    before, following = neighbours or ("", "")
+    for match in _expression().finditer(chunk):
         if match.lastgroup is None:
-            append(Token(match[0], match.start(), match.end()))
+            words.append(match[0])
         elif match.lastgroup == "apostrophe":
-            tokens.extend(_around_apostrophes(match[0], match.start()))
-        elif _owns_dot(match["dot"], text, match.end(), end, tokens):
-            append(Token(match[0], match.start(), match.end()))
+            words.extend(_around_apostrophes(match[0]))
+        elif neighbours is None and _asks_neighbours(match["dot"]):
+            return []
+        elif _owns_dot(match["dot"], chunk[match.end() :] or following, words[-1] if words else before):
+            words.append(match[0])
         else:
-            append(Token(match["dot"], match.start(), match.end() - 1))
-            append(Token(".", match.end() - 1, match.end()))
-    return tokens
+            words += (match["dot"], ".")
+    return words
 
 
-def _around_apostrophes(word: str, start: int) -> Iterator[Token]:
+def _around_apostrophes(word: str) -> Iterator[str]:
     """Cut do|n't, it|'s, I|'d|'ve, l'|homme; leave o'clock and O'Brien whole."""
     cuts = [0, len(word)]
     stop = len(word)  # suffixes come off the right end, one after the other
@@ -113,83 +163,76 @@ def _around_apostrophes(word: str, start: int) -> Iterator[Token]:
     if elided and elided.end() < stop:
         cuts.append(elided.end())
     cuts.sort()
-    for begin, end in pairwise(cuts):
-        yield Token(word[begin:end], start + begin, start + end)
+    return (word[begin:end] for begin, end in pairwise(cuts))
 
 
-def _owns_dot(word: str, text: str, after: int, end: int, before: list[Token]) -> bool:
-    """Say whether the dot between `word` and `text[after]` belongs to the word."""
+def _asks_neighbours(word: str) -> bool:
+    """Say whether what stands around it decides if `word` owns the dot behind it."""
+    return word in BEFORE_NUMBER or (len(word) == 1 and word.isupper())
+
+
+def _owns_dot(word: str, after: str, before: str) -> bool:
+    """Say whether the dot between `word` and the text `after` it belongs to the word."""
     if word in NEVER_LAST or word in MAYBE_LAST or word in OFTEN_LAST:
         return True
-    numbered = word in BEFORE_NUMBER
-    if not numbered and not (len(word) == 1 and word.isupper()):
+    if not _asks_neighbours(word):
         return False
-    match = _NEXT_WORD.match(text, after, end)
+    match = _FOLLOWER.match(after)
     if match is None:
         return False
-    follower = match[1]
-    if numbered and follower[0].isdigit():
+    follower = match[0]
+    if word in BEFORE_NUMBER and follower[0].isdigit():
         return True
     if len(word) > 1 or word.islower() or follower in OPENERS:
         return False
-    if word == "I" and before and before[-1].text[0].islower():  # "So am I. John stayed."
+    if word == "I" and before[:1].islower():  # "So am I. John stayed."
         return False
     return follower == "," or follower[0].isalpha()
 
 
-def cut_sentences(text: str, start: int, end: int) -> list[list[Token]]:
-    """Return the sentences of `text[start:end]`, none of them empty."""
-    found: list[list[Token]] = []
-    for match in _PARAGRAPH_BREAK.finditer(text, start, end):
-        found.extend(_cut_paragraph(cut_words(text, start, match.start())))
-        start = match.end()
-    found.extend(_cut_paragraph(cut_words(text, start, end)))
-    return found
-
-
-def _cut_paragraph(tokens: list[Token]) -> Iterator[list[Token]]:
+def _cut_paragraph(words: list[str], spaces: set[int]) -> Iterator[list[str]]:
     first = stop = 0
-    for place in [i for i, token in enumerate(tokens) if token.text[-1] in _ENDS]:
+    for place in [i for i, word in enumerate(words) if word[-1] in _ENDS]:
         if place < stop:  # inside the run of ends and quotes that was looked at already
             continue
-        stop = _after_closers(tokens, place + 1)
-        if stop < len(tokens) and _ends(tokens, first, place, stop):
-            yield tokens[first:stop]
+        stop = _after_closers(words, spaces, place + 1)
+        if stop < len(words) and _ends(words, spaces, first, place, stop):
+            yield words[first:stop]
             first = stop
-    if first < len(tokens):
-        yield tokens[first:]
+    if first < len(words):
+        yield words[first:]
 
 
-def _after_closers(tokens: list[Token], stop: int) -> int:
+def _after_closers(words: list[str], spaces: set[int], stop: int) -> int:
     """Return the first place after further ends, closing quotes and brackets."""
-    while stop < len(tokens):
-        token = tokens[stop]
-        glued = token.start == tokens[stop - 1].end
-        spaced = stop + 1 == len(tokens) or tokens[stop + 1].start > token.end
-        closes = (glued and token.text in _CLOSERS) or (spaced and token.text in _CLOSERS_AFTER_SPACE)
-        if not closes and token.text[0] not in _ENDS:
+    while stop < len(words):
+        word = words[stop]
+        glued = stop not in spaces
+        spaced = stop + 1 == len(words) or stop + 1 in spaces
+        closes = (glued and word in _CLOSERS) or (spaced and word in _CLOSERS_AFTER_SPACE)
+        if not closes and word[0] not in _ENDS:
             break
         stop += 1
     return stop
 
 
-def _ends(tokens: list[Token], first: int, place: int, stop: int) -> bool:
-    """Say whether a sentence from `first`, with its end at `place`, stops before the token at `stop`."""
-    end, following = tokens[place].text, tokens[stop]
-    if following.text in _CONTINUES:
+def _ends(words: list[str], spaces: set[int], first: int, place: int, stop: int) -> bool:
+    """Say whether a sentence from `first`, with its end at `place`, stops before the word at `stop`."""
+    end = words[place]
+    if words[stop] in _CONTINUES:
         return False
     head = stop  # the first word of what follows
-    while head < len(tokens) and tokens[head].text in _OPENERS:
+    while head < len(words) and words[head] in _OPENERS:
         head += 1
-    if head == len(tokens):
+    if head == len(words):
         return False
-    word = tokens[head].text
-    if following.start == tokens[stop - 1].end and end not in _NO_SPACE_NEEDED:
+    word = words[head]
+    if stop not in spaces and end not in _NO_SPACE_NEEDED:
         return head == stop and word[0].isupper() and end in _ENDS
-    if end == "." and place == first + 1 and _is_enumerator(tokens[first].text):
+    if end == "." and place == first + 1 and _is_enumerator(words[first]):
         return False
     if word[0].islower():  # it goes on, unless nobody writes capitals here
-        return tokens[first].text[0].islower() and end in _ENDS and stop == place + 1
+        return words[first][0].islower() and end in _ENDS and stop == place + 1
     if end != "." and not end.strip(".…"):  # after an ellipsis, "I" says nothing
         return word != "I"
     if end in _ENDS:

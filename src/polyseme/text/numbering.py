@@ -3,7 +3,8 @@
     text.counting, text.heldout  ->  text.numbering  ->  text.corpus
 
 Comes in: a file of uint32 numbers in the order in which words were seen. Goes out: files of uint32 types,
-every sentence `begin w … w end`, and what was counted on the way. Files are read in blocks of sentences.
+every sentence `begin w … w end`, and what was counted on the way. Files are read in blocks of sentences; what
+is mapped is given back after each block, so memory does not grow with the text.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.text.heldout import Plan, mixed
+from polyseme.text.mapping import release
 from polyseme.text.repeats import Repeats
 
 Ids = NDArray[np.uint32]
@@ -105,6 +107,7 @@ def renumber(
         for part, chosen, out in zip(parts, (types[~held], types[held]), outputs, strict=True):
             out.write(chosen.tobytes())
             _count(part, chosen, numbering)
+        release(numbering.types, numbering.cut, documents)
     if repeated.open >= 0:
         repeated.documents.add(repeated.sum)
     return parts

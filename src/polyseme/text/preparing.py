@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.counting import Ranking, Tally, read_types
 from polyseme.text.documents import read_pieces
 from polyseme.text.heldout import Plan
+from polyseme.text.mapping import map_ids, release
 from polyseme.text.numbering import Numbering, Part, Repeated, renumber, sentence_blocks, split_block
 from polyseme.text.segmenting import FIRST_WORD, Chunk, segmented
 
@@ -218,11 +219,6 @@ def prepare(
     return report, alphabet
 
 
-def map_ids(file: Path, kind: Any) -> Any:
-    """A file of numbers as an array: mapped, unless it is empty, which cannot be mapped."""
-    return np.memmap(file, kind, "r") if file.stat().st_size else np.zeros(0, kind)
-
-
 def _plan(raw: _Raw, settings: CorpusSettings) -> Plan:
     if settings.valid_every is not None:
         return heldout.every_nth(settings.valid_every)
@@ -230,7 +226,9 @@ def _plan(raw: _Raw, settings: CorpusSettings) -> Plan:
         return heldout.nothing()
     wanted = heldout.wanted_words(raw.words, settings.valid_share, settings.valid_tokens)
     stream = map_ids(raw.stream, np.uint32)
-    return heldout.by_documents(stream, raw.places, raw.before, raw.words, wanted, settings.seed)
+    plan = heldout.by_documents(stream, raw.places, raw.before, raw.words, wanted, settings.seed)
+    release(raw.places, raw.before)
+    return plan
 
 
 def _write_streams(
@@ -259,24 +257,24 @@ def _write_chars(
 ) -> NDArray[np.bool_]:
     """Write the characters of all types; return which types are too long for a row."""
     kind = np.dtype(np.uint16 if alphabet.size <= 1 << 16 else np.uint32)
-    cut = np.zeros(types, bool)
     boundaries = alphabet.boundaries()
     start = 0
-    with (folder / "chars.npy").open("wb") as file:
+    with (folder / "chars.npy").open("wb") as file, (folder / "cut").open("wb") as cuts:
         header = {"descr": kind.str, "fortran_order": False, "shape": (types, alphabet.max_chars)}
         np.lib.format.write_array_header_1_0(file, header)
         for words in read_types(folder):
             rows = alphabet.encode(words)  # (n, C)
-            cut[start : start + len(words)] = [alphabet.count_cut([word]) > 0 for word in words]
+            cut = np.array([alphabet.count_cut([word]) for word in words], bool)
             for place, row in zip(specials[:2], boundaries, strict=True):
                 if start <= place < start + len(words):
-                    rows[place - start], cut[place] = row, False
+                    rows[place - start], cut[place - start] = row, False
             file.write(rows.astype(kind).tobytes())
+            cuts.write(cut.tobytes())
             start += len(words)
     if isinstance(alphabet, CodepointAlphabet):
         characters = json.dumps(alphabet.characters, ensure_ascii=False)
         (folder / "characters.json").write_text(characters, encoding="utf-8")
-    return cut
+    return map_ids(folder / "cut", np.bool_)  # type: ignore[no-any-return]
 
 
 def _check_words(ranking: Ranking, words: int, file: Path, settings: CorpusSettings) -> None:

@@ -3,7 +3,8 @@ r"""Files to lines: text is UTF-8 everywhere, or it is refused with its place.
     text.reading  ->  text.vocab, text.vectors, corpus, tasks
 
 Comes in: a file, a folder (all files below it, sorted, hidden ones skipped), or `-` for standard input;
-gzip and zstandard are recognised by their content. Goes out: `Line`, one after the other; memory holds one.
+gzip and zstandard are recognised by their content, `~` is the home folder. Goes out: `Line`, one after the
+other; memory holds one.
 
 What must not change: lines end at \n only (a \r before it is dropped), so line numbers agree with editors.
 """
@@ -40,13 +41,19 @@ class Line(NamedTuple):
 
 def read_lines(path: str | Path) -> Iterator[Line]:
     """Yield the lines of a file, of all files in a folder, or of standard input (`-`)."""
-    for file in _files(path):
+    for file in _files(home(path)):
         yield from _lines_of(file)
+
+
+def home(path: str | Path) -> str:
+    """`path` with the home folder in place of a `~` at its start."""
+    return os.path.expanduser(path)
 
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file, or `-`, as bytes, unpacked if it is compressed; what goes wrong becomes a `DataError`."""
+    path = home(path)
     name = _name(path)
     stream: io.BufferedReader[Any]
     try:
@@ -88,14 +95,16 @@ def _files(path: str | Path) -> Iterator[str | Path]:
         yield path
         return
     found = False
-    for file in _files_below(Path(path)):
+    for file in files_below(Path(path)):
         found = True
         yield file
     if not found:
         raise DataError(f"{path}: a folder without files. Hidden files (.name) do not count; check the path.")
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
+    """All files below a folder, sorted, without the hidden ones."""
+
     def refuse(error: OSError) -> None:
         raise _unreadable(str(error.filename), error) from error
 

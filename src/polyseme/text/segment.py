@@ -2,7 +2,9 @@
 
     text.token, text.english, text.chinese  ->  text.segment  ->  corpus, embedder, tasks, server
 
-Comes in: a string of any length and any number of lines. Goes out: tokens, or a list of tokens a sentence.
+Comes in: a string of any length and any number of lines. Goes out: its words, as one sentence (`words`) or
+sentence by sentence (`sentence_words`); or the same words as tokens with their places (`tokenize`,
+`sentences`). The rules cut words alone: all that they leave out is white space, so places are found after.
 
     split     tokenised already: tokens are what str.split() gives, a line is a sentence
     en        European rules, word runs for other scripts; a blank line ends a sentence, a line break does not
@@ -13,47 +15,67 @@ Comes in: a string of any length and any number of lines. Goes out: tokens, or a
 `auto` decides line by line, because Chinese text has a paragraph a line, and then reads neighbouring `en`
 lines together, because English books are wrapped. A line without any letter goes with the line before it.
 
-What must not change: `text[token.start:token.end] == token.text`; no token is empty or holds whitespace; the
-tokens of `sentences`, chained, are those of `tokenize`; time is linear in the length of the text.
+What must not change: `text[token.start:token.end] == token.text`; no token is empty or holds whitespace, and
+between two tokens there is nothing else; the tokens of `sentences`, chained, are those of `tokenize`; time is
+linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, get_args
 
 from polyseme.errors import UsageError
 from polyseme.text import chinese, english
 from polyseme.text.token import HAN, Token
 
-__all__ = ["SEGMENTATIONS", "Segmentation", "Token", "sentences", "tokenize"]
+__all__ = ["SEGMENTATIONS", "Segmentation", "Token", "sentence_words", "sentences", "tokenize", "words"]
 
 Segmentation = Literal["split", "en", "zh", "zh-char", "auto"]
 SEGMENTATIONS: tuple[str, ...] = get_args(Segmentation)
 
-_NOT_SPACE = re.compile(r"\S+")
-_ANY_HAN = re.compile(f"[{HAN}]")
+_HAN_RUN = re.compile(f"[{HAN}]++")
 _OTHER_WORD = re.compile(rf"[^\W\d_{HAN}]++")
 
 
 def tokenize(text: str, how: str) -> list[Token]:
     """Cut the whole text into tokens, as one sentence."""
-    _check(how)
-    if how in ("split", "en"):
-        return _tokens(text, 0, len(text), how)
-    return list(chain.from_iterable(sentences(text, how)))
+    return list(_placed(text, words(text, how)))
 
 
 def sentences(text: str, how: str) -> list[list[Token]]:
     """Cut raw text into sentences of tokens; no sentence is empty."""
+    found = sentence_words(text, how)
+    tokens = _placed(text, chain.from_iterable(found))
+    return [list(islice(tokens, len(sentence))) for sentence in found]
+
+
+def words(text: str, how: str) -> list[str]:
+    """Cut the whole text into words, as one sentence."""
+    _check(how)
+    if how in ("split", "en"):
+        return text.split() if how == "split" else english.cut_words(text)
+    return list(chain.from_iterable(sentence_words(text, how)))
+
+
+def sentence_words(text: str, how: str) -> list[list[str]]:
+    """Cut raw text into sentences of words; no sentence is empty."""
     _check(how)
     if how == "auto":
-        blocks = _blocks(text)
-        return [found for begin, end, rule in blocks for found in _sentences(text, begin, end, rule)]
-    return _sentences(text, 0, len(text), how)
+        return [sentence for block, rule in _blocks(text) for sentence in _sentences(block, rule)]
+    return list(_sentences(text, how))
+
+
+def _placed(text: str, found: Iterable[str]) -> Iterator[Token]:
+    """Words in the order of the text as tokens: each stands behind the one before and white space."""
+    end = 0
+    for word in found:
+        start = text.index(word, end)
+        end = start + len(word)
+        yield Token(word, start, end)
 
 
 def _check(how: str) -> None:
@@ -65,52 +87,35 @@ def _check(how: str) -> None:
         )
 
 
-def _sentences(text: str, start: int, end: int, how: str) -> list[list[Token]]:
+def _sentences(text: str, how: str) -> Iterable[list[str]]:
     if how == "en":
-        return english.cut_sentences(text, start, end)
-    spans = _lines(text, start, end) if how == "split" else chinese.sentence_spans(text, start, end)
-    found = (_tokens(text, begin, stop, how) for begin, stop in spans)
-    return [tokens for tokens in found if tokens]
-
-
-def _tokens(text: str, start: int, end: int, how: str) -> list[Token]:
+        return english.cut_sentences(text)
     if how == "split":
-        return [Token(match[0], *match.span()) for match in _NOT_SPACE.finditer(text, start, end)]
-    if how == "en":
-        return english.cut_words(text, start, end)
-    if how == "zh":
-        return chinese.cut_words(text, start, end)
-    return chinese.cut_characters(text, start, end)
+        return filter(None, map(str.split, text.split("\n")))
+    cut = chinese.cut_words if how == "zh" else chinese.cut_characters
+    return filter(None, map(cut, chinese.cut_sentences(text)))
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the places of the lines, each with its line break, so that they cover the text."""
-    while start < end:
-        newline = text.find("\n", start, end)
-        stop = end if newline < 0 else newline + 1
-        yield start, stop
-        start = stop
-
-
-def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (begin, end, rule) for stretches of lines under one rule; they cover the text."""
-    if not _ANY_HAN.search(text):
-        yield 0, len(text), "en"
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (block, rule) for stretches of lines under one rule; they cover the text."""
+    if text.isascii() or not _HAN_RUN.search(text):
+        yield text, "en"
         return
-    begin, rule = 0, ""
-    for start, end in _lines(text, 0, len(text)):
-        found = _rule(text[start:end]) or rule
+    block: list[str] = []
+    rule = ""
+    for line in text.split("\n"):
+        found = _rule(line) or rule
         if rule and found != rule:
-            yield begin, start, rule
-            begin = start
+            yield "\n".join(block), rule
+            block = []
+        block.append(line)
         rule = found
-    yield begin, len(text), rule or "en"
+    yield "\n".join(block), rule or "en"
 
 
 def _rule(line: str) -> str:
     """Return the rule for one line, or nothing when the line holds no letter."""
-    han = len(_ANY_HAN.findall(line))
-    others = sum(1 for _ in _OTHER_WORD.finditer(line))
-    if not han and not others:
-        return ""
-    return "zh" if han > others else "en"
+    han = sum(map(len, _HAN_RUN.findall(line)))
+    if not han:
+        return "en" if _OTHER_WORD.search(line) else ""
+    return "zh" if han > len(_OTHER_WORD.findall(line)) else "en"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from polyseme.text.reading import Line
-from polyseme.text.segment import sentences
+from polyseme.text.segment import sentence_words
 
 MOST_CHARACTERS = 1_000_000  # a longer paragraph is cut at a line break
 
@@ -23,11 +23,11 @@ def sentences_of_lines(lines: Iterable[Line], how: str) -> Iterator[list[str]]:
     With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree
     with line numbers; otherwise no sentence is empty.
     """
-    sentences("", how)  # refuses an unknown segmentation at once, not at the first line
+    sentence_words("", how)  # refuses an unknown segmentation at once, not at the first line
     if how == "split":
         return (line.text.split() for line in lines)
     texts = _paragraphs(lines) if how in ("en", "auto") else (line.text for line in lines)
-    return ([token.text for token in sentence] for text in texts for sentence in sentences(text, how))
+    return (sentence for text in texts for sentence in sentence_words(text, how))
 
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from polyseme.errors import FormatError
-from polyseme.formats.writing import new_folder
+from polyseme.writing import new_folder
 
 KEPT = 2
 POSITION, MODEL, OPTIMIZER = "position.json", "model.safetensors", "optimizer.safetensors"
@@ -70,13 +70,14 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def restore(
-    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, rank: int
-) -> tuple[Position, dict[str, Tensor]]:
-    """Put a checkpoint's weights and optimiser state back; give its position and the rank's carried state."""
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[Position, list[dict[str, Tensor]]]:
+    """Put a checkpoint's weights and optimiser state back; give its position and what each rank carried."""
     try:
         values: dict[str, Any] = json.loads((path / POSITION).read_text(encoding="utf-8"))
         tensors, states = load_file(path / MODEL), load_file(path / OPTIMIZER)
-        carried = load_file(path / _carried(rank))
+        ranks = max(1, len(list(path.glob("carried-*.safetensors"))))
+        carried = [load_file(path / _carried(rank)) for rank in range(ranks)]
         position = Position(**values)
     except (OSError, ValueError, TypeError, SafetensorError) as problem:
         raise FormatError(
@@ -86,7 +87,9 @@ def restore(
     parameters = dict(module.named_parameters())
     for name, value in states.items():
         parameter, _, entry = name.partition("|")
-        optimizer.state[parameters[parameter]][entry] = value
+        optimizer.state[parameters[parameter]][entry] = value.to(
+            _home(optimizer, parameters[parameter], entry)
+        )
     return position, carried
 
 
@@ -108,6 +111,12 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy `tensors` into the parameters of `module`, in place: the optimiser knows these."""
     for name, parameter in module.named_parameters():
         parameter.copy_(tensors[name])
+
+
+def _home(optimizer: torch.optim.Optimizer, parameter: Tensor, entry: str) -> torch.device:
+    """Where an entry of the optimiser's state lies: with its parameter, but counters only if it is fused."""
+    with_parameter = entry != "step" or optimizer.defaults.get("fused")
+    return parameter.device if with_parameter else torch.device("cpu")
 
 
 def _carried(rank: int) -> str:

@@ -1,6 +1,6 @@
-"""One process or many: who am I, what do the others say.
+"""One process or many: who am I, where do I compute, what do the others say.
 
-    torchrun's environment  ->  training.distributed  ->  training.loop, training.pretrain
+    torchrun's environment, train.device  ->  training.distributed  ->  training.loop, training.pretrain
 
 A worker that torchrun restarts must not meet what its predecessors left in the store, so all keys carry the
 number of the restart.
@@ -9,25 +9,41 @@ number of the restart.
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch._C._distributed_c10d import PrefixStore, TCPStore
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from torch.nn.parallel import DistributedDataParallel
 
+from polyseme.errors import PolysemeError
+from polyseme.training.devices import backend_for, choose_device
+
 TIMEOUT = timedelta(minutes=10)
+POLL = 0.5  # seconds between two looks at what the first process does
+CPU = torch.device("cpu")
+_joined = count()  # runs of this process: each has keys of its own
+
+
+class FirstFailedError(PolysemeError):
+    """The first process could not do what the others wait for."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """One process among `world` processes."""
+    """One process among `world` processes, which computes on `device`."""
 
     rank: int = 0
     world: int = 1
+    device: torch.device = CPU
+    store: Store | None = None  # what the processes share, where there are several
 
     @property
     def first(self) -> bool:
@@ -38,11 +54,42 @@ class Ranks:
         """`module`, with its gradients averaged over the processes where there are several."""
         return DistributedDataParallel(module) if self.world > 1 else module
 
+    def apart(self, module: nn.Module) -> AbstractContextManager[None]:
+        """Where gradients of a wrapped `module` stay with this process, to be averaged later."""
+        return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
+
+    def lead(self, name: str, do: Callable[[], None]) -> None:
+        """`do` in the first process, while the others wait for it, however long it takes.
+
+        They look at the store now and then: collective calls would give up after `TIMEOUT`. What fails in
+        the first process fails in all.
+        """
+        if self.store is None:
+            do()
+        elif self.first:
+            try:
+                do()
+            except BaseException:
+                self.store.set(name, "failed")
+                raise
+            self.store.set(name, "done")
+        elif not self._first_did(self.store, name):
+            raise FirstFailedError("The first process has failed; it says why.")
+
+    def _first_did(self, store: Store, name: str) -> bool:
+        """Wait for the first process; False if it failed, or is gone, and the store with it."""
+        try:
+            while not store.check([name]):
+                time.sleep(POLL)
+            return bool(store.get(name) == b"done")
+        except RuntimeError:
+            return False
+
     def any(self, said: bool) -> bool:
         """Whether any process said so; all get the same answer at the same place."""
         if self.world == 1:
             return said
-        flag = torch.tensor(int(said))
+        flag = torch.tensor(int(said), device=self.device)
         dist.all_reduce(flag, op=dist.ReduceOp.MAX)
         return bool(flag.item())
 
@@ -50,7 +97,7 @@ class Ranks:
         """The sum over all processes."""
         if self.world == 1:
             return value
-        total = torch.tensor(value, dtype=torch.float64)
+        total = torch.tensor(value, dtype=torch.float64, device=self.device)
         dist.all_reduce(total)
         return float(total.item())
 
@@ -78,22 +125,26 @@ def restarts() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
-def join_ranks() -> Ranks:
-    """Join the group that torchrun started; alone otherwise."""
+def join_ranks(device: str = "auto") -> Ranks:
+    """Join the group that torchrun started; alone otherwise. `device`: as `train.device` says."""
+    chosen = choose_device(device)
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
-        return Ranks()
+        return Ranks(device=chosen)
     rank = int(os.environ["RANK"])
-    if not dist.is_initialized():
-        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        store = TCPStore(
-            os.environ["MASTER_ADDR"],
-            int(os.environ["MASTER_PORT"]),
-            world,
-            is_master=rank == 0 and not agent,
-            timeout=TIMEOUT,
-        )
-        own = PrefixStore(f"polyseme-{restarts()}", store)
-        backend = "nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, store=own, rank=rank, world_size=world, timeout=TIMEOUT)
-    return Ranks(rank, world)
+    name = f"polyseme-{restarts()}-{next(_joined)}"
+    if dist.is_initialized():  # by the program that calls us
+        return Ranks(rank, world, chosen, PrefixStore(name, dist.distributed_c10d._get_default_store()))
+    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = TCPStore(
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        world,
+        is_master=rank == 0 and not agent,
+        timeout=TIMEOUT,
+    )
+    own = PrefixStore(name, store)
+    dist.init_process_group(backend_for(chosen), store=own, rank=rank, world_size=world, timeout=TIMEOUT)
+    return Ranks(rank, world, chosen, own)

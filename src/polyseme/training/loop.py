@@ -15,7 +15,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +31,8 @@ from polyseme.training.settings import TrainConfig
 
 logger = logging.getLogger(__name__)
 Metrics = dict[str, float]
+CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
+LOGGED = 20  # steps from one that is noted to the next
 
 
 class DivergedError(PolysemeError):
@@ -56,6 +58,9 @@ class Work(Protocol):
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
         """The loss of a batch and its tokens (of all processes)."""
 
+    def apart(self) -> AbstractContextManager[None]:
+        """Where losses and their gradients stay with this process: more batches of the step follow."""
+
     def evaluate(self, *, final: bool) -> Metrics:
         """The validation's figures; `score` is the one to make small."""
 
@@ -65,8 +70,8 @@ class Work(Protocol):
     def carried(self) -> dict[str, Tensor]:
         """What is carried from batch to batch, by name."""
 
-    def carry(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what `carried` gave."""
+    def carry(self, parts: list[dict[str, Tensor]]) -> None:
+        """Go on from what `carried` gave in all processes, of which there may have been another number."""
 
 
 @dataclass
@@ -89,20 +94,17 @@ class Loop:
     @property
     def checkpoints(self) -> Path:
         """Where checkpoints lie."""
-        return self.folder / "checkpoints"
+        return self.folder / CHECKPOINTS
 
     def resume(self) -> bool:
         """Go on from the last checkpoint, if there is one."""
         found = checkpoint.checkpoints(self.checkpoints)
-        if not found:
-            (self.folder / "metrics.jsonl").unlink(missing_ok=True)
-            return False
-        self.position, carried = checkpoint.restore(
-            found[-1], self.work.module, self.optimizer, self.ranks.rank
-        )
-        self.work.carry(carried)
-        _forget_later(self.folder / "metrics.jsonl", self.position.step)
-        return True
+        if found:
+            self.position, carried = checkpoint.restore(found[-1], self.work.module, self.optimizer)
+            self.work.carry(carried)
+        if self.ranks.first:
+            _forget_later(self.folder / METRICS, self.position.step)
+        return bool(found)
 
     def run(self) -> Metrics:
         """Train to the end; give the last validation's figures. The best weights are in the module then."""
@@ -128,9 +130,10 @@ class Loop:
         torch.manual_seed(self._step_seed())
         rate = self._set_rate()
         total = 0.0
-        for _ in range(self.settings.accumulate):
-            loss, tokens = self.work.loss(self.position.epoch, self.position.number, self.position.step)
-            (loss / self.settings.accumulate).backward()
+        for left in reversed(range(self.settings.accumulate)):
+            with self.work.apart() if left else nullcontext():
+                loss, tokens = self.work.loss(self.position.epoch, self.position.number, self.position.step)
+                (loss / self.settings.accumulate).backward()
             total += loss.item() / self.settings.accumulate
             self._advance(tokens)
         norm = nn.utils.clip_grad_norm_(self.work.module.parameters(), self.settings.clip).item()
@@ -206,7 +209,7 @@ class Loop:
     def _tell(self, figures: Metrics) -> None:
         if self.watch is not None and self.ranks.first:
             self.watch(self.position, figures)
-        if "loss" in figures and self.position.step % 20 == 0:
+        if "loss" in figures and self.position.step % LOGGED == 0:
             self._log({"event": "step", **figures})
 
     def _log(self, figures: dict[str, Any]) -> None:
@@ -215,7 +218,7 @@ class Loop:
             return
         position = self.position
         line = {"step": position.step, "tokens": position.tokens, "seconds": round(position.seconds, 2)}
-        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line | figures) + "\n")
 
     @contextmanager
@@ -244,7 +247,11 @@ def make_optimizer(settings: TrainConfig, module: nn.Module) -> torch.optim.Opti
         raise UsageError("Nothing in this model is to be trained.")
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(
-            parameters, settings.rate, weight_decay=settings.weight_decay, initial_accumulator_value=1.0
+            parameters,
+            settings.rate,
+            weight_decay=settings.weight_decay,
+            initial_accumulator_value=1.0,
+            fused=True,
         )
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, settings.rate, weight_decay=settings.weight_decay)

@@ -49,7 +49,7 @@ class BilmObjective(nn.Module):
         """The loss of the batch and the state behind it; `sample`: words for a sampled softmax."""
         outputs, targets, after = self._read(batch, state, self.dropout if self.training else Dropout())
         if len(targets) == 0:  # a process without a share of this batch; its gradients are zero
-            return sum((weight.sum() * 0.0 for weight in self.parameters()), torch.zeros(())), after
+            return sum((weight.sum() * 0.0 for weight in self.parameters()), outputs.new_zeros(())), after
         if sample is not None and isinstance(self.softmax, Softmax):
             mean = self.softmax.sampled_loss(outputs, targets, sample)
         else:
@@ -62,22 +62,24 @@ class BilmObjective(nn.Module):
         """Top outputs (M, D) of both directions and the words they are to predict (M,)."""
         types, places = np.unique(batch.inputs, return_inverse=True)
         vectors = self.network.tokens(*self.token_ids(types))
-        x = F.embedding(torch.from_numpy(places.reshape(batch.inputs.shape)), vectors)  # (2, N, D)
+        device = vectors.device
+        x = F.embedding(torch.from_numpy(places.reshape(batch.inputs.shape)).to(device), vectors)  # (2, N, D)
         state = start_pairs(self.network, batch.sizes[0]) if state is None else state
         top, after = read_pairs(self.network, x, batch.sizes, state, dropout)
-        targets = torch.from_numpy(self._corpus.targets(batch.targets))
+        targets = torch.from_numpy(self._corpus.targets(batch.targets)).to(device)
         if batch.keep is None:
             return top.flatten(0, 1), targets.flatten(), after
-        keep = torch.from_numpy(batch.keep)
+        keep = torch.from_numpy(batch.keep).to(device)
         return top[keep], targets[keep], after
 
     def token_ids(self, types: np.ndarray) -> tuple[Tensor | None, Tensor | None]:
         """Character ids (U, C) and word ids (U,) of `types`, as far as the network reads them."""
         chars = words = None
+        device = next(self.parameters()).device
         if self.network.tokens.chars is not None and self._corpus.chars is not None:
-            chars = torch.from_numpy(self._corpus.chars[types].astype(np.int64))
+            chars = torch.from_numpy(self._corpus.chars[types].astype(np.int64)).to(device)
         if self.network.tokens.words is not None:
-            words = torch.from_numpy(self._corpus.targets(types) + 1)
+            words = torch.from_numpy(self._corpus.targets(types) + 1).to(device)
         return chars, words
 
     @torch.no_grad()
@@ -89,7 +91,7 @@ class BilmObjective(nn.Module):
         count = 0
         for batch in batches:
             outputs, targets, _ = self._read(batch, None, Dropout())
-            picked = self.softmax.pick(outputs, targets).double().view(2, -1).sum(dim=1)
+            picked = self.softmax.pick(outputs, targets).cpu().double().view(2, -1).sum(dim=1)
             total += picked.numpy()
             count += len(targets) // 2
         self.train(was_training)

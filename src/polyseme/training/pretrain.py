@@ -9,31 +9,34 @@ OUT/ is a model folder of ours (see formats.native) with, beside it:
 
 from __future__ import annotations
 
-import json
+import logging
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from polyseme.errors import ConfigError, PolysemeError, UsageError
+from polyseme.errors import ConfigError, FormatError, PolysemeError, UsageError
 from polyseme.formats import native
 from polyseme.formats.pretrained import Pretrained, build_network
-from polyseme.formats.writing import check_target
 from polyseme.model.bilm import BiLM
 from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, usual_cutoffs
 from polyseme.model.start import initialise
 from polyseme.text.corpus import Corpus, CorpusReport, CorpusSettings, Watch, open_corpus, prepare_corpus
 from polyseme.training.bilm_work import BilmWork
+from polyseme.training.board import BOARD
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks, join_ranks, restarts
-from polyseme.training.loop import Loop, Metrics
+from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
+from polyseme.training.memory import saying_what_to_lower
+from polyseme.training.record import Record, record_run
 from polyseme.training.settings import PretrainConfig
 from polyseme.training.transfer import adapt
+from polyseme.writing import check_target, remove_leftovers
 
-RUN = "run.json"
+logger = logging.getLogger(__name__)
+CORPUS = "corpus"
 
 
 @dataclass(frozen=True)
@@ -69,21 +72,25 @@ def pretrain(
     resume: go on from the last checkpoint in `out`; force: although settings or text differ, or, without
     resume, although `out` exists. `reading`, `watch`, `prepared` see how far it is.
     """
-    ranks = join_ranks()
-    if restarts():  # torchrun started a killed process anew: go on where the run was
-        resume, force = (out / RUN).exists(), True
-    try:
-        run = _Run(out, config, ranks, base, new_vocabulary)
-        run.check_folder(resume=resume, force=force)
+    with saying_what_to_lower(config):
+        ranks = join_ranks(config.train.device)
         try:
-            corpus = run.corpus(inputs, valid, workers, reading)
-            run.check_same(corpus, resume=resume, force=force)
-        except PolysemeError:
-            run.leave_nothing()
-            raise
-        return run.train(corpus, resume=resume, watch=watch, prepared=prepared)
-    finally:
-        ranks.close()
+            run = _Run(out, config, ranks, base, new_vocabulary)
+            how = _How(resume=resume, force=force, workers=workers, reading=reading)
+            ranks.lead("prepared", lambda: run.prepare(inputs, valid, how))
+            return run.train(open_corpus(out / CORPUS), watch=watch, prepared=prepared)
+        finally:
+            ranks.close()
+
+
+@dataclass(frozen=True)
+class _How:
+    """How a run begins."""
+
+    resume: bool
+    force: bool
+    workers: int | None
+    reading: Watch | None
 
 
 @dataclass
@@ -96,72 +103,107 @@ class _Run:
     base: Pretrained | None
     new_vocabulary: bool
 
-    def check_folder(self, *, resume: bool, force: bool) -> None:
-        """Refuse to overwrite, or to resume what is not there."""
-        if resume and not (self.out / RUN).exists():
-            raise UsageError(f"{self.out}: there is no run to resume. Leave --resume out to begin one.")
-        if not resume and self.ranks.first:
-            check_target(self.out, force=force)
-            if (self.out / RUN).exists():
-                shutil.rmtree(self.out / "checkpoints", ignore_errors=True)
-                (self.out / "metrics.jsonl").unlink(missing_ok=True)
-            if self.out.is_file():
-                raise UsageError(f"{self.out}: is a file, a folder is to be made there. Choose another name.")
+    def prepare(self, inputs: Sequence[str | Path], valid: Sequence[str | Path], how: _How) -> None:
+        """All that comes before training, in the first process: compare, prepare the text, note the run.
+
+        What is refused is refused before anything in the folder is replaced.
+        """
+        if not how.resume and not restarts():
+            self.check_folder(force=how.force)
+        before = self.before(how)
+        now = self.record(inputs, valid, before)
+        resume = self.resumes(before, now, how)
+        if not resume:
+            self.check_folder(force=how.force)
             self.out.mkdir(parents=True, exist_ok=True)
-        self.ranks.wait()
+        remove_leftovers(self.out, CORPUS, "model")
+        remove_leftovers(self.out / CHECKPOINTS, r"step-\d+", "best")
+        try:
+            self.prepare_corpus(inputs, valid, how)
+        except PolysemeError:
+            self.leave_nothing()
+            raise
+        if not resume:
+            shutil.rmtree(self.out / CHECKPOINTS, ignore_errors=True)
+            shutil.rmtree(self.out / BOARD, ignore_errors=True)
+            (self.out / METRICS).unlink(missing_ok=True)
+        now.write(self.out)
+
+    def before(self, how: _How) -> Record | None:
+        """What the run in the folder was; one that is replaced need not be readable."""
+        try:
+            return Record.read(self.out)
+        except FormatError:
+            if how.force and not how.resume:
+                return None
+            raise
+
+    def record(
+        self, inputs: Sequence[str | Path], valid: Sequence[str | Path], before: Record | None
+    ) -> Record:
+        """What this run is."""
+        return record_run(
+            self.config,
+            inputs,
+            valid,
+            self.base,
+            new_vocabulary=self.new_vocabulary,
+            processes=self.ranks.world,
+            known=before,
+        )
+
+    def resumes(self, before: Record | None, now: Record, how: _How) -> bool:
+        """Whether to go on with the run in the folder; refused where there is none, or another one."""
+        differences = before.differences(now) if before else []
+        if before is not None and not differences and restarts():
+            return True  # torchrun started a killed process anew: go on where the run was
+        if not how.resume:
+            return False
+        if before is None:
+            raise UsageError(f"{self.out}: there is no run to resume. Leave --resume out to begin one.")
+        if differences and not how.force:
+            raise ConfigError(
+                f"{self.out}: the run to resume differs in {'; '.join(differences)}. "
+                "Use the same settings and text, or say --force."
+            )
+        if before.processes != now.processes:
+            logger.warning("%s had %d processes, goes on with %d.", self.out, before.processes, now.processes)
+        return True
+
+    def check_folder(self, *, force: bool) -> None:
+        """Refuse to overwrite; a folder with nothing but a prepared text is not in the way."""
+        if self.out.is_file():
+            raise UsageError(f"{self.out}: is a file, a folder is to be made there. Choose another name.")
+        names = {entry.name for entry in self.out.iterdir()} if self.out.is_dir() else set()
+        only_text = bool(names) and all(name == CORPUS or name.startswith(f".{CORPUS}-") for name in names)
+        check_target(self.out, force=force or only_text)
 
     def leave_nothing(self) -> None:
         """A folder in which no run began goes again, so that the next try is not in its way."""
-        if self.ranks.first and not (self.out / RUN).exists() and not any(self.out.iterdir()):
+        if not any(self.out.iterdir()):
             self.out.rmdir()
 
-    def corpus(
-        self,
-        inputs: Sequence[str | Path],
-        valid: Sequence[str | Path],
-        workers: int | None,
-        watch: Watch | None,
-    ) -> Corpus:
-        """The prepared text; the first process prepares it for all."""
-        if self.ranks.first:
-            kept = None if self.base is None or self.new_vocabulary else self.base.vocab
-            prepare_corpus(
-                inputs,
-                self.out / "corpus",
-                corpus_settings(self.config),
-                valid=valid,
-                vocab=kept,
-                alphabet=self.base.alphabet if self.base else None,
-                workers=workers,
-                watch=watch,
-            )
-        self.ranks.wait()
-        return open_corpus(self.out / "corpus")
-
-    def check_same(self, corpus: Corpus, *, resume: bool, force: bool) -> None:
-        """A resumed run must have the same settings and text; a new one notes them."""
+    def prepare_corpus(self, inputs: Sequence[str | Path], valid: Sequence[str | Path], how: _How) -> None:
+        """Prepare the text, or find it prepared."""
+        corpus = prepare_corpus(
+            inputs,
+            self.out / CORPUS,
+            corpus_settings(self.config),
+            valid=valid,
+            vocab=None if self.base is None or self.new_vocabulary else self.base.vocab,
+            alphabet=self.base.alphabet if self.base else None,
+            workers=how.workers,
+            watch=how.reading,
+        )
         if len(corpus.valid) == 0:
             raise ConfigError(
                 "Nothing is held out, so the run could not be judged. Set corpus.valid_share or give --valid."
             )
-        now = {"config": self.config.model_dump(mode="json"), "corpus": corpus.fingerprint}
-        path = self.out / RUN
-        if resume and not force:
-            differences = _differences(json.loads(path.read_text(encoding="utf-8")), now)
-            if differences:
-                raise ConfigError(
-                    f"{self.out}: the run to resume differs in {'; '.join(differences)}. "
-                    "Use the same settings and text, or say --force."
-                )
-        self.ranks.wait()
-        if self.ranks.first and (force or not resume):
-            path.write_text(json.dumps(now, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
     def train(
         self,
         corpus: Corpus,
         *,
-        resume: bool,
         watch: Callable[[Position, Metrics], None] | None,
         prepared: Callable[[Corpus, int], None] | None,
     ) -> Pretraining:
@@ -173,8 +215,7 @@ class _Run:
             prepared(corpus, total)
         loop = Loop(work, self.config.train, self.out, total, self.ranks, watch)
         before = work.evaluate(final=True) if self.base is not None else None
-        if resume:
-            loop.resume()
+        loop.resume()
         metrics = loop.run()
         if self.ranks.first:
             self.write(corpus, network, softmax, metrics)
@@ -242,15 +283,3 @@ def corpus_settings(config: PretrainConfig) -> CorpusSettings:
         valid_every=config.corpus.valid_every,
         seed=config.train.seed,
     )
-
-
-def _differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Where two nested values differ: `config.train.rate was 0.2, is 0.1`."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        names = [*before, *(name for name in now if name not in before)]
-        found = [_differences(before.get(name), now.get(name), f"{place}{name}.") for name in names]
-        return [line for lines in found for line in lines]
-    name = place.removesuffix(".").removeprefix("config.")
-    if before == now:
-        return []
-    return ["the text"] if name == "corpus" else [f"{name} (was {before}, is {now})"]

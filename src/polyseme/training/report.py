@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict
 from html import escape
 from importlib.util import find_spec
 from itertools import islice, pairwise
@@ -20,30 +19,52 @@ from typing import Any
 import numpy as np
 
 from polyseme.embedder import load
-from polyseme.text.corpus import Corpus, open_corpus, read_types, sentence_starts
+from polyseme.text.corpus import Corpus, CorpusReport, open_corpus, read_types, sentence_starts
+from polyseme.training.curves import draw, perplexity_svg
 from polyseme.words import WordVectors, mean_vectors
 
 TOKENS = 120_000  # of the text, for the neighbours
 WORDS = 12
 logger = logging.getLogger(__name__)
-Lines = list[dict[str, Any]]
 
 PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{name}</title>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{name}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-color: #222 }}
-table {{ border-collapse: collapse; margin: 1rem 0 }} td, th {{ padding: .2rem 1rem .2rem 0; text-align: left;
-vertical-align: top; border-bottom: 1px solid #ddd }} svg {{ max-width: 100% }} h2 {{ margin-top: 2rem }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #181818; color: #ddd }} }}
+:root {{ --text: #222; --page: #fff; --faint: #666; --line: #ddd; --forward: #1f6fb4; --backward: #c62828 }}
+@media (prefers-color-scheme: dark) {{ :root {{ --text: #ddd; --page: #181818; --faint: #999;
+--line: #3a3a3a; --forward: #64b0f0; --backward: #ff8a80 }} }}
+body {{ font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC",
+"Microsoft YaHei", "Noto Sans CJK SC", "Source Han Sans SC", sans-serif; max-width: 54rem;
+margin: 2rem auto; padding: 0 1rem; color: var(--text); background: var(--page); overflow-wrap: break-word }}
+h1 {{ margin-bottom: .5rem }} h2 {{ margin: 2.5rem 0 .5rem }} p {{ margin: .5rem 0 }}
+table {{ border-collapse: collapse; margin: 1rem 0; width: 100% }}
+th, td {{ padding: .3rem 1rem .3rem 0; text-align: left; vertical-align: baseline;
+border-bottom: 1px solid var(--line) }}
+thead th {{ color: var(--faint); font-weight: normal }} tbody th {{ font-weight: 600; min-width: 5rem }}
+.numbers th:not(:first-child), .numbers td {{ text-align: right; font-variant-numeric: tabular-nums;
+padding-right: 0; padding-left: 1rem; width: 9rem }}
+svg {{ display: block; width: 100%; max-width: 45rem; height: auto; margin: 1rem 0; font-size: 13px }}
+svg text {{ fill: var(--faint) }} .grid {{ stroke: var(--line) }}
+.forward {{ fill: var(--forward) !important; stroke-width: 2 }} g.forward {{ stroke: var(--forward) }}
+.backward {{ fill: var(--backward) !important; stroke-width: 2 }} g.backward {{ stroke: var(--backward) }}
+polyline {{ fill: none }}
 </style>
 <h1>{name}</h1>
-<p>Held-out perplexity: <b>{mean:.1f}</b> (forward {forward:.1f}, backward {backward:.1f}),
+<p>Held-out perplexity <b>{mean:,.1f}</b> (forward {forward:,.1f}, backward {backward:,.1f});
 {unknown:.1%} of the held-out words are outside the vocabulary.</p>
-<h2>Curves</h2>{curves}
-<h2>Neighbours</h2><p>Nearest words by the mean of their contextual vectors (top layer, centred).</p>
+<p>{course}</p>
+<h2>Held-out perplexity</h2>
+{curves}
+<h2>Neighbours</h2>
+<p>Nearest words by the mean of their contextual vectors (top layer, centred).</p>
 {neighbours}
-<h2>Corpus</h2>{corpus}
+<h2>Corpus</h2>
+{corpus}
+<p>Held out: {held_out}.</p>
 </html>
 """
 
@@ -60,17 +81,17 @@ def write_report(folder: Path) -> None:
         forward=end["forward"],
         backward=end["backward"],
         unknown=end["unknown"],
-        curves=_svg(lines),
-        neighbours=_table(_neighbours(vectors)),
-        corpus=_table(
-            [(name.replace("_", " "), str(value)) for name, value in asdict(corpus.report).items()]
-        ),
+        course=_course(end),
+        curves=perplexity_svg(lines),
+        neighbours=_neighbours_table(_neighbours(vectors)),
+        corpus=_corpus_table(corpus.report),
+        held_out=escape(corpus.report.held_out),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
     if find_spec("matplotlib") is None:
         logger.warning('curves.png is not drawn: that needs matplotlib, pip install "polyseme[plot]".')
         return
-    _draw(lines, folder / "curves.png")
+    draw(lines, folder / "curves.png")
 
 
 def _some_sentences(corpus: Corpus) -> Iterator[list[str]]:
@@ -95,55 +116,50 @@ def _is_content(word: str) -> bool:
     return word.isalpha() and len(word) >= (5 if word.isascii() else 2)
 
 
-def _table(rows: list[tuple[str, str]]) -> str:
-    cells = "".join(f"<tr><th>{escape(name)}<td>{escape(value)}" for name, value in rows)
-    return f"<table>{cells}</table>"
+def _neighbours_table(rows: list[tuple[str, str]]) -> str:
+    """A word a line; words in Han characters alone are marked as Chinese, for the right shapes of them."""
+    cells = "".join(
+        f"<tr{' lang=zh' if _is_han(name) else ''}><th>{escape(name)}<td>{escape(value)}"
+        for name, value in rows
+    )
+    return f"<table><tbody>{cells}</table>" if rows else "<p>No word occurs often enough.</p>"
 
 
-def _series(lines: Lines, event: str, name: str) -> tuple[list[float], list[float]]:
-    """Tokens and values of `name` in the lines of `event`."""
-    found = [line for line in lines if line["event"] == event and name in line]
-    return [line["tokens"] / 1e6 for line in found], [line[name] for line in found]
+def _is_han(word: str) -> bool:
+    return all("\u3400" <= sign <= "\u9fff" or sign >= "\U00020000" for sign in word)
 
 
-def _svg(lines: Lines, width: int = 720, height: int = 260) -> str:
-    """The held-out perplexity over the tokens, on a logarithmic axis."""
-    curves = {name: _series(lines, "validation", name) for name in ("forward", "backward")}
-    points = [(x, y) for xs, ys in curves.values() for x, y in zip(xs, ys, strict=True) if np.isfinite(y)]
-    if not points:
-        return "<p>No validation was made on the way.</p>"
-    right = max(x for x, _ in points)
-    low, high = (np.log(extreme(y for _, y in points)) for extreme in (min, max))
-    span = max(high - low, 1e-9)
-
-    def place(x: float, y: float) -> str:
-        across = 60 + (width - 80) * x / right
-        return f"{across:.1f},{20 + (height - 60) * (high - np.log(y)) / span:.1f}"
-
-    drawn = [
-        f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
-        f'points="{" ".join(place(x, y) for x, y in zip(*curves[name], strict=True))}"/>'
-        f'<text x="{width - 90}" y="{20 + 18 * number}" fill="{colour}">{name}</text>'
-        for number, (name, colour) in enumerate({"forward": "#1f77b4", "backward": "#d62728"}.items())
+def _corpus_table(report: CorpusReport) -> str:
+    """What was counted, of the text that was trained on and of the held-out part."""
+    rows = [
+        ("documents", f"{report.documents:,}", f"{report.valid_documents:,}"),
+        ("sentences", f"{report.sentences:,}", f"{report.valid_sentences:,}"),
+        ("words", f"{report.tokens:,}", f"{report.valid_tokens:,}"),
+        ("outside the vocabulary", f"{report.unknown:.1%}", f"{report.valid_unknown:.1%}"),
+        ("distinct words", f"{report.types:,}", ""),
+        ("words in the vocabulary", f"{report.words:,}", ""),
+        ("words longer than the model reads", f"{report.cut_tokens:,}", ""),
+        (
+            "repeated sentences",
+            f"{'about ' if report.repeats_estimated else ''}{report.repeated_sentences:,}",
+            "",
+        ),
+        ("repeated documents", f"{report.repeated_documents:,}", ""),
     ]
-    labels = f'<text x="0" y="28" fill="currentColor">{np.exp(high):,.0f}</text>'
-    labels += f'<text x="0" y="{height - 36}" fill="currentColor">{np.exp(low):,.0f}</text>'
-    labels += f'<text x="60" y="{height - 8}" fill="currentColor">million tokens: 0 to {right:.2f}</text>'
-    return f'<svg viewBox="0 0 {width} {height}" role="img">{labels}{"".join(drawn)}</svg>'
+    if report.characters:
+        rows.insert(6, ("characters", f"{report.characters:,}", ""))
+    cells = "".join(f"<tr><th>{name}<td>{train}<td>{valid}" for name, train, valid in rows)
+    head = "<thead><tr><th><th>trained on<th>held out"
+    return f'<table class="numbers">{head}<tbody>{cells}</table>'
 
 
-def _draw(lines: Lines, path: Path) -> None:
-    """Loss and perplexity as a picture."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.plot(*_series(lines, "step", "loss"), color="#888", linewidth=0.8)
-    left.set(title="training loss", xlabel="million tokens")
-    for name in ("forward", "backward"):
-        right.plot(*_series(lines, "validation", name), marker="o", markersize=3, label=name)
-    right.set(title="held-out perplexity", xlabel="million tokens", yscale="log")
-    for axis in ("set_major_formatter", "set_minor_formatter"):
-        getattr(right.yaxis, axis)("{x:g}")
-    right.legend()
-    figure.savefig(path, dpi=120)
+def _course(end: dict[str, Any]) -> str:
+    """How long the training was."""
+    tokens, seconds = end["tokens"], end["seconds"]
+    units = (("hours", 3600), ("minutes", 60), ("seconds", 1))
+    name, size = next((unit for unit in units if seconds >= 2 * unit[1]), units[-1])
+    speed = f", {tokens / seconds:,.0f} a second" if seconds else ""
+    return (
+        f"Trained for {end['step']:,} steps and {tokens:,} tokens (words and ends of sentences) "
+        f"in {seconds / size:.1f} {name}{speed}."
+    )

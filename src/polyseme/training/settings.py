@@ -7,13 +7,14 @@ Sections: [corpus], [model] (config.ModelConfig), [softmax], [train]. Schedules 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from polyseme.config import ModelConfig, Settings, nearest, parse_settings, read_values
 from polyseme.errors import ConfigError
@@ -67,6 +68,14 @@ class TrainConfig(Settings):
     valid_tokens: PositiveInt = 10_000  # of each validation on the way; the last one takes them all
     patience: PositiveInt | None = None  # validations without a better one before an early stop
     save_seconds: PositiveFloat = 120.0  # between checkpoints
+    device: str = "auto"  # where it is computed; see training.devices
+
+    @field_validator("device")
+    @classmethod
+    def _device_is_known(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", device):
+            raise ValueError(f"train.device is {device!r}, should be auto, cpu, cuda, cuda:N or mps.")
+        return device
 
 
 class PretrainConfig(Settings):
@@ -87,6 +96,16 @@ class PretrainConfig(Settings):
             )
         if self.softmax.tied and self.softmax.kind == "adaptive":
             raise ValueError("softmax.tied and softmax.kind adaptive do not go together: choose one.")
+        return self
+
+    @model_validator(mode="after")
+    def _weight_drop_has_an_effect(self) -> Self:
+        cell = self.model.recurrent.cell
+        if self.train.weight_drop and cell != "lstm":
+            raise ValueError(
+                f"train.weight_drop is {self.train.weight_drop:g}, but drops weights of lstm cells only, and "
+                f"model.recurrent.cell is {cell}. Set train.weight_drop=0; train.dropout works for all cells."
+            )
         return self
 
 
@@ -113,6 +132,34 @@ def read_pretrain_config(source: str, overrides: Sequence[str] = ()) -> Pretrain
     for line in overrides:
         _merge(values, _override(line))
     return parse_settings(PretrainConfig, values, source)
+
+
+def config_for_base(config: PretrainConfig, model: ModelConfig, overrides: Sequence[str]) -> PretrainConfig:
+    """The config to fine-tune a model with: [model] is the model's own, of `overrides` only its segmentation.
+
+    A tied softmax that the model has no word table for is made untied: so presets serve any model.
+    """
+    values: dict[str, Any] = {}
+    for line in overrides:
+        _merge(values, _override(line))
+    asked = values.get("model", {})
+    fixed = _names({name: value for name, value in asked.items() if name != "segment"}, "model.")
+    if fixed:
+        raise ConfigError(
+            f"{', '.join(fixed)} cannot be changed: with --from the model decides. Leave it out of --set; "
+            "only model.segment may be set."
+        )
+    chosen = model.model_copy(update={"segment": config.model.segment} if "segment" in asked else {})
+    fits = model.words is not None and model.words.dim == model.recurrent.outputs
+    softmax = config.softmax.model_copy(update={} if fits else {"tied": False})
+    parts = config.model_dump() | {"model": chosen.model_dump(), "softmax": softmax.model_dump()}
+    return parse_settings(PretrainConfig, parts, "--from")
+
+
+def _names(values: dict[str, Any], place: str) -> list[str]:
+    """Full names of all settings in nested values."""
+    found = [_names(v, f"{place}{k}.") if isinstance(v, dict) else [place + k] for k, v in values.items()]
+    return [name for names in found for name in names]
 
 
 def _override(line: str) -> dict[str, Any]:

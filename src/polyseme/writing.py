@@ -1,6 +1,6 @@
 """Output that is there whole or not at all.
 
-    formats, cli  ->  formats.writing  ->  disk
+    text.corpus, formats, training, api  ->  writing  ->  disk
 
 A path is checked before the work begins; files are written under a temporary name beside the target
 and renamed at the end, so that a fault leaves whatever was there before.
@@ -9,6 +9,7 @@ and renamed at the end, so that a fault leaves whatever was there before.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
@@ -88,6 +89,23 @@ def new_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -
             _swap(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path, *names: str) -> None:
+    """Remove what a killed process left in `folder` of the folders `names` (regular expressions).
+
+    That is what `new_folder` and the like write under: `.name-` and eight random signs. A folder that was
+    moved away, and whose successor did not come, goes back to its place.
+    """
+    pattern = re.compile(rf"\.({'|'.join(names)})-[a-z0-9_]{{8}}(-old)?")
+    for entry in sorted(folder.iterdir(), reverse=True) if folder.is_dir() else ():  # -old ones first
+        found = pattern.fullmatch(entry.name)
+        if found is None or entry.is_symlink() or not entry.is_dir():
+            continue
+        if found[2] and not (folder / found[1]).exists():
+            entry.rename(folder / found[1])
+        else:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import UsageError
-from polyseme.formats.writing import check_file, check_folder, check_target, new_file, new_folder
+from polyseme.writing import check_file, check_folder, check_target, new_file, new_folder
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 

@@ -1,0 +1,157 @@
+"""One layer of one direction of an LSTM in C: torch tensors in, torch tensors out.
+
+    model.recurrent, kernels.training  ->  kernels.lstm  ->  kernels.native
+
+Sentences are packed as in `model.recurrent`. All tensors are fp32, on the CPU; gates in the order i, f, o,
+candidate. A call uses one core and lets other Python threads run.
+
+N packed tokens, B sentences, M memory cells, D outputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyseme.model.kernels import native
+
+State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
+Clips = tuple[float | None, float | None]  # of the memory and of the projected output
+
+
+class Packed(NamedTuple):
+    """Copies of the recurrent weights as one of the two passes reads them; good for that pass alone."""
+
+    hidden: Tensor
+    projection: Tensor | None
+    cells: int
+    outputs: int
+
+
+class Run(NamedTuple):
+    """What `forward` fills: its results, and what `backward` needs of it."""
+
+    output: Tensor  # (N, D)
+    h: Tensor  # (B, D) the state after each sentence's end
+    c: Tensor  # (B, M)
+    gates: Tensor  # (N, 4M) before: the share of the input, after: all gates, activated
+    memory: Tensor  # (N, M)
+    raw: Tensor | None  # (N, M) outputs before the projection, if there is one
+
+    def half(self, number: int) -> Run:
+        """One direction of a run whose tensors have the direction as axis 0."""
+        return Run(*(None if t is None else t[number] for t in self))  # type: ignore[arg-type]
+
+
+class Gradients(NamedTuple):
+    """What `backward` fills; the gradients of the weights are products of these."""
+
+    z: Tensor  # (N, 4M) of the gates before their activation
+    given: Tensor  # (N, D) of the outputs, for the projection: before their clip
+    recurred: Tensor  # (N, D) no gradient: the outputs that recurred into each step
+    h: Tensor  # (B, D) before: of the state at the end, after: of the state at the start
+    c: Tensor  # (B, M)
+
+    def half(self, number: int) -> Gradients:
+        """One direction of gradients whose tensors have the direction as axis 0."""
+        return Gradients(*(t[number] for t in self))
+
+
+def fits(*tensors: Tensor | None) -> bool:
+    """Whether the library is there and takes all of these."""
+    return native.available() and all(
+        t is None or (t.dtype == torch.float32 and t.device.type == "cpu") for t in tensors
+    )
+
+
+def pack(hidden: Tensor, projection: Tensor | None, *, backward: bool = False) -> Packed:
+    """Lay out hidden (4M, D) and projection (D, M) for `read` and `forward`, or else for `backward`."""
+    cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
+    if backward:
+        turned = None if projection is None else pack_weight(projection.t())
+        return Packed(pack_weight(hidden.t()), turned, cells, outputs)
+    straight = None if projection is None else pack_weight(projection)
+    return Packed(pack_weight(hidden, groups=4), straight, cells, outputs)
+
+
+def read(
+    packed: Packed, z: Tensor, bias: Tensor, sizes: list[int], state: State, clips: Clips
+) -> tuple[Tensor, State]:
+    """Gates' share of the input (N, 4M), bias (4M,) and state to outputs (N, D) and the state at the ends."""
+    raw = None if packed.projection is None else z.new_empty(len(state[1]), packed.cells)
+    output, h, c = (
+        z.new_empty(shape) for shape in ((len(z), packed.outputs), state[0].shape, state[1].shape)
+    )
+    task = _task(packed, sizes, state, clips, z=z, bias=bias, output=output, last_h=h, last_c=c, raw=raw)
+    native.library().polyseme_lstm_forward(task)
+    return output, (h, c)
+
+
+def forward(packed: Packed, bias: Tensor, sizes: list[int], state: State, clips: Clips, run: Run) -> None:
+    """As `read`, keeping what `backward` needs."""
+    task = _task(
+        packed, sizes, state, clips,
+        z=run.gates, bias=bias, output=run.output, last_h=run.h, last_c=run.c,
+        gates=run.gates, memory=run.memory, raw=run.raw,
+    )  # fmt: skip
+    native.library().polyseme_lstm_forward(task)
+
+
+def backward(
+    packed: Packed, sizes: list[int], state: State, clips: Clips, run: Run, d_output: Tensor, found: Gradients
+) -> None:
+    """From the gradients of the outputs (N, D) and of the last state to those of all that went into `run`."""
+    task = _task(
+        packed, sizes, state, clips,
+        output=run.output, gates=run.gates, memory=run.memory, last_h=found.h, last_c=found.c,
+        d_output=d_output, d_z=found.z, d_given=found.given, recurred=found.recurred,
+    )  # fmt: skip
+    native.library().polyseme_lstm_backward(task)
+
+
+def pack_weight(weight: Tensor, groups: int = 1) -> Tensor:
+    """Pack (groups * n, k), in whichever order it stands in memory."""
+    library, (rows, k) = native.library(), weight.shape
+    packed = weight.new_empty(library.polyseme_packed_size(groups, rows // groups, k))
+    weight = weight.detach()
+    library.polyseme_pack(weight.data_ptr(), groups, rows // groups, k, *weight.stride(), packed.data_ptr())
+    return packed
+
+
+def _task(packed: Packed, sizes: list[int], state: State, clips: Clips, **tensors: Tensor | None) -> Any:
+    """A `struct lstm` for these; it keeps them alive, and refuses what the C side could not read."""
+    batch, tokens, m, d = len(state[0]), sum(sizes), packed.cells, packed.outputs
+    if any(before < after for before, after in pairwise([batch, *sizes, 0])):
+        raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
+    task = native.Lstm(len(sizes), batch, m, d)
+    task.sizes = (ctypes.c_int64 * len(sizes))(*sizes)
+    task.cell_clip, task.output_clip = (math.inf if clip is None else clip for clip in clips)
+    task.hidden = packed.hidden.data_ptr()
+    task.projection = None if packed.projection is None else packed.projection.data_ptr()
+    tensors |= {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
+    shapes = dict.fromkeys(("output", "d_output", "d_given", "recurred"), (tokens, d))
+    shapes |= dict.fromkeys(("z", "gates", "d_z"), (tokens, 4 * m))
+    shapes |= dict.fromkeys(("first_h", "last_h"), (batch, d))
+    shapes |= dict.fromkeys(("first_c", "last_c"), (batch, m))
+    shapes |= {"memory": (tokens, m), "raw": (tokens if "gates" in tensors else batch, m)}
+    for name, tensor in tensors.items():
+        if tensor is not None:
+            _check(name, tensor, shapes.get(name, (4 * m,)))
+            setattr(task, name, tensor.data_ptr())
+    task.alive = packed, tensors
+    return task
+
+
+def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if tensor.dtype != torch.float32 or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise ValueError(
+            f"{name} must be fp32, on the CPU and contiguous, not {tensor.dtype}, {tensor.device}, "
+            f"strides {tensor.stride()}"
+        )
+    if tensor.shape != shape:
+        raise ValueError(f"{name} is {tuple(tensor.shape)}, expected {shape}")

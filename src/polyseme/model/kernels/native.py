@@ -1,0 +1,90 @@
+"""The C library beside this file: loading it, and its functions with their types.
+
+    kernels.lstm  ->  kernels.native  ->  native.c
+
+The library is optional: without it, or with POLYSEME_NATIVE=0 in the environment, the same work is done by
+torch. Nothing is loaded before the first question.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+
+NAME = "libpolyseme_native.so"
+INTERFACE = 1  # polyseme_interface() of the library that this file was written for
+INSTRUCTION_SETS = ("avx512", "avx2", "portable")
+
+_Floats = ctypes.c_void_p
+_Count = ctypes.c_int64
+
+
+class Lstm(ctypes.Structure):
+    """`struct lstm` of native.c, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("steps", "batch", "cells", "outputs")),
+        ("sizes", ctypes.POINTER(_Count)),
+        *((name, ctypes.c_float) for name in ("cell_clip", "output_clip")),
+        *((name, _Floats) for name in ("hidden", "projection", "first_h", "first_c")),
+        *((name, _Floats) for name in ("z", "bias", "d_output")),
+        *((name, _Floats) for name in ("output", "gates", "memory", "raw", "last_h", "last_c")),
+        *((name, _Floats) for name in ("d_z", "d_given", "recurred")),
+    ]
+
+
+@cache
+def _load() -> ctypes.CDLL | str:
+    """The library, or why there is none."""
+    if os.environ.get("POLYSEME_NATIVE") == "0":
+        return "POLYSEME_NATIVE=0 turns it off"
+    path = os.path.join(os.path.dirname(__file__), NAME)
+    if not os.path.exists(path):
+        return "it was not built: install polyseme where there is a C compiler"
+    try:
+        library = ctypes.CDLL(path)
+        if library.polyseme_interface() != INTERFACE:
+            return "it is of another version of polyseme: install polyseme again"
+    except (OSError, AttributeError) as error:
+        return f"it does not load: {error}"
+    library.polyseme_instruction_set.restype = ctypes.c_char_p
+    library.polyseme_use.argtypes = [ctypes.c_char_p]
+    library.polyseme_packed_size.argtypes = [_Count] * 3
+    library.polyseme_packed_size.restype = _Count
+    library.polyseme_pack.argtypes = [_Floats, *[_Count] * 5, _Floats]
+    library.polyseme_product.argtypes = [_Floats, _Count, _Count, _Floats, _Count, _Floats]
+    library.polyseme_map.argtypes = [ctypes.c_int, _Floats, _Floats, _Count]
+    for function in (library.polyseme_lstm_forward, library.polyseme_lstm_backward):
+        function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None
+    return library
+
+
+def available() -> bool:
+    """Whether the library is there and may be used."""
+    return not isinstance(_load(), str)
+
+
+def why_not() -> str | None:
+    """Why the library is not used, or None if it is."""
+    loaded = _load()
+    return loaded if isinstance(loaded, str) else None
+
+
+def library() -> ctypes.CDLL:
+    """The loaded library; only where `available()`."""
+    loaded = _load()
+    if isinstance(loaded, str):
+        raise RuntimeError(f"The native part is not used: {loaded}.")
+    return loaded
+
+
+def instruction_set() -> str:
+    """The instruction set in use, one of INSTRUCTION_SETS."""
+    name: bytes = library().polyseme_instruction_set()
+    return name.decode()
+
+
+def use(name: str) -> bool:
+    """Use that instruction set from now on, in the whole process; False if the machine does not have it."""
+    return bool(library().polyseme_use(name.encode()))

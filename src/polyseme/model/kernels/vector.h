@@ -1,0 +1,89 @@
+/* Vectors of fp32 and their exp, sigmoid and tanh, for the instruction set that native.c has just chosen.
+ *
+ *     native.c  ->  vector.h, product.h, lstm.h     (once for each instruction set)
+ *
+ * In: ISA, the suffix of every name, and BYTES, the size of a vector register. No file guard: it is read
+ * several times. PANEL columns, the width of packed weights, are WIDE vectors in every instruction set.
+ */
+
+#define LANES (BYTES / 4)
+#define WIDE (PANEL / LANES)
+#define vec NAME(vec)
+#define ivec NAME(ivec)
+typedef float vec __attribute__((vector_size(BYTES)));
+typedef int32_t ivec __attribute__((vector_size(BYTES)));
+
+static INLINE vec NAME(load)(const float *from)
+{
+    vec x;
+    memcpy(&x, from, sizeof x); /* one unaligned load */
+    return x;
+}
+
+static INLINE void NAME(store)(float *to, vec x) { memcpy(to, &x, sizeof x); }
+
+/* x in every lane; taking 0 away changes no x, unlike adding it, so it costs no instruction. */
+static INLINE vec NAME(same)(float x) { return x - (vec){0}; }
+
+static INLINE vec NAME(choose)(ivec mask, vec yes, vec no)
+{
+    return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
+}
+
+/* Cut to ±limit; a NaN stays one. */
+static INLINE vec NAME(clip)(vec x, float limit)
+{
+    x = NAME(choose)(x > limit, NAME(same)(limit), x);
+    return NAME(choose)(x < -limit, NAME(same)(-limit), x);
+}
+
+/* x where |value| < limit or is no number, else 0: the gradient of `clip`. */
+static INLINE vec NAME(unclipped)(vec x, vec value, float limit)
+{
+    return (vec)((ivec)x & ~((value >= limit) | (value <= -limit)));
+}
+
+/* e^x as *scale * (1 + *part) for |x| <= 87: *scale = 2^round(x / ln 2), *part = e^rest - 1. */
+static INLINE void NAME(power)(vec x, vec *scale, vec *part)
+{
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number in the low bits */
+    vec shifted = x * 1.44269504f + shift;
+    vec whole = shifted - shift;
+    vec rest = (x - whole * 0.693145752f) - whole * 1.42860682e-6f; /* ln 2 in two parts, the first exact */
+    vec p = rest * 0.00138824969f + 0.00836664718f; /* least relative error of e^r - 1 for |r| < ln 2 / 2 */
+    p = p * rest + 0.0416672044f;
+    p = p * rest + 0.166665420f;
+    p = p * rest + 0.49999997f;
+    *part = rest + rest * rest * p;
+    *scale = (vec)(((ivec)shifted + 127) << 23);
+}
+
+static INLINE vec NAME(sigmoid)(vec x)
+{
+    vec scale, part;
+    NAME(power)(NAME(clip)(-x, 87.0f), &scale, &part); /* beyond 87 the result would not be a normal number */
+    return 1.0f / (1.0f + (scale + scale * part));
+}
+
+/* tanh x = -e / (e + 2) with e = exp(-2|x|) - 1, small errors also where x is small. */
+static INLINE vec NAME(tanh)(vec x)
+{
+    const ivec sign = (ivec)x & INT32_MIN;
+    vec scale, part;
+    vec twice = NAME(clip)((vec)((ivec)(x + x) | INT32_MIN), 40.0f); /* -2|x|; at -40 the result is 1 */
+    NAME(power)(twice, &scale, &part);
+    vec e = (scale - 1.0f) + scale * part;
+    return (vec)(((ivec)(-e / (e + 2.0f)) & INT32_MAX) | sign);
+}
+
+static void NAME(map)(int function, const float *x, float *y, int64_t count)
+{
+    float tile[LANES] = {0};
+    for (int64_t at = 0; at < count; at += LANES) {
+        const size_t bytes = 4 * (size_t)(count - at < LANES ? count - at : LANES);
+        memcpy(tile, x + at, bytes);
+        vec value = NAME(load)(tile);
+        NAME(store)(tile, function ? NAME(tanh)(value) : NAME(sigmoid)(value));
+        memcpy(y + at, tile, bytes);
+    }
+}

@@ -1,0 +1,181 @@
+"""The LSTM in C gives what torch gives, values and gradients, for all shapes, lengths and clips.
+
+N packed tokens, B sentences, M memory cells, D outputs.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.model import paired
+from polyseme.model.kernels import lstm, native
+from polyseme.model.recurrent import Cell
+
+pytestmark = pytest.mark.skipif(not native.available(), reason=f"native part: {native.why_not()}")
+
+lengths = st.lists(st.integers(0, 9), min_size=1, max_size=8) | st.integers(9, 70).map(
+    lambda batch: [1 + number % 5 for number in range(batch)]
+)
+clips = st.sampled_from([None, 0.1, 3.0])
+
+
+@st.composite
+def layers(draw):
+    """Two cells of the same shape (one a direction), the packed sizes of a batch, and a state."""
+    cells = draw(st.integers(1, 40) | st.sampled_from([64, 100, 256]))
+    outputs = draw(st.integers(1, cells) | st.just(cells))
+    options = {"project": cells != outputs, "cell_clip": draw(clips), "output_clip": draw(clips)}
+    torch.manual_seed(draw(st.integers(0, 1000)))
+    pair = tuple(Cell("lstm", 5, cells, outputs, **options) for _ in range(2))
+    batch = draw(lengths)
+    sizes = [sum(length > time for length in batch) for time in range(max(batch))]
+    state = 0.5 * torch.randn(2, len(batch), outputs), torch.randn(2, len(batch), cells)
+    return pair, sizes, state
+
+
+@pytest.fixture(params=native.INSTRUCTION_SETS)
+def instruction_set(request):
+    best = native.instruction_set()
+    if not native.use(request.param):
+        pytest.skip(f"this machine has no {request.param}")
+    yield request.param
+    native.use(best)
+
+
+def train(pair, x, sizes, state):
+    """Outputs, last state and every gradient of a loss that uses all of them."""
+    for cell in pair:
+        cell.zero_grad()
+    x = x.clone().requires_grad_()
+    state = tuple(part.clone().requires_grad_() for part in state)
+    output, (h, c) = paired.run_pair(pair, x, sizes, state)
+    loss = (output * torch.linspace(-1, 1, output.numel()).view_as(output)).sum()
+    (loss + (h.sin() * 0.3).sum() + (c.cos() * 0.2).sum()).backward()
+    weights = [weight.grad for cell in pair for weight in cell.parameters()]
+    return [output, h, c], [x.grad, *(part.grad for part in state), *weights]
+
+
+@settings(max_examples=60, deadline=None)
+@given(layers())
+def test_without_gradients_it_reads_like_torch(layer):
+    (cell, _), sizes, (h, c) = layer
+    packed = copy.deepcopy(cell)
+    x, state = torch.randn(sum(sizes), 5), (h[0], c[0])
+    before = [part.clone() for part in state]
+    packed.pack()
+    with torch.inference_mode():
+        found, found_state = packed(x, sizes, state)
+    with torch.no_grad():
+        wanted, wanted_state = cell(x, sizes, state)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
+    for ours, theirs in zip(found_state, wanted_state, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+    assert all(torch.equal(*both) for both in zip(before, state, strict=True))
+
+
+def test_values_and_gradients_are_those_of_torch_in_double_precision(instruction_set):
+    @settings(max_examples=40, deadline=None)
+    @given(layers())
+    def compare(layer):
+        pair, sizes, state = layer
+        if not sizes:
+            return
+        x = torch.randn(2, sum(sizes), 5)
+        values, slopes = train(pair, x, sizes, state)
+        exact = [copy.deepcopy(cell).double() for cell in pair]
+        wanted, wanted_slopes = train(exact, x.double(), sizes, [part.double() for part in state])
+        for value, theirs in zip(values, wanted, strict=True):
+            torch.testing.assert_close(value.double(), theirs, rtol=0, atol=1e-5)
+        for slope, theirs in zip(slopes, wanted_slopes, strict=True):
+            torch.testing.assert_close(slope.double(), theirs, rtol=1e-4, atol=1e-4)
+
+    compare()
+
+
+def test_one_thread_and_two_give_the_same_bits():
+    torch.manual_seed(0)
+    pair = tuple(Cell("lstm", 5, 50, 20, project=True, cell_clip=3.0, output_clip=3.0) for _ in range(2))
+    x, state = torch.randn(2, 26, 5), (torch.randn(2, 9, 20), torch.randn(2, 9, 50))
+    threads, results = torch.get_num_threads(), []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        values, slopes = train(pair, x, [9, 8, 5, 3, 1], state)
+        results.append([*values, *slopes])
+    torch.set_num_threads(threads)
+    assert all(torch.equal(*both) for both in zip(*results, strict=True))
+
+
+def test_a_sentence_gets_the_same_bits_in_every_batch():
+    torch.manual_seed(0)
+    cell = Cell("lstm", 5, 50, 20, project=True)
+    packed = lstm.pack(cell.hidden_weight, cell.projection)
+    z, bias, h, c = (
+        torch.randn(7, 30, 200),
+        cell.gate_bias().detach(),
+        torch.randn(30, 20),
+        torch.randn(30, 50),
+    )
+    many, _ = lstm.read(packed, z.flatten(0, 1), bias, [30] * 7, (h, c), (None, None))
+    one, _ = lstm.read(packed, z[:, 11].contiguous(), bias, [1] * 7, (h[11:12], c[11:12]), (None, None))
+    assert torch.equal(many.view(7, 30, 20)[:, 11], one)
+
+
+def test_backward_can_run_twice():
+    pair = tuple(Cell("lstm", 5, 6, 4, project=True) for _ in range(2))
+    x, state = torch.randn(2, 5, 5, requires_grad=True), (torch.zeros(2, 3, 4), torch.zeros(2, 3, 6))
+    output, _ = paired.run_pair(pair, x, [3, 2], state)
+    (once,) = torch.autograd.grad(output.sum(), x, retain_graph=True)
+    (again,) = torch.autograd.grad(output.sum(), x)
+    assert torch.equal(once, again)
+
+
+def test_not_a_number_is_not_hidden():
+    torch.manual_seed(0)
+    cell = Cell("lstm", 5, 50, 20, project=True, cell_clip=3.0, output_clip=3.0)
+    cell.pack()
+    x = torch.randn(6, 5)
+    x[2, 3] = float("nan")
+    with torch.no_grad():
+        output, _ = cell(x, [2, 2, 2], cell.start(2))
+    assert output.isnan().all(dim=1).tolist() == [False, False, True, False, True, False]
+
+
+def test_packed_weights_follow_what_is_loaded_and_trained():
+    torch.manual_seed(0)
+    cell, other = (Cell("lstm", 5, 6, 4, project=True) for _ in range(2))
+    x = torch.randn(4, 5)
+
+    def outputs(of):
+        of.pack()
+        with torch.no_grad():
+            return of(x, [2, 2], of.start(2))[0]
+
+    outputs(cell)
+    cell.load_state_dict(other.state_dict())
+    assert torch.equal(outputs(cell), outputs(other))
+    optimiser = torch.optim.AdamW(cell.parameters(), fused=True)  # raises no version counter
+    cell(x, [2, 2], cell.start(2))[0].sum().backward()
+    optimiser.step()
+    assert torch.equal(outputs(cell), outputs(copy.deepcopy(cell)))
+
+
+def test_what_the_library_cannot_read_is_refused():
+    cell = Cell("lstm", 5, 6, 4, project=True)
+    packed = lstm.pack(cell.hidden_weight, cell.projection)
+    z, bias, state = torch.zeros(3, 24), torch.zeros(24), (torch.zeros(2, 4), torch.zeros(2, 6))
+    for wrong, sizes, message in (
+        (z.double(), [2, 1], "z must be fp32"),
+        (torch.zeros(24, 3).t(), [2, 1], "contiguous"),
+        (z, [2, 2], r"z is \(3, 24\), expected \(4, 24\)"),
+        (z, [1, 2], "sizes must fall"),  # and not more than there are sentences:
+        (z, [3], "sizes must fall"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lstm.read(packed, wrong, bias, sizes, state, (None, None))
+    assert not lstm.fits(z.double())
+    assert not lstm.fits(z.to("meta"))

@@ -1,0 +1,108 @@
+"""The folder of a run: compared before it is touched, swept after a kill, never replaced unasked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import story
+
+from polyseme.errors import ConfigError, PolysemeError, UsageError
+from polyseme.text.corpus import prepare_corpus
+from polyseme.training.pretrain import corpus_settings, pretrain
+from polyseme.training.settings import read_pretrain_config
+
+CONFIG = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=1", "train.save_seconds=0.001"])
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """The folder of a finished run over story.txt."""
+    pretrain([story.write(tmp_path / "story.txt", 100)], tmp_path / "model", CONFIG, workers=1)
+    return tmp_path / "model"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_resuming_with_another_text_names_it_and_overwrites_nothing(out: Path):
+    before = content(out)
+    other = story.write(out.parent / "other.txt", 120, seed=1)
+    with pytest.raises(ConfigError, match=r"the text \(other.txt is new or changed; story.txt .* missing"):
+        pretrain([other], out, CONFIG, resume=True, workers=1)
+    with pytest.raises(ConfigError, match=r"differs in the held-out text \(other.txt is new"):
+        pretrain([out.parent / "story.txt"], out, CONFIG, valid=[other], resume=True, workers=1)
+    assert content(out) == before
+
+
+def test_a_text_that_was_renamed_is_the_same_text(out: Path):
+    moved = (out.parent / "story.txt").rename(out.parent / "tale.txt")
+    assert pretrain([moved], out, CONFIG, resume=True, workers=1).position.step > 0
+
+
+def test_force_resumes_with_another_text(out: Path):
+    other = story.write(out.parent / "other.txt", 120, seed=1)
+    assert pretrain([other], out, CONFIG, resume=True, force=True, workers=1).report.sentences > 100
+    pretrain([other], out, CONFIG, resume=True, workers=1)  # from now on it is this run's text
+
+
+def test_a_refused_text_leaves_the_run_that_was_to_be_replaced(out: Path):
+    before = content(out)
+    empty = out.parent / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(PolysemeError):
+        pretrain([empty], out, CONFIG, force=True, workers=1)
+    assert content(out) == before
+
+
+def test_a_restarted_process_does_not_take_over_another_run(out: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    before = content(out)
+    other = story.write(out.parent / "other.txt", 120, seed=1)
+    with pytest.raises(UsageError, match="exists already"):
+        pretrain([other], out, CONFIG, workers=1)
+    assert content(out) == before
+    pretrain([out.parent / "story.txt"], out, CONFIG, workers=1)  # its own run goes on without --resume
+
+
+def test_a_folder_with_nothing_but_a_prepared_text_is_used(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 100)
+    prepare_corpus([text], tmp_path / "model" / "corpus", corpus_settings(CONFIG), workers=1)
+    before = (tmp_path / "model" / "corpus" / "meta.json").stat().st_mtime_ns
+    pretrain([text], tmp_path / "model", CONFIG, workers=1)
+    assert (tmp_path / "model" / "corpus" / "meta.json").stat().st_mtime_ns == before
+
+
+def test_what_killed_runs_left_is_removed_and_nothing_else(out: Path):
+    left = [".corpus-abcd_123", ".corpus-abcd_123-old", ".model-qwertz12"]
+    left += ["checkpoints/.step-000000003-abcdefgh", "checkpoints/.best-abcdefgh-old"]
+    kept = [".git", ".corpus-notes", "corpus-abcd_123", ".other-abcd_123", "checkpoints/.step-000000003-x"]
+    for name in [*left, *kept]:
+        (out / name).mkdir()
+        (out / name / "file").write_text("x")
+    pretrain([out.parent / "story.txt"], out, CONFIG, resume=True, workers=1)
+    assert not [name for name in left if (out / name).exists()]
+    assert all((out / name / "file").exists() for name in kept)
+
+
+def test_a_checkpoint_that_a_kill_caught_between_two_names_is_put_back(out: Path):
+    last = max((out / "checkpoints").glob("step-*"))
+    last.rename(last.with_name(f".{last.name}-abcdefgh-old"))
+    last.with_name(f".{last.name}-abcdefgh").mkdir()
+    result = pretrain([out.parent / "story.txt"], out, CONFIG, resume=True, workers=1)
+    assert f"step-{result.position.step:09d}" == last.name
+    assert last.exists()
+    assert not list((out / "checkpoints").glob(".*"))
+
+
+def test_the_run_notes_how_many_processes_it_has(out: Path):
+    assert json.loads((out / "run.json").read_text())["processes"] == 1
+
+
+def test_a_damaged_record_is_named_and_can_be_replaced(out: Path):
+    (out / "run.json").write_text("{")
+    with pytest.raises(PolysemeError, match=r"run.json: cannot be read .* Begin anew with --force"):
+        pretrain([out.parent / "story.txt"], out, CONFIG, resume=True, workers=1)
+    pretrain([out.parent / "story.txt"], out, CONFIG, force=True, workers=1)
