@@ -13,8 +13,9 @@ numbers are fp32 on the CPU, else by torch. GRU and RNN go through autograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -72,11 +73,24 @@ def drop(x: Tensor, sizes: list[int], dropout: Dropout) -> Tensor:
     if not dropout.values:
         return x
     if not dropout.variational:
-        return F.dropout(x, dropout.values)
-    mask = F.dropout(x.new_ones(2, sizes[0], x.shape[2]), dropout.values)
+        return x * draw_mask(x.shape, dropout.values, x)
+    mask = draw_mask((2, sizes[0], x.shape[2]), dropout.values, x)
     if sizes[-1] == sizes[0]:
         return (x.view(2, len(sizes), sizes[0], -1) * mask[:, None]).view_as(x)
     return x * torch.cat([mask[:, :n] for n in sizes], dim=1)
+
+
+def draw_mask(shape: Sequence[int], share: float, like: Tensor) -> Tensor:
+    """Zeros, about a `share` of all, and else what keeps the mean: of `shape`, dtype and device as `like`.
+
+    Four values are decided by one random number of 64 bits, several times faster than F.dropout on a CPU;
+    the share is rounded to a multiple of 1/65536.
+    """
+    dropped = min(round(share * 65536), 65535)
+    count = prod(shape)
+    bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    kept = bits.view(torch.int16)[:count].view(*shape) >= dropped - 32768
+    return kept * like.new_tensor(65536 / (65536 - dropped))
 
 
 def run_pair(

@@ -35,6 +35,13 @@ class Softmax(nn.Module):
         table = self._table[0]
         return table.weight[1:] if table is not None else self.weight  # type: ignore[return-value]
 
+    def rows_of(self, words: Tensor) -> Tensor:
+        """The rows of `words` (U,) alone: (U, D). Their gradient goes straight to the whole of the table."""
+        table = self._table[0]
+        if table is not None:
+            return F.embedding(words + 1, table.weight)
+        return F.embedding(words, self.weight)  # type: ignore[arg-type]
+
     @property
     def n_words(self) -> int:
         """V: how many words can be predicted."""
@@ -61,13 +68,13 @@ class Softmax(nn.Module):
         """
         words, places = torch.unique(torch.cat([sample.words, targets]), return_inverse=True)
         rivals, rights = places[: len(sample.words)], places[len(sample.words) :]
-        rows = F.embedding(words, self.rows())  # (U, D): gathered once, so that one gradient goes back
+        rows = self.rows_of(words)  # (U, D): gathered once, so that one gradient goes back
         bias = self.bias[words] - log_expected(words, self.n_words, sample.tries)
         scores = torch.addmm(bias[rivals], outputs, rows[rivals].t())  # (N, S)
         numbers = torch.arange(len(rivals), device=rivals.device)
         column = targets.new_full((len(words),), -1).index_put((rivals,), numbers)[rights]
         hit = (column >= 0).nonzero().flatten()
-        scores = scores.index_put((hit, column[hit]), scores.new_tensor(float("-inf")))
+        scores.index_put_((hit, column[hit]), scores.new_tensor(float("-inf")))
         right = (outputs * F.embedding(rights, rows)).sum(dim=1) + bias[rights]
         return (torch.logaddexp(right, scores.logsumexp(dim=1)) - right).mean()
 
