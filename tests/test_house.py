@@ -21,6 +21,7 @@ FLOORS = (
     ("text",),
     ("model",),
     ("formats",),
+    ("cache",),
     ("embedder",),
     ("layer", "language", "words"),
     ("training",),

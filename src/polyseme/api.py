@@ -26,6 +26,7 @@ from polyseme.model.choice import Direction, Layer, Pool, choose
 from polyseme.text.corpus import Corpus, Watch
 from polyseme.text.reading import Line, read_lines
 from polyseme.text.stream import sentences_of_lines
+from polyseme.text.vocab import Vocab
 from polyseme.training import pretrain as training
 from polyseme.training.board import Board
 from polyseme.training.checkpoint import Position
@@ -60,6 +61,38 @@ def info(path: str | Path, options: str | Path | None = None) -> dict[str, Any]:
         "softmax": model.softmax is not None,
         "origin": dict(model.origin),
     }
+
+
+def runtime() -> dict[str, str]:
+    """What runs the time loop on this machine, and why."""
+    import torch
+
+    from polyseme.model.kernels import native
+
+    why = native.why_not()
+    path = (
+        f"C ({native.instruction_set()})"
+        if why is None
+        else f"torch, since the native part is not used: {why}"
+    )
+    return {
+        "time loop": path,
+        "torch": torch.__version__,
+        "threads": str(torch.get_num_threads()),
+        "devices": "CUDA" if torch.cuda.is_available() else "CPU",
+    }
+
+
+def cache(model: Elmo | str | Path, vocab: str | Path, out: str | Path, *, force: bool = False) -> int:
+    """Write the vector, before any context, of every word of `vocab` (one a line); how many there are.
+
+    The file is bilm-tf's: `Elmo.cache.read` and bilm-tf take it, with the same vocabulary.
+    """
+    place = Path(out).expanduser()
+    check_file(place, force=force)
+    words = Vocab.read(vocab)
+    _loaded(model, BATCH_TOKENS).cache.write(place, words, force=force)
+    return len(words)
 
 
 def convert(

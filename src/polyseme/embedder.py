@@ -21,6 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from polyseme.cache import BYTES as CACHE_BYTES
+from polyseme.cache import TokenCache
 from polyseme.config import ModelConfig
 from polyseme.errors import UsageError
 from polyseme.formats.opening import open_pretrained
@@ -60,12 +62,15 @@ class Batch(NamedTuple):
 class Elmo:
     """A loaded model. `polyseme.load(path)` makes one."""
 
-    def __init__(self, model: Pretrained, *, batch_tokens: int = BATCH_TOKENS) -> None:
+    def __init__(
+        self, model: Pretrained, *, batch_tokens: int = BATCH_TOKENS, cache_bytes: int = CACHE_BYTES
+    ) -> None:
         if batch_tokens < 1:
             raise UsageError(f"batch_tokens is {batch_tokens}, expected 1 or more.")
         self.model = model
         self.batch_tokens = batch_tokens
         self.counts = Counts()
+        self.cache = TokenCache(model, cache_bytes)
         self._state: BiState | None = None
 
     @property
@@ -281,8 +286,7 @@ class Elmo:
             places[number, : len(row)] = torch.tensor(row, dtype=torch.long)
         network = self.model.network
         network.pack()  # once: the weights of a loaded model are final
-        vectors = network.tokens(*self.model.token_ids(list(index)))
-        return network.read(vectors, places, lengths, state)
+        return network.read(self.cache.vectors(list(index)), places, lengths, state)
 
     def _slices(self, chosen: Tensor, sentences: list[list[str]], choice: Choice) -> list[Array]:
         """Cut the real tokens of each sentence out of a batch, as arrays of their own."""

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import language, models, pretraining
+from polyseme.cli import caching, language, models, pretraining
 from polyseme.errors import PolysemeError
 
 STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
@@ -23,6 +23,7 @@ VERBS = (
     models.embed,
     models.info,
     models.convert,
+    caching.cache,
     language.evaluate,
     language.score,
     language.substitutes,

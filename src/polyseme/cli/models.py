@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,17 +24,28 @@ from polyseme.cli.options import (
     count_of,
     parse_layer,
 )
+from polyseme.errors import UsageError
 
 
 def info(
-    model: ModelPath,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A model folder, a zip or an .hdf5 file.")
+    ] = None,
     options: Options = None,
     as_json: AsJson = False,
+    runtime: Annotated[
+        bool, typer.Option("--runtime", help="Say what runs models on this machine, and why.")
+    ] = False,
 ) -> None:
-    """Say what a model is."""
+    """Say what a model is, or how models run here."""
     from polyseme import api
 
-    facts = api.info(model, options)
+    if model is None and not runtime:
+        raise UsageError("info needs a MODEL, or --runtime.")
+    facts: dict[str, Any] = {"facts": {}} if model is None else api.info(model, options)
+    if runtime:
+        facts["runtime"] = api.runtime()
+        facts["facts"] |= facts["runtime"]
     if as_json:
         print(json.dumps(facts, ensure_ascii=False, indent=2))
         return

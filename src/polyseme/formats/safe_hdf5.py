@@ -1,6 +1,6 @@
 """hdf5 files opened with suspicion: plain datasets of plain numbers, nothing else.
 
-    formats.hdf5, formats.token_cache, formats.dumps  ->  formats.safe_hdf5  ->  h5py
+    formats.hdf5, formats.token_file, formats.dumps  ->  formats.safe_hdf5  ->  h5py
 
 An hdf5 file can point at other files (soft, external and virtual links read whatever the user may
 read), declare terabytes in a few bytes and name filters that load code. All of that is refused.

@@ -18,27 +18,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from polyseme.model.changes import Snapshot
+
 MOST_BYTES = 64 << 20  # larger tables do not stay in the cache, and then a convolution is as good
 
 
 class Lookups(NamedTuple):
-    """The parts of all filters, and the weights they were made of (to notice that those changed)."""
+    """The parts of all filters, and the weights they were made of."""
 
     table: Tensor  # (W * characters, F)
     bias: Tensor  # (F,)
     characters: int
-    made_of: tuple[float, ...]
+    made_of: Snapshot
 
 
 def fits(characters: int, widest: int, size: int) -> bool:
     """Whether the table of such a char-CNN is small enough to pay."""
     return characters * widest * size * 4 <= MOST_BYTES
-
-
-def state_of(weights: Iterable[Tensor]) -> tuple[float, ...]:
-    """Changes when one of `weights` does."""
-    # Their sums, since fused optimisers do not raise a tensor's version counter.
-    return tuple(weight.sum(dtype=torch.float64).item() for weight in weights)
 
 
 def make_lookups(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], widest: int) -> Lookups:
@@ -55,8 +51,12 @@ def make_lookups(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], wid
         ]
         parts.append(torch.cat(columns, dim=1))
     bias = torch.cat([f.bias for f in filters if f.bias is not None])
-    made_of = state_of([embedding.weight, *(f.weight for f in filters)])
-    return Lookups(torch.cat(parts), bias, characters, made_of)
+    return Lookups(torch.cat(parts), bias, characters, Snapshot(made_of(embedding, filters)))
+
+
+def made_of(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:
+    """The weights that the parts follow from."""
+    return [embedding.weight, *(weight for f in convolutions for weight in f.parameters())]
 
 
 def look_up(lookups: Lookups, chars: Tensor, windows: int) -> Tensor:

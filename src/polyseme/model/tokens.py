@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.model.filters import strongest
-from polyseme.model.lookups import Lookups, fits, look_up, make_lookups, state_of
+from polyseme.model.lookups import Lookups, fits, look_up, made_of, make_lookups
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 BLOCK = 64  # words of like length that run together at inference
@@ -98,8 +98,8 @@ class CharCnn(nn.Module):
         if not fits(self.embedding.num_embeddings, self.widest, self.size):
             return None
         convolutions = cast("Iterable[nn.Conv1d]", self.convolutions)
-        weights = [self.embedding.weight, *(convolution.weight for convolution in convolutions)]
-        if self._lookups is None or self._lookups.made_of != state_of(weights):
+        weights = made_of(self.embedding, convolutions)
+        if self._lookups is None or not self._lookups.made_of.holds(weights):
             self._lookups = make_lookups(self.embedding, convolutions, self.widest)
         return self._lookups
 
