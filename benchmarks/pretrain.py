@@ -75,6 +75,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     """Some steps of one preset: tokens a second, useful operations a token, the peak, memory, growth."""
     import numpy as np
 
+    from limit import packed_peak
     from operations import step_operations
     from polyseme.text.corpus import prepare_corpus
     from polyseme.training.bilm_work import BilmWork, make_batches, samples_wanted
@@ -114,24 +115,6 @@ def time_of(loop: Loop, steps: int) -> tuple[int, float]:
     for _ in range(steps):
         loop.step()
     return loop.position.tokens - before, time.perf_counter() - started
-
-
-def packed_peak(*, low: bool) -> float:
-    """The machine's matrix product in GFLOP/s: 512 rows by weights that oneDNN has packed; `low`: bf16."""
-    import torch
-
-    rows, size = 512, 1024
-    with torch.inference_mode():
-        x, weight = torch.randn(rows, size), torch.randn(4 * size, size)
-        if low:
-            x, weight = x.bfloat16(), weight.bfloat16()
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
-        best = 0.0
-        for _ in range(30):
-            started = time.perf_counter()
-            torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
-            best = max(best, 2 * rows * size * 4 * size / (time.perf_counter() - started) / 1e9)
-    return best
 
 
 if __name__ == "__main__":

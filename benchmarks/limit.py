@@ -1,0 +1,102 @@
+"""What the machine can do at most: matrix products, memory, and what that means for the published sizes.
+
+    nothing  ->  limit  ->  two tables
+
+A product is 512 rows by weights that oneDNN has packed (not packed where it refuses: bf16 on machines without
+such units), best of many. Bandwidth is that of reading a large array, and one that fits the last cache. The
+roof of a size is what its LSTMs alone would reach: in a batch they are bound by products, one sentence by
+reading the recurrent weights once a word.
+
+    python benchmarks/limit.py [--threads N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+SIZES = {"small": (1024, 128), "original": (4096, 512)}  # memory cells and outputs, two layers
+LAYERS = 2
+PASSES = 30
+
+
+def main() -> None:
+    """Measure and print."""
+    import torch
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=0)
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    peak, low = packed_peak(low=False), packed_peak(low=True)
+    memory, cached = read_speed(1 << 29), read_speed(1 << 24)
+    print("| threads | fp32 | bf16 | memory | cache |")
+    print("|---|---|---|---|---|")
+    print(
+        f"| {torch.get_num_threads()} | {peak:.0f} GFLOP/s | {low:.0f} GFLOP/s "
+        f"| {memory:.1f} GB/s | {cached:.1f} GB/s |\n"
+    )
+    print("| size | roof in a batch | roof of one sentence |")
+    print("|---|---|---|")
+    for size in SIZES:
+        alone = memory if recurrent_bytes(size) > 1 << 25 else cached
+        print(
+            f"| {size} | {peak * 1e9 / lstm_operations(size):,.0f} tokens/s "
+            f"| {alone * 1e9 / recurrent_bytes(size):,.0f} tokens/s |"
+        )
+
+
+def lstm_operations(size: str) -> float:
+    """Operations of a word in the stacks of both directions."""
+    cells, outputs = SIZES[size]
+    return 2.0 * 2 * LAYERS * (4 * cells * 2 * outputs + cells * outputs)
+
+
+def recurrent_bytes(size: str) -> float:
+    """Bytes of fp32 weights that each word of one sentence has to read: all but the hoisted ones."""
+    cells, outputs = SIZES[size]
+    return 4.0 * 2 * LAYERS * (4 * cells * outputs + cells * outputs)
+
+
+def packed_peak(*, low: bool) -> float:
+    """The matrix product in GFLOP/s: 512 rows by weights that oneDNN has packed; `low`: bf16."""
+    import torch
+
+    rows, size = 512, 1024
+    with torch.inference_mode():
+        x, weight = torch.randn(rows, size), torch.randn(4 * size, size)
+        if low:
+            x, weight = x.bfloat16(), weight.bfloat16()
+        try:
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+        except RuntimeError:  # oneDNN wants other units for this
+            packed = None
+        best = 0.0
+        for _ in range(PASSES):
+            started = time.perf_counter()
+            if packed is None:
+                torch.nn.functional.linear(x, weight)
+            else:
+                torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+            best = max(best, 2 * rows * size * 4 * size / (time.perf_counter() - started) / 1e9)
+    return best
+
+
+def read_speed(size: int) -> float:
+    """GB/s of reading `size` bytes, all threads together."""
+    import torch
+
+    values = torch.ones(size // 4)
+    best = 0.0
+    for _ in range(PASSES):
+        started = time.perf_counter()
+        values.sum()
+        best = max(best, size / (time.perf_counter() - started) / 1e9)
+    return best
+
+
+if __name__ == "__main__":
+    main()
