@@ -4,9 +4,12 @@
 
 Every figure comes from a fresh process. With the peers' environment (`make peers`) AllenNLP and
 simple_elmo run on the same files, interleaved with ours, and the table shows the ratios of that run:
-machines are noisy, ratios of one run less so.
+machines are noisy, ratios of one run less so. Ours run cold, each pass over the text from an empty token
+cache, and warm, with all words in it. `roof` is the share of what the LSTMs alone would reach at the limits
+that benchmarks/limit.py measures before.
 
-    python benchmarks/embed.py [--sizes small original] [--batches 1 32 128] [--peers] [--text FILE]
+    python benchmarks/embed.py [--sizes small original] [--batches 1 32 128] [--precisions fp32 int8]
+        [--peers] [--text FILE]
 """
 
 from __future__ import annotations
@@ -17,27 +20,44 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from limit import measured_limits, roof_of
 
 HERE = Path(__file__).parent
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
 SENTENCES = {1: 24, 32: 96, 128: 256}  # sentences to time, by batch
 
-PROGRAMS = {
-    "polyseme": (Path(sys.executable), HERE / "polyseme_run.py"),
-    "AllenNLP": (PEERS_PYTHON, HERE / "peers" / "allennlp_elmo.py"),
-    "simple_elmo": (PEERS_PYTHON, HERE / "peers" / "simple_elmo_run.py"),
+PEERS = {
+    "AllenNLP": [PEERS_PYTHON, HERE / "peers" / "allennlp_elmo.py"],
+    "simple_elmo": [PEERS_PYTHON, HERE / "peers" / "simple_elmo_run.py"],
 }
 
 
-def run(program: str, model: Path, text: Path, batch: int, repeats: int) -> dict[str, float]:
+def ours(precision: str, warm: bool) -> list[str | Path]:
+    """The command of one of our own ways."""
+    command = [sys.executable, HERE / "polyseme_run.py", "--precision", precision]
+    return [*command, "--warm"] if warm else command
+
+
+def programs(precisions: list[str], peers: bool) -> dict[str, list[str | Path]]:
+    """All that is compared, by name; ours first."""
+    found = {
+        f"polyseme {precision} {'warm' if warm else 'cold'}": ours(precision, warm)
+        for precision in precisions
+        for warm in (False, True)
+    }
+    return found | (PEERS if peers else {})
+
+
+def run(command: list[str | Path], model: Path, text: Path, batch: int, repeats: int) -> dict[str, float]:
     """One program in a process of its own: its figures."""
-    python, script = PROGRAMS[program]
     files = [model / "options.json", model / "weights.hdf5", text]
-    command = [python, script, *files, "--batch", batch, "--time", "--repeats", repeats]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    whole = [*command, *files, "--batch", batch, "--time", "--repeats", repeats]
+    done = subprocess.run([str(part) for part in whole], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{program} failed:\n{done.stderr[-2000:]}")
+        raise SystemExit(f"{command[1]} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -46,23 +66,27 @@ def median_figures(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(figures[name] for figures in rounds) for name in rounds[0]}
 
 
-def compare(model: Path, text: Path, batch: int, programs: list[str], rounds: int, repeats: int) -> dict:
+def compare(model: Path, text: Path, batch: int, commands: dict, rounds: int, repeats: int) -> dict:
     """All programs on one text, round by round, interleaved."""
-    figures: dict[str, list[dict[str, float]]] = {program: [] for program in programs}
+    figures: dict[str, list[dict[str, float]]] = {program: [] for program in commands}
     for _ in range(rounds):
-        for program in programs:
-            figures[program].append(run(program, model, text, batch, repeats))
+        for program, command in commands.items():
+            figures[program].append(run(command, model, text, batch, repeats))
     return {program: median_figures(several) for program, several in figures.items()}
 
 
-def row(size: str, batch: int, program: str, figures: dict[str, float], ours: dict[str, float]) -> str:
-    """A line of the table; the ratio is ours to theirs."""
-    ratio = ours["tokens_per_second"] / figures["tokens_per_second"]
-    return (
-        f"| {size} | {batch} | {program} | {figures['tokens_per_second']:,.0f} "
-        f"| {'' if program == 'polyseme' else f'{ratio:.1f}x'} | {figures['latency_seconds'] * 1000:.0f} ms "
-        f"| {figures['peak_rss_mib']:,.0f} MiB | {figures['load_seconds']:.1f} s |"
-    )
+def rows(size: str, batch: int, found: dict[str, dict[str, float]], roof: float) -> Iterator[str]:
+    """The lines of the table for one size and batch; ratios are to the fastest peer."""
+    theirs = [figures["tokens_per_second"] for program, figures in found.items() if program in PEERS]
+    for program, figures in found.items():
+        rate = figures["tokens_per_second"]
+        ratio = "" if not theirs or program in PEERS else f"{rate / max(theirs):.1f}x"
+        share = "" if program in PEERS else f"{rate / roof:.0%}"
+        yield (
+            f"| {size} | {batch} | {program} | {rate:,.0f} | {ratio} | {share} "
+            f"| {figures['latency_seconds'] * 1000:.0f} ms | {figures['peak_rss_mib']:,.0f} MiB "
+            f"| {figures['load_seconds']:.1f} s |"
+        )
 
 
 def main() -> None:
@@ -75,15 +99,20 @@ def main() -> None:
     parser.add_argument(
         "--peers", action="store_true", help="run AllenNLP and simple_elmo too (`make peers`)"
     )
+    parser.add_argument("--precisions", nargs="+", default=["fp32"])
     parser.add_argument("--text", type=Path, help="tokenised sentences, one a line; otherwise made up")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     if given.peers and not PEERS_PYTHON.exists():
         raise SystemExit("The peers are not installed. Say: make peers")
-    programs = list(PROGRAMS) if given.peers else ["polyseme"]
-    print("| model | batch | program | tokens/s | ours/theirs | one sentence | peak memory | load |")
-    print("|---|---|---|---|---|---|---|---|")
+    commands = programs(given.precisions, given.peers)
+    limits = measured_limits()
+    print(f"Limits: {limits['fp32']:.0f} GFLOP/s in fp32, {limits['memory']:.1f} GB/s from memory.\n")
+    print(
+        "| model | batch | program | tokens/s | to the fastest peer | roof | one sentence | memory | load |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for size in given.sizes:
             model = Path(folder) / size
@@ -91,9 +120,8 @@ def main() -> None:
             subprocess.run([str(part) for part in make], check=True, capture_output=True)
             for batch in given.batches:
                 text = given.text or sentences(Path(folder) / "text", SENTENCES.get(batch, 4 * batch))
-                figures = compare(model, text, batch, programs, given.rounds, given.repeats)
-                for program in programs:
-                    print(row(size, batch, program, figures[program], figures["polyseme"]), flush=True)
+                found = compare(model, text, batch, commands, given.rounds, given.repeats)
+                print("\n".join(rows(size, batch, found, roof_of(size, batch, limits))), flush=True)
 
 
 def sentences(path: Path, count: int) -> Path:

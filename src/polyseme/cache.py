@@ -87,6 +87,16 @@ class TokenCache:
             self._keep([words[place] for place in missing], fresh[2:])
         return vectors
 
+    def clear(self) -> None:
+        """Forget all words."""
+        with self._lock:
+            self._clear()
+
+    def clear(self) -> None:
+        """Forget all words; the counts go on."""
+        with self._lock:
+            self._clear()
+
     def fill(self, words: Sequence[str]) -> None:
         """Encode all `words` now, as far as they fit."""
         for start in range(0, len(words), BLOCK):
