@@ -1,11 +1,13 @@
-"""Vectors on disk, a sentence at a time: .hdf5, .npz or .parquet, by the name's ending.
+"""Vectors to disk, a sentence at a time: .hdf5, .npz, .parquet or .safetensors, by the name's ending.
 
-    embedder  ->  formats.dumps  ->  one file
+    embedder, bulk  ->  formats.dumps  ->  one file  ->  formats.vectors
 
 .hdf5     a dataset a sentence, its number as the key, as bilm-tf dumps them; the tokens stand in the
           attribute `sentence` (left out where it would not fit)
 .npz      an array a sentence, its number as the key
-.parquet  a row a token (sentence, place, token, vector), or a row a pooled sentence (sentence, text, vector)
+.parquet  a row a token (sentence, place, token, vector), or a row a pooled sentence (sentence, text, vector);
+          the number of sentences stands in the metadata, because an empty one has no row
+.safetensors  flat and to be memory-mapped: see formats.flat
 
 Nothing is kept in memory but the sentence at hand (.parquet: a group of rows; .npz: the table of contents,
 some 350 bytes a sentence).
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError, require
+from polyseme.formats.flat import FlatDump, rows_first
 from polyseme.writing import new_file
 
 MOST_ATTRIBUTE = 60_000  # bytes; hdf5 keeps at most 64 kB of attributes in a header
@@ -69,7 +72,8 @@ class NpzDump:
 
     def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
         """Append a sentence."""
-        with self._file.open(f"{self._count}.npy", "w", force_zip64=True) as member:
+        name = zipfile.ZipInfo(f"{self._count}.npy")  # dated 1980: the same vectors give the same bytes
+        with self._file.open(name, "w", force_zip64=True) as member:
             np.lib.format.write_array(member, np.ascontiguousarray(vectors), allow_pickle=False)
         self._count += 1
 
@@ -85,7 +89,7 @@ class ParquetDump:
         self._arrow = arrow = require("pyarrow", "parquet", f"Writing {path.name}")
         parquet = require("pyarrow.parquet", "parquet", f"Writing {path.name}")
         self._pooled = pooled
-        shape = self._rows(empty).shape[1:]
+        shape = rows_first(empty, pooled).shape[1:]
         vector = arrow.list_(arrow.from_numpy_dtype(empty.dtype), int(np.prod(shape)))
         words = {"text": arrow.string()} if pooled else {"place": arrow.int32(), "token": arrow.string()}
         self._schema = arrow.schema(
@@ -98,7 +102,7 @@ class ParquetDump:
 
     def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
         """Append a sentence."""
-        by_token = self._rows(vectors)
+        by_token = rows_first(vectors, self._pooled)
         rows = len(by_token)
         words = [token.encode("utf-8", "replace").decode("utf-8") for token in tokens]
         self._columns["sentence"] += [self._count] * rows
@@ -107,15 +111,12 @@ class ParquetDump:
         else:
             self._columns["place"] += range(rows)
             self._columns["token"] += words
-        self._columns["vector"].append(by_token.ravel())
+        if rows:
+            self._columns["vector"].append(by_token.ravel())
         self._count += 1
         self._bytes += vectors.nbytes
         if self._bytes >= ROW_GROUP_BYTES:
             self._flush()
-
-    def _rows(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """(rows, H), or (rows, L, H): a row a token, or one for the pooled sentence."""
-        return vectors[None] if self._pooled else np.moveaxis(vectors, -2, 0)
 
     def _flush(self) -> None:
         schema = self._schema
@@ -128,7 +129,8 @@ class ParquetDump:
             else self._arrow.array(self._columns[name], type=schema.field(name).type)
             for name in schema.names
         ]
-        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=schema))
+        table = self._arrow.Table.from_arrays(arrays, schema=schema)
+        self._writer.write_table(table, row_group_size=len(table))  # a sentence stays in one group
         self._columns = {name: [] for name in schema.names}
         self._bytes = 0
 
@@ -136,6 +138,7 @@ class ParquetDump:
         """Write the last rows and finish the file."""
         if self._columns["vector"]:
             self._flush()
+        self._writer.add_key_value_metadata({"sentences": str(self._count)})
         self._writer.close()
 
 
@@ -144,6 +147,7 @@ DUMPS: dict[str, Callable[[Path, NDArray[Any], bool], Dump]] = {
     ".h5": Hdf5Dump,
     ".npz": NpzDump,
     ".parquet": ParquetDump,
+    ".safetensors": FlatDump,
 }
 
 

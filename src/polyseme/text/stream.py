@@ -1,6 +1,6 @@
 """Lines of text of any size to sentences of tokens, in constant memory.
 
-    text.reading, text.segment  ->  text.stream  ->  api, corpus
+    text.reading, text.segment  ->  text.stream  ->  bulk, api, corpus
 
 Where a line break does not end a sentence (`en`, `auto`), the lines of a paragraph are read together:
 up to a blank line, the end of the file, or MOST_CHARACTERS, whichever comes first.
@@ -23,11 +23,18 @@ def sentences_of_lines(lines: Iterable[Line], how: str) -> Iterator[list[str]]:
     With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree
     with line numbers; otherwise no sentence is empty.
     """
+    return (sentence for unit in units_of_lines(lines, how) for sentence in sentences_of_unit(unit, how))
+
+
+def units_of_lines(lines: Iterable[Line], how: str) -> Iterator[str]:
+    """The pieces of text that sentences never cross: lines, or paragraphs where a line ends no sentence."""
     sentence_words("", how)  # refuses an unknown segmentation at once, not at the first line
-    if how == "split":
-        return (line.text.split() for line in lines)
-    texts = _paragraphs(lines) if how in ("en", "auto") else (line.text for line in lines)
-    return (sentence for text in texts for sentence in sentence_words(text, how))
+    return _paragraphs(lines) if how in ("en", "auto") else (line.text for line in lines)
+
+
+def sentences_of_unit(unit: str, how: str) -> list[list[str]]:
+    """The sentences of such a piece; with `split` always one, which may be empty."""
+    return [unit.split()] if how == "split" else sentence_words(unit, how)
 
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[str]:
