@@ -23,7 +23,7 @@ FLOORS = (
     ("formats",),
     ("cache",),
     ("embedder",),
-    ("layer", "language", "words"),
+    ("layer", "language", "words", "bulk"),
     ("training",),
     ("tasks", "search"),
     ("integrations",),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         PolysemeError,
         UsageError,
     )
+    from polyseme.formats.vectors import Vectors, open_vectors
     from polyseme.layer import ElmoLayer, batch_to_ids
     from polyseme.model.mix import Mix
     from polyseme.text.samples import sample
@@ -45,6 +46,7 @@ _HOMES = {
     "StaticVectors": "text.vectors",
     "Token": "text.segment",
     "UsageError": "errors",
+    "Vectors": "formats.vectors",
     "WordVectors": "words",
     "batch_to_ids": "layer",
     "convert": "api",
@@ -54,6 +56,7 @@ _HOMES = {
     "info": "api",
     "load": "embedder",
     "mean_vectors": "words",
+    "open_vectors": "formats.vectors",
     "pretrain": "api",
     "read_vectors": "text.vectors",
     "rerank": "api",
@@ -74,6 +77,7 @@ __all__ = [
     "StaticVectors",
     "Token",
     "UsageError",
+    "Vectors",
     "WordVectors",
     "batch_to_ids",
     "convert",
@@ -83,6 +87,7 @@ __all__ = [
     "info",
     "load",
     "mean_vectors",
+    "open_vectors",
     "pretrain",
     "read_vectors",
     "rerank",

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from polyseme import language
+from polyseme.bulk import SHARD_BYTES, Bulk, Format, check_embed_target, embed_folder, is_folder, parse_share
 from polyseme.embedder import BATCH_TOKENS, CHUNK, Elmo, chunks, load
 from polyseme.errors import UsageError
 from polyseme.formats.card import describe
-from polyseme.formats.dumps import check_dump_name, open_dump
+from polyseme.formats.dumps import as_dtype, open_dump
 from polyseme.formats.opening import open_pretrained
 from polyseme.formats.saving import save_pretrained
+from polyseme.integrations.ray import Cluster, embed_on_ray
 from polyseme.model.choice import Direction, Layer, Pool, choose
 from polyseme.text.corpus import Corpus, Watch
-from polyseme.text.reading import Line, read_lines
+from polyseme.text.reading import Line, read_lines, watched
 from polyseme.text.stream import sentences_of_lines
 from polyseme.text.vocab import Vocab
 from polyseme.training import pretrain as training
@@ -100,20 +100,21 @@ def convert(
     target: str | Path,
     *,
     to: Literal["native", "hdf5"] = "native",
+    precision: str = "fp32",
     options: str | Path | None = None,
     force: bool = False,
 ) -> None:
-    """Read the model at `source`, whatever its format, and write it to `target`."""
+    """Read the model at `source`, whatever its format, and write it to `target`; see `Elmo.save`."""
     if to not in ("native", "hdf5"):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     place = Path(target).expanduser()
     check_target(place, force=force)
-    save_pretrained(open_pretrained(source, options), place, to=to, force=force)
+    save_pretrained(open_pretrained(source, options), place, to=to, precision=precision, force=force)
 
 
 def embed(
     model: Elmo | str | Path,
-    text: str | Path,
+    text: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
     layer: Layer = "mean",
@@ -122,56 +123,69 @@ def embed(
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
-    dtype: Literal["float32", "float16"] = "float32",
+    dtype: Literal["float32", "float16"] | None = None,
+    format: Format = "safetensors",  # noqa: A002  # the word that people look for
+    shard: str = "1/1",
+    shard_bytes: int = SHARD_BYTES,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    actors: int | None = None,
+    options: str | Path | None = None,
     force: bool = False,
     watch: Callable[[Line], None] | None = None,
     count: Callable[[int], None] | None = None,
 ) -> Embedded:
-    """Write the vectors of all sentences of `text` (a file, a folder, .gz, .zst or -) to `out`.
+    """Write the vectors of all sentences of `text` (files, folders, .gz, .zst or -) to `out`.
 
+    An ending of `out` says the format of one file, of float32 unless `dtype` says otherwise. A name without
+    one is a folder for bulk work, of float16: files of `format` with about `shard_bytes` each and a manifest;
+    the same call goes on where it was killed, and with `shard` as i/n it does the i-th of n shares. The
+    engine "ray" has `actors` of a Ray cluster at `address` (None: of this machine) do all shares of a folder.
     With `split`, a line is a sentence and an empty line an empty one, so that the numbers agree with
     the lines. `stateful` carries the state from sentence to sentence, from zeros, as bilm-tf's dumps do.
     `watch` sees every line that is read, `count` the number of tokens that were embedded.
     """
     out = Path(out).expanduser()
-    check_embed_target(out, dtype=dtype, force=force)
-    elmo = _loaded(model, batch_tokens)
+    check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
+    texts = [text] if isinstance(text, str | Path) else list(text)
+    if is_folder(out):
+        plan = Bulk(
+            layer, pool, direction, segment, dtype or "float16", format, shard_bytes, parse_share(shard)
+        )
+        if engine == "ray":
+            place, cluster = _path_of(model), Cluster(address, actors, batch_tokens)
+            done = embed_on_ray(place, options, texts, out, plan, cluster, force=force, count=count)
+        else:
+            elmo = _loaded(model, batch_tokens, options)
+            done = embed_folder(elmo, texts, out, plan, force=force, watch=watch, count=count)
+        return Embedded(out, done.sentences, done.tokens, done.cut)
+    elmo = _loaded(model, batch_tokens, options)
     choice = choose(layer, pool, direction, elmo.config.layers)
-    empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(dtype)
-    sentences = _sentences(elmo, text, segment, watch)
+    kind = dtype or "float32"
+    empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
+    sentences = _sentences(elmo, texts, segment, watch)
     if stateful:
         elmo.reset()
     with open_dump(out, empty, pooled=pool is not None, force=force) as dump, elmo.call() as counts:
         for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
             vectors = elmo.vectors(chunk, choice, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
-                dump.add(sentence, array.astype(np.dtype(dtype), copy=False))
+                dump.add(sentence, as_dtype(array, kind))
             if count is not None:
                 count(sum(map(len, chunk)))
     return Embedded(out, counts.sentences, counts.tokens, counts.cut)
 
 
-def check_embed_target(out: Path, *, dtype: str, force: bool) -> None:
-    """Refuse an output that `embed` could not write, before a model is loaded."""
-    if dtype not in ("float32", "float16"):
-        raise UsageError(f"dtype is {dtype!r}, expected float32 or float16.")
-    check_dump_name(out)
-    check_file(out.expanduser(), force=force)
-
-
 def _sentences(
-    elmo: Elmo, text: str | Path, segment: str | None, watch: Callable[[Line], None] | None = None
+    elmo: Elmo,
+    texts: Sequence[str | Path],
+    segment: str | None,
+    watch: Callable[[Line], None] | None = None,
 ) -> Iterator[list[str]]:
-    """The sentences of a text as lists of words, cut as the model was trained unless told otherwise."""
+    """The sentences of texts as lists of words, cut as the model was trained unless told otherwise."""
     how = elmo.config.segment if segment is None else segment
-    return sentences_of_lines(_watched(read_lines(text), watch), how)
-
-
-def _watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
-    for line in lines:
-        if watch is not None:
-            watch(line)
-        yield line
+    lines = (line for text in texts for line in read_lines(text))
+    return sentences_of_lines(watched(lines, watch), how)
 
 
 def evaluate(
@@ -189,7 +203,7 @@ def evaluate(
     `stateful` carries the state from sentence to sentence of a file.
     """
     elmo = _loaded(model, batch_tokens)
-    lines = _watched(read_lines(text), watch)
+    lines = watched(read_lines(text), watch)
     return language.evaluate(elmo, lines, segment=segment, stateful=stateful, count=count)
 
 
@@ -206,7 +220,7 @@ def score(
     With `split`, a line is a sentence, and a blank one is scored as <S> </S>.
     """
     elmo = _loaded(model, batch_tokens)
-    return language.score_stream(elmo, _sentences(elmo, text, segment), stateful=stateful)
+    return language.score_stream(elmo, _sentences(elmo, [text], segment), stateful=stateful)
 
 
 def rerank(
@@ -332,5 +346,13 @@ def _all_of(*watchers: Callable[[Position, Metrics], None] | None) -> Callable[[
     return watch
 
 
-def _loaded(model: Elmo | str | Path, batch_tokens: int = BATCH_TOKENS) -> Elmo:
-    return model if isinstance(model, Elmo) else load(model, batch_tokens=batch_tokens)
+def _loaded(
+    model: Elmo | str | Path, batch_tokens: int = BATCH_TOKENS, options: str | Path | None = None
+) -> Elmo:
+    return model if isinstance(model, Elmo) else load(model, options, batch_tokens=batch_tokens)
+
+
+def _path_of(model: Elmo | str | Path) -> str | Path:
+    if isinstance(model, Elmo):
+        raise UsageError("The engine ray needs the path of a model: each actor loads it for itself.")
+    return model

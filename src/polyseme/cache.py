@@ -88,11 +88,6 @@ class TokenCache:
         return vectors
 
     def clear(self) -> None:
-        """Forget all words."""
-        with self._lock:
-            self._clear()
-
-    def clear(self) -> None:
         """Forget all words; the counts go on."""
         with self._lock:
             self._clear()

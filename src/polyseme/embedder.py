@@ -93,9 +93,14 @@ class Elmo:
         """A longer `text` cut into sentences of tokens with their places."""
         return sentences(checked_text(text), self.config.segment if segment is None else segment)
 
-    def save(self, path: str | Path, *, to: str = "native", force: bool = False) -> None:
-        """Write the model: a folder of ours, or hdf5 for bilm-tf, AllenNLP and simple_elmo."""
-        save_pretrained(self.model, Path(path), to=to, force=force)
+    def save(
+        self, path: str | Path, *, to: str = "native", precision: str = "fp32", force: bool = False
+    ) -> None:
+        """Write the model: a folder of ours, or hdf5 for bilm-tf, AllenNLP and simple_elmo.
+
+        precision: a folder of ours may keep its recurrent weights as "bf16" or "int8", in less space.
+        """
+        save_pretrained(self.model, Path(path), to=to, precision=precision, force=force)
 
     @overload
     def embed(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
@@ -372,9 +377,20 @@ def chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[st
         yield chunk
 
 
-def load(path: str | Path, options: str | Path | None = None, *, batch_tokens: int = BATCH_TOKENS) -> Elmo:
+def load(
+    path: str | Path,
+    options: str | Path | None = None,
+    *,
+    precision: str | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    cache_bytes: int = CACHE_BYTES,
+) -> Elmo:
     """Load any ELMo: a folder of ours, ELMoForManyLangs' or NLPL's, a zip of one, or an .hdf5 file.
 
     options: the options.json of an .hdf5 file, where it does not lie beside it under its usual name.
+    precision: "fp32" is exact, "bf16" and "int8" are quicker with the native part, "auto" is the narrowest of
+        them that keeps a cosine of 0.999; None is that of the folder, fp32 for all but those saved otherwise.
+    cache_bytes: memory for the vectors of words before any context, each computed once.
     """
-    return Elmo(open_pretrained(path, options), batch_tokens=batch_tokens)
+    model = open_pretrained(path, options, precision=precision)
+    return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes)

@@ -29,10 +29,10 @@ EVERY = 10.0  # seconds between two plain lines
 
 
 class Progress:
-    """Shows tokens a second and the time left while `text` is read."""
+    """Shows tokens a second and the time left while `texts` are read."""
 
-    def __init__(self, text: str | Path) -> None:
-        self._total = text_bytes(text)
+    def __init__(self, *texts: str | Path) -> None:
+        self._total = text_bytes(*texts)
         self._done = self._tokens = 0
         self._start = self._shown = time.monotonic()
         self._bar: RichProgress | None = None
@@ -85,10 +85,10 @@ class Progress:
         return f", {share:.0%}, {(now - self._start) * (1 - share) / share:,.0f} s left"
 
 
-def text_bytes(text: str | Path) -> int | None:
-    """Bytes of text below a path; None where that cannot be known beforehand (stdin, compressed)."""
-    path = Path(home(text))
-    files = files_below(path) if path.is_dir() else [path]
-    if str(text) == "-" or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
+def text_bytes(*texts: str | Path) -> int | None:
+    """Bytes of text below the paths; None where that cannot be known beforehand (stdin, compressed)."""
+    paths = [Path(home(text)) for text in texts]
+    files = [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
+    if "-" in map(str, texts) or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
         return None
     return sum(file.stat().st_size for file in files)

@@ -21,7 +21,7 @@ from polyseme.formats import dumps
 from polyseme.formats.dumps import check_dump_name, open_dump
 
 L, H = 3, 4
-ENDINGS = [".hdf5", ".h5", ".npz", ".parquet"]
+ENDINGS = [".hdf5", ".h5", ".npz", ".parquet", ".safetensors"]
 SENTENCES = [["the", "bank"], [], ["他", "x" * 100, "naïve"]]
 
 
@@ -189,7 +189,10 @@ def test_nothing_is_left_behind_after_an_error(ending, problem, tmp_path):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_error_keeps_its_name_even_if_the_file_cannot_be_finished(ending, tmp_path, monkeypatch):
-    def broken(self: object) -> None:
+    close = dumps.DUMPS[ending].close
+
+    def broken(self: Any) -> None:
+        close(self)
         raise RuntimeError("cannot be finished")
 
     monkeypatch.setattr(dumps.DUMPS[ending], "close", broken)

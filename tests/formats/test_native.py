@@ -93,15 +93,15 @@ def test_version_1_without_vocabulary_marks_has_the_published_ones(tmp_path: Pat
 
 
 def test_a_later_version_asks_for_the_program_that_wrote_it(golden: Path):
-    change_config(golden, polyseme_format=2, polyseme_version="9.8.7")
-    with pytest.raises(FormatError, match=r"format 2, this Polyseme reads 1 to 1.*polyseme 9\.8\.7: upgrade"):
+    change_config(golden, polyseme_format=3, polyseme_version="9.8.7")
+    with pytest.raises(FormatError, match=r"format 3, this Polyseme reads 1 to 2.*polyseme 9\.8\.7: upgrade"):
         read(golden)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, [1]])
 def test_a_version_that_is_none_is_refused(version: object, golden: Path):
     change_config(golden, polyseme_format=version)
-    with pytest.raises(FormatError, match="this Polyseme reads 1 to 1"):
+    with pytest.raises(FormatError, match="this Polyseme reads 1 to 2"):
         read(golden)
 
 

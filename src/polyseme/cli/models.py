@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,13 +18,18 @@ from polyseme.cli.options import (
     Force,
     ModelPath,
     Options,
+    Precision,
     Segment,
     Stateful,
-    TextPath,
+    TextPaths,
     count_of,
     parse_layer,
 )
 from polyseme.errors import UsageError
+
+if TYPE_CHECKING:
+    from polyseme.api import Embedded
+    from polyseme.embedder import Elmo
 
 
 def info(
@@ -63,20 +68,28 @@ def convert(
     source: Annotated[str, typer.Argument(metavar="SRC", help="Any model.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="A new folder, or a new .hdf5 file.")],
     to: Annotated[str, typer.Option(help="native or hdf5.")] = "native",
+    precision: Annotated[
+        str, typer.Option(help="fp32, or bf16 or int8 for a smaller native folder.")
+    ] = "fp32",
     options: Options = None,
     force: Force = False,
 ) -> None:
     """Write a model in another format."""
     from polyseme import api
 
-    api.convert(source, target, to=to, options=options, force=force)  # type: ignore[arg-type]
+    api.convert(source, target, to=to, precision=precision, options=options, force=force)  # type: ignore[arg-type]
     print(f"{source} -> {target} ({to})")
 
 
 def embed(
     model: ModelPath,
-    text: TextPath,
-    out: Annotated[Path, typer.Option(help="x.hdf5, x.npz or x.parquet.")],
+    text: TextPaths,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="x.hdf5, x.npz, x.parquet or x.safetensors; without an ending a folder, for bulk work."
+        ),
+    ],
     layer: Annotated[
         str, typer.Option(help="mean, top, all, a number from 0, or weights: 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4")
     ] = "mean",
@@ -87,19 +100,38 @@ def embed(
     segment: Segment = None,
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
-    dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
+    precision: Precision = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="float32 or float16. [default: float32, float16 for a folder]")
+    ] = None,
+    format: Annotated[  # noqa: A002  # the word that people look for
+        str, typer.Option(help="Of the files of a folder: safetensors, parquet, npz or hdf5.")
+    ] = "safetensors",
+    shard: Annotated[
+        str, typer.Option(help="Do the i-th of n shares of a folder: i/n, such as 1/4.")
+    ] = "1/1",
+    shard_mb: Annotated[int, typer.Option(min=1, help="About the size of a file of a folder, in MiB.")] = 256,
+    engine: Annotated[str, typer.Option(help="local, or ray: a Ray cluster does all shares.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster. [default: this machine]")] = None,
+    actors: Annotated[
+        int | None, typer.Option(min=1, help="Processes of Ray, each with a model. [default: the cores]")
+    ] = None,
     options: Options = None,
     force: Force = False,
 ) -> None:
-    """Write the vectors of a text to a file."""
+    """Write the vectors of texts to a file or a folder.
+
+    A folder is written in files of bounded size; the same command goes on where it was killed.
+    """
     from polyseme import api, load
+    from polyseme.bulk import check_embed_target
     from polyseme.progress import Progress
 
-    api.check_embed_target(out, dtype=dtype, force=force)
-    elmo = load(model, options, batch_tokens=batch_tokens)
-    with Progress(text) as progress:
+    check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
+    elmo = load(model, options, precision=precision, batch_tokens=batch_tokens)
+    with Progress(*text) as progress:
         done = api.embed(
-            elmo,
+            model if engine == "ray" else elmo,
             text,
             out,
             layer=parse_layer(layer),
@@ -108,10 +140,23 @@ def embed(
             segment=segment,
             stateful=stateful,
             dtype=dtype,  # type: ignore[arg-type]
+            format=format,  # type: ignore[arg-type]
+            shard=shard,
+            shard_bytes=shard_mb << 20,
+            batch_tokens=batch_tokens,
+            engine=engine,  # type: ignore[arg-type]
+            address=address,
+            actors=actors,
+            options=options,
             force=force,
             watch=progress.read,
             count=progress.embedded,
         )
+    _say_embedded(done, elmo, segment)
+
+
+def _say_embedded(done: Embedded, elmo: Elmo, segment: str | None) -> None:
+    """What was written, and whether words were cut."""
     print(f"{done.out}: {count_of(done.sentences, 'sentence')}, {count_of(done.tokens, 'token')}")
     if done.cut and elmo.config.chars:
         raw = (segment or elmo.config.segment) == "split" and done.cut * 10 >= done.tokens

@@ -13,6 +13,9 @@ from polyseme.errors import UsageError
 
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A model folder, a zip or an .hdf5 file.")]
 TextPath = Annotated[str, typer.Argument(metavar="TEXT", help="A file, a folder, .gz, .zst, or - (stdin).")]
+TextPaths = Annotated[
+    list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz, .zst, or - (stdin).")
+]
 Options = Annotated[
     str | None, typer.Option(help="The options.json of an .hdf5 file, if it does not lie beside it.")
 ]
@@ -22,6 +25,9 @@ Segment = Annotated[
 ]
 Stateful = Annotated[bool, typer.Option("--stateful", help="Carry the state from sentence to sentence.")]
 BatchTokens = Annotated[int, typer.Option(min=1, help="Tokens in a batch.")]
+Precision = Annotated[
+    str | None, typer.Option(help="fp32, bf16, int8 or auto; as the model was saved if left out.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 

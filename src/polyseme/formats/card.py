@@ -11,8 +11,9 @@ from polyseme.config import ModelConfig
 from polyseme.formats.pretrained import Pretrained
 
 
-def model_card(model: Pretrained, name: str) -> str:
-    """Markdown for the README.md of a model folder."""
+def model_card(model: Pretrained, name: str, precision: str = "fp32") -> str:
+    """Markdown for the README.md of a model folder, whose weights are of that `precision`."""
+    facts = describe(model) | ({} if precision == "fp32" else {"precision": f"{precision} in the stacks"})
     lines = [
         f"# {name}",
         "",
@@ -20,7 +21,7 @@ def model_card(model: Pretrained, name: str) -> str:
         "",
         "| | |",
         "|---|---|",
-        *(f"| {_cell(key)} | {_cell(value)} |" for key, value in describe(model).items()),
+        *(f"| {_cell(key)} | {_cell(value)} |" for key, value in facts.items()),
         "",
         "```python",
         "import polyseme",

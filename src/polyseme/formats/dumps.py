@@ -151,6 +151,16 @@ DUMPS: dict[str, Callable[[Path, NDArray[Any], bool], Dump]] = {
 }
 
 
+def as_dtype(vectors: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """`vectors` as float32 or float16; values that float16 cannot hold are refused, not made infinite."""
+    try:
+        with np.errstate(over="raise"):
+            return vectors.astype(np.dtype(dtype), copy=False)
+    except FloatingPointError:
+        most = float(np.abs(vectors).max())
+        raise UsageError(f"A value of {most:,.0f} does not fit into float16. Say --dtype float32.") from None
+
+
 def check_dump_name(path: Path) -> None:
     """Refuse a name whose ending says no format, or one that needs a missing package."""
     ending = path.suffix.lower()

@@ -3,7 +3,8 @@
     formats.pretrained  <->  formats.native  <->  a folder
 
 config.json carries a format version. What an older version wrote stays readable: a change of the
-layout raises FORMAT and adds a step that brings the older one up to date.
+layout raises FORMAT and adds a step that brings the older one up to date. A folder says the lowest version
+that can hold it: 1 for fp32 weights, 2 for bf16 and int8.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from torch import Tensor
 from polyseme.config import ModelConfig, parse_settings, read_values
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.card import model_card
+from polyseme.formats.precision import narrowed, put_narrow, take_narrow
 from polyseme.formats.pretrained import Pretrained, as_weights, assemble
+from polyseme.model.narrow import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.vocab import Vocab
 from polyseme.writing import new_folder
 
-FORMAT = 1
+FORMAT = 2
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (
     "config.json",
     "model.safetensors",
@@ -65,20 +68,26 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
     _check_counts(config, tensors, weights)
     if copy:
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    return assemble(
+    precision = _precision(values, path)
+    narrow = {} if precision == "fp32" else take_narrow(tensors, precision, str(weights))
+    shapes = {name: tensor for name, tensor in tensors.items() if tensor.is_meta}
+    model = assemble(
         config,
-        as_weights(tensors, str(weights)),
+        as_weights({name: tensors[name] for name in tensors.keys() - shapes.keys()}, str(weights)) | shapes,
         alphabet=_alphabet(config, folder),
         vocab=_vocab(values.get("vocab_marks", {}), folder),
         origin=_texts(values.get("origin", {}), "origin", path),
         source=str(weights),
     )
+    if precision != "fp32":
+        put_narrow(model, narrow, precision)
+    return model
 
 
-def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
-    """Write `model` as a folder of ours, whole or not at all."""
+def write(model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32") -> None:
+    """Write `model` as a folder of ours, whole or not at all; the weights of its stacks in that precision."""
     with new_folder(folder, force=force, ours=FILES) as new:
-        _write_files(model, new, folder.name)
+        _write_files(model, new, folder.name, precision)
 
 
 def write_into(model: Pretrained, folder: Path) -> None:
@@ -89,25 +98,27 @@ def write_into(model: Pretrained, folder: Path) -> None:
             os.replace(Path(new) / name, folder / name)
 
 
-def _write_files(model: Pretrained, new: Path, name: str) -> None:
+def _write_files(model: Pretrained, new: Path, name: str, precision: str = "fp32") -> None:
     """All files of `model` into the folder `new`."""
     values: dict[str, Any] = {
-        "polyseme_format": FORMAT,
+        "polyseme_format": 1 if precision == "fp32" else 2,
         "polyseme_version": version("polyseme"),
         "model": model.config.model_dump(mode="json"),
         "origin": dict(model.origin),
     }
+    if precision != "fp32":
+        values["precision"] = precision
     if model.vocab is not None:
         marks = {"begin": model.vocab.begin, "end": model.vocab.end, "unknown": model.vocab.unknown}
         values["vocab_marks"] = marks
     _write_json(new / CONFIG, values)
-    tensors = {key: value.detach().contiguous() for key, value in model.tensors().items()}
+    tensors = {key: value.detach().contiguous() for key, value in narrowed(model, precision).items()}
     save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
     if model.vocab is not None:
         model.vocab.write(new / VOCAB)
     if isinstance(model.alphabet, CodepointAlphabet):
         _write_json(new / CHARS, list(model.alphabet.characters))
-    (new / CARD).write_text(model_card(model, name), encoding="utf-8")
+    (new / CARD).write_text(model_card(model, name, precision), encoding="utf-8")
 
 
 def _load(path: Path) -> dict[str, Tensor]:
@@ -117,6 +128,14 @@ def _load(path: Path) -> dict[str, Tensor]:
         raise FormatError(f"{path}: there is no such file; the model's weights are missing.") from None
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
         raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
+
+
+def _precision(values: Mapping[str, object], path: Path) -> str:
+    """The precision that a config of format 2 names; before that there was one alone."""
+    found = values.get("precision", "fp32") if values["polyseme_format"] != 1 else "fp32"
+    if not isinstance(found, str) or found not in PRECISIONS:
+        raise FormatError(f"{path}: precision is {found!r:.60}, expected one of {', '.join(PRECISIONS)}.")
+    return found
 
 
 def _check_counts(config: ModelConfig, tensors: Mapping[str, Tensor], path: Path) -> None:

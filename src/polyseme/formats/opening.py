@@ -19,6 +19,7 @@ from polyseme.config import read_values
 from polyseme.errors import FormatError, PolysemeError, UsageError
 from polyseme.formats import hdf5, manylangs, native
 from polyseme.formats.archive import unpacked
+from polyseme.formats.precision import set_precision
 from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
 
@@ -30,11 +31,21 @@ LOOKED_FOR = (
 PARTS = (".json", ".safetensors", ".pkl", ".dic", ".txt", ".gz")  # files that lie beside a model's weights
 
 
-def open_pretrained(path: str | Path, options: str | Path | None = None) -> Pretrained:
+def open_pretrained(
+    path: str | Path, options: str | Path | None = None, *, precision: str | None = "fp32"
+) -> Pretrained:
     """Open the model at `path`: a folder, a .zip or an .hdf5 file.
 
     options: the options.json of an .hdf5 file, where it does not lie beside it under its usual name.
+    precision: fp32, bf16, int8 or auto, or None for that of the file: see `set_precision`.
     """
+    model = _open(path, options)
+    set_precision(model, precision)
+    return model
+
+
+def _open(path: str | Path, options: str | Path | None) -> Pretrained:
+    """The model at `path`, as it is stored."""
     place = Path(path).expanduser()
     described = Path(options).expanduser() if options is not None else None
     for needed in (place, described):

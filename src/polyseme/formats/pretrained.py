@@ -53,8 +53,10 @@ class Pretrained:
         return chars, words
 
     def tensors(self) -> dict[str, Tensor]:
-        """All weights by our own names, the softmax's included."""
+        """All weights by our own names, the softmax's included, as fp32."""
         weights = dict(self.network.state_dict())
+        for place, cell in self.network.recurrent_cells().items():
+            weights |= {f"{place}.{name}": weight.wide() for name, weight in cell.stored.items()}
         if self.softmax is not None:
             weights |= {f"softmax.{name}": value for name, value in self.softmax.state_dict().items()}
         return weights

@@ -15,18 +15,22 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats import hdf5, native
 from polyseme.formats.opening import model_name
 from polyseme.formats.pretrained import Pretrained
+from polyseme.model.narrow import PRECISIONS
 from polyseme.writing import check_target, new_file, new_folder
 
 FORMATS = ("native", "hdf5")
 WEIGHTS, OPTIONS, VOCAB = "model.hdf5", "options.json", "vocab.txt"
 
 
-def save_pretrained(model: Pretrained, path: str | Path, to: str = "native", force: bool = False) -> None:
+def save_pretrained(
+    model: Pretrained, path: str | Path, to: str = "native", force: bool = False, *, precision: str = "fp32"
+) -> None:
     """Write `model` to `path`, whole or not at all.
 
     to="native": a folder of ours. to="hdf5": a folder with model.hdf5, options.json and vocab.txt, as
     simple_elmo and NLPL have it; or, where `path` ends in .hdf5, that file with X_options.json and
     X_vocab.txt beside it (X.hdf5 or X_weights.hdf5). force: replace what is there.
+    precision: of the stacks' weights in a folder of ours, fp32, bf16 or int8; hdf5 holds fp32.
     """
     place = Path(path).expanduser()
     if to not in FORMATS:
@@ -37,8 +41,15 @@ def save_pretrained(model: Pretrained, path: str | Path, to: str = "native", for
         raise UsageError(
             f"{place}: the native format is a folder. Leave out {place.suffix}, or say --to hdf5."
         )
+    if precision not in PRECISIONS:
+        known = list(PRECISIONS)
+        raise UsageError(
+            f"precision is {precision!r}, expected {' or '.join(known)}.{nearest(precision, known)}"
+        )
+    if to != "native" and precision != "fp32":
+        raise UsageError(f"hdf5 cannot hold {precision}. Use the native format, or leave the precision out.")
     if to == "native":
-        native.write(model, place, force=force)
+        native.write(model, place, force=force, precision=precision)
         return
     hdf5.refuse_what_does_not_fit(model)
     _refuse_other_marks(model)

@@ -74,12 +74,16 @@ class BiLM(nn.Module):
         self.tokens = tokens
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
+        self.precision = "fp32"  # of the recurrent weights when packed
 
     def pack(self) -> None:
         """Take the recurrent weights as final, for faster reading without gradients."""
-        for module in self.modules():
-            if isinstance(module, Cell):
-                module.pack()
+        for cell in self.recurrent_cells().values():
+            cell.pack(self.precision)
+
+    def recurrent_cells(self) -> dict[str, Cell]:
+        """Every layer of both directions, under its name in the state dict."""
+        return {name: module for name, module in self.named_modules() if isinstance(module, Cell)}
 
     def start(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""

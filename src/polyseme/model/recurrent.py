@@ -21,9 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.model.kernels import lstm
+from polyseme.model.narrow import Narrow, narrow
 from polyseme.model.packing import pack_weight, packed_product, packed_sum
 
 State = tuple[Tensor, Tensor]
+WEIGHTS = ("input_weight", "hidden_weight", "projection")  # those of a cell that may be narrow
 INPUT_BYTES = 16 << 20  # memory for the hoisted input products of a run of time steps
 
 
@@ -62,28 +64,67 @@ class Cell(nn.Module):
         self._packed: tuple[Tensor | None, Tensor | None] = (None, None)  # hidden weight and projection
         self._native: lstm.Packed | None = None  # the same for the loop in C
         self._packed_version: list[tuple[int, int]] = []
+        self._precision = "fp32"  # of what is packed
+        self.stored: dict[str, Narrow] = {}  # the weights, where they are kept in bf16 or int8 alone
         for weight in (self.input_weight, self.hidden_weight, self.projection):
             if weight is not None:
                 nn.init.xavier_uniform_(weight)
 
-    def pack(self) -> None:
-        """Take the weights of an LSTM as final and lay them out for faster steps without gradients."""
-        if self.kind != "lstm" or self._packed_version == self._state_of_weights():
+    def pack(self, precision: str = "fp32") -> None:
+        """Take the weights of an LSTM as final and lay them out for faster steps without gradients.
+
+        precision: one of narrow.PRECISIONS, for the loop in C; elsewhere the weights stay as they are.
+        """
+        packed = self._precision == precision and self._packed_version == self._state_of_weights()
+        if self.kind != "lstm" or packed:
             return
         self.unpack()
-        if lstm.fits(self.hidden_weight, self.projection):
-            self._native = lstm.pack(self.hidden_weight, self.projection)
+        weights = self._for_native(precision)
+        if weights:
+            inputs = None if precision == "fp32" else weights["input_weight"]
+            self._native = lstm.pack(weights["hidden_weight"], weights.get("projection"), inputs)
         else:
+            self.widen()
             self._packed = pack_weight(self.hidden_weight), pack_weight(self.projection)
-        self._packed_version = self._state_of_weights()
+        self._precision, self._packed_version = precision, self._state_of_weights()
 
     def unpack(self) -> None:
         """Forget what was packed: the weights are about to change."""
         self._packed, self._native, self._packed_version = (None, None), None, []
 
+    def _for_native(self, precision: str) -> dict[str, Narrow]:
+        """The weights as the loop in C takes them, none where it does not."""
+        if self.stored:
+            return self.stored if lstm.fits(self.bias) else {}
+        weights = {name: weight for name in WEIGHTS if (weight := getattr(self, name)) is not None}
+        if not lstm.fits(*weights.values()):
+            return {}
+        return {name: narrow(weight, precision) for name, weight in weights.items()}
+
+    def store(self, stored: dict[str, Narrow]) -> None:
+        """Keep the weights of these names narrow; the parameters have shapes and no memory until `widen`."""
+        self.unpack()
+        self.stored = stored
+        for name, weight in stored.items():
+            shape = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
+            setattr(self, name, nn.Parameter(shape))
+
+    def widen(self) -> None:
+        """Give parameters that are `stored` their memory, as fp32: more than the loop in C needs them."""
+        stored, self.stored = self.stored, {}
+        with torch.inference_mode(False):
+            for name, weight in stored.items():
+                setattr(self, name, nn.Parameter(weight.wide()))
+
+    def round_to(self, precision: str) -> None:
+        """Round the weights to what `precision` can hold; they stay fp32."""
+        weights = {name: weight for name in WEIGHTS if (weight := getattr(self, name)) is not None}
+        self.store({name: narrow(weight, precision) for name, weight in weights.items()})
+        self.widen()
+
     def _state_of_weights(self) -> list[tuple[int, int]]:
         """Changes when a packed weight is replaced or written to, but for what fused optimisers write."""
-        weights = [w for w in (self.hidden_weight, self.projection) if w is not None]
+        weights = [w for name in WEIGHTS if (w := getattr(self, name)) is not None]
         return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,6 +134,7 @@ class Cell(nn.Module):
     def _apply(self, function: Any, recurse: bool = True) -> Any:
         """Another dtype or device: what was packed does not fit any more."""
         self.unpack()
+        self.widen()
         return super()._apply(function, recurse)  # type: ignore[no-untyped-call]
 
     def start(self, batch: int) -> State:
@@ -161,6 +203,7 @@ class Cell(nn.Module):
             self.unpack()  # whoever wants gradients may be about to change the weights, too
         elif self._native is not None and lstm.fits(x, *state) and not torch.is_autocast_enabled("cpu"):
             return self._read(self._native, x, sizes, state)
+        self.widen()
         output, memory = state
         if not torch.is_grad_enabled():
             memory = memory.clone()  # `step` works in place, the caller's state stays
@@ -181,10 +224,14 @@ class Cell(nn.Module):
 
     def _read(self, packed: lstm.Packed, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
         """`forward` of an LSTM in C, without gradients."""
-        bias, weight, clips = self.gate_bias(), self.input_weight.t(), (self.cell_clip, self.output_clip)
+        bias, clips = self.gate_bias(), (self.cell_clip, self.output_clip)
         outputs = [x.new_empty(0, self.outputs)]
         for rows, steps in self._blocks(sizes):
-            output, state = lstm.read(packed, x[rows] @ weight, bias, steps, state, clips)
+            if packed.input is None:
+                z = x[rows] @ self.input_weight.t()
+            else:
+                z = lstm.product(x[rows], packed.input)
+            output, state = lstm.read(packed, z, bias, steps, state, clips)
             outputs.append(output)
         return outputs[1] if len(outputs) == 2 else torch.cat(outputs), state
 

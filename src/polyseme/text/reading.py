@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
@@ -43,6 +43,14 @@ def read_lines(path: str | Path) -> Iterator[Line]:
     """Yield the lines of a file, of all files in a folder, or of standard input (`-`)."""
     for file in _files(home(path)):
         yield from _lines_of(file)
+
+
+def watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
+    """The same lines; `watch` sees each before it goes on."""
+    for line in lines:
+        if watch is not None:
+            watch(line)
+        yield line
 
 
 def home(path: str | Path) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from polyseme.model import paired
 from polyseme.model.kernels import lstm, native
+from polyseme.model.narrow import Narrow
 from polyseme.model.recurrent import Cell
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"native part: {native.why_not()}")
@@ -113,7 +114,7 @@ def test_one_thread_and_two_give_the_same_bits():
 def test_a_sentence_gets_the_same_bits_in_every_batch():
     torch.manual_seed(0)
     cell = Cell("lstm", 5, 50, 20, project=True)
-    packed = lstm.pack(cell.hidden_weight, cell.projection)
+    packed = lstm.pack(Narrow(cell.hidden_weight), Narrow(cell.projection))
     z, bias, h, c = (
         torch.randn(7, 30, 200),
         cell.gate_bias().detach(),
@@ -166,7 +167,7 @@ def test_packed_weights_follow_what_is_loaded_and_trained():
 
 def test_what_the_library_cannot_read_is_refused():
     cell = Cell("lstm", 5, 6, 4, project=True)
-    packed = lstm.pack(cell.hidden_weight, cell.projection)
+    packed = lstm.pack(Narrow(cell.hidden_weight), Narrow(cell.projection))
     z, bias, state = torch.zeros(3, 24), torch.zeros(24), (torch.zeros(2, 4), torch.zeros(2, 6))
     for wrong, sizes, message in (
         (z.double(), [2, 1], "z must be fp32"),

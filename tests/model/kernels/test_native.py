@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from polyseme.model.kernels import lstm, native
+from polyseme.model.narrow import PRECISIONS, Narrow, narrow
 
 needs_library = pytest.mark.skipif(not native.available(), reason=f"native part: {native.why_not()}")
 
@@ -70,11 +71,10 @@ def test_activations_at_the_edges(instruction_set):
 def test_products_with_packed_weights(instruction_set, n, k, turned):
     torch.manual_seed(0)
     weight = torch.randn(k, n).t() if turned else torch.randn(n, k)
-    packed = lstm.pack_weight(weight)
+    packed = lstm.pack_weight(Narrow(weight))
     for rows in (1, 2, 3, 4, 5, 6, 7, 13, 25, 200):
         a, start = torch.randn(rows, k), torch.randn(rows, n)
-        out = start.clone()
-        native.library().polyseme_product(a.data_ptr(), rows, k, packed.data_ptr(), n, out.data_ptr())
+        out = lstm.product(a, packed, start.clone())
         wanted = start.double() + a.double() @ weight.double().t()
         bound = 3e-7 * (start.abs() + a.abs() @ weight.abs().t())  # of the rounding errors
         assert ((out - wanted).abs() <= bound).all()
@@ -82,19 +82,12 @@ def test_products_with_packed_weights(instruction_set, n, k, turned):
 
 @needs_library
 def test_a_row_gets_the_same_bits_among_any_others(instruction_set):
-    weight = lstm.pack_weight(torch.randn(70, 300))
     a = torch.randn(50, 300)
-
-    def product(rows):
-        out = torch.zeros(len(rows), 70)
-        native.library().polyseme_product(
-            rows.data_ptr(), len(rows), 300, weight.data_ptr(), 70, out.data_ptr()
-        )
-        return out
-
-    everything = product(a)
-    for count in range(1, 14):
-        assert torch.equal(product(a[:count]), everything[:count])
+    for precision in PRECISIONS:
+        weight = lstm.pack_weight(narrow(torch.randn(70, 300), precision))
+        everything = lstm.product(a, weight)
+        for count in range(1, 14):
+            assert torch.equal(lstm.product(a[:count], weight), everything[:count])
 
 
 def run(code: str, **environment: str) -> str:

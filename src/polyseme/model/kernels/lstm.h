@@ -2,6 +2,8 @@
  *
  *     native.c  ->  lstm.h  ->  product.h, vector.h
  *
+ * The weights may be fp32, bf16 or int8; gates, memory and clips are fp32. The backward pass knows fp32 alone.
+ *
  * See struct lstm in native.c for what goes in and out. The gates of up to HIGH sentences and PANEL cells are
  * made in one tile that stays in the first cache: product, activations and memory in one pass.
  */
@@ -41,17 +43,21 @@ static INLINE void NAME(cell)(float *gates, const float *bias, const float *befo
 }
 
 /* `rows` sentences, the cells from `from` on: z and what recurs to memory and raw output (and saved gates). */
-static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from, const float *z, const float *h,
+static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from, const float *z, const char *h,
                                const float *before, float *gates, float *memory, float *raw)
 {
     const int64_t m = l->cells, width = m - from < PANEL ? m - from : PANEL;
+    const char *weight = (const char *)l->hidden + from / PANEL * 4 * panel_bytes(l->kind, l->outputs);
     float tile[HIGH * GROUP * PANEL], bias[GROUP * PANEL] = {0}, old[PANEL], new[PANEL], out[PANEL];
+    float scales[GROUP * PANEL];
     for (int g = 0; g < 4 && l->bias; g++)
         NAME(take)(bias + g * PANEL, l->bias + g * m + from, width);
+    for (int g = 0; g < 4 && l->kind == INT8; g++)
+        NAME(take)(scales + g * PANEL, l->hidden_scales + g * m + from, width);
     for (int64_t r = 0; r < rows; r++)
         for (int g = 0; g < 4; g++)
             NAME(take)(tile + (r * 4 + g) * PANEL, z + r * 4 * m + g * m + from, width);
-    NAME(into_tile)(rows, 4, h, l->outputs, l->hidden + 4 * from * l->outputs, l->outputs, tile);
+    NAME(into_tile)(l->kind, rows, 4, h, weight, l->outputs, scales, tile);
     for (int64_t r = 0; r < rows; r++) {
         NAME(take)(old, before + r * m + from, width);
         NAME(cell)(tile + r * 4 * PANEL, bias, old, new, out, l->cell_clip);
@@ -66,12 +72,13 @@ static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from,
 static void NAME(forward_step)(const struct lstm *l, int64_t n, const float *z, const float *h,
                                const float *before, float *gates, float *memory, float *raw)
 {
-    const int64_t m = l->cells;
+    const int64_t m = l->cells, step = l->kind == INT8 ? row_bytes(l->outputs) : 4 * l->outputs;
+    const char *rows = NAME(rows_for)(l->kind, h, n, l->outputs, l->scratch);
     for (int64_t top = 0; top < n; top += CHUNK) {
         const int64_t end = n < top + CHUNK ? n : top + CHUNK;
         for (int64_t from = 0; from < m; from += PANEL)
             for (int64_t r = top; r < end; r += HIGH)
-                NAME(forward_tile)(l, end - r < HIGH ? end - r : HIGH, from, z + r * 4 * m, h + r * l->outputs,
+                NAME(forward_tile)(l, end - r < HIGH ? end - r : HIGH, from, z + r * 4 * m, rows + r * step,
                                    before + r * m, gates ? gates + r * 4 * m : NULL, memory + r * m, raw + r * m);
     }
 }
@@ -96,7 +103,8 @@ static void NAME(forward)(const struct lstm *l)
         NAME(forward_step)(l, n, l->z + row * 4 * m, h, c, l->gates ? l->gates + row * 4 * m : NULL, memory, raw);
         if (l->projection) {
             memset(output, 0, 4 * (size_t)(n * d));
-            NAME(product)(raw, n, m, l->projection, d, output);
+            NAME(product)(&(struct product){l->kind, n, m, d, raw, l->projection, l->projection_scales,
+                                            l->scratch, output});
             NAME(clip_all)(output, n * d, l->output_clip);
         }
         h = output, c = memory, running = n, row += n;
@@ -131,7 +139,8 @@ static void NAME(backward_tile)(const struct lstm *l, int64_t rows, int64_t from
     float tile[HIGH * GROUP * PANEL], gates[4 * PANEL], d_gates[4 * PANEL], old[PANEL], c[PANEL], dc[PANEL];
     if (l->projection) {
         memset(tile, 0, 4 * (size_t)(rows * GROUP * PANEL));
-        NAME(into_tile)(rows, panels, l->d_given + row * d, d, l->projection + from * d, d, tile);
+        NAME(into_tile)(FP32, rows, panels, (const char *)(l->d_given + row * d),
+                        (const char *)l->projection + from / PANEL * panel_bytes(FP32, d), d, NULL, tile);
     }
     for (int64_t r = 0; r < rows; r++) {
         for (int p = 0; p < panels; p++) {
@@ -186,7 +195,8 @@ static void NAME(backward)(const struct lstm *l)
                                         l->last_c + r * m);
         }
         memset(l->last_h, 0, 4 * (size_t)(n * d));
-        NAME(product)(l->d_z + row * 4 * m, n, 4 * m, l->hidden, d, l->last_h);
+        NAME(product)(&(struct product){FP32, n, 4 * m, d, l->d_z + row * 4 * m, l->hidden, NULL, NULL,
+                                        l->last_h});
         memcpy(l->recurred + row * d, t ? l->output + (row - earlier) * d : l->first_h, 4 * (size_t)(n * d));
     }
 }

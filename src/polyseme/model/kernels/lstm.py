@@ -3,7 +3,9 @@
     model.recurrent, kernels.training  ->  kernels.lstm  ->  kernels.native
 
 Sentences are packed as in `model.recurrent`. All tensors are fp32, on the CPU; gates in the order i, f, o,
-candidate. A call uses one core and lets other Python threads run.
+candidate. Weights without gradients may be bf16 or int8. With int8 the rows that meet a weight are quantised
+too, each with a scale of its own, so that no row changes another. A call uses one core and lets other Python
+threads run.
 
 N packed tokens, B sentences, M memory cells, D outputs.
 """
@@ -19,18 +21,31 @@ import torch
 from torch import Tensor
 
 from polyseme.model.kernels import native
+from polyseme.model.narrow import Narrow
 
+LONGEST = (2**31 - 1) // 127**2  # values of a row whose int8 products surely fit 32 bits together
 State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
 Clips = tuple[float | None, float | None]  # of the memory and of the projected output
 
 
-class Packed(NamedTuple):
-    """Copies of the recurrent weights as one of the two passes reads them; good for that pass alone."""
+class Weight(NamedTuple):
+    """A copy of a weight (n, k) as the C side reads it: fp32, bf16 or int8."""
 
-    hidden: Tensor
-    projection: Tensor | None
+    packed: Tensor  # bytes
+    kind: int  # one of native.KINDS
+    scales: Tensor | None  # (n,) of int8
+    n: int
+    k: int
+
+
+class Packed(NamedTuple):
+    """The weights of a layer as one of the two passes reads them; good for that pass alone."""
+
+    hidden: Weight
+    projection: Weight | None
     cells: int
     outputs: int
+    input: Weight | None = None  # for `product`; None where torch's is as quick
 
 
 class Run(NamedTuple):
@@ -69,14 +84,18 @@ def fits(*tensors: Tensor | None) -> bool:
     )
 
 
-def pack(hidden: Tensor, projection: Tensor | None, *, backward: bool = False) -> Packed:
-    """Lay out hidden (4M, D) and projection (D, M) for `read` and `forward`, or else for `backward`."""
+def pack(hidden: Narrow, projection: Narrow | None, inputs: Narrow | None = None) -> Packed:
+    """Lay out hidden (4M, D), projection (D, M) and inputs (4M, n), of one precision; not for `backward`."""
+    cells, outputs = hidden.values.shape[0] // 4, hidden.values.shape[1]
+    straight, first = (None if weight is None else pack_weight(weight) for weight in (projection, inputs))
+    return Packed(pack_weight(hidden, groups=4), straight, cells, outputs, first)
+
+
+def pack_backward(hidden: Tensor, projection: Tensor | None) -> Packed:
+    """Lay out hidden (4M, D) and projection (D, M), fp32, for `backward`."""
     cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
-    if backward:
-        turned = None if projection is None else pack_weight(projection.t())
-        return Packed(pack_weight(hidden.t()), turned, cells, outputs)
-    straight = None if projection is None else pack_weight(projection)
-    return Packed(pack_weight(hidden, groups=4), straight, cells, outputs)
+    turned = None if projection is None else pack_weight(Narrow(projection.t()))
+    return Packed(pack_weight(Narrow(hidden.t())), turned, cells, outputs)
 
 
 def read(
@@ -114,13 +133,41 @@ def backward(
     native.library().polyseme_lstm_backward(task)
 
 
-def pack_weight(weight: Tensor, groups: int = 1) -> Tensor:
+def pack_weight(weight: Narrow, groups: int = 1) -> Weight:
     """Pack (groups * n, k), in whichever order it stands in memory."""
-    library, (rows, k) = native.library(), weight.shape
-    packed = weight.new_empty(library.polyseme_packed_size(groups, rows // groups, k))
-    weight = weight.detach()
-    library.polyseme_pack(weight.data_ptr(), groups, rows // groups, k, *weight.stride(), packed.data_ptr())
-    return packed
+    library, values, (rows, k) = native.library(), weight.values.detach(), weight.values.shape
+    kind = native.KINDS[values.dtype]
+    if weight.scales is not None and k > LONGEST:
+        raise ValueError(f"int8 sums are exact for up to {LONGEST} values, not {k}")
+    packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
+    place = values.data_ptr()
+    library.polyseme_pack(kind, place, groups, rows // groups, k, *values.stride(), packed.data_ptr())
+    scales = None if weight.scales is None else weight.scales.detach().contiguous()
+    return Weight(packed, kind, scales, rows, k)
+
+
+def product(a: Tensor, weight: Weight, out: Tensor | None = None) -> Tensor:
+    """Rows (N, k) times the packed weight, added to `out` (N, n) if there is one."""
+    a = a.contiguous()
+    out = a.new_zeros(len(a), weight.n) if out is None else out
+    _check("a", a, (len(a), weight.k))
+    _check("out", out, (len(a), weight.n))
+    scratch = _scratch(weight, len(a), weight.k)
+    task = native.Product(weight.kind, len(a), weight.k, weight.n, a.data_ptr(), weight.packed.data_ptr())
+    task.scales, task.scratch, task.out = _place(weight.scales), _place(scratch), out.data_ptr()
+    native.library().polyseme_product(task)
+    return out
+
+
+def _scratch(weight: Weight, rows: int, k: int) -> Tensor | None:
+    """Room for the quantised rows of int8 products."""
+    if weight.scales is None:
+        return None
+    return torch.empty(native.library().polyseme_scratch_size(rows, k), dtype=torch.uint8)
+
+
+def _place(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
 
 
 def _task(packed: Packed, sizes: list[int], state: State, clips: Clips, **tensors: Tensor | None) -> Any:
@@ -128,11 +175,15 @@ def _task(packed: Packed, sizes: list[int], state: State, clips: Clips, **tensor
     batch, tokens, m, d = len(state[0]), sum(sizes), packed.cells, packed.outputs
     if any(before < after for before, after in pairwise([batch, *sizes, 0])):
         raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
-    task = native.Lstm(len(sizes), batch, m, d)
+    task = native.Lstm(packed.hidden.kind, len(sizes), batch, m, d)
     task.sizes = (ctypes.c_int64 * len(sizes))(*sizes)
     task.cell_clip, task.output_clip = (math.inf if clip is None else clip for clip in clips)
-    task.hidden = packed.hidden.data_ptr()
-    task.projection = None if packed.projection is None else packed.projection.data_ptr()
+    task.hidden, task.hidden_scales = packed.hidden.packed.data_ptr(), _place(packed.hidden.scales)
+    if packed.projection is not None:
+        task.projection = packed.projection.packed.data_ptr()
+        task.projection_scales = _place(packed.projection.scales)
+    scratch = _scratch(packed.hidden, batch, max(m, d))
+    task.scratch = _place(scratch)
     tensors |= {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
     shapes = dict.fromkeys(("output", "d_output", "d_given", "recurred"), (tokens, d))
     shapes |= dict.fromkeys(("z", "gates", "d_z"), (tokens, 4 * m))
@@ -143,7 +194,7 @@ def _task(packed: Packed, sizes: list[int], state: State, clips: Clips, **tensor
         if tensor is not None:
             _check(name, tensor, shapes.get(name, (4 * m,)))
             setattr(task, name, tensor.data_ptr())
-    task.alive = packed, tensors
+    task.alive = packed, tensors, scratch
     return task
 
 

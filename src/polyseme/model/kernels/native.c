@@ -1,8 +1,8 @@
 /* The time loop of an LSTM and its products, for CPUs; called by native.py.
  *
- *     kernels/lstm.py  ->  kernels/native.py  ->  native.c  ->  vector.h, product.h, lstm.h
+ *     kernels/lstm.py  ->  kernels/native.py  ->  native.c  ->  vector.h, int8.h, product.h, lstm.h
  *
- * The three headers are compiled once for every instruction set; the best one that the machine has is chosen
+ * The four headers are compiled once for every instruction set; the best one that the machine has is chosen
  * when the first function is called. No threads, no allocation, no other state: callers bring the memory, and
  * any number of threads may call at once.
  */
@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #define INLINE inline __attribute__((always_inline))
 #define PANEL 16  /* columns of a panel of packed weights, in every instruction set */
@@ -20,12 +25,37 @@
 #define HIGH 24   /* rows of a tile of gates */
 #define AHEAD 32  /* how far a single panel is fetched ahead */
 
+enum { FP32, BF16, INT8 }; /* kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes */
+
+/* Bytes of a panel of weights for k values of a row, and of the first k values of a longer one if 4 divides k. */
+static INLINE int64_t panel_bytes(int kind, int64_t k)
+{
+    return 4 * PANEL * (kind == FP32 ? k : kind == BF16 ? (k + 1) / 2 : (k + 3) / 4);
+}
+
+/* Bytes of a quantised row: its scale, 4 bytes of nothing, and 2 bytes a value for up to four values more. */
+static INLINE int64_t row_bytes(int64_t k) { return 8 + (k + 3) / 4 * 8; }
+
+/* out (rows, n) += a (rows, k) * weight (n, k)^T, the weight packed. For int8 only: scales (n) of the weight's
+ * rows, and scratch of polyseme_scratch_size(rows, k) bytes. */
+struct product {
+    int64_t kind, rows, k, n;
+    const float *a;
+    const void *weight;
+    const float *scales;
+    char *scratch;
+    float *out;
+};
+
 /* A layer of one direction. All matrices are row-major and without gaps; B sentences, N packed tokens, M cells,
  * D outputs. Packed means laid out by polyseme_pack. No clip is written as infinity.
  *
  *             forward                                    backward
+ * kind        of the weights                             FP32
  * hidden      packed (4 * M, D), its gates in groups     packed transpose (D, 4M)
  * projection  packed (D, M), or NULL                     packed transpose (M, D), or NULL
+ * …_scales    in   (4M) and (D), for INT8                -
+ * scratch     room for (B, max(D, M)), for INT8          -
  * z           in   (N, 4M) the gates' share of the input -; may be where `gates` is
  * bias        in   (4M), or NULL                         -
  * output      out  (N, D)                                in, as forward left it
@@ -40,10 +70,13 @@
  * recurred    -                                          out  (N, D) what recurred into each step
  */
 struct lstm {
-    int64_t steps, batch, cells, outputs;
+    int64_t kind, steps, batch, cells, outputs;
     const int64_t *sizes; /* sentences that still run at each step, falling; at most `batch` */
     float cell_clip, output_clip;
-    const float *hidden, *projection, *first_h, *first_c, *z, *bias, *d_output;
+    const void *hidden, *projection;
+    const float *hidden_scales, *projection_scales;
+    char *scratch;
+    const float *first_h, *first_c, *z, *bias, *d_output;
     float *output, *gates, *memory, *raw, *last_h, *last_c, *d_z, *d_given, *recurred;
 };
 
@@ -59,7 +92,7 @@ static void keep_ended(const struct lstm *l, int64_t n, int64_t running, const f
 struct kernels {
     const char *name;
     void (*map)(int, const float *, float *, int64_t);
-    void (*product)(const float *, int64_t, int64_t, const float *, int64_t, float *);
+    void (*product)(const struct product *);
     void (*forward)(const struct lstm *);
     void (*backward)(const struct lstm *);
 };
@@ -70,14 +103,48 @@ struct kernels {
 #define KERNELS(name) {name, NAME(map), NAME(product), NAME(forward), NAME(backward)}
 
 /* ROWS is the height of a tile, ALONE the height from which one panel keeps the machine busy, STRIPS how many
- * panels a tile of each height takes: at least 8 sums under way, and all of them in registers. */
+ * panels a tile of each height takes: at least 8 sums under way, and all of them in registers;
+ * STRIPS_INT8 how many vectors of sums. */
 #if defined(__x86_64__)
+
+#define ISA vnni
+#define BYTES 64
+#define ROWS 6
+#define ALONE 7
+#define STRIPS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#define VNNI 1
+#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma,prefer-vector-width=512")
+#endif
+#include "vector.h"
+#include "int8.h"
+#include "product.h"
+#include "lstm.h"
+static const struct kernels vnni = KERNELS("vnni");
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#undef ISA
+#undef BYTES
+#undef ROWS
+#undef ALONE
+#undef STRIPS
+#undef STRIPS_INT8
+#undef VNNI
 
 #define ISA avx512
 #define BYTES 64
 #define ROWS 6
 #define ALONE 7
 #define STRIPS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#define VNNI 0
+#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
 #else
@@ -85,6 +152,7 @@ struct kernels {
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")
 #endif
 #include "vector.h"
+#include "int8.h"
 #include "product.h"
 #include "lstm.h"
 static const struct kernels avx512 = KERNELS("avx512");
@@ -98,12 +166,16 @@ static const struct kernels avx512 = KERNELS("avx512");
 #undef ROWS
 #undef ALONE
 #undef STRIPS
+#undef STRIPS_INT8
+#undef VNNI
 
 #define ISA avx2
 #define BYTES 32
 #define ROWS 6
 #define ALONE 4
 #define STRIPS STRIP(1, 4) STRIP(2, 2) STRIP(3, 2) STRIP(4, 1) STRIP(5, 1) STRIP(6, 1)
+#define VNNI 0
+#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 2) STRIP(4, 2) STRIP(5, 2) STRIP(6, 2)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
@@ -111,6 +183,7 @@ static const struct kernels avx512 = KERNELS("avx512");
 #pragma GCC target("avx2,fma")
 #endif
 #include "vector.h"
+#include "int8.h"
 #include "product.h"
 #include "lstm.h"
 static const struct kernels avx2 = KERNELS("avx2");
@@ -124,21 +197,27 @@ static const struct kernels avx2 = KERNELS("avx2");
 #undef ROWS
 #undef ALONE
 #undef STRIPS
+#undef STRIPS_INT8
+#undef VNNI
 
 #endif
 
 #define ISA portable
 #define BYTES 16
+#define VNNI 0
 #if defined(__aarch64__)
 #define ROWS 6
 #define ALONE 2
 #define STRIPS STRIP(1, 4) STRIP(2, 1) STRIP(3, 1) STRIP(4, 1) STRIP(5, 1) STRIP(6, 1)
+#define STRIPS_INT8 STRIP(1, 8) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
 #else
 #define ROWS 3
 #define ALONE 2
 #define STRIPS STRIP(1, 2) STRIP(2, 1) STRIP(3, 1)
+#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4)
 #endif
 #include "vector.h"
+#include "int8.h"
 #include "product.h"
 #include "lstm.h"
 static const struct kernels portable = KERNELS("portable");
@@ -153,9 +232,12 @@ static const struct kernels *named(const char *name)
     __builtin_cpu_init();
     if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return &avx2;
-    if (!strcmp(name, "avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    const int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    if (!strcmp(name, "avx512") && wide)
         return &avx512;
+    if (!strcmp(name, "vnni") && wide && __builtin_cpu_supports("avx512vnni"))
+        return &vnni;
 #endif
     return NULL;
 }
@@ -163,15 +245,15 @@ static const struct kernels *named(const char *name)
 static const struct kernels *best(void)
 {
     const struct kernels *found = __atomic_load_n(&chosen, __ATOMIC_ACQUIRE);
-    const char *const names[] = {"avx512", "avx2", "portable"};
+    const char *const names[] = {"vnni", "avx512", "avx2", "portable"};
     for (int at = 0; !found; at++)
         found = named(names[at]);
     __atomic_store_n(&chosen, found, __ATOMIC_RELEASE);
     return found;
 }
 
-/* Changes with struct lstm and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 1; }
+/* Changes with the structs and the functions below, so that an old library is not taken for this one. */
+int polyseme_interface(void) { return 2; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -185,43 +267,67 @@ int polyseme_use(const char *name)
     return wanted != NULL;
 }
 
-/* Floats that polyseme_pack writes. */
-int64_t polyseme_packed_size(int64_t groups, int64_t n, int64_t k)
+/* Bytes that polyseme_pack writes. */
+int64_t polyseme_packed_size(int kind, int64_t groups, int64_t n, int64_t k)
 {
-    return groups * ((n + PANEL - 1) / PANEL) * PANEL * k;
+    return groups * ((n + PANEL - 1) / PANEL) * panel_bytes(kind, k);
 }
 
-/* Pack a weight of groups * n results by k: element (g, row, column) stands at g * n * row_step + row * row_step
- * + column * column_step. Panels go by columns first, then by groups: the four gates of a cell stand together. */
-void polyseme_pack(const float *weight, int64_t groups, int64_t n, int64_t k, int64_t row_step,
-                   int64_t column_step, float *packed)
+/* Bytes that int8 products of so many rows of k values need beside. */
+int64_t polyseme_scratch_size(int64_t rows, int64_t k) { return rows * row_bytes(k); }
+
+/* A panel of fp32: columns `width` from `from` on. */
+static void pack_panel(const float *rows, int64_t width, int64_t k, int64_t row_step, int64_t column_step,
+                       float *packed)
 {
+    for (int64_t top = 0; top < k; top += PANEL) {
+        const int64_t end = k < top + PANEL ? k : top + PANEL;
+        if (row_step == 1) {
+            for (int64_t at = top; at < end; at++)
+                memcpy(packed + at * PANEL, rows + at * column_step, 4 * (size_t)width);
+            continue;
+        }
+        for (int64_t r = 0; r < width; r++)
+            for (int64_t at = top; at < end; at++)
+                packed[at * PANEL + r] = rows[r * row_step + at * column_step];
+    }
+}
+
+/* A panel of elements of `size` bytes, 1 or 2: those that follow each other along k share a word. */
+static void pack_narrow_panel(const char *rows, size_t size, int64_t width, int64_t k, int64_t row_step,
+                              int64_t column_step, char *packed)
+{
+    const int64_t together = 4 / (int64_t)size;
+    for (int64_t r = 0; r < width; r++)
+        for (int64_t at = 0; at < k; at++)
+            memcpy(packed + (at / together * PANEL + r) * 4 + at % together * (int64_t)size,
+                   rows + (r * row_step + at * column_step) * (int64_t)size, size);
+}
+
+/* Pack a weight of groups * n results by k, of fp32, bf16 or int8: element (g, row, column) stands at
+ * g * n * row_step + row * row_step + column * column_step. Panels go by columns first, then by groups: the four
+ * gates of a cell stand together. */
+void polyseme_pack(int kind, const void *weight, int64_t groups, int64_t n, int64_t k, int64_t row_step,
+                   int64_t column_step, void *packed)
+{
+    const int64_t panel = panel_bytes(kind, k);
+    const size_t size = kind == FP32 ? 4 : kind == BF16 ? 2 : 1;
+    char *to = packed;
     for (int64_t from = 0; from < n; from += PANEL) {
         const int64_t width = n - from < PANEL ? n - from : PANEL;
-        for (int64_t g = 0; g < groups; g++, packed += k * PANEL) {
-            const float *rows = weight + (g * n + from) * row_step;
-            for (int64_t top = 0; top < k; top += PANEL) {
-                const int64_t end = k < top + PANEL ? k : top + PANEL;
-                if (width < PANEL)
-                    memset(packed + top * PANEL, 0, 4 * (size_t)((end - top) * PANEL));
-                if (row_step == 1) {
-                    for (int64_t at = top; at < end; at++)
-                        memcpy(packed + at * PANEL, rows + at * column_step, 4 * (size_t)width);
-                    continue;
-                }
-                for (int64_t r = 0; r < width; r++)
-                    for (int64_t at = top; at < end; at++)
-                        packed[at * PANEL + r] = rows[r * row_step + at * column_step];
-            }
+        for (int64_t g = 0; g < groups; g++, to += panel) {
+            const char *rows = (const char *)weight + (g * n + from) * row_step * (int64_t)size;
+            if (width < PANEL || kind != FP32)
+                memset(to, 0, (size_t)panel);
+            if (kind == FP32)
+                pack_panel((const float *)rows, width, k, row_step, column_step, (float *)to);
+            else
+                pack_narrow_panel(rows, size, width, k, row_step, column_step, to);
         }
     }
 }
 
-/* out (rows, n) += a (rows, k) * packed weight (n, k)^T. */
-void polyseme_product(const float *a, int64_t rows, int64_t k, const float *packed, int64_t n, float *out)
-{
-    best()->product(a, rows, k, packed, n, out);
-}
+void polyseme_product(const struct product *q) { best()->product(q); }
 
 /* y = sigmoid(x), or tanh(x) if `function` is 1. */
 void polyseme_map(int function, const float *x, float *y, int64_t count) { best()->map(function, x, y, count); }

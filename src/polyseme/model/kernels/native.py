@@ -12,23 +12,36 @@ import ctypes
 import os
 from functools import cache
 
+import torch
+
 NAME = "libpolyseme_native.so"
-INTERFACE = 1  # polyseme_interface() of the library that this file was written for
-INSTRUCTION_SETS = ("avx512", "avx2", "portable")
+INTERFACE = 2  # polyseme_interface() of the library that this file was written for
+INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
+
+KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
 
 _Floats = ctypes.c_void_p
 _Count = ctypes.c_int64
+
+
+class Product(ctypes.Structure):
+    """`struct product` of native.c, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "k", "n")),
+        *((name, _Floats) for name in ("a", "weight", "scales", "scratch", "out")),
+    ]
 
 
 class Lstm(ctypes.Structure):
     """`struct lstm` of native.c, which says what each pointer is."""
 
     _fields_ = [
-        *((name, _Count) for name in ("steps", "batch", "cells", "outputs")),
+        *((name, _Count) for name in ("kind", "steps", "batch", "cells", "outputs")),
         ("sizes", ctypes.POINTER(_Count)),
         *((name, ctypes.c_float) for name in ("cell_clip", "output_clip")),
-        *((name, _Floats) for name in ("hidden", "projection", "first_h", "first_c")),
-        *((name, _Floats) for name in ("z", "bias", "d_output")),
+        *((name, _Floats) for name in ("hidden", "projection", "hidden_scales", "projection_scales")),
+        *((name, _Floats) for name in ("scratch", "first_h", "first_c", "z", "bias", "d_output")),
         *((name, _Floats) for name in ("output", "gates", "memory", "raw", "last_h", "last_c")),
         *((name, _Floats) for name in ("d_z", "d_given", "recurred")),
     ]
@@ -50,10 +63,12 @@ def _load() -> ctypes.CDLL | str:
         return f"it does not load: {error}"
     library.polyseme_instruction_set.restype = ctypes.c_char_p
     library.polyseme_use.argtypes = [ctypes.c_char_p]
-    library.polyseme_packed_size.argtypes = [_Count] * 3
-    library.polyseme_packed_size.restype = _Count
-    library.polyseme_pack.argtypes = [_Floats, *[_Count] * 5, _Floats]
-    library.polyseme_product.argtypes = [_Floats, _Count, _Count, _Floats, _Count, _Floats]
+    library.polyseme_packed_size.argtypes = [ctypes.c_int, *[_Count] * 3]
+    library.polyseme_scratch_size.argtypes = [_Count] * 2
+    library.polyseme_packed_size.restype = library.polyseme_scratch_size.restype = _Count
+    library.polyseme_pack.argtypes = [ctypes.c_int, _Floats, *[_Count] * 5, _Floats]
+    library.polyseme_pack.restype = library.polyseme_product.restype = None
+    library.polyseme_product.argtypes = [ctypes.POINTER(Product)]
     library.polyseme_map.argtypes = [ctypes.c_int, _Floats, _Floats, _Count]
     for function in (library.polyseme_lstm_forward, library.polyseme_lstm_backward):
         function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None

@@ -1,36 +1,59 @@
 /* Products of rows with packed weights: out (rows, n) += a (rows, k) * weight (n, k)^T.
  *
- *     native.c  ->  product.h  ->  vector.h
+ *     native.c  ->  product.h  ->  vector.h, int8.h
  *
- * Packed weights are panels of PANEL columns of the result: for every k the PANEL weights of its columns,
- * zeros behind the last one. A tile of the result, ROWS or fewer rows by some panels, stays in registers.
- * Each result is summed over k in DEPTH long pieces, in the same order whatever the number of rows: a
- * sentence gets the same bits in every batch.
+ * Packed weights are panels of PANEL columns of the result. A panel is a run of words of 4 bytes, PANEL of them
+ * side by side: a word holds one fp32 of its column, two bf16 or four int8 that follow each other along k, zeros
+ * behind the last one. A tile of the result, ROWS or fewer rows by some panels, stays in registers. Each result
+ * is summed over k in DEPTH long pieces, in the same order whatever the number of rows: a sentence gets the same
+ * bits in every batch. With bf16 the bits are those of fp32 with the same weights.
  */
 
+/* The weights of LANES columns at `at`, which is even for `odd` = 0: `b` points to the first word of the lanes. */
+static INLINE vec NAME(weight)(const int kind, const char *b, int64_t at, int odd)
+{
+    if (kind == FP32)
+        return NAME(load)((const float *)b + (at + odd) * PANEL);
+    const ivec both = (ivec)NAME(load)((const float *)b + at / 2 * PANEL);
+    return odd ? (vec)(both & (int32_t)0xffff0000) : (vec)(both << 16); /* a bf16 is the upper half of an fp32 */
+}
+
+/* One k of R rows by Q panels. */
+static INLINE void NAME(tile_step)(const int kind, const int R, const int Q, const float *a, int64_t lda,
+                                   const char *b, int64_t ldb, int64_t at, const int odd, vec *sum)
+{
+    vec weight[GROUP * WIDE];
+#pragma GCC unroll 32
+    for (int w = 0; w < Q * WIDE; w++)
+        weight[w] = NAME(weight)(kind, b + (w / WIDE) * ldb + (w % WIDE) * BYTES, at, odd);
+#pragma GCC unroll 32
+    for (int r = 0; r < R; r++) {
+        const vec x = NAME(same)(a[r * lda + at + odd]);
+#pragma GCC unroll 32
+        for (int w = 0; w < Q * WIDE; w++)
+            sum[r * Q * WIDE + w] = NAME(fma)(x, weight[w], sum[r * Q * WIDE + w]);
+    }
+}
+
 /* out[r, q] += sum over k of a[r, k] * b[q, k]: R rows by Q panels, both known to the compiler. */
-static INLINE void NAME(tile)(const int R, const int Q, const float *a, int64_t lda, const float *b,
-                              int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
+static INLINE void NAME(tile)(const int kind, const int R, const int Q, const float *a, int64_t lda,
+                              const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
 {
     vec sum[ROWS * GROUP * WIDE];
 #pragma GCC unroll 32
     for (int at = 0; at < R * Q * WIDE; at++)
         sum[at] = (vec){0};
-    for (int64_t at = 0; at < k; at++) {
-        vec weight[GROUP * WIDE];
-        if (Q == 1) /* several panels at once are streams enough for the machine to fetch ahead by itself */
-            __builtin_prefetch(b + (at + AHEAD) * PANEL);
-#pragma GCC unroll 32
-        for (int w = 0; w < Q * WIDE; w++)
-            weight[w] = NAME(load)(b + (w / WIDE) * ldb + at * PANEL + (w % WIDE) * LANES);
-#pragma GCC unroll 32
-        for (int r = 0; r < R; r++) {
-            const vec x = NAME(same)(a[r * lda + at]);
-#pragma GCC unroll 32
-            for (int w = 0; w < Q * WIDE; w++)
-                sum[r * Q * WIDE + w] += x * weight[w];
+    for (int64_t at = 0; at + 1 < k; at += 2) {
+        if (Q == 1) { /* several panels at once are streams enough for the machine to fetch ahead by itself */
+            __builtin_prefetch(b + panel_bytes(kind, at + AHEAD));
+            if (kind == FP32)
+                __builtin_prefetch(b + panel_bytes(kind, at + 1 + AHEAD));
         }
+        NAME(tile_step)(kind, R, Q, a, lda, b, ldb, at, 0, sum);
+        NAME(tile_step)(kind, R, Q, a, lda, b, ldb, at, 1, sum);
     }
+    if (k & 1)
+        NAME(tile_step)(kind, R, Q, a, lda, b, ldb, k - 1, 0, sum);
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
 #pragma GCC unroll 32
@@ -45,13 +68,13 @@ static INLINE void NAME(tile)(const int R, const int Q, const float *a, int64_t 
 #define STRIP(R, Q)                                                                                          \
     case R:                                                                                                  \
         for (; panels >= Q; panels -= Q, b += Q * ldb, out += Q * ldq)                                       \
-            NAME(tile)(R, Q, a, lda, b, ldb, k, out, ldr, ldq);                                              \
+            NAME(tile)(kind, R, Q, a, lda, b, ldb, k, out, ldr, ldq);                                        \
         for (; panels; panels--, b += ldb, out += ldq)                                                       \
-            NAME(tile)(R, 1, a, lda, b, ldb, k, out, ldr, ldq);                                              \
+            NAME(tile)(kind, R, 1, a, lda, b, ldb, k, out, ldr, ldq);                                        \
         break;
 
-static void NAME(strip)(int rows, int panels, const float *a, int64_t lda, const float *b, int64_t ldb,
-                        int64_t k, float *out, int64_t ldr, int64_t ldq)
+static INLINE void NAME(strip_of)(const int kind, int rows, int panels, const float *a, int64_t lda,
+                                  const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
 {
     switch (rows) {
         STRIPS
@@ -59,50 +82,117 @@ static void NAME(strip)(int rows, int panels, const float *a, int64_t lda, const
 }
 #undef STRIP
 
-/* Rows in strips of nearly the same height, each at most ROWS high; panel by panel if the strips are high. */
-static void NAME(block)(int64_t rows, int panels, const float *a, int64_t lda, const float *b, int64_t ldb,
+static void NAME(strip)(int kind, int rows, int panels, const float *a, int64_t lda, const char *b, int64_t ldb,
                         int64_t k, float *out, int64_t ldr, int64_t ldq)
+{
+    if (kind == BF16)
+        NAME(strip_of)(BF16, rows, panels, a, lda, b, ldb, k, out, ldr, ldq);
+    else
+        NAME(strip_of)(FP32, rows, panels, a, lda, b, ldb, k, out, ldr, ldq);
+}
+
+/* Rows in strips of nearly the same height, each at most ROWS high; panel by panel if the strips are high. */
+static void NAME(block)(int kind, int64_t rows, int panels, const float *a, int64_t lda, const char *b,
+                        int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
 {
     const int64_t strips = (rows + ROWS - 1) / ROWS;
     const int together = rows / strips < ALONE ? panels : 1;
     for (int at = 0; at < panels; at += together) {
         for (int64_t s = 0, from = 0; s < strips; s++) {
             const int64_t to = rows * (s + 1) / strips;
-            NAME(strip)((int)(to - from), together, a + from * lda, lda, b + at * ldb, ldb, k,
+            NAME(strip)(kind, (int)(to - from), together, a + from * lda, lda, b + at * ldb, ldb, k,
                         out + from * ldr + at * ldq, ldr, ldq);
             from = to;
         }
     }
 }
 
-/* The same into a tile of its own over all of k: (rows, panels, PANEL), to which the product is added. */
-static INLINE void NAME(into_tile)(int64_t rows, int panels, const float *a, int64_t lda, const float *b,
-                                   int64_t k, float *out)
+/* A panel of bf16, at most DEPTH long, as fp32. */
+static void NAME(widen)(const char *b, int64_t k, float *wide)
 {
+    for (int64_t at = 0; at < k; at += 2)
+        for (int w = 0; w < 2 * WIDE; w++)
+            NAME(store)(wide + at * PANEL + w * LANES, NAME(weight)(BF16, b + w % WIDE * BYTES, at, w / WIDE));
+}
+
+/* `block` for weights of any width of number: many rows are worth widening a panel once. */
+static void NAME(block_any)(int kind, int64_t rows, int panels, const float *a, int64_t lda, const char *b,
+                            int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
+{
+    float wide[DEPTH * PANEL];
+    if (kind == FP32 || rows <= 2 * ROWS) {
+        NAME(block)(kind, rows, panels, a, lda, b, ldb, k, out, ldr, ldq);
+        return;
+    }
+    for (int p = 0; p < panels; p++) {
+        NAME(widen)(b + p * ldb, k, wide);
+        NAME(block)(FP32, rows, 1, a, lda, (const char *)wide, 0, k, out + p * ldq, ldr, ldq);
+    }
+}
+
+/* The same into a tile of its own over all of k: (rows, panels, PANEL), to which the product is added.
+ * The rows are as NAME(rows_for) gave them; scales (panels, PANEL) are for int8 alone. */
+static INLINE void NAME(into_tile)(int kind, int64_t rows, int panels, const char *a, const char *b, int64_t k,
+                                   const float *scales, float *out)
+{
+    const int64_t ldb = panel_bytes(kind, k);
+    if (kind == INT8) {
+        NAME(block_int8)(rows, panels, a, b, k, scales, out, GROUP * PANEL);
+        return;
+    }
     for (int64_t at = 0; at < k; at += DEPTH) {
         const int64_t depth = k - at < DEPTH ? k - at : DEPTH;
-        NAME(block)(rows, panels, a + at, lda, b + at * PANEL, k * PANEL, depth, out, GROUP * PANEL, PANEL);
+        NAME(block_any)(kind, rows, panels, (const float *)a + at, k, b + panel_bytes(kind, at), ldb, depth, out,
+                    GROUP * PANEL, PANEL);
+    }
+}
+
+/* What `into_tile` reads of rows (n, k): themselves, or for int8 their quantised values, written to `scratch`. */
+static const char *NAME(rows_for)(int kind, const float *a, int64_t n, int64_t k, char *scratch)
+{
+    if (kind != INT8)
+        return (const char *)a;
+    NAME(quantise)(a, n, k, scratch);
+    return scratch;
+}
+
+/* Some rows by the panels from p on, at most GROUP of them, over a piece of k; the last may be incomplete. */
+static void NAME(product_part)(const struct product *q, const char *a, int64_t rows, int64_t p, int64_t at,
+                               int64_t depth, float *out)
+{
+    const int64_t whole = q->n / PANEL, ldb = panel_bytes(q->kind, q->k), width = q->n - p * PANEL;
+    const int panels = (int)(whole - p < GROUP ? whole - p : GROUP);
+    const char *b = (const char *)q->weight + p * ldb + panel_bytes(q->kind, at);
+    float scales[PANEL] = {0};
+    if (panels && q->kind == INT8)
+        NAME(block_int8)(rows, panels, a, b, q->k, q->scales + p * PANEL, out, q->n);
+    else if (panels)
+        NAME(block_any)(q->kind, rows, panels, (const float *)a + at, q->k, b, ldb, depth, out, q->n, PANEL);
+    if (panels)
+        return;
+    if (q->kind == INT8)
+        memcpy(scales, q->scales + p * PANEL, 4 * (size_t)width);
+    for (int64_t r = 0; r < rows; r++) { /* the last, incomplete panel */
+        float tile[PANEL] = {0}, *to = out + r * q->n;
+        if (q->kind == INT8)
+            NAME(block_int8)(1, 1, a + r * row_bytes(q->k), b, q->k, scales, tile, PANEL);
+        else
+            NAME(strip)(q->kind, 1, 1, (const float *)a + r * q->k + at, q->k, b, ldb, depth, tile, PANEL, PANEL);
+        for (int64_t c = 0; c < width; c++)
+            to[c] += tile[c];
     }
 }
 
 /* out (rows, n) += a (rows, k) * packed weight. */
-static void NAME(product)(const float *a, int64_t rows, int64_t k, const float *b, int64_t n, float *out)
+static void NAME(product)(const struct product *q)
 {
-    const int64_t whole = n / PANEL, ldb = k * PANEL;
-    for (int64_t top = 0; top < rows; top += CHUNK) {
-        const int64_t high = rows - top < CHUNK ? rows - top : CHUNK;
-        for (int64_t at = 0; at < k; at += DEPTH) {
-            const int64_t depth = k - at < DEPTH ? k - at : DEPTH;
-            const float *x = a + top * k + at, *weight = b + at * PANEL;
-            for (int64_t p = 0; p < whole; p += GROUP)
-                NAME(block)(high, (int)(whole - p < GROUP ? whole - p : GROUP), x, k, weight + p * ldb, ldb,
-                            depth, out + top * n + p * PANEL, n, PANEL);
-            for (int64_t r = 0; r < high && whole * PANEL < n; r++) { /* the last, incomplete panel */
-                float tile[PANEL] = {0}, *to = out + (top + r) * n + whole * PANEL;
-                NAME(strip)(1, 1, x + r * k, k, weight + whole * ldb, ldb, depth, tile, PANEL, PANEL);
-                for (int64_t c = 0; c < n - whole * PANEL; c++)
-                    to[c] += tile[c];
-            }
-        }
+    const int64_t whole = q->n / PANEL, k = q->k, piece = q->kind == INT8 ? k : DEPTH;
+    for (int64_t top = 0; top < q->rows; top += CHUNK) {
+        const int64_t high = q->rows - top < CHUNK ? q->rows - top : CHUNK;
+        const char *a = NAME(rows_for)(q->kind, q->a + top * k, high, k, q->scratch);
+        for (int64_t at = 0; at < k; at += piece)
+            for (int64_t p = 0; p * PANEL < q->n; p += p < whole && whole - p < GROUP ? whole - p : GROUP)
+                NAME(product_part)(q, a, high, p, at, k - at < piece ? k - at : piece,
+                                   q->out + top * q->n + p * PANEL);
     }
 }

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from polyseme.model.kernels import lstm
+from polyseme.model.narrow import Narrow
 from polyseme.model.threads import run_both
 
 
@@ -47,7 +48,7 @@ class NativePair(torch.autograd.Function):
         )
 
         def one(half: int) -> None:
-            packed = lstm.pack(hidden[half], None if projection is None else projection[half])
+            packed = lstm.pack(Narrow(hidden[half]), None if projection is None else Narrow(projection[half]))
             lstm.forward(packed, bias[half, 0], sizes, (h[half], c[half]), clips, run.half(half))
 
         run_both(one)
@@ -70,7 +71,7 @@ class NativePair(torch.autograd.Function):
         )
 
         def one(half: int) -> None:
-            packed = lstm.pack(hidden[half], None if projection is None else projection[half], backward=True)
+            packed = lstm.pack_backward(hidden[half], None if projection is None else projection[half])
             state = h[half], c[half]
             lstm.backward(
                 packed, ctx.sizes, state, ctx.clips, run.half(half), d_output[half], found.half(half)

@@ -25,6 +25,21 @@ static INLINE void NAME(store)(float *to, vec x) { memcpy(to, &x, sizeof x); }
 /* x in every lane; taking 0 away changes no x, unlike adding it, so it costs no instruction. */
 static INLINE vec NAME(same)(float x) { return x - (vec){0}; }
 
+/* x * y + z, rounded once where the machine can. All else is compiled without such contractions
+ * (-ffp-contract=off), so that it gives the same bits in every instruction set. */
+static INLINE vec NAME(fma)(vec x, vec y, vec z)
+{
+#if BYTES == 64
+    return (vec)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
+#elif BYTES == 32
+    return (vec)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+#elif defined(__aarch64__)
+    return (vec)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
+#else
+    return x * y + z;
+#endif
+}
+
 static INLINE vec NAME(choose)(ivec mask, vec yes, vec no)
 {
     return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
@@ -47,14 +62,16 @@ static INLINE vec NAME(unclipped)(vec x, vec value, float limit)
 static INLINE void NAME(power)(vec x, vec *scale, vec *part)
 {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number in the low bits */
-    vec shifted = x * 1.44269504f + shift;
+    vec shifted = NAME(fma)(x, NAME(same)(1.44269504f), NAME(same)(shift));
     vec whole = shifted - shift;
-    vec rest = (x - whole * 0.693145752f) - whole * 1.42860682e-6f; /* ln 2 in two parts, the first exact */
-    vec p = rest * 0.00138824969f + 0.00836664718f; /* least relative error of e^r - 1 for |r| < ln 2 / 2 */
-    p = p * rest + 0.0416672044f;
-    p = p * rest + 0.166665420f;
-    p = p * rest + 0.49999997f;
-    *part = rest + rest * rest * p;
+    vec rest = NAME(fma)(whole, NAME(same)(-0.693145752f), x); /* ln 2 in two parts, the first exact */
+    rest = NAME(fma)(whole, NAME(same)(-1.42860682e-6f), rest);
+    /* Least relative error of e^r - 1 for |r| < ln 2 / 2. */
+    vec p = NAME(fma)(rest, NAME(same)(0.00138824969f), NAME(same)(0.00836664718f));
+    p = NAME(fma)(p, rest, NAME(same)(0.0416672044f));
+    p = NAME(fma)(p, rest, NAME(same)(0.166665420f));
+    p = NAME(fma)(p, rest, NAME(same)(0.49999997f));
+    *part = NAME(fma)(rest * rest, p, rest);
     *scale = (vec)(((ivec)shifted + 127) << 23);
 }
 
@@ -62,7 +79,7 @@ static INLINE vec NAME(sigmoid)(vec x)
 {
     vec scale, part;
     NAME(power)(NAME(clip)(-x, 87.0f), &scale, &part); /* beyond 87 the result would not be a normal number */
-    return 1.0f / (1.0f + (scale + scale * part));
+    return 1.0f / (1.0f + NAME(fma)(scale, part, scale));
 }
 
 /* tanh x = -e / (e + 2) with e = exp(-2|x|) - 1, small errors also where x is small. */
@@ -72,7 +89,7 @@ static INLINE vec NAME(tanh)(vec x)
     vec scale, part;
     vec twice = NAME(clip)((vec)((ivec)(x + x) | INT32_MIN), 40.0f); /* -2|x|; at -40 the result is 1 */
     NAME(power)(twice, &scale, &part);
-    vec e = (scale - 1.0f) + scale * part;
+    vec e = NAME(fma)(scale, part, scale - 1.0f);
     return (vec)(((ivec)(-e / (e + 2.0f)) & INT32_MAX) | sign);
 }
 

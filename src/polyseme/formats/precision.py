@@ -1,0 +1,142 @@
+"""Precision as one word: the weights of the stacks in fp32, bf16 or int8, in memory and in a folder.
+
+    formats.native, formats.opening  ->  formats.precision  ->  model.narrow, model.recurrent
+
+Token encoder, biases and softmax stay fp32. In a folder a narrow weight is a tensor of its own dtype under
+its usual name; beside one of int8 stand the scales of its rows, as NAME.scales.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from polyseme.config import nearest
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.pretrained import Pretrained
+from polyseme.model.kernels import native
+from polyseme.model.narrow import DTYPES, PRECISIONS, Narrow, narrow
+from polyseme.model.recurrent import WEIGHTS
+from polyseme.text.chars import CodepointAlphabet
+
+AUTO_COSINE = 0.999  # what "auto" demands of every vector
+SENTENCES, LENGTH = 16, 20  # of the text that "auto" tries
+
+
+def set_precision(model: Pretrained, precision: str | None) -> None:
+    """Choose how the stacks of `model` are run without gradients, on the CPU.
+
+    fp32: exact. bf16: weights of 8 significant bits, half the memory. int8: weights and what meets them as
+    whole numbers from -127 to 127, a quarter of the memory and the quickest. None: as they are stored.
+    auto: the narrowest of these with which each vector of a text of random words, in every layer, has a
+    cosine of AUTO_COSINE or more to that of fp32.
+    Without the native part, and in GRU and RNN cells, bf16 and int8 mean fp32 with rounded weights, which is
+    not quicker.
+    """
+    stored = model.network.precision
+    wanted = stored if precision is None else precision
+    if wanted not in (*PRECISIONS, "auto"):
+        known = [*PRECISIONS, "auto"]
+        raise UsageError(
+            f"precision is {wanted!r}, expected one of {', '.join(known)}.{nearest(wanted, known)}"
+        )
+    if wanted == "auto":
+        wanted = _narrowest(model)
+    for cell in model.network.recurrent_cells().values():
+        as_it_is = cell.kind == "lstm" and native.available()
+        if wanted != stored or not as_it_is:
+            cell.widen()
+        if wanted not in ("fp32", stored) and not as_it_is:
+            cell.round_to(wanted)
+    model.network.precision = wanted
+
+
+def _narrowest(model: Pretrained) -> str:
+    """The narrowest precision that loses no more than "auto" may."""
+    if not native.available() or model.config.recurrent.cell != "lstm":
+        return "fp32"
+    set_precision(model, "fp32")
+    exact = _probe(model)
+    for precision in ("int8", "bf16"):
+        set_precision(model, precision)
+        if bool((cosine_similarity(exact, _probe(model), dim=-1) >= AUTO_COSINE).all()):
+            return precision
+    return "fp32"
+
+
+@torch.inference_mode()
+def _probe(model: Pretrained) -> Tensor:
+    """The recurrent layers (L - 1, B * T, H) of some sentences of random words."""
+    chance = random.Random(0)  # noqa: S311
+    words = _words(model, chance)
+    model.network.pack()
+    vectors = model.network.tokens(*model.token_ids(words))  # <S> and </S> first
+    places = [[0, *(chance.randrange(2, len(vectors)) for _ in range(LENGTH)), 1] for _ in range(SENTENCES)]
+    lengths = torch.full((SENTENCES,), LENGTH + 2)
+    layers, _ = model.network.read(vectors, torch.tensor(places), lengths)
+    return layers[1:].flatten(1, 2)
+
+
+def _words(model: Pretrained, chance: random.Random) -> list[str]:
+    """Some words that the model can read: its own, or strings of its characters."""
+    if model.vocab is not None:
+        return [chance.choice(model.vocab.words) for _ in range(SENTENCES * LENGTH)]
+    letters = "etaoinshrdlucmfwypvbgkjqxz"
+    if isinstance(model.alphabet, CodepointAlphabet):
+        letters = "".join(c for c in model.alphabet.characters if len(c) == 1) or letters
+    return ["".join(chance.choices(letters, k=chance.randint(1, 10))) for _ in range(SENTENCES * LENGTH)]
+
+
+def narrowed(model: Pretrained, precision: str) -> dict[str, Tensor]:
+    """All tensors of `model` as a folder of that precision holds them."""
+    tensors = model.tensors()
+    if precision == "fp32":
+        return tensors
+    for place, cell in model.network.recurrent_cells().items():
+        for name in (f"{place}.{name}" for name in WEIGHTS if getattr(cell, name) is not None):
+            tensors[name], scales = narrow(tensors[name], precision)
+            if scales is not None:
+                tensors[f"{name}.scales"] = scales
+    return tensors
+
+
+def take_narrow(tensors: dict[str, Tensor], precision: str, source: str) -> dict[str, dict[str, Narrow]]:
+    """Take the narrow weights out of `tensors`: cell, name, weight; shapes without memory stay there."""
+    taken: dict[str, dict[str, Narrow]] = {}
+    for key in [key for key in tensors if key.rpartition(".")[2] in WEIGHTS and ".cells." in key]:
+        place, _, name = key.rpartition(".")
+        scales = tensors.pop(f"{key}.scales", None) if precision == "int8" else None
+        weight = Narrow(tensors[key], scales)
+        _check(key, weight, precision, source)
+        taken.setdefault(place, {})[name] = weight
+        tensors[key] = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
+    return taken
+
+
+def _check(key: str, weight: Narrow, precision: str, source: str) -> None:
+    values, scales = weight
+    if values.dtype != DTYPES[precision] or values.ndim != 2:
+        raise FormatError(
+            f"{source}: {key} is {values.dtype} {tuple(values.shape)}, but the config says {precision}. "
+            "Are config and weights of one model?"
+        )
+    if precision == "int8" and (
+        scales is None or scales.dtype != torch.float32 or scales.shape != values.shape[:1]
+    ):
+        raise FormatError(
+            f"{source}: {key}.scales must be {values.shape[0]} float32, one for each row of {key}."
+        )
+    numbers = values if scales is None else scales
+    if not torch.isfinite(numbers.sum(dtype=torch.float32)) and not torch.isfinite(numbers).all():
+        raise FormatError(f"{source}: {key} holds NaN or infinite weights. The model is broken.")
+
+
+def put_narrow(model: Pretrained, taken: Mapping[str, dict[str, Narrow]], precision: str) -> None:
+    """Give the weights of `take_narrow` to the cells of `model`."""
+    for place, cell in model.network.recurrent_cells().items():
+        cell.store(taken[place])
+    model.network.precision = precision

@@ -1,0 +1,1 @@
+"""Other libraries beside ours, one file each, each an optional extra."""

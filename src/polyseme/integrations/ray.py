@@ -1,0 +1,160 @@
+"""Bulk embedding on a Ray cluster: Ray Data deals out shares, each actor loads the model once.
+
+    bulk  ->  integrations.ray  ->  api
+
+A row of the dataset is a share of the folder. What a killed actor had finished is on the disk already; Ray
+gives its row to another actor, which goes on from there. So every sentence is written exactly once, and the
+folder is the one that processes without Ray would write.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from polyseme.bulk import Bulk, embed_folder
+from polyseme.embedder import BATCH_TOKENS, Counts, Elmo, load
+from polyseme.errors import PolysemeError, UsageError, require
+from polyseme.formats import manifest
+from polyseme.formats.manifest import Share
+
+SHARES = 64  # of a new folder, or four for each actor: many, so that actors end together
+OBJECT_STORE = 128 << 20  # bytes of a local Ray; what passes through it is a number and a few counts
+
+
+class Worker:
+    """Lives in an actor: a model, and the shares that come."""
+
+    def __init__(self, model: str, options: str | None, batch_tokens: int, work: dict[str, Any]) -> None:
+        self._work = work
+        self._elmo: Elmo | None = None
+        self._problem = ""
+        try:
+            self._elmo = load(model, options, batch_tokens=batch_tokens)
+        except PolysemeError as problem:
+            self._problem = str(problem)
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Do a share; a user's mistake comes back as one line."""
+        counts, problem = Counts(), self._problem
+        if self._elmo is not None:
+            bulk: Bulk = self._work["bulk"]
+            share = Share(int(row["share"]), bulk.share.of)
+            try:
+                counts = embed_folder(
+                    self._elmo, self._work["texts"], self._work["folder"], replace(bulk, share=share)
+                )
+            except PolysemeError as found:
+                problem = str(found)
+        done = {"sentences": counts.sentences, "tokens": counts.tokens, "cut": counts.cut}
+        return done | {"problem": problem, "actor": os.getpid()}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the work is done: a cluster's address (None: this machine), its actors, a batch of theirs."""
+
+    address: str | None = None
+    actors: int | None = None  # None: as many as there are cores
+    batch_tokens: int = BATCH_TOKENS
+
+
+def embed_on_ray(
+    model: str | Path,
+    options: str | Path | None,
+    texts: Sequence[str | Path],
+    folder: Path,
+    bulk: Bulk,
+    cluster: Cluster,
+    *,
+    force: bool = False,
+    count: Callable[[int], None] | None = None,
+) -> Counts:
+    """Write the vectors of `texts` into `folder` with the actors of a cluster, or of this machine.
+
+    Model, texts and folder must be paths that every machine of the cluster can reach.
+    """
+    ray = require("ray", "ray", "--engine ray")
+    data = require("ray.data", "ray", "--engine ray")
+    if force:
+        manifest.clear(folder)
+    with _connected(ray, cluster):
+        n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        n_shares = _shares_of(folder) or max(SHARES, 4 * n_actors)
+        work = {
+            "texts": [os.path.abspath(os.path.expanduser(text)) for text in texts],
+            "folder": folder.absolute(),
+            "bulk": replace(bulk, share=Share(1, n_shares)),
+        }
+        path = os.path.abspath(os.path.expanduser(model))
+        data.DataContext.get_current().enable_progress_bars = False
+        rows = data.from_items([{"share": n} for n in range(1, n_shares + 1)], override_num_blocks=n_shares)
+        results = rows.map(
+            Worker,
+            fn_constructor_args=(path, options and str(options), cluster.batch_tokens, work),
+            compute=data.ActorPoolStrategy(size=min(n_actors, n_shares)),
+            num_cpus=1,
+        )
+        return _sum(results.iter_rows(), count)
+
+
+def _sum(rows: Iterable[dict[str, Any]], count: Callable[[int], None] | None) -> Counts:
+    total = Counts()
+    for row in rows:
+        if row["problem"]:
+            raise UsageError(row["problem"])
+        total.sentences += row["sentences"]
+        total.tokens += row["tokens"]
+        total.cut += row["cut"]
+        if count is not None:
+            count(row["tokens"])
+    return total
+
+
+def _shares_of(folder: Path) -> int | None:
+    """How many shares a folder was begun with."""
+    return next((head.share.of for head in manifest.heads(folder).values()), None)
+
+
+@contextmanager
+def _connected(ray: Any, cluster: Cluster) -> Iterator[None]:
+    """Ray at the cluster's address, as it is if it runs in this process, or for this call on this machine."""
+    if ray.is_initialized():
+        yield
+        return
+    _check_address(cluster.address)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong is said by us
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    settings: dict[str, Any] = {"address": cluster.address, "log_to_driver": False, "logging_level": "error"}
+    if cluster.address is None:
+        settings |= {
+            "num_cpus": cluster.actors,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE,
+        }
+    try:
+        ray.init(**settings)
+    except ConnectionError as problem:
+        raise UsageError(f"--address {cluster.address}: no Ray cluster answers ({problem}).") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_address(address: str | None) -> None:
+    """Refuse at once an address at which nobody listens; Ray would try for minutes."""
+    found = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
+    if not found:
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+    except OSError as problem:
+        raise UsageError(f"--address {address}: no Ray cluster answers ({problem.strerror}).") from None
