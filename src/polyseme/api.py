@@ -123,6 +123,7 @@ def embed(
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
+    precision: str | None = None,
     dtype: Literal["float32", "float16"] | None = None,
     format: Format = "safetensors",  # noqa: A002  # the word that people look for
     shard: str = "1/1",
@@ -153,13 +154,13 @@ def embed(
             layer, pool, direction, segment, dtype or "float16", format, shard_bytes, parse_share(shard)
         )
         if engine == "ray":
-            place, cluster = _path_of(model), Cluster(address, actors, batch_tokens)
+            place, cluster = _path_of(model), Cluster(address, actors, batch_tokens, precision)
             done = embed_on_ray(place, options, texts, out, plan, cluster, force=force, count=count)
         else:
-            elmo = _loaded(model, batch_tokens, options)
+            elmo = _loaded(model, batch_tokens, options, precision)
             done = embed_folder(elmo, texts, out, plan, force=force, watch=watch, count=count)
         return Embedded(out, done.sentences, done.tokens, done.cut)
-    elmo = _loaded(model, batch_tokens, options)
+    elmo = _loaded(model, batch_tokens, options, precision)
     choice = choose(layer, pool, direction, elmo.config.layers)
     kind = dtype or "float32"
     empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
@@ -347,9 +348,14 @@ def _all_of(*watchers: Callable[[Position, Metrics], None] | None) -> Callable[[
 
 
 def _loaded(
-    model: Elmo | str | Path, batch_tokens: int = BATCH_TOKENS, options: str | Path | None = None
+    model: Elmo | str | Path,
+    batch_tokens: int = BATCH_TOKENS,
+    options: str | Path | None = None,
+    precision: str | None = None,
 ) -> Elmo:
-    return model if isinstance(model, Elmo) else load(model, options, batch_tokens=batch_tokens)
+    if isinstance(model, Elmo):
+        return model
+    return load(model, options, precision=precision, batch_tokens=batch_tokens)
 
 
 def _path_of(model: Elmo | str | Path) -> str | Path:

@@ -144,6 +144,7 @@ def embed(
             shard=shard,
             shard_bytes=shard_mb << 20,
             batch_tokens=batch_tokens,
+            precision=precision,
             engine=engine,  # type: ignore[arg-type]
             address=address,
             actors=actors,

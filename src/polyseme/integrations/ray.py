@@ -32,12 +32,12 @@ OBJECT_STORE = 128 << 20  # bytes of a local Ray; what passes through it is a nu
 class Worker:
     """Lives in an actor: a model, and the shares that come."""
 
-    def __init__(self, model: str, options: str | None, batch_tokens: int, work: dict[str, Any]) -> None:
+    def __init__(self, model: str, options: str | None, cluster: Cluster, work: dict[str, Any]) -> None:
         self._work = work
         self._elmo: Elmo | None = None
         self._problem = ""
         try:
-            self._elmo = load(model, options, batch_tokens=batch_tokens)
+            self._elmo = load(model, options, precision=cluster.precision, batch_tokens=cluster.batch_tokens)
         except PolysemeError as problem:
             self._problem = str(problem)
 
@@ -59,11 +59,12 @@ class Worker:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the work is done: a cluster's address (None: this machine), its actors, a batch of theirs."""
+    """Where and how the work is done: a cluster's address (None: this machine), its actors, their batches."""
 
     address: str | None = None
     actors: int | None = None  # None: as many as there are cores
     batch_tokens: int = BATCH_TOKENS
+    precision: str | None = None
 
 
 def embed_on_ray(
@@ -98,7 +99,7 @@ def embed_on_ray(
         rows = data.from_items([{"share": n} for n in range(1, n_shares + 1)], override_num_blocks=n_shares)
         results = rows.map(
             Worker,
-            fn_constructor_args=(path, options and str(options), cluster.batch_tokens, work),
+            fn_constructor_args=(path, options and str(options), cluster, work),
             compute=data.ActorPoolStrategy(size=min(n_actors, n_shares)),
             num_cpus=1,
         )
