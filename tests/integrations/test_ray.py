@@ -20,6 +20,8 @@ from polyseme.errors import MissingExtraError, UsageError
 from polyseme.formats.saving import save_pretrained
 from polyseme.integrations import ray as on_ray
 
+CLUSTER = on_ray.Cluster(batch_tokens=64)
+
 LINES = [" ".join(f"w{(7 * n + k) % 50}" for k in range(n % 9)) for n in range(20_000)]
 
 
@@ -57,7 +59,9 @@ def test_an_actor_loads_the_model_once_for_all_its_shares(model, text, tmp_path,
     loads = []
     monkeypatch.setattr(on_ray, "load", lambda *given, **more: loads.append(1) or polyseme.load(given[0]))
     plan = bulk.Bulk(shard_bytes=5000, share=bulk.Share(1, 3))
-    worker = on_ray.Worker(str(model), None, 64, {"texts": [text], "folder": tmp_path / "out", "bulk": plan})
+    worker = on_ray.Worker(
+        str(model), None, CLUSTER, {"texts": [text], "folder": tmp_path / "out", "bulk": plan}
+    )
     rows = [worker({"share": number}) for number in (1, 2, 3)]
     assert loads == [1]
     assert sum(row["sentences"] for row in rows) == len(polyseme.open_vectors(tmp_path / "out")) == 20_000
@@ -65,8 +69,8 @@ def test_an_actor_loads_the_model_once_for_all_its_shares(model, text, tmp_path,
 
 def test_an_actors_error_comes_back_as_one_line(model, tmp_path):
     work = {"texts": ["nowhere.txt"], "folder": tmp_path / "out", "bulk": bulk.Bulk()}
-    assert "no such file" in on_ray.Worker(str(model), None, 64, work)({"share": 1})["problem"]
-    assert "no such file" in on_ray.Worker("nowhere", None, 64, work)({"share": 1})["problem"]
+    assert "no such file" in on_ray.Worker(str(model), None, CLUSTER, work)({"share": 1})["problem"]
+    assert "no such file" in on_ray.Worker("nowhere", None, CLUSTER, work)({"share": 1})["problem"]
 
 
 def test_an_address_at_which_nobody_listens_is_refused_at_once(model, text, tmp_path):

@@ -58,7 +58,7 @@ def test_every_kind_of_model_learns_saves_and_loads(settings: tuple[str, ...], t
 
 
 def test_the_model_learns_what_a_verb_calls_for(tmp_path: Path):
-    run(tmp_path, *WORDS_AND_CHARS, "train.epochs=10", "train.order=sentences", "train.dropout=0", lines=500)
+    run(tmp_path, *WORDS_AND_CHARS, "train.epochs=20", "train.order=sentences", "train.dropout=0", lines=500)
     model = polyseme.load(tmp_path / "model")
     for verb, things in story.VERBS.items():
         best = substitutes(model, f"Anna {verb} the [map] .", 3).forward.best
