@@ -33,7 +33,8 @@ bench: $(VENV)/.installed  ## tokens per second, latency and memory
 	$(BIN)/python benchmarks/embed.py
 
 bench-peers: $(VENV)/.installed peers  ## the same beside AllenNLP and simple_elmo, in one run
-	$(BIN)/python benchmarks/embed.py --peers
+	$(BIN)/python benchmarks/embed.py --peers --precisions fp32 int8 --results benchmarks/RESULTS.md \
+	  --picture benchmarks/embed.png
 
 PEERS_PYTHON ?= python3.11
 peers:  ## AllenNLP and simple_elmo in an environment of their own, to compare with

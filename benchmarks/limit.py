@@ -3,9 +3,9 @@
     nothing  ->  limit  ->  two tables
 
 A product is 512 rows by weights that oneDNN has packed (not packed where it refuses: bf16 on machines without
-such units), best of many. Bandwidth is that of reading a large array, and one that fits the last cache. The
-roof of a size is what its LSTMs alone would reach: in a batch they are bound by products, one sentence by
-reading the recurrent weights once a word.
+such units), best of many; for int8 the better of oneDNN's and our own. Bandwidth is that of reading a large
+array, and one that fits the last cache. The roof of a size is what its LSTMs alone would reach: in a batch
+they are bound by products, one sentence by reading the recurrent weights once a word.
 
     python benchmarks/limit.py [--threads N]
 """
@@ -17,6 +17,7 @@ import time
 
 SIZES = {"small": (1024, 128), "original": (4096, 512)}  # memory cells and outputs, two layers
 LAYERS = 2
+WIDTHS = {"fp32": 4, "bf16": 2, "int8": 1}  # bytes of a weight
 PASSES = 30
 CACHE = 1 << 25  # bytes of the last cache, about
 
@@ -33,17 +34,16 @@ def main() -> None:
 
         torch.set_num_threads(given.threads)
     limits = measured_limits()
-    print("| fp32 | bf16 | memory | cache |")
+    print("| fp32 | bf16 | int8 | memory | cache |")
+    print("|---|---|---|---|---|")
+    products = " | ".join(f"{limits[kind]:.0f} GFLOP/s" for kind in WIDTHS)
+    print(f"| {products} | {limits['memory']:.1f} GB/s | {limits['cache']:.1f} GB/s |\n")
+    print("| size | precision | roof in a batch | roof of one sentence |")
     print("|---|---|---|---|")
-    print(
-        f"| {limits['fp32']:.0f} GFLOP/s | {limits['bf16']:.0f} GFLOP/s "
-        f"| {limits['memory']:.1f} GB/s | {limits['cache']:.1f} GB/s |\n"
-    )
-    print("| size | roof in a batch | roof of one sentence |")
-    print("|---|---|---|")
     for size in SIZES:
-        roofs = " | ".join(f"{roof_of(size, batch, limits):,.0f} tokens/s" for batch in (32, 1))
-        print(f"| {size} | {roofs} |")
+        for kind in WIDTHS:
+            roofs = " | ".join(f"{roof_of(size, batch, limits, kind):,.0f} tokens/s" for batch in (32, 1))
+            print(f"| {size} | {kind} | {roofs} |")
 
 
 def measured_limits() -> dict[str, float]:
@@ -51,18 +51,19 @@ def measured_limits() -> dict[str, float]:
     return {
         "fp32": packed_peak(low=False),
         "bf16": packed_peak(low=True),
+        "int8": int8_peak(),
         "memory": read_speed(1 << 29),
         "cache": read_speed(1 << 24),
     }
 
 
-def roof_of(size: str, batch: int, limits: dict[str, float]) -> float:
-    """Tokens a second that the stacks alone would reach in fp32."""
-    products = limits["fp32"] * 1e9 / lstm_operations(size)
+def roof_of(size: str, batch: int, limits: dict[str, float], kind: str = "fp32") -> float:
+    """Tokens a second that the stacks alone would reach; narrow numbers are never slower than fp32."""
+    products = max(limits[kind], limits["fp32"]) * 1e9 / lstm_operations(size)
     if batch > 1:
         return products
-    fits = recurrent_bytes(size) <= CACHE
-    return min(products, limits["cache" if fits else "memory"] * 1e9 / recurrent_bytes(size))
+    read = WIDTHS[kind] * recurrent_weights(size)
+    return min(products, limits["cache" if read <= CACHE else "memory"] * 1e9 / read)
 
 
 def lstm_operations(size: str) -> float:
@@ -71,10 +72,34 @@ def lstm_operations(size: str) -> float:
     return 2.0 * 2 * LAYERS * (4 * cells * 2 * outputs + cells * outputs)
 
 
-def recurrent_bytes(size: str) -> float:
-    """Bytes of fp32 weights that each word of one sentence has to read: all but the hoisted ones."""
+def recurrent_weights(size: str) -> float:
+    """How many weights each word of one sentence has to read: all but the hoisted ones."""
     cells, outputs = SIZES[size]
-    return 4.0 * 2 * LAYERS * (4 * cells * outputs + cells * outputs)
+    return 2.0 * LAYERS * (4 * cells * outputs + cells * outputs)
+
+
+def int8_peak() -> float:
+    """The matrix product of 8-bit whole numbers in GFLOP/s: oneDNN's or ours, whichever is quicker."""
+    import torch
+
+    from polyseme.model.kernels import lstm, native
+    from polyseme.model.narrow import narrow
+    from polyseme.model.threads import run_both
+
+    rows, size = 512, 1024
+    x, weight = torch.randn(rows, size), torch.randn(4 * size, size)
+    whole = [narrow(values, "int8").values for values in (x, weight)]
+    ways = [lambda: torch._int_mm(whole[0], whole[1].t())]
+    if native.available():
+        halves = [lstm.pack_weight(narrow(half, "int8")) for half in weight.chunk(2)]
+        ways.append(lambda: run_both(lambda half: lstm.product(x, halves[half])))
+    best = 0.0
+    with torch.inference_mode():
+        for way in ways * PASSES:
+            started = time.perf_counter()
+            way()
+            best = max(best, 2 * rows * size * 4 * size / (time.perf_counter() - started) / 1e9)
+    return best
 
 
 def packed_peak(*, low: bool) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 
 from pretrain import measure
 
-PROBE_STEPS = 6  # and twice, and four times as many
+PROBE_STEPS = 20  # and twice, and four times as many
 EVALUATIONS = 10
 
 

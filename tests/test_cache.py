@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-import polyseme
 from builders import SENTENCES, random_model, small_config
+from polyseme import api
 from polyseme.cache import TokenCache
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
@@ -143,6 +143,6 @@ def test_a_size_below_zero_is_refused(model):
 def test_the_verb_writes_a_vocabulary(model, tmp_path: Path):
     Elmo(model).save(tmp_path / "model")
     VOCAB.write(tmp_path / "vocab.txt")
-    count = polyseme.api.cache(tmp_path / "model", tmp_path / "vocab.txt", tmp_path / "tokens.hdf5")
+    count = api.cache(tmp_path / "model", tmp_path / "vocab.txt", tmp_path / "tokens.hdf5")
     assert count == 6
     assert (tmp_path / "tokens.hdf5").exists()

@@ -31,6 +31,7 @@ BYTES = 256 << 20
 FIRST_ROWS = 1024  # of the table; it grows as words come
 BLOCK = 4096  # words that are encoded together when a vocabulary is
 TOLERANCE = 1e-3  # of a file's rows against the model's own; published files are float32
+ROUGH = 0.1  # the same in proportion to the largest value, where the model is loaded in bf16 or int8
 CHECKED = 16  # rows of a file that are compared with the model's own
 
 
@@ -122,7 +123,7 @@ class TokenCache:
         some = places[:: max(1, len(places) // CHECKED)]
         own = self._encode([vocab.words[place] for place in some])[2:].float()
         worst = float((own - vectors[some]).abs().max()) if some else 0.0
-        if worst > TOLERANCE:
+        if worst > (TOLERANCE if self._model.network.precision == "fp32" else ROUGH * float(own.abs().max())):
             raise DataError(
                 f"{path}: its vectors differ from the model's own by up to {worst:.2g}. It was made with "
                 "another model or for another vocabulary."
@@ -133,17 +134,19 @@ class TokenCache:
 
     def _encode(self, words: Sequence[str]) -> Tensor:
         """<S>, </S> and `words` through the model."""
+        network = self._model.network
         with torch.inference_mode():
-            return self._model.network.tokens(*self._model.token_ids(words))  # type: ignore[no-any-return]
+            network.pack()  # the weights of a loaded model are final
+            return network.tokens(*self._model.token_ids(words))  # type: ignore[no-any-return]
 
     def _check_weights(self) -> None:
-        weights = list(self._model.network.tokens.parameters())
-        if not self._snapshot.holds(weights):
+        network = self._model.network
+        if self._precision != network.precision or not self._snapshot.holds(network.tokens.parameters()):
             self._clear()
 
     def _clear(self) -> None:
         weights = list(self._model.network.tokens.parameters())
-        self._snapshot = Snapshot(weights)
+        self._snapshot, self._precision = Snapshot(weights), self._model.network.precision
         self._rows: OrderedDict[str, int] = OrderedDict()  # least recently used first
         self._table = weights[0].new_empty(0, self._size).detach()
         self._ends = None

@@ -1,9 +1,10 @@
-"""Precision as one word: the weights of the stacks in fp32, bf16 or int8, in memory and in a folder.
+"""Precision as one word: the large weights in fp32, bf16 or int8, in memory and in a folder.
 
-    formats.native, formats.opening  ->  formats.precision  ->  model.narrow, model.recurrent
+    formats.native, formats.opening  ->  formats.precision  ->  model.narrow, model.recurrent, model.tokens
 
-Token encoder, biases and softmax stay fp32. In a folder a narrow weight is a tensor of its own dtype under
-its usual name; beside one of int8 stand the scales of its rows, as NAME.scales.
+Large are those of the stacks and of the highways; filters, tables, biases and softmax stay fp32. In a folder
+a narrow weight is a tensor of its own dtype under its usual name; beside one of int8 stand the scales of its
+rows, as NAME.scales.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.pretrained import Pretrained
 from polyseme.model.kernels import native
 from polyseme.model.narrow import DTYPES, PRECISIONS, Narrow, narrow
-from polyseme.model.recurrent import WEIGHTS
+from polyseme.model.recurrent import Cell
+from polyseme.model.tokens import Linear
 from polyseme.text.chars import CodepointAlphabet
 
 AUTO_COSINE = 0.999  # what "auto" demands of every vector
@@ -28,7 +30,7 @@ SENTENCES, LENGTH = 16, 20  # of the text that "auto" tries
 
 
 def set_precision(model: Pretrained, precision: str | None) -> None:
-    """Choose how the stacks of `model` are run without gradients, on the CPU.
+    """Choose how stacks and highways of `model` are run without gradients, on the CPU.
 
     fp32: exact. bf16: weights of 8 significant bits, half the memory. int8: weights and what meets them as
     whole numbers from -127 to 127, a quarter of the memory and the quickest. None: as they are stored.
@@ -46,12 +48,12 @@ def set_precision(model: Pretrained, precision: str | None) -> None:
         )
     if wanted == "auto":
         wanted = _narrowest(model)
-    for cell in model.network.recurrent_cells().values():
-        as_it_is = cell.kind == "lstm" and native.available()
+    for module in model.network.narrowable().values():
+        as_it_is = module.takes(wanted)
         if wanted != stored or not as_it_is:
-            cell.widen()
+            module.widen()
         if wanted not in ("fp32", stored) and not as_it_is:
-            cell.round_to(wanted)
+            module.round_to(wanted)
     model.network.precision = wanted
 
 
@@ -96,8 +98,8 @@ def narrowed(model: Pretrained, precision: str) -> dict[str, Tensor]:
     tensors = model.tensors()
     if precision == "fp32":
         return tensors
-    for place, cell in model.network.recurrent_cells().items():
-        for name in (f"{place}.{name}" for name in WEIGHTS if getattr(cell, name) is not None):
+    for place, module in model.network.narrowable().items():
+        for name in (f"{place}.{name}" for name in module.matrices()):
             tensors[name], scales = narrow(tensors[name], precision)
             if scales is not None:
                 tensors[f"{name}.scales"] = scales
@@ -105,9 +107,9 @@ def narrowed(model: Pretrained, precision: str) -> dict[str, Tensor]:
 
 
 def take_narrow(tensors: dict[str, Tensor], precision: str, source: str) -> dict[str, dict[str, Narrow]]:
-    """Take the narrow weights out of `tensors`: cell, name, weight; shapes without memory stay there."""
+    """Take the narrow weights out of `tensors`: module, name, weight; shapes without memory stay there."""
     taken: dict[str, dict[str, Narrow]] = {}
-    for key in [key for key in tensors if key.rpartition(".")[2] in WEIGHTS and ".cells." in key]:
+    for key in [key for key in tensors if _is_large(key)]:
         place, _, name = key.rpartition(".")
         scales = tensors.pop(f"{key}.scales", None) if precision == "int8" else None
         weight = Narrow(tensors[key], scales)
@@ -115,6 +117,12 @@ def take_narrow(tensors: dict[str, Tensor], precision: str, source: str) -> dict
         taken.setdefault(place, {})[name] = weight
         tensors[key] = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
     return taken
+
+
+def _is_large(key: str) -> bool:
+    """Whether the tensor of this name is one that may be narrow."""
+    name = key.rpartition(".")[2]
+    return (".cells." in key and name in Cell.MATRICES) or (".highways." in key and name in Linear.MATRICES)
 
 
 def _check(key: str, weight: Narrow, precision: str, source: str) -> None:
@@ -136,7 +144,7 @@ def _check(key: str, weight: Narrow, precision: str, source: str) -> None:
 
 
 def put_narrow(model: Pretrained, taken: Mapping[str, dict[str, Narrow]], precision: str) -> None:
-    """Give the weights of `take_narrow` to the cells of `model`."""
-    for place, cell in model.network.recurrent_cells().items():
-        cell.store(taken[place])
+    """Give the weights of `take_narrow` to the modules of `model`."""
+    for place, module in model.network.narrowable().items():
+        module.store(taken[place])
     model.network.precision = precision

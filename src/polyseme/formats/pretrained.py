@@ -55,8 +55,8 @@ class Pretrained:
     def tensors(self) -> dict[str, Tensor]:
         """All weights by our own names, the softmax's included, as fp32."""
         weights = dict(self.network.state_dict())
-        for place, cell in self.network.recurrent_cells().items():
-            weights |= {f"{place}.{name}": weight.wide() for name, weight in cell.stored.items()}
+        for place, module in self.network.narrowable().items():
+            weights |= {f"{place}.{name}": weight.wide() for name, weight in module.stored.items()}
         if self.softmax is not None:
             weights |= {f"softmax.{name}": value for name, value in self.softmax.state_dict().items()}
         return weights

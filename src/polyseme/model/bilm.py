@@ -14,7 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.recurrent import Cell, Stack, State
+from polyseme.model.narrow import Narrowable
+from polyseme.model.recurrent import Stack, State
 from polyseme.model.threads import run_both
 from polyseme.model.tokens import TokenEncoder
 
@@ -74,16 +75,16 @@ class BiLM(nn.Module):
         self.tokens = tokens
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
-        self.precision = "fp32"  # of the recurrent weights when packed
+        self.precision = "fp32"  # of the large weights when packed
 
     def pack(self) -> None:
-        """Take the recurrent weights as final, for faster reading without gradients."""
-        for cell in self.recurrent_cells().values():
-            cell.pack(self.precision)
+        """Take the large weights as final, for faster reading without gradients."""
+        for module in self.narrowable().values():
+            module.pack(self.precision)
 
-    def recurrent_cells(self) -> dict[str, Cell]:
-        """Every layer of both directions, under its name in the state dict."""
-        return {name: module for name, module in self.named_modules() if isinstance(module, Cell)}
+    def narrowable(self) -> dict[str, Narrowable]:
+        """Layers of both directions and highways, under their names in the state dict."""
+        return {name: module for name, module in self.named_modules() if isinstance(module, Narrowable)}
 
     def start(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""

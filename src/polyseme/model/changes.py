@@ -1,6 +1,6 @@
 """Whether weights are still what they were when something was made of them.
 
-    model.tokens, cache  ->  model.changes
+    model.tokens, model.narrow, cache  ->  model.changes
 
 A version counter tells of most writes, but torch's fused optimisers do not raise it. They change all of a
 weight, though, so a few of its values tell the rest.
@@ -21,8 +21,9 @@ class Snapshot:
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
         self._weights = list(weights)
-        self._versions = [_version(weight) for weight in self._weights]
-        self._picked = [_pick(weight) for weight in self._weights]  # views: they show later writes
+        self._versions = [version(weight) for weight in self._weights]
+        here = [weight for weight in self._weights if not weight.is_meta]
+        self._picked = [_pick(weight) for weight in here]  # views: they show later writes
         self._values = self._now()
 
     def holds(self, weights: Iterable[Tensor]) -> bool:
@@ -31,7 +32,7 @@ class Snapshot:
         return (
             len(now) == len(self._weights)
             and all(new is old for new, old in zip(now, self._weights, strict=True))
-            and [_version(weight) for weight in now] == self._versions
+            and [version(weight) for weight in now] == self._versions
             and torch.equal(self._now(), self._values)
         )
 
@@ -39,7 +40,7 @@ class Snapshot:
         return torch.cat(self._picked) if self._picked else torch.empty(0)
 
 
-def _version(weight: Tensor) -> tuple[int, int]:
+def version(weight: Tensor) -> tuple[int, int]:
     """Where the values lie and how often they were written to."""
     return weight.data_ptr(), 0 if weight.is_inference() else weight._version
 

@@ -1,18 +1,23 @@
 """Weights in fewer bits: bf16, or int8 with a scale for each row.
 
-    formats, model.recurrent  ->  model.narrow  ->  kernels.lstm
+    formats, model.recurrent, model.tokens  ->  model.narrow  ->  kernels.lstm
 
 fp32 weights are what they are. bf16 rounds each weight to 8 significant bits, to the nearest. int8 makes of
 each row whole numbers from -127 to 127 and their scale, max |w| / 127. Weights that are widened and narrowed
 again are the same bits.
+
+A module with such weights is a `Narrowable`: it can keep them narrow alone, and lay them out for reading
+once they are final.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from polyseme.model.changes import version
 
 PRECISIONS = ("fp32", "bf16", "int8")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
@@ -47,3 +52,89 @@ def narrow(weight: Tensor, precision: str) -> Narrow:
     scales = scales * 127 / 127  # rounded so that the scale comes back from the weights it makes
     whole = torch.where(scales[:, None] > 0, weight / scales[:, None], 0).round_()
     return Narrow(whole.clamp_(-127, 127).to(torch.int8), scales)
+
+
+class Narrowable(nn.Module):
+    """A module some of whose weights may be narrow; a subclass says which, and how it lays them out."""
+
+    MATRICES: tuple[str, ...] = ()  # the names of those weights
+    stored: dict[str, Narrow]  # the weights, where they are kept in bf16 or int8 alone
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.stored = {}
+        self._layout: Any = None  # what `lay_out` made, and of what
+        self._laid_out: tuple[str, list[tuple[int, int]]] | None = None
+
+    def matrices(self) -> dict[str, Tensor]:
+        """The weights that may be narrow, as far as there are any; without memory where they are stored."""
+        return {name: weight for name in self.MATRICES if (weight := getattr(self, name)) is not None}
+
+    def takes(self, precision: str) -> bool:
+        """Whether the module has a quick way for weights of that precision, here and now."""
+        raise NotImplementedError
+
+    def lay_out(self, weights: dict[str, Narrow]) -> Any:
+        """What the module reads the weights from; none are given where it does not take them."""
+        raise NotImplementedError
+
+    def pack(self, precision: str = "fp32") -> None:
+        """Take the weights as final and lay them out, in that precision, for reading without gradients."""
+        if self._laid_out == (precision, self._versions()):
+            return
+        self.unpack()
+        weights: dict[str, Narrow] = {}
+        if self.takes(precision):
+            wide = {} if self.stored else self.matrices()
+            weights = self.stored or {name: narrow(weight, precision) for name, weight in wide.items()}
+        self._layout = self.lay_out(weights)
+        self._laid_out = precision, self._versions()
+
+    def unpack(self) -> None:
+        """Forget what was laid out: the weights are about to change."""
+        self._layout = self._laid_out = None
+
+    def layout(self) -> Any:
+        """What `lay_out` made, if the weights are still the same and no gradient is kept, else None.
+
+        Whoever wants gradients may be about to change the weights, so that ends it, too.
+        """
+        laid_out = self._laid_out
+        if laid_out is None:
+            return None
+        if torch.is_grad_enabled() or laid_out[1] != self._versions():
+            self.unpack()
+        return self._layout
+
+    def store(self, stored: dict[str, Narrow]) -> None:
+        """Keep the weights of these names narrow; the parameters have shapes and no memory until `widen`."""
+        self.unpack()
+        self.stored = stored
+        for name, weight in stored.items():
+            shape = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
+            setattr(self, name, nn.Parameter(shape))
+
+    def widen(self) -> None:
+        """Give parameters that are `stored` their memory, as fp32: more than the loop in C needs them."""
+        stored, self.stored = self.stored, {}
+        with torch.inference_mode(False):
+            for name, weight in stored.items():
+                setattr(self, name, nn.Parameter(weight.wide()))
+
+    def round_to(self, precision: str) -> None:
+        """Round the weights to what `precision` can hold; they stay fp32."""
+        self.store({name: narrow(weight, precision) for name, weight in self.matrices().items()})
+        self.widen()
+
+    def _versions(self) -> list[tuple[int, int]]:
+        return [version(weight) for weight in self.matrices().values()]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies begin unpacked: their weights may change."""
+        return self.__dict__ | {"_layout": None, "_laid_out": None}
+
+    def _apply(self, function: Any, recurse: bool = True) -> Any:
+        """Another dtype or device: what was laid out does not fit any more."""
+        self.unpack()
+        self.widen()
+        return super()._apply(function, recurse)  # type: ignore[no-untyped-call]

@@ -15,27 +15,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from polyseme.model.kernels import lstm
-from polyseme.model.narrow import Narrow, narrow
-from polyseme.model.packing import pack_weight, packed_product, packed_sum
+from polyseme.model.narrow import Narrow, Narrowable
+from polyseme.model.onednn import pack_weight, packed_product, packed_sum
 
 State = tuple[Tensor, Tensor]
-WEIGHTS = ("input_weight", "hidden_weight", "projection")  # those of a cell that may be narrow
 INPUT_BYTES = 16 << 20  # memory for the hoisted input products of a run of time steps
 
 
-class Cell(nn.Module):
+class FewRows(NamedTuple):
+    """The weights of a cell for torch's own time steps, as oneDNN reads them; None where there are none."""
+
+    hidden: Tensor | None
+    projection: Tensor | None
+
+
+class Cell(Narrowable):
     """One layer of one direction: an LSTM, a GRU or a plain RNN, and the projection of its output.
 
     lstm: m' = clip(sigmoid(f) m + sigmoid(i) tanh(g)),  o tanh(m') is projected and given out;
     gru:  r, z = sigmoid(W x + U y + b),  m' = (1 - z) m + z tanh(U (r * y) + W x);
     rnn:  m' = tanh(W x + U y + b);  m' is projected and given out, y is what was given out before.
     """
+
+    MATRICES = ("input_weight", "hidden_weight", "projection")
 
     def __init__(
         self,
@@ -61,81 +69,23 @@ class Cell(nn.Module):
         self.hidden_weight = nn.Parameter(torch.empty(gates, outputs))
         self.bias = nn.Parameter(torch.zeros(biases))
         self.projection = nn.Parameter(torch.empty(outputs, cells)) if project else None
-        self._packed: tuple[Tensor | None, Tensor | None] = (None, None)  # hidden weight and projection
-        self._native: lstm.Packed | None = None  # the same for the loop in C
-        self._packed_version: list[tuple[int, int]] = []
-        self._precision = "fp32"  # of what is packed
-        self.stored: dict[str, Narrow] = {}  # the weights, where they are kept in bf16 or int8 alone
-        for weight in (self.input_weight, self.hidden_weight, self.projection):
-            if weight is not None:
-                nn.init.xavier_uniform_(weight)
+        for weight in self.matrices().values():
+            nn.init.xavier_uniform_(weight)
 
-    def pack(self, precision: str = "fp32") -> None:
-        """Take the weights of an LSTM as final and lay them out for faster steps without gradients.
+    def takes(self, precision: str) -> bool:
+        """The loop in C takes LSTMs in every precision."""
+        return self.kind == "lstm" and lstm.fits(
+            self.bias, *(() if self.stored else self.matrices().values())
+        )
 
-        precision: one of narrow.PRECISIONS, for the loop in C; elsewhere the weights stay as they are.
-        """
-        packed = self._precision == precision and self._packed_version == self._state_of_weights()
-        if self.kind != "lstm" or packed:
-            return
-        self.unpack()
-        weights = self._for_native(precision)
-        if weights:
-            inputs = None if precision == "fp32" else weights["input_weight"]
-            self._native = lstm.pack(weights["hidden_weight"], weights.get("projection"), inputs)
-        else:
+    def lay_out(self, weights: dict[str, Narrow]) -> lstm.Packed | FewRows | None:
+        """For the loop in C, or for torch's own steps: an LSTM's alone."""
+        if self.kind != "lstm":
+            return None
+        if not weights:
             self.widen()
-            self._packed = pack_weight(self.hidden_weight), pack_weight(self.projection)
-        self._precision, self._packed_version = precision, self._state_of_weights()
-
-    def unpack(self) -> None:
-        """Forget what was packed: the weights are about to change."""
-        self._packed, self._native, self._packed_version = (None, None), None, []
-
-    def _for_native(self, precision: str) -> dict[str, Narrow]:
-        """The weights as the loop in C takes them, none where it does not."""
-        if self.stored:
-            return self.stored if lstm.fits(self.bias) else {}
-        weights = {name: weight for name in WEIGHTS if (weight := getattr(self, name)) is not None}
-        if not lstm.fits(*weights.values()):
-            return {}
-        return {name: narrow(weight, precision) for name, weight in weights.items()}
-
-    def store(self, stored: dict[str, Narrow]) -> None:
-        """Keep the weights of these names narrow; the parameters have shapes and no memory until `widen`."""
-        self.unpack()
-        self.stored = stored
-        for name, weight in stored.items():
-            shape = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
-            setattr(self, name, nn.Parameter(shape))
-
-    def widen(self) -> None:
-        """Give parameters that are `stored` their memory, as fp32: more than the loop in C needs them."""
-        stored, self.stored = self.stored, {}
-        with torch.inference_mode(False):
-            for name, weight in stored.items():
-                setattr(self, name, nn.Parameter(weight.wide()))
-
-    def round_to(self, precision: str) -> None:
-        """Round the weights to what `precision` can hold; they stay fp32."""
-        weights = {name: weight for name in WEIGHTS if (weight := getattr(self, name)) is not None}
-        self.store({name: narrow(weight, precision) for name, weight in weights.items()})
-        self.widen()
-
-    def _state_of_weights(self) -> list[tuple[int, int]]:
-        """Changes when a packed weight is replaced or written to, but for what fused optimisers write."""
-        weights = [w for name in WEIGHTS if (w := getattr(self, name)) is not None]
-        return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies begin unpacked: their weights may change."""
-        return self.__dict__ | {"_packed": (None, None), "_native": None, "_packed_version": []}
-
-    def _apply(self, function: Any, recurse: bool = True) -> Any:
-        """Another dtype or device: what was packed does not fit any more."""
-        self.unpack()
-        self.widen()
-        return super()._apply(function, recurse)  # type: ignore[no-untyped-call]
+            return FewRows(pack_weight(self.hidden_weight), pack_weight(self.projection))
+        return lstm.pack(weights["hidden_weight"], weights.get("projection"), weights["input_weight"])
 
     def start(self, batch: int) -> State:
         """Zero state for `batch` sentences."""
@@ -153,21 +103,23 @@ class Cell(nn.Module):
         """The part of the gates that needs no state: (N, inputs) -> (N, gates)."""
         return torch.addmm(self.gate_bias(), x, self.input_weight.t())
 
-    def step(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+    def step(self, z: Tensor, output: Tensor, memory: Tensor, few: FewRows) -> State:
         """One time step of n sentences: hoisted gates (n, gates) and state to the next state.
 
         Without gradients it works in place: z is used up and `memory` becomes the new memory.
         """
-        advance = {"lstm": self._lstm, "gru": self._gru, "rnn": self._rnn}[self.kind]
-        raw, memory = advance(z, output, memory)
+        if self.kind == "lstm":
+            raw, memory = self._lstm(z, output, memory, few.hidden)
+        else:
+            raw, memory = (self._gru if self.kind == "gru" else self._rnn)(z, output, memory)
         if self.projection is None:
             return raw, memory
-        packed = None if torch.is_grad_enabled() else self._packed[1]
+        packed = few.projection
         output = packed_product(raw, packed) if packed is not None else raw @ self.projection.t()
         return self._clip(output, self.output_clip), memory
 
-    def _lstm(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
-        m, hidden = self.cells, self._packed[0]
+    def _lstm(self, z: Tensor, output: Tensor, memory: Tensor, hidden: Tensor | None) -> State:
+        m = self.cells
         if torch.is_grad_enabled():
             z = torch.addmm(z, output, self.hidden_weight.t())
             i, f, o = torch.sigmoid(z[:, : 3 * m]).split(m, dim=1)
@@ -199,10 +151,10 @@ class Cell(nn.Module):
 
     def forward(self, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
         """Packed inputs (N, inputs) to packed outputs (N, D) and the state after each sentence's end."""
-        if torch.is_grad_enabled() or self._packed_version != self._state_of_weights():
-            self.unpack()  # whoever wants gradients may be about to change the weights, too
-        elif self._native is not None and lstm.fits(x, *state) and not torch.is_autocast_enabled("cpu"):
-            return self._read(self._native, x, sizes, state)
+        layout = self.layout()
+        if isinstance(layout, lstm.Packed) and lstm.fits(x, *state) and not torch.is_autocast_enabled("cpu"):
+            return lstm.read(layout, x, self.gate_bias(), sizes, state, (self.cell_clip, self.output_clip))
+        few = layout if isinstance(layout, FewRows) else FewRows(None, None)
         self.widen()
         output, memory = state
         if not torch.is_grad_enabled():
@@ -215,25 +167,12 @@ class Cell(nn.Module):
                 if len(z) < len(output):  # the shortest sentences are through: they stand last
                     ended.append((output[len(z) :], memory[len(z) :]))
                     output, memory = output[: len(z)], memory[: len(z)]
-                output, memory = self.step(z, output, memory)
+                output, memory = self.step(z, output, memory, few)
                 outputs.append(output)
         ended.append((output, memory))
         ended.reverse()
         final = torch.cat([output for output, _ in ended]), torch.cat([memory for _, memory in ended])
         return torch.cat(outputs) if outputs else x.new_empty(0, self.outputs), final
-
-    def _read(self, packed: lstm.Packed, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
-        """`forward` of an LSTM in C, without gradients."""
-        bias, clips = self.gate_bias(), (self.cell_clip, self.output_clip)
-        outputs = [x.new_empty(0, self.outputs)]
-        for rows, steps in self._blocks(sizes):
-            if packed.input is None:
-                z = x[rows] @ self.input_weight.t()
-            else:
-                z = lstm.product(x[rows], packed.input)
-            output, state = lstm.read(packed, z, bias, steps, state, clips)
-            outputs.append(output)
-        return outputs[1] if len(outputs) == 2 else torch.cat(outputs), state
 
     def _blocks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
         """Cut the time steps into runs whose hoisted products fit INPUT_BYTES: rows and their steps."""

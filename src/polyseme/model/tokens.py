@@ -16,10 +16,35 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.model.filters import strongest
+from polyseme.model.kernels import lstm
 from polyseme.model.lookups import Lookups, fits, look_up, made_of, make_lookups
+from polyseme.model.narrow import Narrow, Narrowable
+from polyseme.model.threads import run_both
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 BLOCK = 64  # words of like length that run together at inference
+
+
+class Linear(Narrowable, nn.Linear):
+    """W x + b, whose weight may be narrow."""
+
+    MATRICES = ("weight",)
+
+    def takes(self, precision: str) -> bool:
+        """C has the quicker products for few rows, and the same bits for any number of them."""
+        return lstm.fits(self.bias, None if self.stored else self.weight)
+
+    def lay_out(self, weights: dict[str, Narrow]) -> lstm.Weight | None:
+        """For products in C; torch takes the weight as it is."""
+        return lstm.pack_weight(weights["weight"]) if weights else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, inputs) -> (N, outputs)."""
+        layout = self.layout()
+        if layout is not None and lstm.fits(x) and not torch.is_autocast_enabled("cpu"):
+            return lstm.product(x, layout, self.bias.repeat(len(x), 1))
+        self.widen()
+        return super().forward(x)
 
 
 class Highway(nn.Module):
@@ -27,13 +52,17 @@ class Highway(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.transform = nn.Linear(size, size)
-        self.carry = nn.Linear(size, size)
+        self.transform = Linear(size, size)
+        self.carry = Linear(size, size)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
-        gate = torch.sigmoid(self.carry(x)).to(x.dtype)  # autocast's products may be of lower precision
-        return torch.lerp(x, torch.relu(self.transform(x)).to(x.dtype), gate)
+        if self.carry.layout() is None:
+            new, gate = self.transform(x), self.carry(x)
+        else:  # a product in C uses one core
+            new, gate = run_both(lambda half: (self.transform, self.carry)[half](x))
+        gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision
+        return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
 
 
 class CharCnn(nn.Module):

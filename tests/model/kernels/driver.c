@@ -1,6 +1,7 @@
 /* Random shapes through every function of native.c, each buffer as long as it must be, no longer: for the
- * sanitizers. Prints the number of runs. */
+ * sanitizers. Prints the number of runs. With an argument, that many threads run at once, on the same weights. */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,30 +45,37 @@ static void release(void **all, int count)
         free(all[at]);
 }
 
-static void layer(int kind, int64_t m, int64_t d, int project, int save, int64_t batch, int64_t steps)
+/* A layer forward, of x if `inputs`, else of z; saved, and then backward, if `save`. `weights` are those of input,
+ * hidden and projection, which may be NULL. */
+static void layer(int kind, int64_t inputs, int64_t m, int64_t d, void *const *weights, int save, int64_t batch,
+                  int64_t steps)
 {
     int64_t *sizes = malloc(8 * (size_t)steps + 8), tokens = 0, n = batch - below(2);
     for (int64_t t = 0; t < steps; t++, n -= n > 1 ? below(3) % n : 0)
         tokens += sizes[t] = n < 1 ? 1 : n;
-    float *z = filled(tokens * 4 * m);
-    struct lstm l = {.kind = kind, .steps = steps, .batch = batch, .cells = m, .outputs = d, .sizes = sizes,
+    const int64_t z_rows = batch + below(40);
+    float *x = inputs ? filled(tokens * inputs) : NULL, *z = filled(x ? z_rows * 4 * padded(m) : tokens * 4 * m);
+    struct lstm l = {.kind = kind, .steps = steps, .batch = batch, .inputs = inputs, .cells = m, .outputs = d,
+                     .z_rows = z_rows, .sizes = sizes,
                      .cell_clip = 0.5f, .output_clip = below(2) ? 0.5f : INFINITY,
-                     .hidden = packed(kind, 4, m, d, 0), .projection = project ? packed(kind, 1, d, m, 0) : NULL,
-                     .hidden_scales = filled(4 * m), .projection_scales = filled(d),
-                     .scratch = scratch(kind, batch, d > m ? d : m), .first_h = filled(batch * d),
-                     .first_c = filled(batch * m), .z = z, .bias = filled(4 * m), .d_output = filled(tokens * d),
+                     .input = weights[0], .hidden = weights[1], .projection = weights[2],
+                     .input_scales = filled(4 * padded(m)), .hidden_scales = filled(4 * padded(m)),
+                     .projection_scales = filled(d), .first_h = filled(batch * d),
+                     .first_c = filled(batch * m), .x = x, .z = z, .bias = filled(4 * m),
+                     .d_output = filled(tokens * d),
                      .output = filled(tokens * d), .gates = save ? z : NULL, .memory = filled(tokens * m),
                      .raw = filled((save ? tokens : batch) * m), .last_h = filled(batch * d),
                      .last_c = filled(batch * m), .d_z = filled(tokens * 4 * m), .d_given = filled(tokens * d),
                      .recurred = filled(tokens * d)};
+    l.scratch = kind == INT8 ? malloc((size_t)polyseme_lstm_scratch_size(&l)) : NULL;
     polyseme_lstm_forward(&l);
     void *hidden = packed(FP32, 1, d, 4 * m, 1), *projection = packed(FP32, 1, m, d, 1);
-    void *all[] = {sizes, z, (void *)l.hidden, (void *)l.projection, (void *)l.hidden_scales,
+    void *all[] = {sizes, x, z, (void *)l.input_scales, (void *)l.hidden_scales,
                    (void *)l.projection_scales, l.scratch, (void *)l.first_h, (void *)l.first_c, (void *)l.bias,
                    (void *)l.d_output, l.output, l.memory, l.raw, l.last_h, l.last_c, l.d_z, l.d_given, l.recurred,
                    hidden, projection};
     if (save) {
-        l.hidden = hidden, l.projection = project ? projection : NULL;
+        l.hidden = hidden, l.projection = l.projection ? projection : NULL;
         polyseme_lstm_backward(&l);
     }
     release(all, sizeof all / sizeof *all);
@@ -76,7 +84,7 @@ static void layer(int kind, int64_t m, int64_t d, int project, int save, int64_t
 static void product(int kind, int64_t rows, int64_t n, int64_t k)
 {
     float *a = filled(rows * k);
-    struct product q = {kind, rows, k, n, a, packed(kind, 1, n, k, below(2)), filled(n), scratch(kind, rows, k),
+    struct product q = {kind, below(2), rows, k, n, a, packed(kind, 1, n, k, below(2)), filled(n), scratch(kind, rows, k),
                         filled(rows * n)};
     if (!below(9))
         a[below((int)(rows * k))] = below(2) ? INFINITY : NAN;
@@ -85,17 +93,47 @@ static void product(int kind, int64_t rows, int64_t n, int64_t k)
     release((void *[]){a, (void *)q.weight, (void *)q.scales, q.scratch, q.out}, 5);
 }
 
-int main(void)
+/* What one of several threads does: weights are shared, all else is its own. */
+static void *in_a_thread(void *weights)
+{
+    for (int run = 0; run < 20; run++)
+        layer(run % 2 ? INT8 : FP32, run % 3 ? 7 : 0, 40, 12, (void **)weights + (run % 2 ? 3 : 0),
+              run % 6 == 0, 9, 5);
+    return NULL;
+}
+
+static int threads(int count)
+{
+    pthread_t all[16];
+    void *weights[6];
+    for (int at = 0; at < 6; at++)
+        weights[at] = packed(at < 3 ? FP32 : INT8, at % 3 < 2 ? 4 : 1, at % 3 < 2 ? 40 : 12,
+                             at % 3 == 0 ? 7 : at % 3 == 1 ? 12 : 40, 0);
+    for (int at = 0; at < count && at < 16; at++)
+        pthread_create(all + at, NULL, in_a_thread, weights);
+    for (int at = 0; at < count && at < 16; at++)
+        pthread_join(all[at], NULL);
+    release(weights, 6);
+    return count;
+}
+
+int main(int count, char **arguments)
 {
     const char *names[] = {"vnni", "avx512", "avx2", "portable"};
     int runs = 0;
-    for (int which = 0; which < 4; which++) {
+    if (count > 1)
+        runs = threads(atoi(arguments[1]));
+    for (int which = 0; which < 4 && count == 1; which++) {
         if (!polyseme_use(names[which]))
             continue;
         for (int run = 0; run < 150; run++, runs++) {
             const int64_t m = 1 + below(90), project = below(2), d = project ? 1 + below(40) : m;
             const int kind = below(3), save = kind == FP32 && below(2);
-            layer(kind, m, d, (int)project, save, 1 + below(run % 10 ? 30 : 220), below(9));
+            const int64_t inputs = below(2) && !save ? 1 + below(50) : 0;
+            void *weights[] = {packed(kind, 4, m, inputs, 0), packed(kind, 4, m, d, 0),
+                               project ? packed(kind, 1, d, m, 0) : NULL};
+            layer(kind, inputs, m, d, weights, save, 1 + below(run % 10 ? 30 : 220), below(9));
+            release(weights, 3);
             product(kind, 1 + below(220), 1 + below(90), 1 + below(600));
         }
     }

@@ -114,15 +114,10 @@ def test_one_thread_and_two_give_the_same_bits():
 def test_a_sentence_gets_the_same_bits_in_every_batch():
     torch.manual_seed(0)
     cell = Cell("lstm", 5, 50, 20, project=True)
-    packed = lstm.pack(Narrow(cell.hidden_weight), Narrow(cell.projection))
-    z, bias, h, c = (
-        torch.randn(7, 30, 200),
-        cell.gate_bias().detach(),
-        torch.randn(30, 20),
-        torch.randn(30, 50),
-    )
-    many, _ = lstm.read(packed, z.flatten(0, 1), bias, [30] * 7, (h, c), (None, None))
-    one, _ = lstm.read(packed, z[:, 11].contiguous(), bias, [1] * 7, (h[11:12], c[11:12]), (None, None))
+    packed = lstm.pack(*(Narrow(w) for w in (cell.hidden_weight, cell.projection, cell.input_weight)))
+    x, bias, h, c = torch.randn(7, 30, 5), cell.gate_bias().detach(), torch.randn(30, 20), torch.randn(30, 50)
+    many, _ = lstm.read(packed, x.flatten(0, 1), bias, [30] * 7, (h, c), (None, None))
+    one, _ = lstm.read(packed, x[:, 11], bias, [1] * 7, (h[11:12], c[11:12]), (None, None))
     assert torch.equal(many.view(7, 30, 20)[:, 11], one)
 
 
@@ -167,16 +162,18 @@ def test_packed_weights_follow_what_is_loaded_and_trained():
 
 def test_what_the_library_cannot_read_is_refused():
     cell = Cell("lstm", 5, 6, 4, project=True)
-    packed = lstm.pack(Narrow(cell.hidden_weight), Narrow(cell.projection))
-    z, bias, state = torch.zeros(3, 24), torch.zeros(24), (torch.zeros(2, 4), torch.zeros(2, 6))
+    packed = lstm.pack(*(Narrow(w) for w in (cell.hidden_weight, cell.projection, cell.input_weight)))
+    x, bias, state = torch.zeros(3, 5), torch.zeros(24), (torch.zeros(2, 4), torch.zeros(2, 6))
     for wrong, sizes, message in (
-        (z.double(), [2, 1], "z must be fp32"),
-        (torch.zeros(24, 3).t(), [2, 1], "contiguous"),
-        (z, [2, 2], r"z is \(3, 24\), expected \(4, 24\)"),
-        (z, [1, 2], "sizes must fall"),  # and not more than there are sentences:
-        (z, [3], "sizes must fall"),
+        (x.double(), [2, 1], "must be fp32"),
+        (x, [2, 2], r"x is \(3, 5\), expected \(4, 5\)"),
+        (x[:, :4], [2, 1], r"x is \(3, 4\), expected \(3, 5\)"),
+        (x, [1, 2], "sizes must fall"),  # and not more than there are sentences:
+        (x, [3], "sizes must fall"),
     ):
         with pytest.raises(ValueError, match=message):
             lstm.read(packed, wrong, bias, sizes, state, (None, None))
-    assert not lstm.fits(z.double())
-    assert not lstm.fits(z.to("meta"))
+    with pytest.raises(ValueError, match="not packed"):
+        lstm.read(packed._replace(input=None), x, bias, [2, 1], state, (None, None))
+    assert not lstm.fits(x.double())
+    assert not lstm.fits(x.to("meta"))

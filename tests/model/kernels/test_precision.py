@@ -50,9 +50,7 @@ def run(weights, limits, sizes, x, state):
     """All of a layer in C, with weights of any precision."""
     inputs, hidden, projection = weights
     packed = lstm.pack(hidden, projection, inputs)
-    return lstm.read(
-        packed, lstm.product(x, packed.input), torch.ones(len(hidden.values)), sizes, state, limits
-    )
+    return lstm.read(packed, x, torch.ones(len(hidden.values)), sizes, state, limits)
 
 
 def in_precision(weights, precision):

@@ -6,64 +6,35 @@
  * to 127, stored as 16 bits, or with VNNI as 8 bits with 128 added. The sums are exact and all else is rounded in
  * the same order, so the results are the same bits in every instruction set and whatever the other rows are.
  *
- * With VNNI a vector of sums holds PANEL columns. Without, it holds two sums for a column, of the first and of the
- * second two of each four values, since the machine multiplies 16 bits and adds the products in twos.
+ * A vector of sums holds LANES columns. With VNNI the four values that share a word of the weight are multiplied at
+ * once; else the first and third, then the second and fourth, which stand side by side in a row for that.
  */
 
-#if VNNI
-#define SUMS 1
+#define shorts NAME(shorts)
+#define AT_ONCE (VNNI ? 4 : 2) /* values multiplied at once */
+#if BYTES == 32
+#define IN_PLACE(x) __asm__("" : "+x"(x)) /* x stays in its register and sums in their order: nothing is spilt */
 #else
-#define SUMS 2
+#define IN_PLACE(x)
 #endif
-#define PER (SUMS * WIDE) /* vectors of sums for a panel */
-#if BYTES == 64
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
-#elif BYTES == 32
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15
-#else
-#define EVEN 0, 2, 4, 6
-#define ODD 1, 3, 5, 7
-#endif
-#if defined(__clang__)
-#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define PICK(a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
-#endif
+typedef int16_t shorts __attribute__((vector_size(BYTES)));
 
-/* Four weights of each of some columns, and four values of a row as often as there are columns. */
-static INLINE ivec NAME(four_weights)(const char *b)
+/* Of the words at b, one for each of some columns, the weights of part 0 or 1: all four, or every second, widened. */
+static INLINE ivec NAME(weights)(const char *b, const int part)
 {
     ivec x;
-#if VNNI
     memcpy(&x, b, sizeof x);
-#elif BYTES == 64
-    x = (ivec)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)b));
-#elif BYTES == 32
-    x = (ivec)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)b));
-#else
-    typedef int8_t bytes __attribute__((vector_size(BYTES / 2)));
-    typedef int16_t shorts __attribute__((vector_size(BYTES)));
-    bytes narrow;
-    memcpy(&narrow, b, sizeof narrow);
-    x = (ivec)__builtin_convertvector(narrow, shorts);
-#endif
-    return x;
+    if (VNNI)
+        return x;
+    return part ? (ivec)((shorts)x >> 8) : (ivec)((shorts)((shorts)x << 8) >> 8);
 }
 
-static INLINE ivec NAME(four_values)(const char *a)
+/* The values at a that meet such weights, as often as there are columns. */
+static INLINE ivec NAME(values)(const char *a)
 {
-#if VNNI
-    int32_t four;
-    memcpy(&four, a, sizeof four);
-    return four - (ivec){0};
-#else
-    typedef int64_t longs __attribute__((vector_size(BYTES)));
-    int64_t four;
-    memcpy(&four, a, sizeof four);
-    return (ivec)(four - (longs){0});
-#endif
+    int32_t word;
+    memcpy(&word, a, sizeof word);
+    return word - (ivec){0};
 }
 
 /* sum + the products of values and weights, in fours with VNNI, else in twos. */
@@ -86,7 +57,7 @@ static INLINE ivec NAME(dot)(ivec sum, ivec x, ivec weight)
 static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int64_t lda, const char *b,
                                    int64_t ldb, int64_t fours, ivec *sum)
 {
-    ivec shift[GROUP * 2];
+    ivec shift[GROUP * WIDE];
 #pragma GCC unroll 32
     for (int at = 0; at < R * W; at++)
         sum[at] = (ivec){0};
@@ -94,20 +65,25 @@ static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int6
     for (int w = 0; w < W; w++)
         shift[w] = (ivec){0};
     for (int64_t at = 0; at < fours; at++) {
-        ivec weight[GROUP * 2];
         __builtin_prefetch(b + (at + AHEAD) * 4 * PANEL);
+#pragma GCC unroll 2
+        for (int part = 0; part < 4 / AT_ONCE; part++) {
+            ivec weight[GROUP * WIDE];
 #pragma GCC unroll 32
-        for (int w = 0; w < W; w++) {
-            weight[w] = NAME(four_weights)(b + (w / PER) * ldb + at * 4 * PANEL + (w % PER) * (4 * PANEL / PER));
-            if (VNNI) /* what the 128 that was added to each value brings */
-                shift[w] = NAME(dot)(shift[w], (ivec){0} - 0x7f7f7f80, weight[w]);
-        }
+            for (int w = 0; w < W; w++) {
+                weight[w] = NAME(weights)(b + (w / WIDE) * ldb + at * 4 * PANEL + (w % WIDE) * BYTES, part);
+                if (VNNI) /* what the 128 that was added to each value brings */
+                    shift[w] = NAME(dot)(shift[w], (ivec){0} - 0x7f7f7f80, weight[w]);
+            }
 #pragma GCC unroll 32
-        for (int r = 0; r < R; r++) {
-            const ivec x = NAME(four_values)(a + r * lda + at * (VNNI ? 4 : 8));
+            for (int r = 0; r < R; r++) {
+                const ivec x = NAME(values)(a + r * lda + at * (16 / AT_ONCE) + part * 4);
 #pragma GCC unroll 32
-            for (int w = 0; w < W; w++)
-                sum[r * W + w] = NAME(dot)(sum[r * W + w], x, weight[w]);
+                for (int w = 0; w < W; w++) {
+                    sum[r * W + w] = NAME(dot)(sum[r * W + w], x, weight[w]);
+                    IN_PLACE(sum[r * W + w]);
+                }
+            }
         }
     }
 #pragma GCC unroll 32
@@ -115,34 +91,22 @@ static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int6
         sum[at] -= shift[at % W];
 }
 
-/* The sums of LANES columns, from SUMS vectors. */
-static INLINE vec NAME(whole)(const ivec *sum)
-{
-#if SUMS == 2
-    const ivec both = PICK(sum[0], sum[1], EVEN) + PICK(sum[0], sum[1], ODD);
-    return __builtin_convertvector(both, vec);
-#else
-    return __builtin_convertvector(sum[0], vec);
-#endif
-}
-
 /* The same from vector v of a block of panels on: out[r, column] += sum * (scale of the row * scale of the column). */
 static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *a, const char *b, int64_t k,
                                    const float *scales, float *out, int64_t ldr)
 {
     const int64_t lda = row_bytes(k), ldb = panel_bytes(INT8, k);
-    ivec sum[ROWS * GROUP * 2];
-    NAME(tile_int8)(R, W, a + 8, lda, b + v / PER * ldb + v % PER * (4 * PANEL / PER), ldb, (k + 3) / 4, sum);
+    ivec sum[ROWS * GROUP * WIDE];
+    NAME(tile_int8)(R, W, a + 8, lda, b + v / WIDE * ldb + v % WIDE * BYTES, ldb, (k + 3) / 4, sum);
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
         float scale;
         memcpy(&scale, a + r * lda, sizeof scale);
 #pragma GCC unroll 32
-        for (int w = 0; w < W; w += SUMS) {
-            const int column = (v + w) / SUMS * LANES;
-            float *to = out + r * ldr + column;
-            const vec scaled = NAME(whole)(sum + r * W + w) * (scale * NAME(load)(scales + column));
-            NAME(store)(to, NAME(load)(to) + scaled);
+        for (int w = 0; w < W; w++) {
+            float *to = out + r * ldr + (v + w) * LANES;
+            const vec whole = __builtin_convertvector(sum[r * W + w], vec);
+            NAME(store)(to, NAME(load)(to) + whole * (scale * NAME(load)(scales + (v + w) * LANES)));
         }
     }
 }
@@ -150,10 +114,10 @@ static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *
 /* R rows by `panels` panels, W vectors of sums at a time, the rest one by one. */
 #define STRIP(R, W)                                                                                          \
     case R:                                                                                                  \
-        for (; v + W <= panels * PER; v += W)                                                                \
+        for (; v + W <= panels * WIDE; v += W)                                                               \
             NAME(part_int8)(R, W, v, a, b, k, scales, out, ldr);                                             \
-        for (; v < panels * PER; v += SUMS)                                                                  \
-            NAME(part_int8)(R, SUMS, v, a, b, k, scales, out, ldr);                                             \
+        for (; v < panels * WIDE; v++)                                                                       \
+            NAME(part_int8)(R, 1, v, a, b, k, scales, out, ldr);                                             \
         break;
 
 static void NAME(strip_int8)(int rows, int panels, const char *a, const char *b, int64_t k, const float *scales,
@@ -193,6 +157,14 @@ static INLINE void NAME(quantise_row)(const float *x, int64_t k, float times, ch
         ((int16_t *)to)[at] = (int16_t)value;
 #endif
     }
+#if !VNNI
+    for (int64_t at = 0; at < (k + 3) / 4; at++) { /* of each four values the second and third change places */
+        uint64_t four;
+        memcpy(&four, to + 8 * at, sizeof four);
+        four = (four & 0xffff00000000ffff) | (four & 0xffff0000) << 16 | (four >> 16 & 0xffff0000);
+        memcpy(to + 8 * at, &four, sizeof four);
+    }
+#endif
 }
 
 /* Rows (n, k) to rows of row_bytes(k). Not finite: the scale is no number. Below 1e-30 a row counts as zero. */
@@ -218,8 +190,6 @@ static void NAME(quantise)(const float *x, int64_t n, int64_t k, char *to)
     }
 }
 
-#undef SUMS
-#undef PER
-#undef EVEN
-#undef ODD
-#undef PICK
+#undef shorts
+#undef AT_ONCE
+#undef IN_PLACE

@@ -23,9 +23,10 @@ static INLINE void NAME(give)(float *to, const float *tile, int64_t width)
     memcpy(to, tile, 4 * (size_t)(width == PANEL ? PANEL : width));
 }
 
-/* One sentence, PANEL cells: gates before activation become i, f, o, g in place; new memory and raw output. */
+/* One sentence, PANEL cells: gates before activation to new memory and raw output; if `save`, the gates become
+ * i, f, o, g in place. */
 static INLINE void NAME(cell)(float *gates, const float *bias, const float *before, float *memory, float *raw,
-                              float limit)
+                              float limit, const int save)
 {
     for (int at = 0; at < PANEL; at += LANES) {
         const vec i = NAME(sigmoid)(NAME(load)(gates + at) + NAME(load)(bias + at));
@@ -33,34 +34,50 @@ static INLINE void NAME(cell)(float *gates, const float *bias, const float *befo
         const vec o = NAME(sigmoid)(NAME(load)(gates + 2 * PANEL + at) + NAME(load)(bias + 2 * PANEL + at));
         const vec g = NAME(tanh)(NAME(load)(gates + 3 * PANEL + at) + NAME(load)(bias + 3 * PANEL + at));
         const vec c = NAME(clip)(f * NAME(load)(before + at) + i * g, limit);
-        NAME(store)(gates + at, i);
-        NAME(store)(gates + PANEL + at, f);
-        NAME(store)(gates + 2 * PANEL + at, o);
-        NAME(store)(gates + 3 * PANEL + at, g);
+        if (save) {
+            NAME(store)(gates + at, i);
+            NAME(store)(gates + PANEL + at, f);
+            NAME(store)(gates + 2 * PANEL + at, o);
+            NAME(store)(gates + 3 * PANEL + at, g);
+        }
         NAME(store)(memory + at, c);
         NAME(store)(raw + at, o * NAME(tanh)(c));
     }
 }
 
+/* The gates' share of the input for the cells from `from` on, gate by gate. With x it was made here, panel by panel
+ * and padded, so that it is one piece. */
+static INLINE void NAME(take_gates)(const struct lstm *l, const float *z, int64_t from, int64_t width, float *tile)
+{
+    if (l->x)
+        for (int at = 0; at < 4 * PANEL; at += LANES)
+            NAME(store)(tile + at, NAME(load)(z + 4 * from + at));
+    else
+        for (int g = 0; g < 4; g++)
+            NAME(take)(tile + g * PANEL, z + g * l->cells + from, width);
+}
+
+static INLINE int64_t NAME(z_step)(const struct lstm *l) { return 4 * (l->x ? padded(l->cells) : l->cells); }
+
 /* `rows` sentences, the cells from `from` on: z and what recurs to memory and raw output (and saved gates). */
 static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from, const float *z, const char *h,
                                const float *before, float *gates, float *memory, float *raw)
 {
-    const int64_t m = l->cells, width = m - from < PANEL ? m - from : PANEL;
+    const int64_t m = l->cells, width = m - from < PANEL ? m - from : PANEL, step = NAME(z_step)(l);
     const char *weight = (const char *)l->hidden + from / PANEL * 4 * panel_bytes(l->kind, l->outputs);
+    const float *scales = l->kind == INT8 ? l->hidden_scales + 4 * from : NULL;
     float tile[HIGH * GROUP * PANEL], bias[GROUP * PANEL] = {0}, old[PANEL], new[PANEL], out[PANEL];
-    float scales[GROUP * PANEL];
     for (int g = 0; g < 4 && l->bias; g++)
         NAME(take)(bias + g * PANEL, l->bias + g * m + from, width);
-    for (int g = 0; g < 4 && l->kind == INT8; g++)
-        NAME(take)(scales + g * PANEL, l->hidden_scales + g * m + from, width);
     for (int64_t r = 0; r < rows; r++)
-        for (int g = 0; g < 4; g++)
-            NAME(take)(tile + (r * 4 + g) * PANEL, z + r * 4 * m + g * m + from, width);
+        NAME(take_gates)(l, z + r * step, from, width, tile + r * 4 * PANEL);
     NAME(into_tile)(l->kind, rows, 4, h, weight, l->outputs, scales, tile);
     for (int64_t r = 0; r < rows; r++) {
         NAME(take)(old, before + r * m + from, width);
-        NAME(cell)(tile + r * 4 * PANEL, bias, old, new, out, l->cell_clip);
+        if (gates)
+            NAME(cell)(tile + r * 4 * PANEL, bias, old, new, out, l->cell_clip, 1);
+        else
+            NAME(cell)(tile + r * 4 * PANEL, bias, old, new, out, l->cell_clip, 0);
         NAME(give)(memory + r * m + from, new, width);
         NAME(give)(raw + r * m + from, out, width);
         for (int g = 0; g < 4 && gates; g++)
@@ -78,7 +95,7 @@ static void NAME(forward_step)(const struct lstm *l, int64_t n, const float *z, 
         const int64_t end = n < top + CHUNK ? n : top + CHUNK;
         for (int64_t from = 0; from < m; from += PANEL)
             for (int64_t r = top; r < end; r += HIGH)
-                NAME(forward_tile)(l, end - r < HIGH ? end - r : HIGH, from, z + r * 4 * m, rows + r * step,
+                NAME(forward_tile)(l, end - r < HIGH ? end - r : HIGH, from, z + r * NAME(z_step)(l), rows + r * step,
                                    before + r * m, gates ? gates + r * 4 * m : NULL, memory + r * m, raw + r * m);
     }
 }
@@ -89,21 +106,36 @@ static void NAME(clip_all)(float *x, int64_t count, float limit)
         x[at] = x[at] > limit ? limit : x[at] < -limit ? -limit : x[at];
 }
 
+/* z of the steps from t on that find room, whose tokens start at `row`; how many tokens. */
+static int64_t NAME(make_z)(const struct lstm *l, int64_t t, int64_t row)
+{
+    int64_t tokens = l->sizes[t];
+    while (++t < l->steps && tokens + l->sizes[t] <= l->z_rows)
+        tokens += l->sizes[t];
+    NAME(product)(&(struct product){l->kind, 1, tokens, l->inputs, NAME(z_step)(l), l->x + row * l->inputs,
+                                    l->input, l->input_scales, l->scratch, l->z});
+    return tokens;
+}
+
 /* The whole layer. Sentences that end leave their last output and memory in last_h and last_c. */
 static void NAME(forward)(const struct lstm *l)
 {
     const int64_t m = l->cells, d = l->outputs;
     const float *h = l->first_h, *c = l->first_c;
-    int64_t row = 0, running = l->batch;
+    int64_t row = 0, running = l->batch, first = 0, end = l->x ? 0 : INT64_MAX; /* z has the rows from first to end */
     for (int64_t t = 0; t < l->steps; t++) {
         const int64_t n = l->sizes[t];
         keep_ended(l, n, running, h, c);
+        if (row == end && n) {
+            first = end;
+            end += NAME(make_z)(l, t, row);
+        }
         float *output = l->output + row * d, *raw = l->projection ? l->raw + (l->gates ? row * m : 0) : output;
         float *memory = l->gates ? l->memory + row * m : l->last_c;
-        NAME(forward_step)(l, n, l->z + row * 4 * m, h, c, l->gates ? l->gates + row * 4 * m : NULL, memory, raw);
+        NAME(forward_step)(l, n, l->z + (row - first) * NAME(z_step)(l), h, c, l->gates ? l->gates + row * 4 * m : NULL,
+                           memory, raw);
         if (l->projection) {
-            memset(output, 0, 4 * (size_t)(n * d));
-            NAME(product)(&(struct product){l->kind, n, m, d, raw, l->projection, l->projection_scales,
+            NAME(product)(&(struct product){l->kind, 1, n, m, d, raw, l->projection, l->projection_scales,
                                             l->scratch, output});
             NAME(clip_all)(output, n * d, l->output_clip);
         }
@@ -194,8 +226,7 @@ static void NAME(backward)(const struct lstm *l)
                     NAME(backward_tile)(l, end - r < HIGH ? end - r : HIGH, from, row + r, before + r * m,
                                         l->last_c + r * m);
         }
-        memset(l->last_h, 0, 4 * (size_t)(n * d));
-        NAME(product)(&(struct product){FP32, n, 4 * m, d, l->d_z + row * 4 * m, l->hidden, NULL, NULL,
+        NAME(product)(&(struct product){FP32, 1, n, 4 * m, d, l->d_z + row * 4 * m, l->hidden, NULL, NULL,
                                         l->last_h});
         memcpy(l->recurred + row * d, t ? l->output + (row - earlier) * d : l->first_h, 4 * (size_t)(n * d));
     }

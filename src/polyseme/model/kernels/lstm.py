@@ -19,17 +19,23 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from polyseme.model.kernels import native
 from polyseme.model.narrow import Narrow
 
+PANEL = 16  # columns that are packed together
+Z_BYTES = 4 << 20  # for the gates' share of the input of some time steps
 LONGEST = (2**31 - 1) // 127**2  # values of a row whose int8 products surely fit 32 bits together
 State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
 Clips = tuple[float | None, float | None]  # of the memory and of the projected output
 
 
 class Weight(NamedTuple):
-    """A copy of a weight (n, k) as the C side reads it: fp32, bf16 or int8."""
+    """A copy of a weight (n, k) as the C side reads it: fp32, bf16 or int8.
+
+    Of several groups, such as the gates, panels of each group take turns; n counts their padding too.
+    """
 
     packed: Tensor  # bytes
     kind: int  # one of native.KINDS
@@ -45,7 +51,7 @@ class Packed(NamedTuple):
     projection: Weight | None
     cells: int
     outputs: int
-    input: Weight | None = None  # for `product`; None where torch's is as quick
+    input: Weight | None = None  # for `read`
 
 
 class Run(NamedTuple):
@@ -85,9 +91,13 @@ def fits(*tensors: Tensor | None) -> bool:
 
 
 def pack(hidden: Narrow, projection: Narrow | None, inputs: Narrow | None = None) -> Packed:
-    """Lay out hidden (4M, D), projection (D, M) and inputs (4M, n), of one precision; not for `backward`."""
+    """Lay out hidden (4M, D), projection (D, M) and inputs (4M, I), of one precision.
+
+    `read` needs the inputs, `forward` does not; not for `backward`.
+    """
     cells, outputs = hidden.values.shape[0] // 4, hidden.values.shape[1]
-    straight, first = (None if weight is None else pack_weight(weight) for weight in (projection, inputs))
+    straight = None if projection is None else pack_weight(projection)
+    first = None if inputs is None else pack_weight(inputs, groups=4)
     return Packed(pack_weight(hidden, groups=4), straight, cells, outputs, first)
 
 
@@ -99,20 +109,25 @@ def pack_backward(hidden: Tensor, projection: Tensor | None) -> Packed:
 
 
 def read(
-    packed: Packed, z: Tensor, bias: Tensor, sizes: list[int], state: State, clips: Clips
+    packed: Packed, x: Tensor, bias: Tensor, sizes: list[int], state: State, clips: Clips
 ) -> tuple[Tensor, State]:
-    """Gates' share of the input (N, 4M), bias (4M,) and state to outputs (N, D) and the state at the ends."""
-    raw = None if packed.projection is None else z.new_empty(len(state[1]), packed.cells)
+    """Inputs (N, I), bias (4M,) and state to outputs (N, D) and the state at the ends."""
+    if packed.input is None:
+        raise ValueError("the weight of the inputs was not packed")
+    batch, width = len(state[0]), packed.input.n
+    rows = max(batch, min(len(x), Z_BYTES // (4 * width)))
+    raw = None if packed.projection is None else x.new_empty(batch, packed.cells)
     output, h, c = (
-        z.new_empty(shape) for shape in ((len(z), packed.outputs), state[0].shape, state[1].shape)
+        x.new_empty(shape) for shape in ((len(x), packed.outputs), state[0].shape, state[1].shape)
     )
-    task = _task(packed, sizes, state, clips, z=z, bias=bias, output=output, last_h=h, last_c=c, raw=raw)
+    z, x = x.new_empty(rows, width), x.contiguous()
+    task = _task(packed, sizes, state, clips, x=x, z=z, bias=bias, output=output, last_h=h, last_c=c, raw=raw)
     native.library().polyseme_lstm_forward(task)
     return output, (h, c)
 
 
 def forward(packed: Packed, bias: Tensor, sizes: list[int], state: State, clips: Clips, run: Run) -> None:
-    """As `read`, keeping what `backward` needs."""
+    """As `read`, of the gates' share of the input, keeping what `backward` needs."""
     task = _task(
         packed, sizes, state, clips,
         z=run.gates, bias=bias, output=run.output, last_h=run.h, last_c=run.c,
@@ -142,28 +157,33 @@ def pack_weight(weight: Narrow, groups: int = 1) -> Weight:
     packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
     place = values.data_ptr()
     library.polyseme_pack(kind, place, groups, rows // groups, k, *values.stride(), packed.data_ptr())
-    scales = None if weight.scales is None else weight.scales.detach().contiguous()
-    return Weight(packed, kind, scales, rows, k)
+    padded = rows if groups == 1 else groups * -(-rows // groups // PANEL) * PANEL
+    return Weight(packed, kind, _scales(weight.scales, groups), padded, k)
+
+
+def _scales(scales: Tensor | None, groups: int) -> Tensor | None:
+    """The scales of int8 in the order of the packed panels."""
+    if scales is None or groups == 1:
+        return None if scales is None else scales.detach().contiguous()
+    by_group = scales.detach().view(groups, -1)
+    by_group = pad(by_group, (0, -by_group.shape[1] % PANEL))
+    return by_group.view(groups, -1, PANEL).transpose(0, 1).contiguous().flatten()
 
 
 def product(a: Tensor, weight: Weight, out: Tensor | None = None) -> Tensor:
     """Rows (N, k) times the packed weight, added to `out` (N, n) if there is one."""
-    a = a.contiguous()
-    out = a.new_zeros(len(a), weight.n) if out is None else out
+    library, a, fresh = native.library(), a.contiguous(), out is None
+    out = a.new_empty(len(a), weight.n) if out is None else out
     _check("a", a, (len(a), weight.k))
     _check("out", out, (len(a), weight.n))
-    scratch = _scratch(weight, len(a), weight.k)
-    task = native.Product(weight.kind, len(a), weight.k, weight.n, a.data_ptr(), weight.packed.data_ptr())
-    task.scales, task.scratch, task.out = _place(weight.scales), _place(scratch), out.data_ptr()
-    native.library().polyseme_product(task)
+    task = native.Product(weight.kind, fresh, len(a), weight.k, weight.n)
+    task.a, task.weight, task.scales = a.data_ptr(), weight.packed.data_ptr(), _place(weight.scales)
+    scratch = None
+    if weight.scales is not None:
+        scratch = torch.empty(library.polyseme_scratch_size(len(a), weight.k), dtype=torch.uint8)
+    task.scratch, task.out = _place(scratch), out.data_ptr()
+    library.polyseme_product(task)
     return out
-
-
-def _scratch(weight: Weight, rows: int, k: int) -> Tensor | None:
-    """Room for the quantised rows of int8 products."""
-    if weight.scales is None:
-        return None
-    return torch.empty(native.library().polyseme_scratch_size(rows, k), dtype=torch.uint8)
 
 
 def _place(tensor: Tensor | None) -> int | None:
@@ -175,18 +195,27 @@ def _task(packed: Packed, sizes: list[int], state: State, clips: Clips, **tensor
     batch, tokens, m, d = len(state[0]), sum(sizes), packed.cells, packed.outputs
     if any(before < after for before, after in pairwise([batch, *sizes, 0])):
         raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
-    task = native.Lstm(packed.hidden.kind, len(sizes), batch, m, d)
+    task = native.Lstm(packed.hidden.kind, len(sizes), batch, 0, m, d)
     task.sizes = (ctypes.c_int64 * len(sizes))(*sizes)
     task.cell_clip, task.output_clip = (math.inf if clip is None else clip for clip in clips)
     task.hidden, task.hidden_scales = packed.hidden.packed.data_ptr(), _place(packed.hidden.scales)
     if packed.projection is not None:
         task.projection = packed.projection.packed.data_ptr()
         task.projection_scales = _place(packed.projection.scales)
-    scratch = _scratch(packed.hidden, batch, max(m, d))
+    given = (tokens, 4 * m)  # the gates' share of the input, or room for it
+    if packed.input is not None and "x" in tensors:
+        task.inputs, task.z_rows = packed.input.k, len(tensors["z"])  # type: ignore[arg-type]
+        task.input, task.input_scales = packed.input.packed.data_ptr(), _place(packed.input.scales)
+        given = task.z_rows, packed.input.n
+    scratch = None
+    if packed.hidden.scales is not None:
+        size = native.library().polyseme_lstm_scratch_size(task)
+        scratch = torch.empty(size, dtype=torch.uint8)
     task.scratch = _place(scratch)
     tensors |= {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
     shapes = dict.fromkeys(("output", "d_output", "d_given", "recurred"), (tokens, d))
-    shapes |= dict.fromkeys(("z", "gates", "d_z"), (tokens, 4 * m))
+    shapes |= dict.fromkeys(("gates", "d_z"), (tokens, 4 * m))
+    shapes |= {"x": (tokens, task.inputs), "z": given}
     shapes |= dict.fromkeys(("first_h", "last_h"), (batch, d))
     shapes |= dict.fromkeys(("first_c", "last_c"), (batch, m))
     shapes |= {"memory": (tokens, m), "raw": (tokens if "gates" in tensors else batch, m)}

@@ -17,6 +17,9 @@
 #include <arm_neon.h>
 #endif
 
+#ifndef HAS /* with EMULATED a test brings one of its own, and the AVX-512 instructions by other means */
+#define HAS(feature) __builtin_cpu_supports(feature)
+#endif
 #define INLINE inline __attribute__((always_inline))
 #define PANEL 16  /* columns of a panel of packed weights, in every instruction set */
 #define GROUP 4   /* panels worked on together: the four gates */
@@ -36,10 +39,10 @@ static INLINE int64_t panel_bytes(int kind, int64_t k)
 /* Bytes of a quantised row: its scale, 4 bytes of nothing, and 2 bytes a value for up to four values more. */
 static INLINE int64_t row_bytes(int64_t k) { return 8 + (k + 3) / 4 * 8; }
 
-/* out (rows, n) += a (rows, k) * weight (n, k)^T, the weight packed. For int8 only: scales (n) of the weight's
- * rows, and scratch of polyseme_scratch_size(rows, k) bytes. */
+/* out (rows, n) += a (rows, k) * weight (n, k)^T, the weight packed; with `fresh`, out is = instead. For int8 only:
+ * scales (n) of the weight's rows, and scratch of polyseme_scratch_size(rows, k) bytes. */
 struct product {
-    int64_t kind, rows, k, n;
+    int64_t kind, fresh, rows, k, n;
     const float *a;
     const void *weight;
     const float *scales;
@@ -48,15 +51,19 @@ struct product {
 };
 
 /* A layer of one direction. All matrices are row-major and without gaps; B sentences, N packed tokens, M cells,
- * D outputs. Packed means laid out by polyseme_pack. No clip is written as infinity.
+ * D outputs, I inputs, Z rows of z at a time. Packed means laid out by polyseme_pack. No clip is written as
+ * infinity. Forward, the gates' share of the input comes as z, or is made here, of x, for some time steps at once.
  *
  *             forward                                    backward
  * kind        of the weights                             FP32
+ * input       packed (4 * M, I), its gates in groups     -
  * hidden      packed (4 * M, D), its gates in groups     packed transpose (D, 4M)
  * projection  packed (D, M), or NULL                     packed transpose (M, D), or NULL
- * …_scales    in   (4M) and (D), for INT8                -
- * scratch     room for (B, max(D, M)), for INT8          -
- * z           in   (N, 4M) the gates' share of the input -; may be where `gates` is
+ * …_scales    in   of INT8, as wide as the packed weight -
+ * scratch     of INT8, polyseme_lstm_scratch_size bytes  -
+ * x           in   (N, I), or NULL                       -
+ * z           with x: room for (Z, 4 * M'), M' = M up to -; may be where `gates` is
+ *             the next whole panel; without: in (N, 4M)
  * bias        in   (4M), or NULL                         -
  * output      out  (N, D)                                in, as forward left it
  * gates       out  (N, 4M), or NULL: nothing is saved    in, as forward left it
@@ -70,15 +77,18 @@ struct product {
  * recurred    -                                          out  (N, D) what recurred into each step
  */
 struct lstm {
-    int64_t kind, steps, batch, cells, outputs;
+    int64_t kind, steps, batch, inputs, cells, outputs, z_rows; /* z_rows: Z, at least `batch` */
     const int64_t *sizes; /* sentences that still run at each step, falling; at most `batch` */
     float cell_clip, output_clip;
-    const void *hidden, *projection;
-    const float *hidden_scales, *projection_scales;
+    const void *input, *hidden, *projection;
+    const float *input_scales, *hidden_scales, *projection_scales;
     char *scratch;
-    const float *first_h, *first_c, *z, *bias, *d_output;
-    float *output, *gates, *memory, *raw, *last_h, *last_c, *d_z, *d_given, *recurred;
+    const float *first_h, *first_c, *x, *bias, *d_output;
+    float *z, *output, *gates, *memory, *raw, *last_h, *last_c, *d_z, *d_given, *recurred;
 };
+
+/* Cells in whole panels. */
+static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
 /* Sentences from n to `running` ended with the step before: what they gave and hold is their last state. */
 static void keep_ended(const struct lstm *l, int64_t n, int64_t running, const float *h, const float *c)
@@ -114,7 +124,8 @@ struct kernels {
 #define STRIPS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
 #define VNNI 1
 #define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
-#if defined(__clang__)
+#if defined(EMULATED)
+#elif defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
@@ -125,7 +136,8 @@ struct kernels {
 #include "product.h"
 #include "lstm.h"
 static const struct kernels vnni = KERNELS("vnni");
-#if defined(__clang__)
+#if defined(EMULATED)
+#elif defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
@@ -145,7 +157,8 @@ static const struct kernels vnni = KERNELS("vnni");
 #define STRIPS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
 #define VNNI 0
 #define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
-#if defined(__clang__)
+#if defined(EMULATED)
+#elif defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
@@ -156,7 +169,8 @@ static const struct kernels vnni = KERNELS("vnni");
 #include "product.h"
 #include "lstm.h"
 static const struct kernels avx512 = KERNELS("avx512");
-#if defined(__clang__)
+#if defined(EMULATED)
+#elif defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
@@ -175,7 +189,7 @@ static const struct kernels avx512 = KERNELS("avx512");
 #define ALONE 4
 #define STRIPS STRIP(1, 4) STRIP(2, 2) STRIP(3, 2) STRIP(4, 1) STRIP(5, 1) STRIP(6, 1)
 #define VNNI 0
-#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 2) STRIP(4, 2) STRIP(5, 2) STRIP(6, 2)
+#define STRIPS_INT8 STRIP(1, 8) STRIP(2, 4) STRIP(3, 4) STRIP(4, 2) STRIP(5, 2) STRIP(6, 2)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
@@ -230,13 +244,13 @@ static const struct kernels *named(const char *name)
         return &portable;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (!strcmp(name, "avx2") && HAS("avx2") && HAS("fma"))
         return &avx2;
-    const int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    const int wide = HAS("avx512f") && HAS("avx512dq") &&
+                     HAS("avx512vl") && HAS("avx512bw");
     if (!strcmp(name, "avx512") && wide)
         return &avx512;
-    if (!strcmp(name, "vnni") && wide && __builtin_cpu_supports("avx512vnni"))
+    if (!strcmp(name, "vnni") && wide && HAS("avx512vnni"))
         return &vnni;
 #endif
     return NULL;
@@ -253,7 +267,7 @@ static const struct kernels *best(void)
 }
 
 /* Changes with the structs and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 2; }
+int polyseme_interface(void) { return 3; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -274,7 +288,15 @@ int64_t polyseme_packed_size(int kind, int64_t groups, int64_t n, int64_t k)
 }
 
 /* Bytes that int8 products of so many rows of k values need beside. */
-int64_t polyseme_scratch_size(int64_t rows, int64_t k) { return rows * row_bytes(k); }
+int64_t polyseme_scratch_size(int64_t rows, int64_t k) { return (rows < CHUNK ? rows : CHUNK) * row_bytes(k); }
+
+/* Bytes that the loop over a layer of int8 needs beside. */
+int64_t polyseme_lstm_scratch_size(const struct lstm *l)
+{
+    const int64_t wider = l->cells > l->outputs ? l->cells : l->outputs;
+    const int64_t first = polyseme_scratch_size(l->z_rows, l->inputs), then = l->batch * row_bytes(wider);
+    return first > then ? first : then;
+}
 
 /* A panel of fp32: columns `width` from `from` on. */
 static void pack_panel(const float *rows, int64_t width, int64_t k, int64_t row_step, int64_t column_step,

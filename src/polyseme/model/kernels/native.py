@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 2  # polyseme_interface() of the library that this file was written for
+INTERFACE = 3  # polyseme_interface() of the library that this file was written for
 INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -28,7 +28,7 @@ class Product(ctypes.Structure):
     """`struct product` of native.c, which says what each pointer is."""
 
     _fields_ = [
-        *((name, _Count) for name in ("kind", "rows", "k", "n")),
+        *((name, _Count) for name in ("kind", "fresh", "rows", "k", "n")),
         *((name, _Floats) for name in ("a", "weight", "scales", "scratch", "out")),
     ]
 
@@ -37,12 +37,13 @@ class Lstm(ctypes.Structure):
     """`struct lstm` of native.c, which says what each pointer is."""
 
     _fields_ = [
-        *((name, _Count) for name in ("kind", "steps", "batch", "cells", "outputs")),
+        *((name, _Count) for name in ("kind", "steps", "batch", "inputs", "cells", "outputs", "z_rows")),
         ("sizes", ctypes.POINTER(_Count)),
         *((name, ctypes.c_float) for name in ("cell_clip", "output_clip")),
-        *((name, _Floats) for name in ("hidden", "projection", "hidden_scales", "projection_scales")),
-        *((name, _Floats) for name in ("scratch", "first_h", "first_c", "z", "bias", "d_output")),
-        *((name, _Floats) for name in ("output", "gates", "memory", "raw", "last_h", "last_c")),
+        *((name, _Floats) for name in ("input", "hidden", "projection")),
+        *((name, _Floats) for name in ("input_scales", "hidden_scales", "projection_scales")),
+        *((name, _Floats) for name in ("scratch", "first_h", "first_c", "x", "bias", "d_output")),
+        *((name, _Floats) for name in ("z", "output", "gates", "memory", "raw", "last_h", "last_c")),
         *((name, _Floats) for name in ("d_z", "d_given", "recurred")),
     ]
 
@@ -65,7 +66,9 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_use.argtypes = [ctypes.c_char_p]
     library.polyseme_packed_size.argtypes = [ctypes.c_int, *[_Count] * 3]
     library.polyseme_scratch_size.argtypes = [_Count] * 2
-    library.polyseme_packed_size.restype = library.polyseme_scratch_size.restype = _Count
+    library.polyseme_lstm_scratch_size.argtypes = [ctypes.POINTER(Lstm)]
+    for size in ("packed_size", "scratch_size", "lstm_scratch_size"):
+        getattr(library, f"polyseme_{size}").restype = _Count
     library.polyseme_pack.argtypes = [ctypes.c_int, _Floats, *[_Count] * 5, _Floats]
     library.polyseme_pack.restype = library.polyseme_product.restype = None
     library.polyseme_product.argtypes = [ctypes.POINTER(Product)]

@@ -164,6 +164,9 @@ static void NAME(product_part)(const struct product *q, const char *a, int64_t r
     const int panels = (int)(whole - p < GROUP ? whole - p : GROUP);
     const char *b = (const char *)q->weight + p * ldb + panel_bytes(q->kind, at);
     float scales[PANEL] = {0};
+    const int64_t columns = panels ? panels * PANEL : width;
+    for (int64_t r = 0; r < rows && q->fresh && !at; r++)
+        memset(out + r * q->n, 0, 4 * (size_t)columns);
     if (panels && q->kind == INT8)
         NAME(block_int8)(rows, panels, a, b, q->k, q->scales + p * PANEL, out, q->n);
     else if (panels)
@@ -183,7 +186,7 @@ static void NAME(product_part)(const struct product *q, const char *a, int64_t r
     }
 }
 
-/* out (rows, n) += a (rows, k) * packed weight. */
+/* out (rows, n) += a (rows, k) * packed weight, or = if it is to be fresh. */
 static void NAME(product)(const struct product *q)
 {
     const int64_t whole = q->n / PANEL, k = q->k, piece = q->kind == INT8 ? k : DEPTH;

@@ -45,11 +45,19 @@ static INLINE vec NAME(choose)(ivec mask, vec yes, vec no)
     return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
 }
 
-/* Cut to ±limit; a NaN stays one. */
+/* Cut to ±limit; a NaN stays one, since the machine's minimum and maximum give their second number then. */
 static INLINE vec NAME(clip)(vec x, float limit)
 {
+#if BYTES == 64
+    x = (vec)_mm512_min_ps((__m512)NAME(same)(limit), (__m512)x);
+    return (vec)_mm512_max_ps((__m512)NAME(same)(-limit), (__m512)x);
+#elif BYTES == 32
+    x = (vec)_mm256_min_ps((__m256)NAME(same)(limit), (__m256)x);
+    return (vec)_mm256_max_ps((__m256)NAME(same)(-limit), (__m256)x);
+#else
     x = NAME(choose)(x > limit, NAME(same)(limit), x);
     return NAME(choose)(x < -limit, NAME(same)(-limit), x);
+#endif
 }
 
 /* x where |value| < limit or is no number, else 0: the gradient of `clip`. */

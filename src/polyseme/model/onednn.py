@@ -1,6 +1,6 @@
 """Weights laid out for products with few rows, where torch brings oneDNN.
 
-    model.recurrent  ->  model.packing  ->  torch
+    model.recurrent  ->  model.onednn  ->  torch
 
 A time step multiplies a handful of rows by large weights; the usual layout leaves half of the machine idle
 there. Packed weights are a copy: whoever packs says that the weights are final.

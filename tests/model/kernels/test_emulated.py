@@ -1,0 +1,66 @@
+"""The code for AVX-512 and VNNI on machines without them: emulated instructions, the same bits."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from polyseme.model.kernels import lstm, native
+from polyseme.model.narrow import PRECISIONS, narrow
+
+COMPILER = os.environ.get("CC") or "cc"
+pytestmark = [
+    pytest.mark.skipif(shutil.which(COMPILER) is None, reason="needs a C compiler"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86"),
+]
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    """The library with emulated instructions, in place of the usual one."""
+    here, made = Path(__file__).parent, tmp_path_factory.mktemp("native") / "emulated.so"
+    flags = ["-std=gnu11", "-O2", "-mavx2", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
+    source = Path(native.__file__).with_name("native.c")
+    subprocess.run(
+        [COMPILER, *flags, "-include", str(here / "emulated.h"), str(source), "-o", str(made)], check=True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "NAME", str(made))
+        native._load.cache_clear()
+        if native.available() and native.use("avx2"):
+            yield made
+        native._load.cache_clear()
+    native._load.cache_clear()
+
+
+def read_everything(precision: str) -> list[torch.Tensor]:
+    """Products of many heights and a layer, in the instruction set that is in use."""
+    torch.manual_seed(0)
+    found = []
+    for rows, n, k in ((1, 70, 33), (5, 64, 300), (40, 17, 8), (7, 130, 129)):
+        a, weight = torch.randn(rows, k), narrow(torch.randn(n, k), precision)
+        found.append(lstm.product(a, lstm.pack_weight(weight)))
+    hidden, projection, inputs = (torch.randn(shape) / 4 for shape in ((4 * 37, 12), (12, 37), (4 * 37, 9)))
+    packed = lstm.pack(*(narrow(weight, precision) for weight in (hidden, projection, inputs)))
+    state = torch.randn(6, 12), torch.randn(6, 37)
+    output, after = lstm.read(
+        packed, torch.randn(15, 9), torch.randn(4 * 37), [6, 5, 3, 1], state, (1.0, 2.0)
+    )
+    return [*found, output, *after]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("instruction_set", ["vnni", "avx512"])
+def test_wide_instructions_give_the_same_bits(emulated, instruction_set, precision):
+    assert native.use("avx2")
+    wanted = read_everything(precision)
+    assert native.use(instruction_set)
+    assert native.instruction_set() == instruction_set
+    for ours, theirs in zip(read_everything(precision), wanted, strict=True):
+        assert torch.equal(ours, theirs)
