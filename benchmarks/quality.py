@@ -7,7 +7,7 @@ whole vocabulary over the held-out sentences, mean of both directions; validatio
 On a machine that others use too, a run may take longer than asked: the table has both times.
 
     python benchmarks/quality.py TEXT --run novel:5 --run "novel:5:train.dropout=0.4" \
-        [--set corpus.valid_every=50] [--valid FILE] [--words 曹操 荆州] --out FILE.json
+        [--set corpus.valid_every=50] [--valid FILE] [--words 曹操 荆州] [--keep FOLDER] --out FILE.json
     python benchmarks/quality.py --draw FILE.json [FILE.json …] --picture curves.png
 """
 
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE")
     parser.add_argument("--valid", type=Path)
     parser.add_argument("--words", nargs="+", default=[], help="show the neighbours of these")
+    parser.add_argument("--keep", type=Path, help="a folder for the models, which are thrown away otherwise")
     parser.add_argument("--rate", type=float, help="tokens a second, instead of measuring them")
     parser.add_argument("--out", type=Path, help="a JSON file; runs are added to those that it holds")
     parser.add_argument("--draw", nargs="+", type=Path, default=[])
@@ -65,7 +66,7 @@ def run(line: str, given: argparse.Namespace) -> dict[str, Any]:
     rate = given.rate or measure(given.text, preset, settings, PROBE_STEPS)["tokens_per_second"]
     budget = [f"train.tokens={round(rate * 60 * float(minutes))}", f"train.evaluations={EVALUATIONS}"]
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "model"
+        out = (given.keep or Path(folder)) / f"{given.text.stem}-{preset}-{minutes}"
         valid = [given.valid] if given.valid else []
         done = api.pretrain(
             [given.text],

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.model.changes import version
+from polyseme.model.paging import page_out
 
 PRECISIONS = ("fp32", "bf16", "int8")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
@@ -87,7 +88,11 @@ class Narrowable(nn.Module):
         if self.takes(precision):
             wide = {} if self.stored else self.matrices()
             weights = self.stored or {name: narrow(weight, precision) for name, weight in wide.items()}
+            for weight in wide.values():
+                page_out(weight)
         self._layout = self.lay_out(weights)
+        for narrowed in weights.values():
+            page_out(narrowed.values)
         self._laid_out = precision, self._versions()
 
     def unpack(self) -> None:

@@ -1,0 +1,108 @@
+"""A model of the original size: how long it takes to open, its memory, how time grows with the text.
+
+    random weights of a published size as a folder of ours  ->  load, embed  ->  a table
+
+Each line is a process of its own. `load` is from the call to a model that is ready, torch being imported
+before. `memory` is the peak of the whole process less what it held before `load`, over the bytes of the
+folder's weights. `linear` is the time of twice and four times the text over that of the first; `mixed` the
+speed on sentences of 5 to 40 words over that on sentences of the same length.
+
+    python benchmarks/loading.py [--size original] [--precisions fp32 bf16 int8] [--batch 32]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
+from measure import peak_memory
+from sentences import LONGEST, SHORTEST, sentences
+
+HERE = Path(__file__).parent
+BATCHES = 2  # of the text that is timed first
+
+
+def main() -> None:
+    """Parse the command line; measure here, or start a process for each precision."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", default="original")
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16", "int8"])
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.here:
+        print(json.dumps(measure(given.here, given.batch)))
+        return
+    print("| precision | weights | load | memory | of the weights | linear | mixed |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "published"
+        _run(HERE / "peers" / "random_model.py", source, "--size", given.size)
+        for precision in given.precisions:
+            model = Path(folder) / precision
+            _run("-m", "polyseme", "convert", source / "weights.hdf5", model, "--precision", precision)
+            found = json.loads(_run(__file__, "--here", model, "--batch", given.batch).splitlines()[-1])
+            linear = " : ".join(f"{ratio:.2f}" for ratio in found["linear"])
+            print(
+                f"| {precision} | {found['weights']:,.0f} MiB | {found['load']:.2f} s "
+                f"| {found['memory']:,.0f} MiB | {found['memory'] / found['weights']:.2f}x "
+                f"| {linear} | {found['mixed']:.0%} |",
+                flush=True,
+            )
+
+
+def _run(*words: object) -> str:
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    return done.stdout
+
+
+def measure(folder: Path, batch: int) -> dict[str, object]:
+    """All figures of one folder."""
+    import polyseme
+    from polyseme import embedder  # with torch, as `load` would
+
+    assert embedder
+    before = peak_memory()
+    started = time.perf_counter()
+    model = polyseme.load(folder)
+    load = time.perf_counter() - started
+    mixed = sentences(BATCHES * batch * 4)
+    middle = (SHORTEST + LONGEST) // 2
+    words = [word for sentence in mixed for word in sentence]
+    chance = random.Random(0)
+    equal = [chance.choices(words, k=middle) for _ in range(BATCHES * batch)]
+
+    def seconds(text: list[list[str]]) -> float:
+        started = time.perf_counter()
+        for at in range(0, len(text), batch):
+            model.embed(text[at : at + batch], layer="all")
+        return time.perf_counter() - started
+
+    seconds(mixed[: BATCHES * batch])
+    memory = peak_memory() - before
+    seconds(mixed)  # all words are in the cache from now on
+    parts = [mixed[: BATCHES * batch * times] for times in (1, 2, 4)]
+    times = [min(seconds(part) for _ in range(2)) / sum(map(len, part)) for part in parts]
+    same = min(seconds(equal) for _ in range(2)) / (middle * len(equal))
+    return {
+        "weights": (folder / "model.safetensors").stat().st_size / 2**20,
+        "load": load,
+        "memory": memory,
+        "linear": [times[number] * (1, 2, 4)[number] / times[0] for number in range(3)],
+        "mixed": same / times[0],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What bf16 and int8 lose, on a trained model: cosine, neighbours, perplexity, word senses.
+
+    a model, a text it has not seen, CoarseWSD-20  ->  load in each precision  ->  a table
+
+Cosine: of each vector of the text, in every recurrent layer, to that of fp32. Neighbours: the ten nearest
+words of frequent words by mean contextual vectors, the share that fp32 has too. Perplexity: of both
+directions. Senses: the share of marked words whose nearest mean vector of a sense, of the top layer, is that
+of their own sense; mean over the words.
+
+    python benchmarks/precision.py MODEL TEXT [--wsd FOLDER] [--sentences 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PRECISIONS = ("fp32", "bf16", "int8")
+NEAREST = 10
+FREQUENT = 200  # words whose neighbours are compared
+MARKED = 300  # sentences of a word to learn from, and to judge, at most
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--wsd", type=Path, help="the folder of CoarseWSD-20")
+    parser.add_argument("--sentences", type=int, default=1000, help="how many of the text are embedded")
+    given = parser.parse_args()
+    print("| precision | cosine: mean | lowest | largest error | neighbours | forward | backward | senses |")
+    print("|---|---|---|---|---|---|---|---|")
+    exact: dict[str, Any] = {}
+    for precision in PRECISIONS:
+        found = measure(given, precision)
+        exact = exact or found
+        print(row(precision, found, exact), flush=True)
+
+
+def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
+    """Everything about one precision."""
+    import polyseme
+    from polyseme import api
+    from polyseme.text.reading import read_lines
+    from polyseme.text.stream import sentences_of_lines
+
+    elmo = polyseme.load(given.model, precision=precision)
+    lines = sentences_of_lines(read_lines(given.text), elmo.config.segment)
+    sentences = list(islice(lines, given.sentences))
+    vectors = np.concatenate(elmo.embed(sentences, layer="all"), axis=1)[1:]
+    means = polyseme.mean_vectors(elmo, sentences, min_count=3)
+    near = {word: {other for other, _ in means.nearest(word, NEAREST)} for word in means.words[:FREQUENT]}
+    perplexity = api.evaluate(elmo, given.text).total.all.perplexities
+    return {
+        "vectors": vectors,
+        "near": near,
+        "forward": perplexity["forward"],
+        "backward": perplexity["backward"],
+        "senses": senses(elmo, given.wsd) if given.wsd else float("nan"),
+    }
+
+
+def senses(elmo: Any, folder: Path) -> float:
+    """The share of right senses, mean over the words of CoarseWSD-20."""
+    shares = []
+    for word in sorted(place for place in folder.iterdir() if place.is_dir()):
+        known, gold = (marked(elmo, word, part) for part in ("train", "test"))
+        labels = sorted(set(known[1]))
+        centres = np.stack([known[0][known[1] == label].mean(axis=0) for label in labels])
+        centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+        guessed = np.array(labels)[(gold[0] @ centres.T).argmax(axis=1)]
+        shares.append(float((guessed == gold[1]).mean()))
+    return float(np.mean(shares))
+
+
+def marked(elmo: Any, word: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of the marked word in some sentences, and their senses."""
+    lines = (word / f"{part}.data.txt").read_text(encoding="utf-8").splitlines()[:MARKED]
+    labels = (word / f"{part}.gold.txt").read_text(encoding="utf-8").split()[: len(lines)]
+    places, sentences = zip(*(line.split("\t") for line in lines), strict=True)
+    arrays = elmo.embed([sentence.split() for sentence in sentences], layer="top")
+    return np.stack([array[int(at)] for at, array in zip(places, arrays, strict=True)]), np.array(labels)
+
+
+def row(precision: str, found: dict[str, Any], exact: dict[str, Any]) -> str:
+    """One line of the table."""
+    ours, theirs = found["vectors"], exact["vectors"]
+    size = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
+    cosine = (ours * theirs).sum(axis=-1) / np.maximum(size, 1e-12)
+    kept = np.mean([len(near & exact["near"][word]) / NEAREST for word, near in found["near"].items()])
+    return (
+        f"| {precision} | {cosine.mean():.6f} | {cosine.min():.6f} | {np.abs(ours - theirs).max():.4f} "
+        f"| {kept:.1%} | {found['forward']:.2f} | {found['backward']:.2f} | {found['senses']:.1%} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The wheel is built with and without a C compiler, and says which."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LIBRARY = "polyseme/model/kernels/libpolyseme_native.so"
+
+
+def build(target: Path, source: Path, **environment: str) -> Path:
+    """Build the wheel of a copy of the project: the library of the one in use stays."""
+    folders = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+    source.mkdir()
+    for name in folders:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, source / name)
+    (source / "src" / LIBRARY).unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(target), str(source)]
+    subprocess.run(command, check=True, env=os.environ | environment)
+    (wheel,) = target.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment", [{"CC": "no-such-compiler"}, {"CC": "false"}, {"POLYSEME_NATIVE": "0"}]
+)
+def test_without_a_compiler_the_wheel_is_pure_python(tmp_path, environment):
+    wheel = build(tmp_path / "wheel", tmp_path / "source", **environment)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert LIBRARY not in names
+    assert "polyseme/presets/novel.toml" in names
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which(os.environ.get("CC") or "cc") is None, reason="needs a C compiler")
+def test_with_a_compiler_the_wheel_holds_the_library(tmp_path):
+    wheel = build(tmp_path / "wheel", tmp_path / "source")
+    assert not wheel.name.endswith("-any.whl")
+    zipfile.ZipFile(wheel).extract(LIBRARY, tmp_path)
+    asking = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).polyseme_interface())"
+    command = [sys.executable, "-c", asking, str(tmp_path / LIBRARY)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    from polyseme.model.kernels import native
+
+    assert int(said) == native.INTERFACE
