@@ -94,7 +94,7 @@ def test_a_saved_folder_is_smaller_and_says_what_it_is(folder: Path, precision: 
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     assert (config["polyseme_format"], config["precision"]) == (2, precision)
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["polyseme_format"] == 1
-    assert f"{precision} in the stacks" in (target / "README.md").read_text(encoding="utf-8")
+    assert f"{precision} in stacks and highways" in (target / "README.md").read_text(encoding="utf-8")
     tensors, wide = (load_file(place / "model.safetensors") for place in (target, folder))
     name = "forward_stack.cells.1.hidden_weight"
     weight = narrow(wide[name], precision)

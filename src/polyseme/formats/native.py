@@ -85,7 +85,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
 
 
 def write(model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32") -> None:
-    """Write `model` as a folder of ours, whole or not at all; the weights of its stacks in that precision."""
+    """Write `model` as a folder of ours, whole or not at all; its large weights in that precision."""
     with new_folder(folder, force=force, ours=FILES) as new:
         _write_files(model, new, folder.name, precision)
 
