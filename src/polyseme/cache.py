@@ -140,12 +140,18 @@ class TokenCache:
             return network.tokens(*self._model.token_ids(words))  # type: ignore[no-any-return]
 
     def _check_weights(self) -> None:
-        network = self._model.network
-        if self._precision != network.precision or not self._snapshot.holds(network.tokens.parameters()):
+        if self._precision != self._model.network.precision or not self._snapshot.holds(self._weights()):
             self._clear()
 
+    def _weights(self) -> list[Tensor]:
+        """The parameters of the token encoder, found faster than by its own `parameters`."""
+        return [
+            weight for module in self._modules for weight in module._parameters.values() if weight is not None
+        ]
+
     def _clear(self) -> None:
-        weights = list(self._model.network.tokens.parameters())
+        self._modules = list(self._model.network.tokens.modules())
+        weights = self._weights()
         self._snapshot, self._precision = Snapshot(weights), self._model.network.precision
         self._rows: OrderedDict[str, int] = OrderedDict()  # least recently used first
         self._table = weights[0].new_empty(0, self._size).detach()

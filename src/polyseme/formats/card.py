@@ -13,7 +13,9 @@ from polyseme.formats.pretrained import Pretrained
 
 def model_card(model: Pretrained, name: str, precision: str = "fp32") -> str:
     """Markdown for the README.md of a model folder, whose weights are of that `precision`."""
-    facts = describe(model) | ({} if precision == "fp32" else {"precision": f"{precision} in stacks and highways"})
+    facts = describe(model) | (
+        {} if precision == "fp32" else {"precision": f"{precision} in stacks and highways"}
+    )
     lines = [
         f"# {name}",
         "",

@@ -9,6 +9,7 @@ sentence reversed within its own length. The two stacks do not see each other.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -16,8 +17,10 @@ from torch import Tensor, nn
 
 from polyseme.model.narrow import Narrowable
 from polyseme.model.recurrent import Stack, State
-from polyseme.model.threads import run_both
+from polyseme.model.threads import pairs_of_cores, run_all
 from polyseme.model.tokens import TokenEncoder
+
+FEWEST = 4  # sentences that are worth a core of their own
 
 
 class BiState(NamedTuple):
@@ -48,10 +51,17 @@ class Packing(NamedTuple):
     backward: Tensor  # (N,) the same, reading backward
     order: Tensor  # (B,) the sentences by falling length
 
+    def rows(self, half: int) -> Tensor:
+        """`forward` for half 0, `backward` for 1."""
+        return (self.forward, self.backward)[half]
 
-def pack(lengths: Tensor, width: int) -> Packing:
-    """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens."""
-    order = torch.argsort(lengths, descending=True, stable=True)
+
+def pack(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> Packing:
+    """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens.
+
+    Of several parts, of like lengths and together all sentences, plan one alone.
+    """
+    order = torch.argsort(lengths, descending=True, stable=True)[part::parts]
     falling = lengths[order]
     if len(falling) and int(falling[0]) > width:
         raise ValueError(f"a sentence of {int(falling[0])} tokens does not fit a row of {width}")
@@ -76,15 +86,18 @@ class BiLM(nn.Module):
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
         self.precision = "fp32"  # of the large weights when packed
+        self._narrowable = {
+            name: module for name, module in self.named_modules() if isinstance(module, Narrowable)
+        }
 
     def pack(self) -> None:
         """Take the large weights as final, for faster reading without gradients."""
-        for module in self.narrowable().values():
+        for module in self._narrowable.values():
             module.pack(self.precision)
 
     def narrowable(self) -> dict[str, Narrowable]:
         """Layers of both directions and highways, under their names in the state dict."""
-        return {name: module for name, module in self.named_modules() if isinstance(module, Narrowable)}
+        return self._narrowable
 
     def start(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""
@@ -114,31 +127,39 @@ class BiLM(nn.Module):
         a sentence of length 0 and rows beyond the batch keep theirs.
         """
         batch, width = places.shape
-        packing = pack(lengths, width)
+        parts = 1 if torch.is_grad_enabled() or vectors.is_cuda else min(pairs_of_cores(), batch // FEWEST)
+        plans = [pack(lengths, width, part, parts) for part in range(parts)] or [pack(lengths, width)]
         before = overlay(state, self.start(batch)) if state else self.start(batch)
-        rows = (packing.forward, packing.backward)
         picked = places.flatten()
 
-        def one_direction(half: int) -> tuple[list[Tensor], list[State]]:
+        def read_part(half: int, plan: Packing) -> tuple[list[Tensor], list[State]]:
             stack = (self.forward_stack, self.backward_stack)[half]
-            x = vectors[picked[rows[half]]]  # (N, D)
-            outputs, after = stack(x, packing.sizes, _sort(before[half], packing.order))
-            return [x, *outputs], _unsort(after, packing.order)
+            x = vectors[picked[plan.rows(half)]]  # (N, D)
+            outputs, after = stack(x, plan.sizes, _rows(before[half], plan.order))
+            return [x, *outputs], after
 
-        halves = run_both(one_direction)
+        tasks = [(half, plan) for half in (0, 1) for plan in plans]
+        found = run_all([partial(read_part, *task) for task in tasks])
         size = vectors.shape[1]
         layers = vectors.new_zeros(len(before.forward) + 1, batch * width, 2 * size)
-        for half, (outputs, _) in enumerate(halves):
+        for (half, plan), (outputs, _) in zip(tasks, found, strict=True):
             for number, layer in enumerate(outputs):
-                layers[number, rows[half], half * size : (half + 1) * size] = layer
-        after = BiState(halves[0][1], halves[1][1])
+                layers[number, plan.rows(half), half * size : (half + 1) * size] = layer
+        back = torch.argsort(torch.cat([plan.order for plan in plans]))
+        ends = [after for _, after in found]
+        after = BiState(*(_rows(_join(part), back) for part in (ends[: len(plans)], ends[len(plans) :])))
         return layers.view(len(layers), batch, width, 2 * size), overlay(after, before)
 
 
-def _sort(states: list[State], order: Tensor) -> list[State]:
+def _rows(states: list[State], order: Tensor) -> list[State]:
     return [(output[order], memory[order]) for output, memory in states]
 
 
-def _unsort(states: list[State], order: Tensor) -> list[State]:
-    back = torch.argsort(order)
-    return [(output[back], memory[back]) for output, memory in states]
+def _join(parts: list[list[State]]) -> list[State]:
+    """The rows of several parts, one after the other, layer by layer."""
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        (torch.cat([output for output, _ in layer]), torch.cat([memory for _, memory in layer]))
+        for layer in zip(*parts, strict=True)
+    ]

@@ -10,6 +10,7 @@ maximum, as in the published models; the activation comes after the maximum.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import cast
 
 import torch
@@ -19,7 +20,7 @@ from polyseme.model.filters import strongest
 from polyseme.model.kernels import lstm
 from polyseme.model.lookups import Lookups, fits, look_up, made_of, make_lookups
 from polyseme.model.narrow import Narrow, Narrowable
-from polyseme.model.threads import run_both
+from polyseme.model.threads import pairs_of_cores, run_all
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 BLOCK = 64  # words of like length that run together at inference
@@ -60,7 +61,9 @@ class Highway(nn.Module):
         if self.carry.layout() is None:
             new, gate = self.transform(x), self.carry(x)
         else:  # a product in C uses one core
-            new, gate = run_both(lambda half: (self.transform, self.carry)[half](x))
+            parts = x.chunk(pairs_of_cores())
+            found = run_all([partial(half, part) for half in (self.transform, self.carry) for part in parts])
+            new, gate = torch.cat(found[: len(parts)]), torch.cat(found[len(parts) :])
         gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
 

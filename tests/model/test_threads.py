@@ -1,0 +1,48 @@
+"""More threads change no bit: directions, parts of a batch and highways run side by side."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from builders import random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.model.kernels import native
+from polyseme.model.threads import run_all, run_both
+
+SENTENCES = [[f"word{place % 7}"] * (place % 6) for place in range(23)]
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(not native.available(), reason="torch's own products may round by the number of rows")
+def test_vectors_and_states_are_the_same_bits_for_any_number_of_threads(threads):
+    found = []
+    for count in (1, 2, 5, 8):
+        threads(count)
+        elmo = Elmo(random_model(small_config()))
+        layers, state = elmo.read(SENTENCES)
+        again, after = elmo.read(SENTENCES[::-1], state)
+        found.append([layers, again, *(part for half in after for pair in half for part in pair)])
+    for other in found[1:]:
+        assert all(torch.equal(*both) for both in zip(found[0], other, strict=True))
+
+
+@torch.no_grad()
+def test_results_come_in_the_order_of_the_works(threads):
+    threads(3)
+    assert run_all([lambda n=n: n * n for n in range(20)]) == [n * n for n in range(20)]
+    assert run_both(lambda half: half + torch.get_num_threads()) == (1, 2)  # one core each
+    assert torch.get_num_threads() == 3
+
+
+@torch.no_grad()
+def test_an_error_in_a_thread_is_raised(threads):
+    threads(2)
+    with pytest.raises(ZeroDivisionError):
+        run_both(lambda half: 1 // half)
