@@ -25,7 +25,9 @@ from polyseme.training.objective import BilmObjective, Perplexity, perplexity_of
 from polyseme.training.settings import PretrainConfig
 
 SMALL_VOCABULARY = 2_000  # up to here the full softmax costs less than it brings
-VALID_BATCH = 64  # sentences
+VALID_BATCH = 64  # sentences, or rows at most
+VALID_ROW = 500  # tokens, at least: rows begin from zero state, which they do not meet again
+VALID_UNROLL = 64  # tokens of a row in a batch
 
 
 class BilmWork:
@@ -40,7 +42,7 @@ class BilmWork:
         self._shared = ranks.wrap(self.module)
         self._config, self._corpus, self._ranks = config, corpus, ranks
         self._batches = make_batches(corpus, config, ranks)
-        self._valid = _sentences(corpus.valid, corpus.begin, VALID_BATCH, ranks)
+        self._valid = valid_batches(corpus, self._batches.carried, ranks)
         self._samples = samples_wanted(config, softmax)
         self._state: PairState | None = None
 
@@ -85,8 +87,9 @@ class BilmWork:
         self._state = None
 
     def evaluate(self, *, final: bool) -> Metrics:
-        """Perplexity of the held-out text, of a part of it on the way."""
-        found = self._reduced(self.module.perplexity(self._valid_batches(final)))
+        """Perplexity of the held-out text, of a part of it on the way; read as the text is in training."""
+        carried = self._valid.carried
+        found = self._reduced(self.module.perplexity(self._valid_batches(final), carried=carried))
         return {
             "score": found.mean,
             "forward": found.forward,
@@ -97,13 +100,14 @@ class BilmWork:
         }
 
     def _valid_batches(self, final: bool) -> Iterator[Batch]:
-        """All held-out sentences, or as many batches as the settings allow, spread over the text."""
+        """All of the held-out text, or as much as the settings allow: the begin of rows, or spread over it."""
         count = self._valid.count(0)
         numbers = np.arange(count)
         if not final:
             share = self._config.train.valid_tokens / max(1, len(self._corpus.valid))
             wanted = max(1, min(count, round(share * count)))
-            numbers = np.linspace(0, count - 1, wanted).round().astype(int)
+            spread = np.linspace(0, count - 1, wanted).round().astype(int)
+            numbers = numbers[:wanted] if self._valid.carried else spread
         return (self._valid.batch(0, int(number)) for number in numbers)
 
     def _reduced(self, own: Perplexity) -> Perplexity:
@@ -158,10 +162,14 @@ def make_batches(corpus: Corpus, config: PretrainConfig, ranks: Ranks) -> Batche
     return RowBatches(stream, starts, *ends, rows, train.unroll, ranks.rank, ranks.world)
 
 
-def _sentences(stream: np.ndarray, begin: int, sentences: int, ranks: Ranks) -> SentenceBatches:
-    """The sentences of a stream in their own order, for validation."""
-    starts = np.append(sentence_starts(stream, begin), len(stream))
-    return SentenceBatches(stream, starts, sentences, 0, ranks.rank, ranks.world, shuffled=False)
+def valid_batches(corpus: Corpus, carried: bool, ranks: Ranks) -> Batches:
+    """The held-out text in its own order, in some rows with `carried` state or sentence by sentence."""
+    stream = corpus.valid
+    starts = np.append(sentence_starts(stream, corpus.begin), len(stream))
+    if not carried:
+        return SentenceBatches(stream, starts, VALID_BATCH, 0, ranks.rank, ranks.world, shuffled=False)
+    rows = max(ranks.world, min(VALID_BATCH, len(stream) // VALID_ROW))
+    return RowBatches(stream, starts, corpus.begin, corpus.end, rows, VALID_UNROLL, ranks.rank, ranks.world)
 
 
 def samples_wanted(config: PretrainConfig, softmax: AnySoftmax) -> int:

@@ -8,7 +8,7 @@ of both directions; with a sampled softmax it is an estimate. Perplexity always 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, inf
 
@@ -26,7 +26,7 @@ from polyseme.training.batches import Batch
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Of held-out text, each sentence from zero state; the targets are its words and its end mark."""
+    """Of held-out text; the targets are its words and the mark at the end of each sentence."""
 
     forward: float
     backward: float
@@ -83,20 +83,22 @@ class BilmObjective(nn.Module):
         return chars, words
 
     @torch.no_grad()
-    def perplexity(self, batches: Iterator[Batch]) -> Perplexity:
-        """Forward, backward and mean perplexity over `batches` of whole sentences."""
+    def perplexity(self, batches: Iterable[Batch], *, carried: bool) -> Perplexity:
+        """Forward, backward and mean perplexity over `batches`; with `carried` state or from zero each."""
         was_training = self.training
         self.eval()
-        total = np.zeros(2)
-        count = 0
+        total, count = np.zeros(2), np.zeros(2, dtype=np.int64)
+        state: PairState | None = None
         for batch in batches:
-            outputs, targets, _ = self._read(batch, None, Dropout())
-            picked = self.softmax.pick(outputs, targets).cpu().double().view(2, -1).sum(dim=1)
-            total += picked.numpy()
-            count += len(targets) // 2
+            outputs, targets, after = self._read(batch, state, Dropout())
+            forward = batch.targets.shape[1] if batch.keep is None else int(batch.keep[0].sum())
+            picked = self.softmax.pick(outputs, targets).cpu().double().numpy()
+            total += picked[:forward].sum(), picked[forward:].sum()
+            count += forward, len(picked) - forward
+            state = after if carried else None
         self.train(was_training)
-        forward, backward = (-total / max(count, 1)).tolist()
-        return perplexity_of(forward, backward, count)
+        forward_loss, backward_loss = (-total / np.maximum(count, 1)).tolist()
+        return perplexity_of(forward_loss, backward_loss, int(count[0]))
 
 
 def perplexity_of(forward: float, backward: float, targets: int) -> Perplexity:
