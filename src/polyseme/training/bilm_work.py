@@ -100,7 +100,7 @@ class BilmWork:
         }
 
     def _valid_batches(self, final: bool) -> Iterator[Batch]:
-        """All of the held-out text, or as much as the settings allow: the begin of rows, or spread over it."""
+        """All of the held-out text, or as much as the settings allow: rows from their begin, or a spread."""
         count = self._valid.count(0)
         numbers = np.arange(count)
         if not final:
