@@ -122,8 +122,8 @@ class TokenCache:
         places = [place for place, word in enumerate(vocab.words) if word not in (vocab.begin, vocab.end)]
         some = places[:: max(1, len(places) // CHECKED)]
         own = self._encode([vocab.words[place] for place in some])[2:].float()
-        worst = float((own - vectors[some]).abs().max()) if some else 0.0
-        if worst > (TOLERANCE if self._model.network.precision == "fp32" else ROUGH * float(own.abs().max())):
+        worst, most = (float(d.abs().max()) if some else 0.0 for d in (own - vectors[some], own))
+        if worst > (TOLERANCE if self._model.network.precision == "fp32" else ROUGH * most):
             raise DataError(
                 f"{path}: its vectors differ from the model's own by up to {worst:.2g}. It was made with "
                 "another model or for another vocabulary."

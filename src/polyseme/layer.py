@@ -108,6 +108,8 @@ class ElmoLayer(nn.Module):
             else self._from_tokens(_checked(sentences))
         )
         with torch.set_grad_enabled(self.fine_tune and torch.is_grad_enabled()):
+            if not torch.is_grad_enabled():
+                self.network.pack()
             layers, after = self.network(chars, words, lengths, self._carried())
         if self.stateful:
             self._state = BiState(*([(a.detach(), b.detach()) for a, b in half] for half in after))
@@ -184,7 +186,10 @@ def _checked(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
 def _own(network: BiLM, fine_tune: bool) -> BiLM:
     """The layer's own network: a copy to train, or one that shares the weights of `network`, frozen."""
     if fine_tune:
-        return deepcopy(network)
+        own = deepcopy(network)
+        for module in own.narrowable().values():
+            module.widen()  # now: an optimiser must find the weights that will be trained
+        return own
     shared = {id(values): nn.Parameter(values.detach(), False) for values in network.parameters()}
     return deepcopy(network, shared)  # deepcopy takes what is in its memo instead of copying it
 

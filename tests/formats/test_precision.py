@@ -221,3 +221,34 @@ def test_a_precision_that_is_none_is_refused(folder: Path):
     (target / "config.json").write_text(json.dumps(config | {"precision": "int4"}), encoding="utf-8")
     with pytest.raises(FormatError, match="precision is 'int4', expected one of fp32, bf16, int8"):
         polyseme.load(target)
+
+
+def test_fine_tuning_a_narrow_folder_trains_all_of_it(folder: Path, path: str):
+    layer = polyseme.ElmoLayer(saved(folder, "int8"), fine_tune=True)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
+    before = {name: weight.detach().clone() for name, weight in layer.network.named_parameters()}
+    layer([["a", "river", "bank"]]).vectors[0].sum().backward()
+    optimiser.step()
+    for name, weight in layer.network.named_parameters():
+        if ".cells." in name or ".highways." in name:
+            assert not torch.equal(weight, before[name]), name
+
+
+def test_a_folder_of_format_2_may_keep_its_highways_in_fp32(folder: Path, path: str):
+    target = saved(folder, "int8")
+    tensors, wide = (load_file(place / "model.safetensors") for place in (target, folder))
+    for name in [name for name in tensors if ".highways." in name]:
+        del tensors[name]
+        tensors |= {name: wide[name]} if name in wide else {}
+    save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
+    assert np.abs(vectors(polyseme.load(target)) - vectors(polyseme.load(folder))).max() < 0.05
+
+
+def test_what_is_generated_does_not_depend_on_what_was_embedded_before(tmp_path: Path):
+    save_pretrained(
+        random_model(small_config(recurrent=SIZES), softmax=True), tmp_path, precision="int8", force=True
+    )
+    one, other = polyseme.load(tmp_path), polyseme.load(tmp_path)
+    other.embed(SENTENCES)
+    scores = [list(polyseme.generate(model, "the", tokens=8).log_probs) for model in (one, other)]
+    assert scores[0] == scores[1]

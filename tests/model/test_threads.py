@@ -46,3 +46,13 @@ def test_an_error_in_a_thread_is_raised(threads):
     threads(2)
     with pytest.raises(ZeroDivisionError):
         run_both(lambda half: 1 // half)
+
+
+def test_weights_written_to_behind_torchs_back_are_seen_by_the_next_call():
+    elmo = Elmo(random_model(small_config()))
+    before = elmo.read([["a", "b"]])[0]
+    for weight in elmo.model.network.parameters():
+        weight.data.mul_(0.5)  # raises no version counter
+    after, fresh = elmo.read([["a", "b"]])[0], Elmo(elmo.model).read([["a", "b"]])[0]
+    assert torch.equal(after, fresh)
+    assert not torch.equal(before, after)

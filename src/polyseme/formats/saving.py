@@ -30,7 +30,7 @@ def save_pretrained(
     to="native": a folder of ours. to="hdf5": a folder with model.hdf5, options.json and vocab.txt, as
     simple_elmo and NLPL have it; or, where `path` ends in .hdf5, that file with X_options.json and
     X_vocab.txt beside it (X.hdf5 or X_weights.hdf5). force: replace what is there.
-    precision: of the stacks' weights in a folder of ours, fp32, bf16 or int8; hdf5 holds fp32.
+    precision: of the large weights in a folder of ours, fp32, bf16 or int8; hdf5 holds fp32.
     """
     place = Path(path).expanduser()
     if to not in FORMATS:

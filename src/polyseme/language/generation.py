@@ -48,6 +48,7 @@ class Reader:
 
     def __init__(self, elmo: Elmo) -> None:
         self._model = elmo.model
+        elmo.model.network.pack()  # the weights of a loaded model are final
         self._stack = elmo.model.network.forward_stack
         self._states: list[State] = self._stack.start(1)
         self._known: dict[str, Tensor] = {}  # vectors of words read before

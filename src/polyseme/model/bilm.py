@@ -10,17 +10,20 @@ sentence reversed within its own length. The two stacks do not see each other.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.changes import Snapshot
 from polyseme.model.narrow import Narrowable
 from polyseme.model.recurrent import Stack, State
 from polyseme.model.threads import pairs_of_cores, run_all
 from polyseme.model.tokens import TokenEncoder
 
 FEWEST = 4  # sentences that are worth a core of their own
+_packing = Lock()  # several threads may read for the first time at once
 
 
 class BiState(NamedTuple):
@@ -86,14 +89,28 @@ class BiLM(nn.Module):
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
         self.precision = "fp32"  # of the large weights when packed
+        self._packed: Snapshot | None = None  # the weights that are laid out
         self._narrowable = {
             name: module for name, module in self.named_modules() if isinstance(module, Narrowable)
         }
 
     def pack(self) -> None:
         """Take the large weights as final, for faster reading without gradients."""
-        for module in self._narrowable.values():
-            module.pack(self.precision)
+        with _packing:
+            same = self._packed is not None and self._packed.holds(self._matrices())
+            for module in self._narrowable.values():
+                if not same:
+                    module.unpack()
+                module.pack(self.precision)
+            if not same:
+                self._packed = Snapshot(self._matrices())
+
+    def _matrices(self) -> list[Tensor]:
+        return [weight for module in self._narrowable.values() for weight in module.matrices().values()]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies begin unpacked."""
+        return self.__dict__ | {"_packed": None}
 
     def narrowable(self) -> dict[str, Narrowable]:
         """Layers of both directions and highways, under their names in the state dict."""

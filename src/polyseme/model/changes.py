@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-VALUES = 64  # of each weight, spread over it
+VALUES = 8  # of each weight, spread over it
 
 
 class Snapshot:

@@ -71,8 +71,8 @@ class Narrowable(nn.Module):
         """The weights that may be narrow, as far as there are any; without memory where they are stored."""
         return {name: weight for name in self.MATRICES if (weight := getattr(self, name)) is not None}
 
-    def takes(self, precision: str) -> bool:
-        """Whether the module has a quick way for weights of that precision, here and now."""
+    def takes(self) -> bool:
+        """Whether the module has a quick way for narrow weights, here and now."""
         raise NotImplementedError
 
     def lay_out(self, weights: dict[str, Narrow]) -> Any:
@@ -84,15 +84,14 @@ class Narrowable(nn.Module):
         if self._laid_out == (precision, self._versions()):
             return
         self.unpack()
-        weights: dict[str, Narrow] = {}
-        if self.takes(precision):
+        if self.takes():
             wide = {} if self.stored else self.matrices()
             weights = self.stored or {name: narrow(weight, precision) for name, weight in wide.items()}
-            for weight in wide.values():
-                page_out(weight)
-        self._layout = self.lay_out(weights)
-        for narrowed in weights.values():
-            page_out(narrowed.values)
+            self._layout = self.lay_out(weights)
+            for original in wide.values() or [weight.values for weight in weights.values()]:
+                page_out(original)
+        else:
+            self._layout = self.lay_out({})
         self._laid_out = precision, self._versions()
 
     def unpack(self) -> None:
@@ -117,14 +116,14 @@ class Narrowable(nn.Module):
         self.stored = stored
         for name, weight in stored.items():
             shape = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
-            setattr(self, name, nn.Parameter(shape))
+            setattr(self, name, nn.Parameter(shape, getattr(self, name).requires_grad))
 
     def widen(self) -> None:
         """Give parameters that are `stored` their memory, as fp32: more than the loop in C needs them."""
         stored, self.stored = self.stored, {}
         with torch.inference_mode(False):
             for name, weight in stored.items():
-                setattr(self, name, nn.Parameter(weight.wide()))
+                setattr(self, name, nn.Parameter(weight.wide(), getattr(self, name).requires_grad))
 
     def round_to(self, precision: str) -> None:
         """Round the weights to what `precision` can hold; they stay fp32."""

@@ -72,8 +72,8 @@ class Cell(Narrowable):
         for weight in self.matrices().values():
             nn.init.xavier_uniform_(weight)
 
-    def takes(self, precision: str) -> bool:
-        """The loop in C takes LSTMs in every precision."""
+    def takes(self) -> bool:
+        """The loop in C takes LSTMs."""
         return self.kind == "lstm" and lstm.fits(
             self.bias, *(() if self.stored else self.matrices().values())
         )

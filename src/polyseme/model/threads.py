@@ -22,7 +22,7 @@ _pool: tuple[tuple[int, int], ThreadPoolExecutor] | None = None  # with its proc
 
 
 def pairs_of_cores() -> int:
-    """How many parts are worth cutting what two threads do into; at least 1."""
+    """Half of the cores, at least 1: into so many parts what comes in twos may be cut."""
     return max(1, torch.get_num_threads() // 2)
 
 

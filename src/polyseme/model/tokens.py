@@ -23,6 +23,7 @@ from polyseme.model.narrow import Narrow, Narrowable
 from polyseme.model.threads import pairs_of_cores, run_all
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+FEWEST = 24  # words that are worth a core of their own in a highway
 BLOCK = 64  # words of like length that run together at inference
 
 
@@ -31,7 +32,7 @@ class Linear(Narrowable, nn.Linear):
 
     MATRICES = ("weight",)
 
-    def takes(self, precision: str) -> bool:
+    def takes(self) -> bool:
         """C has the quicker products for few rows, and the same bits for any number of them."""
         return lstm.fits(self.bias, None if self.stored else self.weight)
 
@@ -58,10 +59,10 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
-        if self.carry.layout() is None:
+        if self.carry.layout() is None or torch.is_autocast_enabled("cpu"):
             new, gate = self.transform(x), self.carry(x)
         else:  # a product in C uses one core
-            parts = x.chunk(pairs_of_cores())
+            parts = x.chunk(max(1, min(pairs_of_cores(), len(x) // FEWEST)))
             found = run_all([partial(half, part) for half in (self.transform, self.carry) for part in parts])
             new, gate = torch.cat(found[: len(parts)]), torch.cat(found[len(parts) :])
         gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision

@@ -26,7 +26,7 @@ from polyseme.training.settings import PretrainConfig
 
 SMALL_VOCABULARY = 2_000  # up to here the full softmax costs less than it brings
 VALID_BATCH = 64  # sentences, or rows at most
-VALID_ROW = 500  # tokens, at least: rows begin from zero state, which they do not meet again
+VALID_ROW = 500  # tokens: rows begin from zero state, which they do not meet again
 VALID_UNROLL = 64  # tokens of a row in a batch
 
 
@@ -163,12 +163,15 @@ def make_batches(corpus: Corpus, config: PretrainConfig, ranks: Ranks) -> Batche
 
 
 def valid_batches(corpus: Corpus, carried: bool, ranks: Ranks) -> Batches:
-    """The held-out text in its own order, in some rows with `carried` state or sentence by sentence."""
+    """The held-out text in its own order, in some rows with `carried` state or sentence by sentence.
+
+    A text that is too short for a row of each process is read sentence by sentence, too.
+    """
     stream = corpus.valid
     starts = np.append(sentence_starts(stream, corpus.begin), len(stream))
-    if not carried:
+    rows = max(1, min(VALID_BATCH, len(stream) // VALID_ROW))
+    if not carried or rows < ranks.world:
         return SentenceBatches(stream, starts, VALID_BATCH, 0, ranks.rank, ranks.world, shuffled=False)
-    rows = max(ranks.world, min(VALID_BATCH, len(stream) // VALID_ROW))
     return RowBatches(stream, starts, corpus.begin, corpus.end, rows, VALID_UNROLL, ranks.rank, ranks.world)
 
 

@@ -1,6 +1,6 @@
 """One layer of one direction of an LSTM in C: torch tensors in, torch tensors out.
 
-    model.recurrent, kernels.training  ->  kernels.lstm  ->  kernels.native
+    model.recurrent, model.tokens, kernels.training  ->  kernels.lstm  ->  kernels.native
 
 Sentences are packed as in `model.recurrent`. All tensors are fp32, on the CPU; gates in the order i, f, o,
 candidate. Weights without gradients may be bf16 or int8. With int8 the rows that meet a weight are quantised
