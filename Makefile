@@ -33,8 +33,8 @@ bench: $(VENV)/.installed  ## tokens per second, latency and memory
 	$(BIN)/python benchmarks/embed.py
 
 bench-peers: $(VENV)/.installed peers  ## the same beside AllenNLP and simple_elmo, in one run
-	$(BIN)/python benchmarks/embed.py --peers --precisions fp32 int8 --results benchmarks/RESULTS.md \
-	  --picture benchmarks/embed.png
+	$(BIN)/python benchmarks/embed.py --peers --precisions fp32 int8 --batches 1 32 --rounds 1 --repeats 5 \
+	  --results benchmarks/RESULTS.md --picture benchmarks/embed.png
 
 PEERS_PYTHON ?= python3.11
 peers:  ## AllenNLP and simple_elmo in an environment of their own, to compare with
