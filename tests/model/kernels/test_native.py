@@ -103,6 +103,7 @@ def test_it_can_be_turned_off():
 
 def test_a_missing_or_strange_library_is_no_error(tmp_path, monkeypatch):
     strange = tmp_path / "strange.so"
+    monkeypatch.delenv("POLYSEME_NATIVE", raising=False)
     for content, reason in ((None, "not built"), (b"no library", "does not load")):
         if content:
             strange.write_bytes(content)
