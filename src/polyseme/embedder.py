@@ -98,7 +98,7 @@ class Elmo:
     ) -> None:
         """Write the model: a folder of ours, or hdf5 for bilm-tf, AllenNLP and simple_elmo.
 
-        precision: a folder of ours may keep its recurrent weights as "bf16" or "int8", in less space.
+        precision: a folder of ours may keep its large weights as "bf16" or "int8", in less space.
         """
         save_pretrained(self.model, Path(path), to=to, precision=precision, force=force)
 

@@ -187,6 +187,7 @@ def _own(network: BiLM, fine_tune: bool) -> BiLM:
     """The layer's own network: a copy to train, or one that shares the weights of `network`, frozen."""
     if fine_tune:
         own = deepcopy(network)
+        own.mapped = False
         for module in own.narrowable().values():
             module.widen()  # now: an optimiser must find the weights that will be trained
         return own

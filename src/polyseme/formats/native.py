@@ -81,6 +81,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
     )
     if precision != "fp32":
         put_narrow(model, narrow, precision)
+    model.network.mapped = not copy
     return model
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from polyseme.model.changes import Snapshot
 from polyseme.model.narrow import Narrowable
+from polyseme.model.paging import page_out
 from polyseme.model.recurrent import Stack, State
 from polyseme.model.threads import pairs_of_cores, run_all
 from polyseme.model.tokens import TokenEncoder
@@ -89,6 +90,7 @@ class BiLM(nn.Module):
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
         self.precision = "fp32"  # of the large weights when packed
+        self.mapped = False  # whether the weights lie in a file, from which they can be read again
         self._packed: Snapshot | None = None  # the weights that are laid out
         self._narrowable = {
             name: module for name, module in self.named_modules() if isinstance(module, Narrowable)
@@ -102,6 +104,9 @@ class BiLM(nn.Module):
                 if not same:
                     module.unpack()
                 module.pack(self.precision)
+                if self.mapped and not same and module.takes():
+                    for original in module.originals():
+                        page_out(original)
             if not same:
                 self._packed = Snapshot(self._matrices())
 

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.model.changes import version
-from polyseme.model.paging import page_out
 
 PRECISIONS = ("fp32", "bf16", "int8")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
@@ -71,6 +70,10 @@ class Narrowable(nn.Module):
         """The weights that may be narrow, as far as there are any; without memory where they are stored."""
         return {name: weight for name in self.MATRICES if (weight := getattr(self, name)) is not None}
 
+    def originals(self) -> list[Tensor]:
+        """The memory that those weights lie in, laid out or not."""
+        return [weight.values for weight in self.stored.values()] or list(self.matrices().values())
+
     def takes(self) -> bool:
         """Whether the module has a quick way for narrow weights, here and now."""
         raise NotImplementedError
@@ -84,14 +87,10 @@ class Narrowable(nn.Module):
         if self._laid_out == (precision, self._versions()):
             return
         self.unpack()
+        weights: dict[str, Narrow] = {}
         if self.takes():
-            wide = {} if self.stored else self.matrices()
-            weights = self.stored or {name: narrow(weight, precision) for name, weight in wide.items()}
-            self._layout = self.lay_out(weights)
-            for original in wide.values() or [weight.values for weight in weights.values()]:
-                page_out(original)
-        else:
-            self._layout = self.lay_out({})
+            weights = self.stored or {name: narrow(w, precision) for name, w in self.matrices().items()}
+        self._layout = self.lay_out(weights)
         self._laid_out = precision, self._versions()
 
     def unpack(self) -> None:

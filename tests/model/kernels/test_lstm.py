@@ -39,15 +39,6 @@ def layers(draw):
     return pair, sizes, state
 
 
-@pytest.fixture(params=native.INSTRUCTION_SETS)
-def instruction_set(request):
-    best = native.instruction_set()
-    if not native.use(request.param):
-        pytest.skip(f"this machine has no {request.param}")
-    yield request.param
-    native.use(best)
-
-
 def train(pair, x, sizes, state):
     """Outputs, last state and every gradient of a loss that uses all of them."""
     for cell in pair:

@@ -16,16 +16,6 @@ from polyseme.model.narrow import PRECISIONS, Narrow, narrow
 needs_library = pytest.mark.skipif(not native.available(), reason=f"native part: {native.why_not()}")
 
 
-@pytest.fixture(params=native.INSTRUCTION_SETS)
-def instruction_set(request):
-    """Each instruction set that this machine has, one after the other."""
-    best = native.instruction_set()
-    if not native.use(request.param):
-        pytest.skip(f"this machine has no {request.param}")
-    yield request.param
-    native.use(best)
-
-
 def mapped(function: int, values: np.ndarray) -> np.ndarray:
     x = torch.tensor(values, dtype=torch.float32)
     y = torch.empty_like(x)

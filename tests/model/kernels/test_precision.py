@@ -37,15 +37,6 @@ def layers(draw):
     return weights, (draw(clips), draw(clips)), sizes, 3 * torch.randn(sum(sizes), inputs), state
 
 
-@pytest.fixture(params=native.INSTRUCTION_SETS)
-def instruction_set(request):
-    best = native.instruction_set()
-    if not native.use(request.param):
-        pytest.skip(f"this machine has no {request.param}")
-    yield request.param
-    native.use(best)
-
-
 def run(weights, limits, sizes, x, state):
     """All of a layer in C, with weights of any precision."""
     inputs, hidden, projection = weights

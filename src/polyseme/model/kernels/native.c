@@ -1,8 +1,8 @@
 /* The time loop of an LSTM and its products, for CPUs; called by native.py.
  *
- *     kernels/lstm.py  ->  kernels/native.py  ->  native.c  ->  vector.h, int8.h, product.h, lstm.h
+ *     kernels/lstm.py  ->  kernels/native.py  ->  native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h
  *
- * The four headers are compiled once for every instruction set; the best one that the machine has is chosen
+ * isa.h is compiled once for every instruction set; the best one that the machine has is chosen
  * when the first function is called. No threads, no allocation, no other state: callers bring the memory, and
  * any number of threads may call at once.
  */
@@ -110,20 +110,23 @@ struct kernels {
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(x) JOIN(x, ISA)
-#define KERNELS(name) {name, NAME(map), NAME(product), NAME(forward), NAME(backward)}
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
 
 /* ROWS is the height of a tile, ALONE the height from which one panel keeps the machine busy, STRIPS how many
  * panels a tile of each height takes: at least 8 sums under way, and all of them in registers;
  * STRIPS_INT8 how many vectors of sums. */
 #if defined(__x86_64__)
 
+#define FOURS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+
 #define ISA vnni
 #define BYTES 64
 #define ROWS 6
 #define ALONE 7
-#define STRIPS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#define STRIPS FOURS
 #define VNNI 1
-#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#define STRIPS_INT8 FOURS
 #if defined(EMULATED)
 #elif defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma"))), apply_to = function)
@@ -131,32 +134,21 @@ struct kernels {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma,prefer-vector-width=512")
 #endif
-#include "vector.h"
-#include "int8.h"
-#include "product.h"
-#include "lstm.h"
-static const struct kernels vnni = KERNELS("vnni");
+#include "isa.h"
 #if defined(EMULATED)
 #elif defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
-#undef ISA
-#undef BYTES
-#undef ROWS
-#undef ALONE
-#undef STRIPS
-#undef STRIPS_INT8
-#undef VNNI
 
 #define ISA avx512
 #define BYTES 64
 #define ROWS 6
 #define ALONE 7
-#define STRIPS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#define STRIPS FOURS
 #define VNNI 0
-#define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+#define STRIPS_INT8 FOURS
 #if defined(EMULATED)
 #elif defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
@@ -164,24 +156,13 @@ static const struct kernels vnni = KERNELS("vnni");
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")
 #endif
-#include "vector.h"
-#include "int8.h"
-#include "product.h"
-#include "lstm.h"
-static const struct kernels avx512 = KERNELS("avx512");
+#include "isa.h"
 #if defined(EMULATED)
 #elif defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
-#undef ISA
-#undef BYTES
-#undef ROWS
-#undef ALONE
-#undef STRIPS
-#undef STRIPS_INT8
-#undef VNNI
 
 #define ISA avx2
 #define BYTES 32
@@ -196,23 +177,12 @@ static const struct kernels avx512 = KERNELS("avx512");
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #endif
-#include "vector.h"
-#include "int8.h"
-#include "product.h"
-#include "lstm.h"
-static const struct kernels avx2 = KERNELS("avx2");
+#include "isa.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
-#undef ISA
-#undef BYTES
-#undef ROWS
-#undef ALONE
-#undef STRIPS
-#undef STRIPS_INT8
-#undef VNNI
 
 #endif
 
@@ -230,11 +200,7 @@ static const struct kernels avx2 = KERNELS("avx2");
 #define STRIPS STRIP(1, 2) STRIP(2, 1) STRIP(3, 1)
 #define STRIPS_INT8 STRIP(1, 4) STRIP(2, 4) STRIP(3, 4)
 #endif
-#include "vector.h"
-#include "int8.h"
-#include "product.h"
-#include "lstm.h"
-static const struct kernels portable = KERNELS("portable");
+#include "isa.h"
 
 static const struct kernels *chosen; /* written once, always with the same value, unless a test forces another */
 

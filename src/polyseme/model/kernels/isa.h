@@ -1,0 +1,20 @@
+/* All kernels for one instruction set, which native.c has described just before; then the description is forgotten.
+ *
+ *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h
+ *
+ * In: ISA, BYTES, VNNI, ROWS, ALONE, STRIPS, STRIPS_INT8. Out: `struct kernels` under the name of the ISA.
+ */
+
+#include "vector.h"
+#include "int8.h"
+#include "product.h"
+#include "lstm.h"
+static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(backward)};
+
+#undef ISA
+#undef BYTES
+#undef VNNI
+#undef ROWS
+#undef ALONE
+#undef STRIPS
+#undef STRIPS_INT8
