@@ -67,11 +67,11 @@ def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
     }
 
 
-def senses(elmo: Any, folder: Path) -> float:
-    """The share of right senses, mean over the words of CoarseWSD-20."""
+def senses(elmo: Any, folder: Path, layer: str | int = "top") -> float:
+    """The share of right senses by the vectors of `layer`, mean over the words of CoarseWSD-20."""
     shares = []
     for word in sorted(place for place in folder.iterdir() if place.is_dir()):
-        known, gold = (marked(elmo, word, part) for part in ("train", "test"))
+        known, gold = (marked(elmo, word, part, layer) for part in ("train", "test"))
         labels = sorted(set(known[1]))
         centres = np.stack([known[0][known[1] == label].mean(axis=0) for label in labels])
         centres /= np.linalg.norm(centres, axis=1, keepdims=True)
@@ -80,12 +80,12 @@ def senses(elmo: Any, folder: Path) -> float:
     return float(np.mean(shares))
 
 
-def marked(elmo: Any, word: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+def marked(elmo: Any, word: Path, part: str, layer: str | int) -> tuple[np.ndarray, np.ndarray]:
     """The vectors of the marked word in some sentences, and their senses."""
     lines = (word / f"{part}.data.txt").read_text(encoding="utf-8").splitlines()[:MARKED]
     labels = (word / f"{part}.gold.txt").read_text(encoding="utf-8").split()[: len(lines)]
     places, sentences = zip(*(line.split("\t") for line in lines), strict=True)
-    arrays = elmo.embed([sentence.split() for sentence in sentences], layer="top")
+    arrays = elmo.embed([sentence.split() for sentence in sentences], layer=layer)
     return np.stack([array[int(at)] for at, array in zip(places, arrays, strict=True)]), np.array(labels)
 
 

@@ -1,13 +1,14 @@
 """How good a model is after so many minutes: held-out perplexity against training time, for any presets.
 
-    a text, runs such as novel:5 or notebook:50  ->  pretrain  ->  a table, FILE.json, a picture of the curves
+    a text, runs such as novel:5 or X.toml:50  ->  pretrain  ->  a table, FILE.json, a picture of the curves
 
 The minutes of a run become tokens, by its speed over some steps right before. Perplexity is that of the
 whole vocabulary over the held-out sentences, mean of both directions; validation does not count as time.
 On a machine that others use too, a run may take longer than asked: the table has both times.
 
     python benchmarks/quality.py TEXT --run novel:5 --run "novel:5:train.dropout=0.4" \
-        [--set corpus.valid_every=50] [--valid FILE] [--words 曹操 荆州] [--keep FOLDER] --out FILE.json
+        [--set corpus.valid_every=50] [--valid FILE] [--words 曹操 荆州] [--keep FOLDER] \
+        [--evaluations 3] --out FILE.json
     python benchmarks/quality.py --draw FILE.json [FILE.json …] --picture curves.png
 """
 
@@ -21,9 +22,6 @@ from typing import Any
 
 from pretrain import measure
 
-PROBE_STEPS = 20  # and twice, and four times as many
-EVALUATIONS = 10
-
 
 def main() -> None:
     """Parse the command line; train, or draw what was trained before."""
@@ -31,12 +29,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("text", nargs="?", type=Path)
-    parser.add_argument("--run", action="append", default=[], metavar="PRESET:MINUTES[:NAME=VALUE…]")
+    parser.add_argument("--run", action="append", default=[], metavar="CONFIG:MINUTES[:NAME=VALUE…]")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE")
     parser.add_argument("--valid", type=Path)
     parser.add_argument("--words", nargs="+", default=[], help="show the neighbours of these")
     parser.add_argument("--keep", type=Path, help="a folder for the models, which are thrown away otherwise")
     parser.add_argument("--rate", type=float, help="tokens a second, instead of measuring them")
+    parser.add_argument("--probe", type=int, default=20, help="steps to measure that (default 20)")
+    parser.add_argument("--evaluations", type=int, default=10, help="points of the curve (default 10)")
     parser.add_argument("--out", type=Path, help="a JSON file; runs are added to those that it holds")
     parser.add_argument("--draw", nargs="+", type=Path, default=[])
     parser.add_argument("--picture", type=Path)
@@ -63,16 +63,16 @@ def run(line: str, given: argparse.Namespace) -> dict[str, Any]:
     preset, minutes, *own = line.split(":")
     changed = [part for text in own for part in text.split()]
     settings = [*given.settings, *changed]
-    rate = given.rate or measure(given.text, preset, settings, PROBE_STEPS)["tokens_per_second"]
-    budget = [f"train.tokens={round(rate * 60 * float(minutes))}", f"train.evaluations={EVALUATIONS}"]
+    rate = given.rate or measure(given.text, preset, settings, given.probe)["tokens_per_second"]
+    budget = [f"train.tokens={round(rate * 60 * float(minutes))}", f"train.evaluations={given.evaluations}"]
     with tempfile.TemporaryDirectory() as folder:
-        out = (given.keep or Path(folder)) / f"{given.text.stem}-{preset}-{minutes}"
+        out = (given.keep or Path(folder)) / f"{given.text.stem}-{Path(preset).stem}-{minutes}"
         valid = [given.valid] if given.valid else []
         done = api.pretrain(
             [given.text],
             out,
             preset,
-            settings=[*settings, *budget, "train.valid_tokens=1000000"],
+            settings=["train.valid_tokens=1000000", *settings, *budget],
             valid=valid,
         )
         lines = [json.loads(text) for text in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -85,7 +85,7 @@ def run(line: str, given: argparse.Namespace) -> dict[str, Any]:
     report = done.report
     return {
         "text": given.text.stem,
-        "preset": preset,
+        "preset": Path(preset).stem,
         "changed": " ".join(changed),
         "minutes": float(minutes),
         "rate": rate,
@@ -149,7 +149,7 @@ def draw(runs: list[dict[str, Any]], picture: Path) -> None:
     )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_formatter(ScalarFormatter())
+        axis.set_minor_formatter(ScalarFormatter())
     axes.grid(alpha=0.3, which="both")
     axes.legend()
     figure.savefig(picture, dpi=120)

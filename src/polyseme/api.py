@@ -101,6 +101,7 @@ def convert(
     *,
     to: Literal["native", "hdf5"] = "native",
     precision: str = "fp32",
+    tables: bool = False,
     options: str | Path | None = None,
     force: bool = False,
 ) -> None:
@@ -109,7 +110,8 @@ def convert(
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     place = Path(target).expanduser()
     check_target(place, force=force)
-    save_pretrained(open_pretrained(source, options), place, to=to, precision=precision, force=force)
+    model = open_pretrained(source, options)
+    save_pretrained(model, place, to=to, precision=precision, tables=tables, force=force)
 
 
 def embed(

@@ -93,8 +93,8 @@ def test_version_1_without_vocabulary_marks_has_the_published_ones(tmp_path: Pat
 
 
 def test_a_later_version_asks_for_the_program_that_wrote_it(golden: Path):
-    change_config(golden, polyseme_format=3, polyseme_version="9.8.7")
-    with pytest.raises(FormatError, match=r"format 3, this Polyseme reads 1 to 2.*polyseme 9\.8\.7: upgrade"):
+    change_config(golden, polyseme_format=4, polyseme_version="9.8.7")
+    with pytest.raises(FormatError, match=r"format 4, this Polyseme reads 1 to 3.*polyseme 9\.8\.7: upgrade"):
         read(golden)
 
 

@@ -22,7 +22,7 @@ from polyseme.formats.opening import open_pretrained
 from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.model.kernels import native
-from polyseme.model.narrow import narrow
+from polyseme.model.narrow import DTYPES, narrow
 
 SENTENCES = [["a", "river", "bank"], ["the", "bank", "failed", "again"], []]
 SIZES = {"cell": "lstm", "layers": 2, "cells": 40, "outputs": 12, "cell_clip": 3.0, "output_clip": 3.0}
@@ -142,6 +142,34 @@ def test_cells_without_narrow_loops_get_rounded_weights(tmp_path: Path, cell: st
     rounded = polyseme.load(tmp_path / "fp32", precision="int8")
     assert np.array_equal(vectors(ours), vectors(rounded))
     assert 0 < np.abs(vectors(theirs) - vectors(rounded)).max() < 0.2
+
+
+@NARROW
+def test_tables_may_be_narrow_too(tmp_path: Path, path: str, precision: str):
+    config = small_config(recurrent=SIZES, words={"dim": 12})
+    model = random_model(config, softmax=True)
+    for name in ("plain", "small"):
+        save_pretrained(model, tmp_path / name, precision=precision, tables=name == "small")
+    small, plain = (load_file(tmp_path / name / "model.safetensors") for name in ("small", "plain"))
+    wide, found = model.tensors(), open_pretrained(tmp_path / "small").tensors()
+    for name in choosing.TABLES:
+        assert (small[name].dtype, plain[name].dtype) == (DTYPES[precision], torch.float32)
+        assert torch.equal(found[name], narrow(wide[name], precision).wide())
+    values = json.loads((tmp_path / "small" / "config.json").read_text(encoding="utf-8"))
+    assert values["polyseme_format"] == 3
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert f"{precision} in tables, stacks and highways" in card
+    exact, rough = (vectors(polyseme.load(tmp_path / name))[0] for name in ("plain", "small"))
+    assert 0 < np.abs(exact - rough).max() < 0.1  # before any context
+    save_pretrained(open_pretrained(tmp_path / "small"), tmp_path / "again", precision=precision, tables=True)
+    again = load_file(tmp_path / "again" / "model.safetensors")
+    assert all(torch.equal(small[name], again[name]) for name in small.keys() | again.keys())
+
+
+def test_tables_are_narrow_in_a_narrow_folder_alone(folder: Path, tmp_path: Path):
+    with pytest.raises(UsageError, match="Narrow tables need a precision: bf16 or int8"):
+        save_pretrained(open_pretrained(folder), tmp_path / "new", tables=True)
+    assert not (tmp_path / "new").exists()
 
 
 def test_auto_takes_the_narrowest_that_loses_little_enough(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -42,10 +44,22 @@ def test_results_come_in_the_order_of_the_works(threads):
 
 
 @torch.no_grad()
-def test_an_error_in_a_thread_is_raised(threads):
+def test_the_last_of_works_without_torch_runs_in_the_calling_thread(threads):
     threads(2)
+    first, *others, last = run_all([threading.get_ident] * 5, without_torch=True)
+    assert last == threading.get_ident() not in (first, *others)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("without_torch", [False, True])
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_an_error_in_a_thread_is_raised_when_all_are_through(threads, without_torch, wrong):
+    threads(2)
+    through = []
+    works = [lambda n=n: through.append(1 // (n - wrong)) for n in (0, 1)]
     with pytest.raises(ZeroDivisionError):
-        run_both(lambda half: 1 // half)
+        run_all(works, without_torch=without_torch)
+    assert not without_torch or len(through) == 1
 
 
 def test_weights_written_to_behind_torchs_back_are_seen_by_the_next_call():

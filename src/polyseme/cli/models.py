@@ -71,13 +71,17 @@ def convert(
     precision: Annotated[
         str, typer.Option(help="fp32, or bf16 or int8 for a smaller native folder.")
     ] = "fp32",
+    tables: Annotated[
+        bool, typer.Option("--tables", help="With bf16 or int8: words, characters and softmax, too.")
+    ] = False,
     options: Options = None,
     force: Force = False,
 ) -> None:
     """Write a model in another format."""
     from polyseme import api
 
-    api.convert(source, target, to=to, precision=precision, options=options, force=force)  # type: ignore[arg-type]
+    chosen: Any = to  # checked there
+    api.convert(source, target, to=chosen, precision=precision, tables=tables, options=options, force=force)
     print(f"{source} -> {target} ({to})")
 
 

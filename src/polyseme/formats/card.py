@@ -11,11 +11,10 @@ from polyseme.config import ModelConfig
 from polyseme.formats.pretrained import Pretrained
 
 
-def model_card(model: Pretrained, name: str, precision: str = "fp32") -> str:
-    """Markdown for the README.md of a model folder, whose weights are of that `precision`."""
-    facts = describe(model) | (
-        {} if precision == "fp32" else {"precision": f"{precision} in stacks and highways"}
-    )
+def model_card(model: Pretrained, name: str, precision: str = "fp32", *, tables: bool = False) -> str:
+    """Markdown for the README.md of a model folder, whose weights, and `tables`, are of that `precision`."""
+    where = "tables, stacks and highways" if tables else "stacks and highways"
+    facts = describe(model) | ({} if precision == "fp32" else {"precision": f"{precision} in {where}"})
     lines = [
         f"# {name}",
         "",

@@ -4,7 +4,7 @@
 
 config.json carries a format version. What an older version wrote stays readable: a change of the
 layout raises FORMAT and adds a step that brings the older one up to date. A folder says the lowest version
-that can hold it: 1 for fp32 weights, 2 for bf16 and int8.
+that can hold it: 1 for fp32 weights, 2 for bf16 and int8, 3 where the tables are narrow, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.vocab import Vocab
 from polyseme.writing import new_folder
 
-FORMAT = 2
+FORMAT = 3
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (
     "config.json",
     "model.safetensors",
@@ -85,10 +85,15 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
     return model
 
 
-def write(model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32") -> None:
-    """Write `model` as a folder of ours, whole or not at all; its large weights in that precision."""
+def write(
+    model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32", tables: bool = False
+) -> None:
+    """Write `model` as a folder of ours, whole or not at all; its large weights in that precision.
+
+    tables: those of words, characters and softmax, too.
+    """
     with new_folder(folder, force=force, ours=FILES) as new:
-        _write_files(model, new, folder.name, precision)
+        _write_files(model, new, folder.name, precision, tables=tables)
 
 
 def write_into(model: Pretrained, folder: Path) -> None:
@@ -99,10 +104,12 @@ def write_into(model: Pretrained, folder: Path) -> None:
             os.replace(Path(new) / name, folder / name)
 
 
-def _write_files(model: Pretrained, new: Path, name: str, precision: str = "fp32") -> None:
+def _write_files(
+    model: Pretrained, new: Path, name: str, precision: str = "fp32", *, tables: bool = False
+) -> None:
     """All files of `model` into the folder `new`."""
     values: dict[str, Any] = {
-        "polyseme_format": 1 if precision == "fp32" else 2,
+        "polyseme_format": 1 if precision == "fp32" else 3 if tables else 2,
         "polyseme_version": version("polyseme"),
         "model": model.config.model_dump(mode="json"),
         "origin": dict(model.origin),
@@ -113,13 +120,15 @@ def _write_files(model: Pretrained, new: Path, name: str, precision: str = "fp32
         marks = {"begin": model.vocab.begin, "end": model.vocab.end, "unknown": model.vocab.unknown}
         values["vocab_marks"] = marks
     _write_json(new / CONFIG, values)
-    tensors = {key: value.detach().contiguous() for key, value in narrowed(model, precision).items()}
+    tensors = {
+        key: value.detach().contiguous() for key, value in narrowed(model, precision, tables=tables).items()
+    }
     save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
     if model.vocab is not None:
         model.vocab.write(new / VOCAB)
     if isinstance(model.alphabet, CodepointAlphabet):
         _write_json(new / CHARS, list(model.alphabet.characters))
-    (new / CARD).write_text(model_card(model, name, precision), encoding="utf-8")
+    (new / CARD).write_text(model_card(model, name, precision, tables=tables), encoding="utf-8")
 
 
 def _load(path: Path) -> dict[str, Tensor]:

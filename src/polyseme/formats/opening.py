@@ -9,6 +9,7 @@ A folder of ours has a config.json with `polyseme_format`; ELMoForManyLangs has 
 from __future__ import annotations
 
 import difflib
+import logging
 from dataclasses import replace
 from pathlib import Path
 from zipfile import is_zipfile
@@ -19,6 +20,7 @@ from polyseme.config import read_values
 from polyseme.errors import FormatError, PolysemeError, UsageError
 from polyseme.formats import hdf5, manylangs, native
 from polyseme.formats.archive import unpacked
+from polyseme.formats.bundled import bundled_model, bundled_names
 from polyseme.formats.precision import set_precision
 from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
@@ -28,13 +30,14 @@ LOOKED_FOR = (
     "config.json and model.safetensors (Polyseme), *.hdf5 and options.json (bilm-tf, AllenNLP, NLPL), "
     "or config.json, encoder.pkl and token_embedder.pkl (ELMoForManyLangs)"
 )
+logger = logging.getLogger(__name__)
 PARTS = (".json", ".safetensors", ".pkl", ".dic", ".txt", ".gz")  # files that lie beside a model's weights
 
 
 def open_pretrained(
     path: str | Path, options: str | Path | None = None, *, precision: str | None = "fp32"
 ) -> Pretrained:
-    """Open the model at `path`: a folder, a .zip or an .hdf5 file.
+    """Open the model at `path`: a folder, a .zip or an .hdf5 file, or the name of one that comes with us.
 
     options: the options.json of an .hdf5 file, where it does not lie beside it under its usual name.
     precision: fp32, bf16, int8 or auto, or None for that of the file: see `set_precision`.
@@ -46,7 +49,7 @@ def open_pretrained(
 
 def _open(path: str | Path, options: str | Path | None) -> Pretrained:
     """The model at `path`, as it is stored."""
-    place = Path(path).expanduser()
+    place = _named(path)
     described = Path(options).expanduser() if options is not None else None
     for needed in (place, described):
         if needed is not None and not needed.exists():
@@ -63,6 +66,21 @@ def _open(path: str | Path, options: str | Path | None) -> Pretrained:
         else f"Expected a folder, a .zip or an .hdf5 file, with {LOOKED_FOR}."
     )
     raise FormatError(f"{place}: not a model in a format that Polyseme knows. {advice}")
+
+
+def _named(path: str | Path) -> Path:
+    """The path itself, or the folder of the model of that name that comes with us; what lies there wins."""
+    place = Path(path).expanduser()
+    if str(path) not in bundled_names():
+        return place
+    if not place.exists():
+        return bundled_model(str(path))
+    logger.warning(
+        "%s: the one in this folder is opened, not the model of that name that comes with Polyseme. "
+        "For that one, work in another folder.",
+        place,
+    )
+    return place
 
 
 def model_name(weights: Path) -> str:
@@ -170,7 +188,14 @@ def _vocabulary_of(weights: Path) -> Path | None:
 
 def _missing(path: Path) -> str:
     """Say that `path` is not there, with the names in its folder that look most like it."""
-    folder = path.absolute().parent
+    folder, names = path.absolute().parent, bundled_names()
+    if names and path.name == str(path) and not path.suffix:  # a bare word is meant as a name
+        near = difflib.get_close_matches(
+            path.name, [*names, *(entry.name for entry in folder.iterdir())], n=3
+        )
+        guess = f" Did you mean {' or '.join(near)}?" if near else ""
+        known = ", ".join(names)
+        return f"{path}: there is no such file or folder, and no such model: there are {known}.{guess}"
     if not folder.is_dir():
         return f"{path}: there is no such file or folder; {folder} is missing too. Check the path."
     near = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=3)

@@ -2,9 +2,10 @@
 
     formats.native, formats.opening  ->  formats.precision  ->  model.narrow, model.recurrent, model.tokens
 
-Large are those of the stacks and of the highways; filters, tables, biases and softmax stay fp32. In a folder
-a narrow weight is a tensor of its own dtype under its usual name; beside one of int8 stand the scales of its
-rows, as NAME.scales.
+Large are those of the stacks and of the highways; filters, tables, biases and softmax stay fp32. A folder may
+keep its tables (words, characters, softmax) narrow, too, to be small: they become fp32 when it is opened.
+In a folder a narrow weight is a tensor of its own dtype under its usual name; beside one of int8 stand the
+scales of its rows, as NAME.scales.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from polyseme.model.recurrent import Cell
 from polyseme.model.tokens import Linear
 from polyseme.text.chars import CodepointAlphabet
 
+TABLES = ("tokens.words.weight", "tokens.chars.embedding.weight", "softmax.weight")
 AUTO_COSINE = 0.999  # what "auto" demands of every vector
 SENTENCES, LENGTH = 16, 20  # of the text that "auto" tries
 
@@ -93,32 +95,43 @@ def _words(model: Pretrained, chance: random.Random) -> list[str]:
     return ["".join(chance.choices(letters, k=chance.randint(1, 10))) for _ in range(SENTENCES * LENGTH)]
 
 
-def narrowed(model: Pretrained, precision: str) -> dict[str, Tensor]:
-    """All tensors of `model` as a folder of that precision holds them."""
+def narrowed(model: Pretrained, precision: str, *, tables: bool = False) -> dict[str, Tensor]:
+    """All tensors of `model` as a folder of that precision holds them, with narrow `tables` or without."""
     tensors = model.tensors()
     if precision == "fp32":
         return tensors
-    for place, module in model.network.narrowable().items():
-        for name in (f"{place}.{name}" for name in module.matrices()):
-            tensors[name], scales = narrow(tensors[name], precision)
-            if scales is not None:
-                tensors[f"{name}.scales"] = scales
+    large = [f"{place}.{name}" for place, m in model.network.narrowable().items() for name in m.matrices()]
+    for name in [*large, *(name for name in TABLES if tables and name in tensors)]:
+        tensors[name], scales = narrow(tensors[name], precision)
+        if scales is not None:
+            tensors[f"{name}.scales"] = scales
     return tensors
 
 
 def take_narrow(tensors: dict[str, Tensor], precision: str, source: str) -> dict[str, dict[str, Narrow]]:
-    """Take the narrow weights out of `tensors`: module, name, weight; shapes without memory stay there."""
+    """Take the narrow weights out of `tensors`: module, name, weight; shapes without memory stay there.
+
+    Narrow tables are widened where they stand.
+    """
     taken: dict[str, dict[str, Narrow]] = {}
-    for key in [key for key in tensors if _is_large(key)]:
-        if ".highways." in key and tensors[key].dtype == torch.float32:
-            continue  # the first folders of format 2 left highways as they were
+    for key in [key for key in tensors if _is_large(key) or key in TABLES]:
+        if not _is_always_narrow(key) and tensors[key].dtype == torch.float32:
+            continue
         place, _, name = key.rpartition(".")
         scales = tensors.pop(f"{key}.scales", None) if precision == "int8" else None
         weight = Narrow(tensors[key], scales)
         _check(key, weight, precision, source)
+        if key in TABLES:
+            tensors[key] = weight.wide()
+            continue
         taken.setdefault(place, {})[name] = weight
         tensors[key] = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
     return taken
+
+
+def _is_always_narrow(key: str) -> bool:
+    """Tables may stay fp32, and the first folders of format 2 left highways as they were."""
+    return key not in TABLES and ".highways." not in key
 
 
 def _is_large(key: str) -> bool:

@@ -23,7 +23,13 @@ WEIGHTS, OPTIONS, VOCAB = "model.hdf5", "options.json", "vocab.txt"
 
 
 def save_pretrained(
-    model: Pretrained, path: str | Path, to: str = "native", force: bool = False, *, precision: str = "fp32"
+    model: Pretrained,
+    path: str | Path,
+    to: str = "native",
+    force: bool = False,
+    *,
+    precision: str = "fp32",
+    tables: bool = False,
 ) -> None:
     """Write `model` to `path`, whole or not at all.
 
@@ -31,6 +37,7 @@ def save_pretrained(
     simple_elmo and NLPL have it; or, where `path` ends in .hdf5, that file with X_options.json and
     X_vocab.txt beside it (X.hdf5 or X_weights.hdf5). force: replace what is there.
     precision: of the large weights in a folder of ours, fp32, bf16 or int8; hdf5 holds fp32.
+    tables: those of words, characters and softmax in that precision, too: small to keep, fp32 when opened.
     """
     place = Path(path).expanduser()
     if to not in FORMATS:
@@ -48,8 +55,10 @@ def save_pretrained(
         )
     if to != "native" and precision != "fp32":
         raise UsageError(f"hdf5 cannot hold {precision}. Use the native format, or leave the precision out.")
+    if tables and precision == "fp32":
+        raise UsageError("Narrow tables need a precision: bf16 or int8.")
     if to == "native":
-        native.write(model, place, force=force, precision=precision)
+        native.write(model, place, force=force, precision=precision, tables=tables)
         return
     hdf5.refuse_what_does_not_fit(model)
     _refuse_other_marks(model)

@@ -9,7 +9,6 @@ sentence reversed within its own length. The two stacks do not see each other.
 
 from __future__ import annotations
 
-from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -67,9 +66,12 @@ def pack(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> Packing:
     """
     order = torch.argsort(lengths, descending=True, stable=True)[part::parts]
     falling = lengths[order]
-    if len(falling) and int(falling[0]) > width:
-        raise ValueError(f"a sentence of {int(falling[0])} tokens does not fit a row of {width}")
-    times = torch.arange(int(falling[0]) if len(falling) else 0, device=lengths.device)
+    longest = int(falling[0]) if len(falling) else 0
+    if longest > width:
+        raise ValueError(f"a sentence of {longest} tokens does not fit a row of {width}")
+    times = torch.arange(longest, device=lengths.device)
+    if len(order) == len(lengths) == 1:  # the same, sooner: people wait for one sentence
+        return Packing([1] * longest, times, times.flip(0), order)
     running = falling > times[:, None]  # (T, B)
     time, rank = running.nonzero(as_tuple=True)
     row = order[rank] * width
@@ -100,6 +102,8 @@ class BiLM(nn.Module):
         """Take the large weights as final, for faster reading without gradients."""
         with _packing:
             same = self._packed is not None and self._packed.holds(self._matrices())
+            if same and all(module.is_packed(self.precision) for module in self._narrowable.values()):
+                return
             for module in self._narrowable.values():
                 if not same:
                     module.unpack()
@@ -151,26 +155,28 @@ class BiLM(nn.Module):
         batch, width = places.shape
         parts = 1 if torch.is_grad_enabled() or vectors.is_cuda else min(pairs_of_cores(), batch // FEWEST)
         plans = [pack(lengths, width, part, parts) for part in range(parts)] or [pack(lengths, width)]
-        before = overlay(state, self.start(batch)) if state else self.start(batch)
-        picked = places.flatten()
-
-        def read_part(half: int, plan: Packing) -> tuple[list[Tensor], list[State]]:
-            stack = (self.forward_stack, self.backward_stack)[half]
-            x = vectors[picked[plan.rows(half)]]  # (N, D)
-            outputs, after = stack(x, plan.sizes, _rows(before[half], plan.order))
-            return [x, *outputs], after
-
+        before = overlay(state, self.start(batch)) if state else None
+        picked, stacks = places.flatten(), (self.forward_stack, self.backward_stack)
         tasks = [(half, plan) for half in (0, 1) for plan in plans]
-        found = run_all([partial(read_part, *task) for task in tasks])
+        inputs = [vectors[picked[plan.rows(half)]] for half, plan in tasks]  # (N, D)
+        readings = []
+        for x, (half, plan) in zip(inputs, tasks, strict=True):
+            first = _rows(before[half], plan.order) if before else stacks[half].start(len(plan.order))
+            readings.append(stacks[half].prepare(x, plan.sizes, first))
+        in_c = all(reading.in_c for reading in readings)
+        found = run_all([reading.run for reading in readings], without_torch=in_c)
         size = vectors.shape[1]
-        layers = vectors.new_zeros(len(before.forward) + 1, batch * width, 2 * size)
-        for (half, plan), (outputs, _) in zip(tasks, found, strict=True):
-            for number, layer in enumerate(outputs):
+        layers = vectors.new_zeros(len(self.forward_stack.cells) + 1, batch * width, 2 * size)
+        for (half, plan), x, (outputs, _) in zip(tasks, inputs, found, strict=True):
+            for number, layer in enumerate([x, *outputs]):
                 layers[number, plan.rows(half), half * size : (half + 1) * size] = layer
-        back = torch.argsort(torch.cat([plan.order for plan in plans]))
         ends = [after for _, after in found]
-        after = BiState(*(_rows(_join(part), back) for part in (ends[: len(plans)], ends[len(plans) :])))
-        return layers.view(len(layers), batch, width, 2 * size), overlay(after, before)
+        halves = [_join(part) for part in (ends[: len(plans)], ends[len(plans) :])]
+        if batch > 1:
+            back = torch.argsort(torch.cat([plan.order for plan in plans]))
+            halves = [_rows(half, back) for half in halves]
+        after = BiState(*halves)
+        return layers.view(len(layers), batch, width, 2 * size), overlay(after, before) if before else after
 
 
 def _rows(states: list[State], order: Tensor) -> list[State]:

@@ -93,6 +93,10 @@ class Narrowable(nn.Module):
         self._layout = self.lay_out(weights)
         self._laid_out = precision, self._versions()
 
+    def is_packed(self, precision: str) -> bool:
+        """Whether weights were laid out in that precision, and not forgotten since."""
+        return self._laid_out is not None and self._laid_out[0] == precision
+
     def unpack(self) -> None:
         """Forget what was laid out: the weights are about to change."""
         self._layout = self._laid_out = None

@@ -13,7 +13,8 @@ it is given out, and it is the clipped output that recurs. The residual is not f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple, cast
 
@@ -33,6 +34,13 @@ class FewRows(NamedTuple):
 
     hidden: Tensor | None
     projection: Tensor | None
+
+
+class Reading(NamedTuple):
+    """A stack about to read: `run` gives the packed outputs of every layer and their last states."""
+
+    run: Callable[[], tuple[list[Tensor], list[State]]]
+    in_c: bool  # whether that leaves torch alone
 
 
 class Cell(Narrowable):
@@ -86,6 +94,13 @@ class Cell(Narrowable):
             self.widen()
             return FewRows(pack_weight(self.hidden_weight), pack_weight(self.projection))
         return lstm.pack(weights["hidden_weight"], weights.get("projection"), weights["input_weight"])
+
+    def ready(self) -> lstm.Layer | None:
+        """For the loop in C, if the weights were packed for it, are still the same and want no gradient."""
+        layout = self.layout()
+        if not isinstance(layout, lstm.Packed):
+            return None
+        return lstm.Layer(layout, self.bias, (self.cell_clip, self.output_clip), self.forget_bias)
 
     def start(self, batch: int) -> State:
         """Zero state for `batch` sentences."""
@@ -151,9 +166,10 @@ class Cell(Narrowable):
 
     def forward(self, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
         """Packed inputs (N, inputs) to packed outputs (N, D) and the state after each sentence's end."""
+        layer = self.ready()
+        if layer is not None and in_c(x, state):
+            return lstm.read(layer, x, sizes, state)
         layout = self.layout()
-        if isinstance(layout, lstm.Packed) and lstm.fits(x, *state) and not torch.is_autocast_enabled("cpu"):
-            return lstm.read(layout, x, self.gate_bias(), sizes, state, (self.cell_clip, self.output_clip))
         few = layout if isinstance(layout, FewRows) else FewRows(None, None)
         self.widen()
         output, memory = state
@@ -186,6 +202,12 @@ class Cell(Narrowable):
                 first, start = step + 1, stop
 
 
+def in_c(x: Tensor, *states: State) -> bool:
+    """Whether the loop in C may read these."""
+    parts = (part for state in states for part in state)
+    return lstm.fits(x, *parts) and not torch.is_autocast_enabled("cpu")
+
+
 class Stack(nn.Module):
     """The layers of one direction, each reading the one below; residuals from the second on."""
 
@@ -198,8 +220,19 @@ class Stack(nn.Module):
         """Zero state for `batch` sentences, one pair a layer."""
         return [cell.start(batch) for cell in cast("Iterable[Cell]", self.cells)]
 
+    def prepare(self, x: Tensor, sizes: list[int], states: list[State]) -> Reading:
+        """What `forward` does, ready to run; in C where that can be."""
+        ready = [cell.ready() for cell in cast("Iterable[Cell]", self.cells)]
+        layers = [layer for layer in ready if layer is not None]
+        if len(layers) == len(ready) and in_c(x, *states):
+            return Reading(lstm.Reading(layers, x, sizes, states, residual=self.residual).run, in_c=True)
+        return Reading(partial(self._read, x, sizes, states), in_c=False)
+
     def forward(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
         """Packed token vectors (N, D) to the packed outputs of every layer and their last states."""
+        return self.prepare(x, sizes, states).run()
+
+    def _read(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
         layers: list[Tensor] = []
         final: list[State] = []
         for number, (cell, state) in enumerate(zip(self.cells, states, strict=True)):

@@ -32,10 +32,21 @@ def run_both(work: Callable[[int], Result]) -> tuple[Result, Result]:
     return first, second
 
 
-def run_all(works: Sequence[Callable[[], Result]]) -> list[Result]:
-    """What each of `works` gives; side by side where no gradient is kept and there are several cores."""
+def run_all(works: Sequence[Callable[[], Result]], *, without_torch: bool = False) -> list[Result]:
+    """What each of `works` gives; side by side where no gradient is kept and there are several cores.
+
+    Works `without_torch` need no core set aside for them, so that the last one runs in the calling thread.
+    """
     if len(works) < 2 or torch.is_grad_enabled() or torch.get_num_threads() < 2:
         return [work() for work in works]
+    if without_torch:
+        others = [_threads().submit(work) for work in works[:-1]]
+        try:
+            last = works[-1]()
+        finally:
+            for other in others:
+                other.exception()  # waits: their memory is the caller's
+        return [*(other.result() for other in others), last]
     inference = torch.is_inference_mode_enabled()
 
     def without_gradients(work: Callable[[], Result]) -> Result:  # these modes belong to a thread

@@ -9,8 +9,7 @@ maximum, as in the published models; the activation comes after the maximum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import torch
@@ -42,11 +41,18 @@ class Linear(Narrowable, nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, inputs) -> (N, outputs)."""
-        layout = self.layout()
-        if layout is not None and lstm.fits(x) and not torch.is_autocast_enabled("cpu"):
-            return lstm.product(x, layout, self.bias.repeat(len(x), 1))
+        in_c = self.prepare(x)
+        if in_c is not None:
+            return in_c()
         self.widen()
         return super().forward(x)
+
+    def prepare(self, x: Tensor) -> Callable[[], Tensor] | None:
+        """What `forward` does as one call in C, or None where that cannot be."""
+        layout = self.layout()
+        if layout is None or not lstm.fits(x) or torch.is_autocast_enabled("cpu"):
+            return None
+        return lstm.prepared_product(x, layout, self.bias.detach().repeat(len(x), 1))
 
 
 class Highway(nn.Module):
@@ -59,14 +65,20 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
-        if self.carry.layout() is None or torch.is_autocast_enabled("cpu"):
+        parts = x.chunk(max(1, min(pairs_of_cores(), len(x) // FEWEST)))  # a product in C uses one core
+        works = [half.prepare(part) for half in (self.transform, self.carry) for part in parts]
+        in_c = [work for work in works if work is not None]
+        if len(in_c) == len(works):
+            found = run_all(in_c, without_torch=True)
+            new, gate = (_joined(some) for some in (found[: len(parts)], found[len(parts) :]))
+        else:
             new, gate = self.transform(x), self.carry(x)
-        else:  # a product in C uses one core
-            parts = x.chunk(max(1, min(pairs_of_cores(), len(x) // FEWEST)))
-            found = run_all([partial(half, part) for half in (self.transform, self.carry) for part in parts])
-            new, gate = torch.cat(found[: len(parts)]), torch.cat(found[len(parts) :])
         gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class CharCnn(nn.Module):

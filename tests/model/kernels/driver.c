@@ -69,6 +69,12 @@ static void layer(int kind, int64_t inputs, int64_t m, int64_t d, void *const *w
                      .recurred = filled(tokens * d)};
     l.scratch = kind == INT8 ? malloc((size_t)polyseme_lstm_scratch_size(&l)) : NULL;
     polyseme_lstm_forward(&l);
+    if (x && !save && inputs == d) {
+        struct lstm two[] = {l, l};
+        two[1].x = l.output, two[1].output = filled(tokens * d);
+        polyseme_lstm_read(two, 2, 1);
+        free(two[1].output);
+    }
     void *hidden = packed(FP32, 1, d, 4 * m, 1), *projection = packed(FP32, 1, m, d, 1);
     void *all[] = {sizes, x, z, (void *)l.input_scales, (void *)l.hidden_scales,
                    (void *)l.projection_scales, l.scratch, (void *)l.first_h, (void *)l.first_c, (void *)l.bias,

@@ -49,9 +49,8 @@ def read_everything(precision: str) -> list[torch.Tensor]:
     hidden, projection, inputs = (torch.randn(shape) / 4 for shape in ((4 * 37, 12), (12, 37), (4 * 37, 9)))
     packed = lstm.pack(*(narrow(weight, precision) for weight in (hidden, projection, inputs)))
     state = torch.randn(6, 12), torch.randn(6, 37)
-    output, after = lstm.read(
-        packed, torch.randn(15, 9), torch.randn(4 * 37), [6, 5, 3, 1], state, (1.0, 2.0)
-    )
+    layer = lstm.Layer(packed, torch.randn(4 * 37), (1.0, 2.0), forget=1.0)
+    output, after = lstm.read(layer, torch.randn(15, 9), [6, 5, 3, 1], state)
     return [*found, output, *after]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polyseme.model import paired
 from polyseme.model.kernels import lstm, native
 from polyseme.model.narrow import Narrow
-from polyseme.model.recurrent import Cell
+from polyseme.model.recurrent import Cell, Stack
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"native part: {native.why_not()}")
 
@@ -107,9 +107,29 @@ def test_a_sentence_gets_the_same_bits_in_every_batch():
     cell = Cell("lstm", 5, 50, 20, project=True)
     packed = lstm.pack(*(Narrow(w) for w in (cell.hidden_weight, cell.projection, cell.input_weight)))
     x, bias, h, c = torch.randn(7, 30, 5), cell.gate_bias().detach(), torch.randn(30, 20), torch.randn(30, 50)
-    many, _ = lstm.read(packed, x.flatten(0, 1), bias, [30] * 7, (h, c), (None, None))
-    one, _ = lstm.read(packed, x[:, 11], bias, [1] * 7, (h[11:12], c[11:12]), (None, None))
+    many, _ = lstm.read(lstm.Layer(packed, bias, (None, None)), x.flatten(0, 1), [30] * 7, (h, c))
+    one, _ = lstm.read(lstm.Layer(packed, bias, (None, None)), x[:, 11], [1] * 7, (h[11:12], c[11:12]))
     assert torch.equal(many.view(7, 30, 20)[:, 11], one)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_a_stack_in_one_call_gives_the_bits_of_its_layers_one_by_one(residual):
+    torch.manual_seed(0)
+    cells = [Cell("lstm", 20, 50, 20, project=True, cell_clip=3.0, output_clip=1.0) for _ in range(3)]
+    stack = Stack(cells, residual=residual)
+    for cell in cells:
+        cell.pack()
+    x, sizes = torch.randn(26, 20), [9, 8, 5, 3, 1]
+    states = [(torch.randn(9, 20), torch.randn(9, 50)) for _ in cells]
+    with torch.no_grad():
+        prepared = stack.prepare(x, sizes, states)
+        assert prepared.in_c
+        outputs, after = prepared.run()
+        for number, (cell, state) in enumerate(zip(cells, states, strict=True)):
+            output, last = cell(x, sizes, state)
+            x = x + output if residual and number else output
+            assert torch.equal(outputs[number], x)
+            assert all(torch.equal(*both) for both in zip(after[number], last, strict=True))
 
 
 def test_backward_can_run_twice():
@@ -163,8 +183,8 @@ def test_what_the_library_cannot_read_is_refused():
         (x, [3], "sizes must fall"),
     ):
         with pytest.raises(ValueError, match=message):
-            lstm.read(packed, wrong, bias, sizes, state, (None, None))
+            lstm.read(lstm.Layer(packed, bias, (None, None)), wrong, sizes, state)
     with pytest.raises(ValueError, match="not packed"):
-        lstm.read(packed._replace(input=None), x, bias, [2, 1], state, (None, None))
+        lstm.read(lstm.Layer(packed._replace(input=None), bias, (None, None)), x, [2, 1], state)
     assert not lstm.fits(x.double())
     assert not lstm.fits(x.to("meta"))

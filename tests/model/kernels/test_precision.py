@@ -41,7 +41,7 @@ def run(weights, limits, sizes, x, state):
     """All of a layer in C, with weights of any precision."""
     inputs, hidden, projection = weights
     packed = lstm.pack(hidden, projection, inputs)
-    return lstm.read(packed, x, torch.ones(len(hidden.values)), sizes, state, limits)
+    return lstm.read(lstm.Layer(packed, torch.ones(len(hidden.values)), limits), x, sizes, state)
 
 
 def in_precision(weights, precision):

@@ -69,6 +69,8 @@ static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from,
     float tile[HIGH * GROUP * PANEL], bias[GROUP * PANEL] = {0}, old[PANEL], new[PANEL], out[PANEL];
     for (int g = 0; g < 4 && l->bias; g++)
         NAME(take)(bias + g * PANEL, l->bias + g * m + from, width);
+    for (int at = 0; at < PANEL; at++)
+        bias[PANEL + at] += l->forget;
     for (int64_t r = 0; r < rows; r++)
         NAME(take_gates)(l, z + r * step, from, width, tile + r * 4 * PANEL);
     NAME(into_tile)(l->kind, rows, 4, h, weight, l->outputs, scales, tile);

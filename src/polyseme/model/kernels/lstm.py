@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -54,6 +55,15 @@ class Packed(NamedTuple):
     input: Weight | None = None  # for `read`
 
 
+class Layer(NamedTuple):
+    """A layer to be read: its weights, its bias (4M,), its clips, and what the forget gate gets beside."""
+
+    packed: Packed
+    bias: Tensor
+    clips: Clips
+    forget: float = 0.0
+
+
 class Run(NamedTuple):
     """What `forward` fills: its results, and what `backward` needs of it."""
 
@@ -83,6 +93,53 @@ class Gradients(NamedTuple):
         return Gradients(*(t[number] for t in self))
 
 
+class Reading:
+    """Layers, each about to read the one below: all is checked and has its memory, `run` is one call in C."""
+
+    def __init__(
+        self, layers: list[Layer], x: Tensor, sizes: list[int], states: list[State], *, residual: bool = False
+    ) -> None:
+        """Inputs (N, I) and a state for each layer; with `residual`, from the second layer on, x is added."""
+        self._tasks, self._residual = (native.Lstm * len(layers))(), residual
+        self._steps = _steps(sizes, len(states[0][0]))
+        self._alive: list[Any] = []
+        self.outputs: list[Tensor] = []
+        self.states: list[State] = []
+        x = x.contiguous()
+        _check("x", x, (sum(sizes), x.shape[-1]))
+        for number, (layer, state) in enumerate(zip(layers, states, strict=True)):
+            self._tasks[number], x = self._task(layer, x, state)
+
+    def _task(self, layer: Layer, x: Tensor, state: State) -> tuple[Any, Tensor]:
+        """What C needs for a layer that reads x (N, I); and its outputs (N, D) to be."""
+        packed, batch = layer.packed, len(state[0])
+        inputs, m, d = packed.input, packed.cells, packed.outputs
+        if inputs is None:
+            raise ValueError("the weight of the inputs was not packed")
+        rows = max(batch, min(len(x), Z_BYTES // (4 * inputs.n)))
+        task = _task(packed, self._steps, batch, layer.clips)
+        task.forget, task.inputs, task.z_rows = layer.forget, inputs.k, rows
+        task.input, task.input_scales = inputs.packed.data_ptr(), _place(inputs.scales)
+        first = {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
+        given = {"x": x, "bias": layer.bias, **first}
+        shapes = {"x": (len(x), inputs.k), "bias": (4 * m,), "first_h": (batch, d), "first_c": (batch, m)}
+        _put(task, given, shapes)
+        output, h, c = x.new_empty(len(x), d), x.new_empty(batch, d), x.new_empty(batch, m)
+        z, raw = x.new_empty(rows * inputs.n), x.new_empty(batch * m)
+        scratch = _scratch(task)
+        task.output, task.last_h, task.last_c = output.data_ptr(), h.data_ptr(), c.data_ptr()
+        task.z, task.raw, task.scratch = z.data_ptr(), raw.data_ptr(), _place(scratch)
+        self._alive.append((layer, given, z, raw, scratch))
+        self.outputs.append(output)
+        self.states.append((h, c))
+        return task, output
+
+    def run(self) -> tuple[list[Tensor], list[State]]:
+        """The outputs (N, D) of every layer, and its state at the ends."""
+        native.library().polyseme_lstm_read(self._tasks, len(self._tasks), self._residual)
+        return self.outputs, self.states
+
+
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the library is there and takes all of these."""
     return native.available() and all(
@@ -108,27 +165,15 @@ def pack_backward(hidden: Tensor, projection: Tensor | None) -> Packed:
     return Packed(pack_weight(Narrow(hidden.t())), turned, cells, outputs)
 
 
-def read(
-    packed: Packed, x: Tensor, bias: Tensor, sizes: list[int], state: State, clips: Clips
-) -> tuple[Tensor, State]:
-    """Inputs (N, I), bias (4M,) and state to outputs (N, D) and the state at the ends."""
-    if packed.input is None:
-        raise ValueError("the weight of the inputs was not packed")
-    batch, width = len(state[0]), packed.input.n
-    rows = max(batch, min(len(x), Z_BYTES // (4 * width)))
-    raw = None if packed.projection is None else x.new_empty(batch, packed.cells)
-    output, h, c = (
-        x.new_empty(shape) for shape in ((len(x), packed.outputs), state[0].shape, state[1].shape)
-    )
-    z, x = x.new_empty(rows, width), x.contiguous()
-    task = _task(packed, sizes, state, clips, x=x, z=z, bias=bias, output=output, last_h=h, last_c=c, raw=raw)
-    native.library().polyseme_lstm_forward(task)
-    return output, (h, c)
+def read(layer: Layer, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
+    """A layer alone: inputs (N, I) and state to outputs (N, D) and the state at the ends."""
+    outputs, states = Reading([layer], x, sizes, [state]).run()
+    return outputs[0], states[0]
 
 
 def forward(packed: Packed, bias: Tensor, sizes: list[int], state: State, clips: Clips, run: Run) -> None:
     """As `read`, of the gates' share of the input, keeping what `backward` needs."""
-    task = _task(
+    task = _training_task(
         packed, sizes, state, clips,
         z=run.gates, bias=bias, output=run.output, last_h=run.h, last_c=run.c,
         gates=run.gates, memory=run.memory, raw=run.raw,
@@ -140,7 +185,7 @@ def backward(
     packed: Packed, sizes: list[int], state: State, clips: Clips, run: Run, d_output: Tensor, found: Gradients
 ) -> None:
     """From the gradients of the outputs (N, D) and of the last state to those of all that went into `run`."""
-    task = _task(
+    task = _training_task(
         packed, sizes, state, clips,
         output=run.output, gates=run.gates, memory=run.memory, last_h=found.h, last_c=found.c,
         d_output=d_output, d_z=found.z, d_given=found.given, recurred=found.recurred,
@@ -172,6 +217,11 @@ def _scales(scales: Tensor | None, groups: int) -> Tensor | None:
 
 def product(a: Tensor, weight: Weight, out: Tensor | None = None) -> Tensor:
     """Rows (N, k) times the packed weight, added to `out` (N, n) if there is one."""
+    return prepared_product(a, weight, out)()
+
+
+def prepared_product(a: Tensor, weight: Weight, out: Tensor | None = None) -> Callable[[], Tensor]:
+    """`product`, checked and with all its memory: what is left is one call in C."""
     library, a, fresh = native.library(), a.contiguous(), out is None
     out = a.new_empty(len(a), weight.n) if out is None else out
     _check("a", a, (len(a), weight.k))
@@ -182,49 +232,72 @@ def product(a: Tensor, weight: Weight, out: Tensor | None = None) -> Tensor:
     if weight.scales is not None:
         scratch = torch.empty(library.polyseme_scratch_size(len(a), weight.k), dtype=torch.uint8)
     task.scratch, task.out = _place(scratch), out.data_ptr()
-    library.polyseme_product(task)
-    return out
+    task.alive = a, weight, scratch
+
+    def run() -> Tensor:
+        library.polyseme_product(task)
+        return out
+
+    return run
 
 
 def _place(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def _task(packed: Packed, sizes: list[int], state: State, clips: Clips, **tensors: Tensor | None) -> Any:
+def _training_task(
+    packed: Packed, sizes: list[int], state: State, clips: Clips, **tensors: Tensor | None
+) -> Any:
     """A `struct lstm` for these; it keeps them alive, and refuses what the C side could not read."""
     batch, tokens, m, d = len(state[0]), sum(sizes), packed.cells, packed.outputs
-    if any(before < after for before, after in pairwise([batch, *sizes, 0])):
-        raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
-    task = native.Lstm(packed.hidden.kind, len(sizes), batch, 0, m, d)
-    task.sizes = (ctypes.c_int64 * len(sizes))(*sizes)
+    task = _task(packed, _steps(sizes, batch), batch, clips)
+    scratch = _scratch(task)
+    task.scratch = _place(scratch)
+    tensors |= {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+        ("output", "d_output", "d_given", "recurred"), (tokens, d)
+    )
+    shapes |= dict.fromkeys(("gates", "d_z", "z"), (tokens, 4 * m))
+    shapes |= dict.fromkeys(("first_h", "last_h"), (batch, d))
+    shapes |= dict.fromkeys(("first_c", "last_c"), (batch, m))
+    shapes |= {"memory": (tokens, m), "raw": (tokens, m), "bias": (4 * m,)}
+    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    _put(task, given, shapes)
+    task.alive = packed, given, scratch
+    return task
+
+
+def _task(packed: Packed, steps: Any, batch: int, clips: Clips) -> Any:
+    """A `struct lstm` with its weights, which lacks the tensors of the sentences."""
+    task = native.Lstm(packed.hidden.kind, len(steps), batch, 0, packed.cells, packed.outputs)
+    task.sizes = steps
     task.cell_clip, task.output_clip = (math.inf if clip is None else clip for clip in clips)
     task.hidden, task.hidden_scales = packed.hidden.packed.data_ptr(), _place(packed.hidden.scales)
     if packed.projection is not None:
         task.projection = packed.projection.packed.data_ptr()
         task.projection_scales = _place(packed.projection.scales)
-    given = (tokens, 4 * m)  # the gates' share of the input, or room for it
-    if packed.input is not None and "x" in tensors:
-        task.inputs, task.z_rows = packed.input.k, len(tensors["z"])  # type: ignore[arg-type]
-        task.input, task.input_scales = packed.input.packed.data_ptr(), _place(packed.input.scales)
-        given = task.z_rows, packed.input.n
-    scratch = None
-    if packed.hidden.scales is not None:
-        size = native.library().polyseme_lstm_scratch_size(task)
-        scratch = torch.empty(size, dtype=torch.uint8)
-    task.scratch = _place(scratch)
-    tensors |= {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
-    shapes = dict.fromkeys(("output", "d_output", "d_given", "recurred"), (tokens, d))
-    shapes |= dict.fromkeys(("gates", "d_z"), (tokens, 4 * m))
-    shapes |= {"x": (tokens, task.inputs), "z": given}
-    shapes |= dict.fromkeys(("first_h", "last_h"), (batch, d))
-    shapes |= dict.fromkeys(("first_c", "last_c"), (batch, m))
-    shapes |= {"memory": (tokens, m), "raw": (tokens if "gates" in tensors else batch, m)}
-    for name, tensor in tensors.items():
-        if tensor is not None:
-            _check(name, tensor, shapes.get(name, (4 * m,)))
-            setattr(task, name, tensor.data_ptr())
-    task.alive = packed, tensors, scratch
     return task
+
+
+def _steps(sizes: list[int], batch: int) -> Any:
+    """`sizes` for C."""
+    if any(before < after for before, after in pairwise([batch, *sizes, 0])):
+        raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
+    return (ctypes.c_int64 * len(sizes))(*sizes)
+
+
+def _scratch(task: Any) -> Tensor | None:
+    """The room that int8 needs beside."""
+    if task.hidden_scales is None:
+        return None
+    return torch.empty(native.library().polyseme_lstm_scratch_size(task), dtype=torch.uint8)
+
+
+def _put(task: Any, tensors: dict[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Give these to the task, if they are what C can read."""
+    for name, tensor in tensors.items():
+        _check(name, tensor, shapes[name])
+        setattr(task, name, tensor.data_ptr())
 
 
 def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

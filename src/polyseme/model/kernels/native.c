@@ -79,7 +79,7 @@ struct product {
 struct lstm {
     int64_t kind, steps, batch, inputs, cells, outputs, z_rows; /* z_rows: Z, at least `batch` */
     const int64_t *sizes; /* sentences that still run at each step, falling; at most `batch` */
-    float cell_clip, output_clip;
+    float cell_clip, output_clip, forget; /* `forget` is added to the bias of the second gate */
     const void *input, *hidden, *projection;
     const float *input_scales, *hidden_scales, *projection_scales;
     char *scratch;
@@ -233,7 +233,7 @@ static const struct kernels *best(void)
 }
 
 /* Changes with the structs and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 3; }
+int polyseme_interface(void) { return 4; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -321,5 +321,20 @@ void polyseme_product(const struct product *q) { best()->product(q); }
 void polyseme_map(int function, const float *x, float *y, int64_t count) { best()->map(function, x, y, count); }
 
 void polyseme_lstm_forward(const struct lstm *l) { best()->forward(l); }
+
+/* Some layers forward, each with the output of the one before as its x; with `residual`, from the second layer on,
+ * x is added to the output when all of it is there. */
+void polyseme_lstm_read(const struct lstm *layers, int64_t count, int residual)
+{
+    for (int64_t number = 0; number < count; number++) {
+        const struct lstm *l = layers + number;
+        int64_t tokens = 0;
+        best()->forward(l);
+        for (int64_t t = 0; t < l->steps; t++)
+            tokens += l->sizes[t];
+        for (int64_t at = 0; residual && number && at < tokens * l->outputs; at++)
+            l->output[at] += l->x[at];
+    }
+}
 
 void polyseme_lstm_backward(const struct lstm *l) { best()->backward(l); }

@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 3  # polyseme_interface() of the library that this file was written for
+INTERFACE = 4  # polyseme_interface() of the library that this file was written for
 INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -39,7 +39,7 @@ class Lstm(ctypes.Structure):
     _fields_ = [
         *((name, _Count) for name in ("kind", "steps", "batch", "inputs", "cells", "outputs", "z_rows")),
         ("sizes", ctypes.POINTER(_Count)),
-        *((name, ctypes.c_float) for name in ("cell_clip", "output_clip")),
+        *((name, ctypes.c_float) for name in ("cell_clip", "output_clip", "forget")),
         *((name, _Floats) for name in ("input", "hidden", "projection")),
         *((name, _Floats) for name in ("input_scales", "hidden_scales", "projection_scales")),
         *((name, _Floats) for name in ("scratch", "first_h", "first_c", "x", "bias", "d_output")),
@@ -75,6 +75,8 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_map.argtypes = [ctypes.c_int, _Floats, _Floats, _Count]
     for function in (library.polyseme_lstm_forward, library.polyseme_lstm_backward):
         function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None
+    library.polyseme_lstm_read.argtypes = [ctypes.POINTER(Lstm), _Count, ctypes.c_int]
+    library.polyseme_lstm_read.restype = None
     return library
 
 

@@ -1,0 +1,165 @@
+"""A trained model to the one that is shipped: int8, with its checksums, its card and the figures for it.
+
+    WORK/NAME/model  ->  src/polyseme/bundled/NAME, SHA256SUMS
+                     ->  models/NAME/README.md (the card), metrics.jsonl, curves.png
+
+The card is models/NAME/about.md with the figures that are measured here behind it: held-out perplexity and
+CoarseWSD-20 by layer, of the fp32 weights and of the shipped ones, and neighbours of the words in WORDS.
+
+    python models/finish.py NAME WORK [--wsd FOLDER of CoarseWSD-20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polyseme
+from polyseme import api
+from polyseme.formats.bundled import FOLDER, SUMS
+from polyseme.text.reading import read_lines
+from polyseme.text.stream import sentences_of_lines
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "benchmarks"))
+from precision import senses  # noqa: E402
+
+WORDS = {
+    "en-classic": (
+        "king ship Monday seven red mother London river horse bread anger beautiful quickly walked said "
+        "because could Darcy Ahab sword"
+    ),
+    "zh-classic": (
+        "曹操 孙悟空 宋江 贾宝玉 荆州 长安 将军 丫头 妖精 刀 酒 马 三 明日 大怒 欢喜 道 杀 美 却说"
+    ),
+}
+SENTENCES = 2000  # of the held-out text, to compare vectors
+LARGEST = 10_000_000  # bytes that are shipped
+
+
+def main() -> None:
+    """Parse the command line, measure, write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=sorted(WORDS))
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--wsd", type=Path)
+    given = parser.parse_args()
+    place = given.work / given.name
+    shipped = FOLDER / given.name
+    api.convert(place / "model", shipped, precision="int8", tables=True, force=True)
+    for name in ("metrics.jsonl", "curves.png"):
+        shutil.copy(place / "model" / name, HERE / given.name / name)
+    card = write_card(given.name, place, shipped, given.wsd)
+    (shipped / "README.md").write_text(card, encoding="utf-8")
+    (HERE / given.name / "README.md").write_text(card, encoding="utf-8")
+    write_sums()
+    size = sum(file.stat().st_size for file in shipped.iterdir())
+    print(f"{shipped}: {size:,} bytes")
+    if size > LARGEST:
+        sys.exit(f"{shipped} is larger than {LARGEST:,} bytes.")
+
+
+def write_sums() -> None:
+    """The checksums of all models that are shipped."""
+    files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(FOLDER).as_posix()}\n"
+        for file in files
+    ]
+    (FOLDER / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def write_card(name: str, place: Path, shipped: Path, wsd: Path | None) -> str:
+    """The card: what is known, and what is measured now."""
+    models = {"fp32, as trained": polyseme.load(place / "model"), "as shipped": polyseme.load(shipped)}
+    about = (HERE / name / "about.md").read_text(encoding="utf-8")
+    parts = [
+        about.strip(),
+        "## The model",
+        facts(place, shipped),
+        "## Held-out text",
+        perplexities(models, place),
+    ]
+    parts += ["What the shipped precision changes: " + difference(*models.values(), place)]
+    if wsd is not None:
+        parts += ["## Senses (CoarseWSD-20)", word_senses(models, wsd)]
+    parts += ["## Neighbours", neighbours(models["as shipped"], place, WORDS[name].split())]
+    return "\n\n".join(parts) + "\n"
+
+
+def facts(place: Path, shipped: Path) -> str:
+    """What the model is, and how it was trained."""
+    rows = dict(api.info(shipped)["facts"])
+    lines = [json.loads(line) for line in (place / "model" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    last = lines[-1]
+    rows["training"] = (
+        f"{last['tokens']:,} tokens in {last['step']:,} steps, {last['seconds'] / 60:.0f} minutes"
+    )
+    rows["size"] = f"{sum(file.stat().st_size for file in shipped.iterdir() if file.suffix != '.md'):,} bytes"
+    return table(["", ""], [[name, value.replace("|", "\\|")] for name, value in rows.items()])
+
+
+def perplexities(models: dict[str, polyseme.Elmo], place: Path) -> str:
+    """Forward, backward, mean and the share of unknown words, for all texts and for each."""
+    rows = []
+    for name, elmo in models.items():
+        found = api.evaluate(elmo, place / "valid")
+        for text, figures in [("all", found.total), *((Path(f).stem, p) for f, p in found.files.items())]:
+            values = [f"{figures.forward:.1f}", f"{figures.backward:.1f}", f"{figures.mean:.1f}"]
+            rows.append([name, text, f"{figures.words:,}", *values, f"{figures.unknown_rate:.1%}"])
+    return table(["weights", "text", "words", "forward", "backward", "mean", "unknown words"], rows)
+
+
+def difference(exact: polyseme.Elmo, rough: polyseme.Elmo, place: Path) -> str:
+    """Cosines of the vectors of held-out sentences, of all layers, to those of fp32."""
+    sentences = list(islice(text_of(exact, place / "valid"), SENTENCES))
+    ours, theirs = (np.concatenate(e.embed(sentences, layer="all"), axis=1) for e in (rough, exact))
+    size = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
+    cosine = (ours * theirs).sum(axis=-1) / np.maximum(size, 1e-12)
+    return f"cosine to fp32 {cosine.mean():.5f} on average, {cosine.min():.4f} at the lowest, of all layers."
+
+
+def word_senses(models: dict[str, polyseme.Elmo], wsd: Path) -> str:
+    """The share of right senses, by layer."""
+    layers = range(next(iter(models.values())).config.layers)
+    rows = [
+        [name, *(f"{senses(elmo, wsd, layer):.1%}" for layer in layers), f"{senses(elmo, wsd, 'mean'):.1%}"]
+        for name, elmo in models.items()
+    ]
+    return table(["nearest centroid", *(f"layer {layer}" for layer in layers), "mean of the layers"], rows)
+
+
+def neighbours(elmo: polyseme.Elmo, place: Path, words: list[str]) -> str:
+    """The nearest words of each of `words`, by their mean vectors in the training text."""
+    vectors = polyseme.mean_vectors(elmo, list(text_of(elmo, place / "train")), min_count=20)
+    longer = 1 if elmo.config.segment == "en" else 2  # characters of a neighbour
+    rows = []
+    for word in words:
+        near = vectors.nearest(word, 8, min_count=40, min_chars=min(longer, len(word)))
+        rows.append([word, " ".join(other for other, _ in near)])
+    return table(["word", "nearest, by contextual vectors"], rows)
+
+
+def text_of(elmo: polyseme.Elmo, folder: Path) -> Any:
+    """The sentences of all texts of a folder."""
+    return sentences_of_lines(read_lines(folder), elmo.config.segment)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The texts of the two models that come with Polyseme, from their public sources.
+
+    LitBank's novels, `polyseme sample` kjv and sotu  ->  OUT/en-classic/{train,valid}/*.txt
+    four Chinese novels                               ->  OUT/zh-classic/{train,valid}/*.txt
+
+Where to get them (each file is checked by its SHA-256):
+    en   https://github.com/dbamman/litbank, original/*.txt, packed as original_novels.tar.xz
+    zh   https://github.com/tennessine/corpus: 三国演义.txt 水浒传.txt 红楼梦.txt 西游记.txt
+
+Goes out: one paragraph a line, a blank line between paragraphs. What is not in the public domain in the EU,
+where the author died in 1956 or later, is left out. Held out are a novel by an author of whom nothing else is
+read, and the last three chapters of each Chinese novel.
+
+    python models/prepare.py en-classic original_novels.tar.xz --out OUT
+    python models/prepare.py zh-classic FOLDER --out OUT
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import sys
+import tarfile
+from pathlib import Path
+
+from polyseme.text.samples import SAMPLES, archive_of, members_of, sample
+
+LITBANK = "0036bb9cd24ce0b477545abca125a2f4836d6fa750f1339bab8fe6a6c69a44d5"
+NOVELS = {
+    "三国演义": "48922aa73c07e0b9c6e23a9cf5cf61f1779dd33e11947a1eaac364f1c50f65c4",
+    "水浒传": "aa966dd99d7ecac39f63eb187e5f29f4edb6061dc1adf73e4524eb7fd2345cdc",
+    "红楼梦": "5eca888fb54188d644df70fa555dd3c9cbdd3a8d7b3034fb59f7a81e16f05dc7",
+    "西游记": "3f2bf2164ee63ad7ce3ef88c830e88e860f47719740b13e6c4a1fe4d3be09b80",
+}
+PROTECTED = {  # Gutenberg's number: the author, and the year of death
+    1155: ("Agatha Christie", 1976),
+    15265: ("W. E. B. Du Bois", 1963),
+    12677: ("Edna Ferber", 1968),
+    2641: ("E. M. Forster", 1970),
+    2891: ("E. M. Forster", 1970),
+    351: ("W. Somerset Maugham", 1965),
+    434: ("Mary Roberts Rinehart", 1958),
+    2005: ("P. G. Wodehouse", 1975),
+}
+HELD_OUT = 174  # The Picture of Dorian Gray: the only work by Oscar Wilde
+LAST_SPEECH = 1945  # of presidents who died in 1955 or earlier; but Hoover died in 1964
+HOOVER = range(1929, 1933)
+CHAPTERS = 3  # at the end of each Chinese novel
+CHAPTER = re.compile(r"^\s*第[一二三四五六七八九十百零〇]+回[\s　]", re.MULTILINE)
+
+
+def main() -> None:
+    """Parse the command line, write the texts."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=["en-classic", "zh-classic"])
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    texts = english(given.source) if given.name == "en-classic" else chinese(given.source)
+    for part, named in texts.items():
+        folder = given.out / given.name / part
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in named.items():
+            (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+        print(f"{folder}: {len(named)} texts, {sum(map(len, named.values())):,} characters")
+
+
+def checked(path: Path, expected: str) -> Path:
+    """The path, if its content is what the models were made of."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        sys.exit(f"{path}: SHA-256 is {found}, expected {expected}. Get the file again.")
+    return path
+
+
+def english(archive: Path) -> dict[str, dict[str, str]]:
+    """Novels, Bible and speeches by part and name."""
+    parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
+    with tarfile.open(checked(archive, LITBANK)) as pack:
+        for member in sorted((item for item in pack if item.isreg()), key=lambda item: item.name):
+            name = Path(member.name).stem
+            number = int(name.split("_")[0])
+            content = pack.extractfile(member)
+            if content is not None and number not in PROTECTED:
+                part = "valid" if number == HELD_OUT else "train"
+                parts[part][name] = unwrapped(content.read().decode("utf-8"))
+    parts["train"]["kjv"] = sample("kjv")
+    parts["train"]["sotu"] = speeches()
+    return parts
+
+
+def unwrapped(text: str) -> str:
+    """Paragraphs as one line each, a blank line between them; underscores stand for italics and go."""
+    plain = text.replace("\r\n", "\n").replace("_", "")
+    blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n", plain))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def speeches() -> str:
+    """The speeches of presidents whose words are free in the EU, too."""
+    chosen = SAMPLES["sotu"]
+    years = [year for year in range(1790, LAST_SPEECH + 1) if year not in HOOVER]
+    names = re.compile(rf"package/data/({'|'.join(map(str, years))})_\w+\.json")
+    return chosen.text(members_of(archive_of("sotu"), names))
+
+
+def chinese(folder: Path) -> dict[str, dict[str, str]]:
+    """The four novels by part and name."""
+    parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
+    for name, checksum in NOVELS.items():
+        text = checked(folder / f"{name}.txt", checksum).read_text(encoding="utf-8-sig")
+        places = [found.start() for found in CHAPTER.finditer(text)]
+        parts["train"][name] = lines(text[: places[-CHAPTERS]])
+        parts["valid"][name] = lines(text[places[-CHAPTERS] :])
+    return parts
+
+
+def lines(text: str) -> str:
+    """Paragraphs without the white space around them, with 。 also where 红楼梦 has another dot."""
+    stripped = (line.strip() for line in text.replace("．", "。").splitlines())
+    return "\n\n".join(line for line in stripped if line) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Train one of the two models on the texts that prepare.py wrote, or go on where that was interrupted.
+
+WORK/NAME/train, WORK/NAME/valid, models/NAME/config.toml  ->  polyseme.pretrain  ->  WORK/NAME/model
+
+python models/train.py NAME WORK
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import polyseme
+from polyseme.training.show import Show
+
+
+def main() -> None:
+    """Parse the command line, train."""
+    name, work = sys.argv[1], Path(sys.argv[2])
+    out = work / name / "model"
+    if (out / "config.json").exists():
+        print(f"{out} is there already.")
+        return
+    with Show() as show:
+        result = polyseme.pretrain(
+            [work / name / "train"],
+            out,
+            str(Path(__file__).parent / name / "config.toml"),
+            valid=[work / name / "valid"],
+            resume=(out / "checkpoints").exists(),
+            reading=show.reading,
+            prepared=show.prepared,
+            watch=show.step,
+        )
+    show.end(result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Models that come with the package: a name to the folder of its files, whole and unchanged.
+
+    polyseme/bundled/NAME/  ->  formats.bundled  ->  formats.opening
+
+Beside the folders stands SHA256SUMS, as `sha256sum` writes it, with a line for every file of theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from polyseme.errors import FormatError
+
+FOLDER = Path(__file__).parent.parent / "bundled"
+SUMS = "SHA256SUMS"
+REINSTALL = "pip install --force-reinstall --no-deps polyseme"
+
+
+@cache
+def _sums(folder: Path) -> dict[str, dict[str, str]]:
+    """Of every model the files and their checksums."""
+    sums: dict[str, dict[str, str]] = {}
+    try:
+        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    except OSError:  # a package that somebody made smaller
+        return sums
+    for line in lines:
+        checksum, _, place = line.partition("  ")
+        name, _, file = place.partition("/")
+        sums.setdefault(name, {})[file] = checksum
+    return sums
+
+
+def bundled_names() -> list[str]:
+    """The names that `bundled_model` knows."""
+    return sorted(_sums(FOLDER))
+
+
+def bundled_model(name: str) -> Path:
+    """The folder of the model of this name; a file that is missing or was changed is refused."""
+    folder = FOLDER / name
+    for file, expected in _sums(FOLDER)[name].items():
+        try:
+            with (folder / file).open("rb") as content:
+                found = hashlib.file_digest(content, "sha256").hexdigest()
+        except OSError as problem:
+            raise FormatError(
+                f"{folder / file}: cannot be read ({problem.strerror}). Install Polyseme again: {REINSTALL}"
+            ) from None
+        if found != expected:
+            raise FormatError(
+                f"{folder / file}: damaged: its SHA-256 is {found}, expected {expected}. "
+                f"Install Polyseme again: {REINSTALL}"
+            )
+    return folder

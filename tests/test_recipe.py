@@ -1,0 +1,74 @@
+"""The recipe of the models in the box: what is read, what is left out, what is held out."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import tarfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "models"
+
+
+@pytest.fixture
+def prepare() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("prepare", FOLDER / "prepare.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_wrapped_lines_become_paragraphs(prepare: ModuleType):
+    text = "CHAPTER I\r\n\r\nShe never looked _through_ them\r\nfor so small a thing.\r\n \r\n\r\n“TOM!”\r\n"
+    wanted = "CHAPTER I\n\nShe never looked through them for so small a thing.\n\n“TOM!”\n"
+    assert prepare.unwrapped(text) == wanted
+
+
+def test_the_last_chapters_of_each_novel_are_held_out(tmp_path: Path, prepare: ModuleType, monkeypatch):
+    chapters = [f"第{n}回　题\r\n\r\n    话说{n}．\r\n" for n in "一二三四五"]
+    (tmp_path / "书.txt").write_text("《书》\r\n" + "".join(chapters), encoding="utf-8", newline="")
+    checksum = hashlib.sha256((tmp_path / "书.txt").read_bytes()).hexdigest()
+    monkeypatch.setattr(prepare, "NOVELS", {"书": checksum})
+    found = prepare.chinese(tmp_path)
+    assert found["train"] == {"书": "《书》\n\n第一回　题\n\n话说一。\n\n第二回　题\n\n话说二。\n"}
+    assert found["valid"]["书"].startswith("第三回")
+
+
+def test_another_text_than_ours_is_refused(tmp_path: Path, prepare: ModuleType):
+    for name in prepare.NOVELS:
+        (tmp_path / f"{name}.txt").write_text("第一回 x\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"三国演义\.txt: SHA-256 is [0-9a-f]+, expected 48922aa"):
+        prepare.chinese(tmp_path)
+
+
+def test_what_is_not_free_everywhere_is_left_out(tmp_path: Path, prepare: ModuleType, monkeypatch):
+    archive = tmp_path / "novels.tar.xz"
+    with tarfile.open(archive, "w:xz") as pack:
+        for name in ("11_alice", "174_dorian_gray", "1155_the_secret_adversary", "2891_howards_end"):
+            content = f"{name}.\n".encode()
+            entry = tarfile.TarInfo(f"original/{name}.txt")
+            entry.size = len(content)
+            pack.addfile(entry, io.BytesIO(content))
+    monkeypatch.setattr(prepare, "LITBANK", hashlib.sha256(archive.read_bytes()).hexdigest())
+    monkeypatch.setattr(prepare, "sample", lambda name: f"{name}\n")
+    monkeypatch.setattr(prepare, "speeches", lambda: "Fellow-citizens!\n")
+    found = prepare.english(archive)
+    assert sorted(found["train"]) == ["11_alice", "kjv", "sotu"]
+    assert sorted(found["valid"]) == ["174_dorian_gray"]
+
+
+def test_speeches_are_of_presidents_who_died_long_ago(prepare: ModuleType, monkeypatch):
+    asked = []
+    monkeypatch.setattr(prepare, "archive_of", lambda name: name)
+    monkeypatch.setattr(prepare, "members_of", lambda archive, names: asked.append(names) or [])
+    prepare.speeches()
+    years = [year for year in range(1780, 2030) if asked[0].fullmatch(f"package/data/{year}_x.json")]
+    assert years[0] == 1790
+    assert years[-1] == 1945
+    assert not set(years) & {1929, 1930, 1931, 1932}
