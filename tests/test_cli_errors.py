@@ -208,7 +208,13 @@ def test_the_version_is_said(run):
 def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
     command = [POLYSEME, "embed", models / "bilm", "-", "--out", "x.npz"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path) as process:
+
+    def hear() -> None:  # whoever runs the tests in the background may have turned Ctrl-C off
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path, preexec_fn=hear
+    ) as process:
         assert process.stdin is not None
         process.stdin.write(b"the bank failed\n")
         process.stdin.flush()

@@ -101,7 +101,7 @@ def test_a_later_version_asks_for_the_program_that_wrote_it(golden: Path):
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, [1]])
 def test_a_version_that_is_none_is_refused(version: object, golden: Path):
     change_config(golden, polyseme_format=version)
-    with pytest.raises(FormatError, match="this Polyseme reads 1 to 2"):
+    with pytest.raises(FormatError, match="this Polyseme reads 1 to 3"):
         read(golden)
 
 
