@@ -78,14 +78,17 @@ class TokenCache:
         if ends is not None and len(known) == len(words):
             return torch.cat([ends, found])
         missing = [place for place, row in enumerate(rows) if row < 0]
-        fresh = self._encode([words[place] for place in missing])
+        new_ends = ends is None
+        fresh = self._encode([words[place] for place in missing], ends=new_ends)
+        if ends is None:
+            ends, fresh = fresh[:2], fresh[2:]
         vectors = fresh.new_empty(len(words) + 2, self._size)
-        vectors[:2] = fresh[:2]
+        vectors[:2] = ends
         vectors[[place + 2 for place in known]] = found.to(vectors)
-        vectors[[place + 2 for place in missing]] = fresh[2:]
+        vectors[[place + 2 for place in missing]] = fresh
         with self._lock:
-            self._ends = fresh[:2]
-            self._keep([words[place] for place in missing], fresh[2:])
+            self._ends = ends if new_ends else self._ends
+            self._keep([words[place] for place in missing], fresh)
         return vectors
 
     def clear(self) -> None:
@@ -121,7 +124,7 @@ class TokenCache:
             )
         places = [place for place, word in enumerate(vocab.words) if word not in (vocab.begin, vocab.end)]
         some = places[:: max(1, len(places) // CHECKED)]
-        own = self._encode([vocab.words[place] for place in some])[2:].float()
+        own = self._encode([vocab.words[place] for place in some], ends=False).float()
         worst, most = (float(d.abs().max()) if some else 0.0 for d in (own - vectors[some], own))
         if worst > (TOLERANCE if self._model.network.precision == "fp32" else ROUGH * most):
             raise DataError(
@@ -132,12 +135,13 @@ class TokenCache:
             self._check_weights()
             self._keep([vocab.words[place] for place in places], vectors[places])
 
-    def _encode(self, words: Sequence[str]) -> Tensor:
-        """<S>, </S> and `words` through the model."""
-        network = self._model.network
+    def _encode(self, words: Sequence[str], *, ends: bool = True) -> Tensor:
+        """<S>, </S> and `words` through the model, or `words` alone."""
+        network, first = self._model.network, 0 if ends else 2
         with torch.inference_mode():
             network.pack()  # the weights of a loaded model are final
-            return network.tokens(*self._model.token_ids(words))  # type: ignore[no-any-return]
+            ids = (None if rows is None else rows[first:] for rows in self._model.token_ids(words))
+            return network.tokens(*ids)  # type: ignore[no-any-return]
 
     def _check_weights(self) -> None:
         if self._precision != self._model.network.precision or not self._snapshot.holds(self._weights()):
