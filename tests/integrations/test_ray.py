@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -80,12 +79,11 @@ def test_an_address_at_which_nobody_listens_is_refused_at_once(model, text, tmp_
             api.embed(model, text, tmp_path / "out", engine="ray", address=address)
 
 
-def kill_an_actor(folder: Path, killed: list[int]) -> None:
-    """Kill one actor of this process' Ray as soon as there is a shard."""
+def kill_an_actor(folder: Path, killed: list[int], through: threading.Event) -> None:
+    """Kill one actor of this process' Ray as soon as there is a shard, however long that takes."""
     from ray._private.state import actors
 
-    for _ in range(3000):
-        time.sleep(0.02)
+    while not through.wait(0.02):
         pids = [actor["Pid"] for actor in actors().values() if actor["State"] == "ALIVE" and actor["Pid"]]
         if pids and folder.is_dir() and any(folder.glob("shard*")):
             os.kill(pids[0], signal.SIGKILL)
@@ -100,13 +98,16 @@ def test_every_sentence_is_written_once_although_an_actor_is_killed(model, text,
     monkeypatch.setattr(on_ray, "SHARES", 8)
     options = {"shard_bytes": 2000, "batch_tokens": 64}
     killed: list[int] = []
+    through = threading.Event()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
     try:
-        killer = threading.Thread(target=kill_an_actor, args=(tmp_path / "out", killed))
+        killer = threading.Thread(target=kill_an_actor, args=(tmp_path / "out", killed, through))
         killer.start()
         done = api.embed(model, text, tmp_path / "out", engine="ray", actors=2, **options)
+        through.set()
         killer.join()
     finally:
+        through.set()
         ray.shutdown()
     assert killed
     assert done.sentences == 20_000
