@@ -15,6 +15,8 @@ from polyseme import api
 from polyseme.cache import TokenCache
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
+from polyseme.formats.precision import set_precision
+from polyseme.model.kernels import native
 from polyseme.text.vocab import Vocab
 
 WORDS = [f"word{number}" for number in range(40)]
@@ -35,6 +37,19 @@ def test_words_have_the_vectors_that_the_encoder_gives(model):
     cache = TokenCache(model)
     for words in (["bank", "river"], ["river", "new", "bank"], [], ["new"]):
         torch.testing.assert_close(cache.vectors(words), encoded(model, words), atol=1e-6, rtol=0)
+
+
+@pytest.mark.skipif(not native.available(), reason="torch's own products may round by the number of rows")
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_a_word_has_the_same_bits_alone_and_among_others(precision, activation):
+    chars = {"max_chars": 12, "dim": 16, "filters": [[1, 99], [2, 200]], "activation": activation}
+    model = random_model(small_config(chars=chars, recurrent={"layers": 1, "cells": 40, "outputs": 32}))
+    set_precision(model, precision)
+    together = TokenCache(model).vectors(WORDS)
+    alone = TokenCache(model)
+    for place, word in enumerate(WORDS):
+        assert torch.equal(alone.vectors([word])[2], together[place + 2])
 
 
 def test_a_word_is_encoded_once(model):

@@ -94,7 +94,7 @@ class BiLM(nn.Module):
         self.precision = "fp32"  # of the large weights when packed
         self.mapped = False  # whether the weights lie in a file, from which they can be read again
         self._packed: Snapshot | None = None  # the weights that are laid out
-        self._narrowable = {
+        self._laid_out = {
             name: module for name, module in self.named_modules() if isinstance(module, Narrowable)
         }
 
@@ -102,9 +102,9 @@ class BiLM(nn.Module):
         """Take the large weights as final, for faster reading without gradients."""
         with _packing:
             same = self._packed is not None and self._packed.holds(self._matrices())
-            if same and all(module.is_packed(self.precision) for module in self._narrowable.values()):
+            if same and all(module.is_packed(self.precision) for module in self._laid_out.values()):
                 return
-            for module in self._narrowable.values():
+            for module in self._laid_out.values():
                 if not same:
                     module.unpack()
                 module.pack(self.precision)
@@ -115,7 +115,7 @@ class BiLM(nn.Module):
                 self._packed = Snapshot(self._matrices())
 
     def _matrices(self) -> list[Tensor]:
-        return [weight for module in self._narrowable.values() for weight in module.matrices().values()]
+        return [weight for module in self._laid_out.values() for weight in module.matrices().values()]
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies begin unpacked."""
@@ -123,7 +123,7 @@ class BiLM(nn.Module):
 
     def narrowable(self) -> dict[str, Narrowable]:
         """Layers of both directions and highways, under their names in the state dict."""
-        return self._narrowable
+        return {name: module for name, module in self._laid_out.items() if not module.exact}
 
     def start(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""

@@ -59,6 +59,7 @@ class Narrowable(nn.Module):
 
     MATRICES: tuple[str, ...] = ()  # the names of those weights
     stored: dict[str, Narrow]  # the weights, where they are kept in bf16 or int8 alone
+    exact = False  # whether the weights stay fp32, whatever is asked for
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -84,6 +85,7 @@ class Narrowable(nn.Module):
 
     def pack(self, precision: str = "fp32") -> None:
         """Take the weights as final and lay them out, in that precision, for reading without gradients."""
+        precision = "fp32" if self.exact else precision
         if self._laid_out == (precision, self._versions()):
             return
         self.unpack()
@@ -95,7 +97,7 @@ class Narrowable(nn.Module):
 
     def is_packed(self, precision: str) -> bool:
         """Whether weights were laid out in that precision, and not forgotten since."""
-        return self._laid_out is not None and self._laid_out[0] == precision
+        return self._laid_out is not None and self._laid_out[0] == ("fp32" if self.exact else precision)
 
     def unpack(self) -> None:
         """Forget what was laid out: the weights are about to change."""

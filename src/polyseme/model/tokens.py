@@ -19,17 +19,21 @@ from polyseme.model.filters import strongest
 from polyseme.model.kernels import lstm
 from polyseme.model.lookups import Lookups, fits, look_up, made_of, make_lookups
 from polyseme.model.narrow import Narrow, Narrowable
-from polyseme.model.threads import pairs_of_cores, run_all
+from polyseme.model.threads import run_all
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
-FEWEST = 24  # words that are worth a core of their own in a highway
+FEWEST = 24  # words that are worth a core of their own
 BLOCK = 64  # words of like length that run together at inference
 
 
 class Linear(Narrowable, nn.Linear):
-    """W x + b, whose weight may be narrow."""
+    """W x + b, whose weight may be narrow, unless it is to be `exact`."""
 
     MATRICES = ("weight",)
+
+    def __init__(self, inputs: int, outputs: int, *, exact: bool = False) -> None:
+        super().__init__(inputs, outputs)
+        self.exact = exact
 
     def takes(self) -> bool:
         """C has the quicker products for few rows, and the same bits for any number of them."""
@@ -65,16 +69,22 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
-        parts = x.chunk(max(1, min(pairs_of_cores(), len(x) // FEWEST)))  # a product in C uses one core
-        works = [half.prepare(part) for half in (self.transform, self.carry) for part in parts]
-        in_c = [work for work in works if work is not None]
-        if len(in_c) == len(works):
-            found = run_all(in_c, without_torch=True)
-            new, gate = (_joined(some) for some in (found[: len(parts)], found[len(parts) :]))
-        else:
-            new, gate = self.transform(x), self.carry(x)
+        new, gate = products((self.transform, self.carry), x)
+        if lstm.fits(x, new, gate) and not torch.is_grad_enabled():
+            return torch.relu_(new).sub_(x).mul_(lstm.activate_("sigmoid", gate)).add_(x)
         gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
+
+
+def products(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
+    """What each of `linears` makes of x (N, inputs); in C, where a product uses one core, on all of them."""
+    parts = x.chunk(max(1, min(torch.get_num_threads() // len(linears), len(x) // FEWEST)))
+    works = [linear.prepare(part) for linear in linears for part in parts]
+    in_c = [work for work in works if work is not None]
+    if len(in_c) < len(works):
+        return [linear(x) for linear in linears]
+    found = run_all(in_c, without_torch=True)
+    return [_joined(found[at : at + len(parts)]) for at in range(0, len(found), len(parts))]
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
@@ -122,7 +132,12 @@ class CharCnn(nn.Module):
         weights = [convolution.weight for convolution in convolutions]
         bias = torch.cat([convolution.bias for convolution in convolutions if convolution.bias is not None])
         found = strongest(chars, self._lengths(chars), self.embedding.weight, weights)
-        return ACTIVATIONS[self.activation](found + bias)
+        return self._activate(found + bias)
+
+    def _activate(self, x: Tensor) -> Tensor:
+        if self.activation == "tanh" and lstm.fits(x) and not torch.is_grad_enabled():
+            return lstm.activate_("tanh", x)
+        return ACTIVATIONS[self.activation](x)
 
     def _by_length(self, chars: Tensor, lookups: Lookups) -> Tensor:
         """Words of like length together, so that short ones are not padded to the longest."""
@@ -133,7 +148,7 @@ class CharCnn(nn.Module):
             width = longest + self.widest
             if width <= chars.shape[1]:
                 found = look_up(lookups, chars[block, :width], longest + 1)
-                vectors[block] = ACTIVATIONS[self.activation](found)
+                vectors[block] = self._activate(found)
             else:
                 vectors[block] = self._filter(chars[block])
         return vectors
@@ -162,7 +177,7 @@ class TokenEncoder(nn.Module):
         self.chars = chars
         self.words = words
         size = (words.embedding_dim if words else 0) + (chars.size if chars else 0)
-        self.projection = nn.Linear(size, outputs) if project else None
+        self.projection = Linear(size, outputs, exact=True) if project else None
 
     def forward(self, chars: Tensor | None, words: Tensor | None) -> Tensor:
         """Character ids (N, C), word ids (N,), or both, to vectors (N, D)."""
@@ -172,7 +187,7 @@ class TokenEncoder(nn.Module):
         if self.chars is not None:
             parts.append(self.chars(chars))
         vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
-        return self.projection(vectors) if self.projection is not None else vectors
+        return products((self.projection,), vectors)[0] if self.projection is not None else vectors
 
 
 def word_table(n_words: int, dim: int, *, trained: bool = True) -> nn.Embedding:
