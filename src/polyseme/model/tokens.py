@@ -71,7 +71,7 @@ class Highway(nn.Module):
         """(N, F) -> (N, F)."""
         new, gate = products((self.transform, self.carry), x)
         if lstm.fits(x, new, gate) and not torch.is_grad_enabled():
-            return torch.relu_(new).sub_(x).mul_(lstm.activate_("sigmoid", gate)).add_(x)
+            return torch.relu_(new).sub_(x).mul_(lstm.sigmoid_(gate)).add_(x)
         gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
 
@@ -132,12 +132,7 @@ class CharCnn(nn.Module):
         weights = [convolution.weight for convolution in convolutions]
         bias = torch.cat([convolution.bias for convolution in convolutions if convolution.bias is not None])
         found = strongest(chars, self._lengths(chars), self.embedding.weight, weights)
-        return self._activate(found + bias)
-
-    def _activate(self, x: Tensor) -> Tensor:
-        if self.activation == "tanh" and lstm.fits(x) and not torch.is_grad_enabled():
-            return lstm.activate_("tanh", x)
-        return ACTIVATIONS[self.activation](x)
+        return ACTIVATIONS[self.activation](found + bias)
 
     def _by_length(self, chars: Tensor, lookups: Lookups) -> Tensor:
         """Words of like length together, so that short ones are not padded to the longest."""
@@ -148,7 +143,7 @@ class CharCnn(nn.Module):
             width = longest + self.widest
             if width <= chars.shape[1]:
                 found = look_up(lookups, chars[block, :width], longest + 1)
-                vectors[block] = self._activate(found)
+                vectors[block] = ACTIVATIONS[self.activation](found)
             else:
                 vectors[block] = self._filter(chars[block])
         return vectors
