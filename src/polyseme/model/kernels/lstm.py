@@ -28,7 +28,6 @@ from polyseme.model.narrow import Narrow
 PANEL = 16  # columns that are packed together
 Z_BYTES = 4 << 20  # for the gates' share of the input of some time steps
 LONGEST = (2**31 - 1) // 127**2  # values of a row whose int8 products surely fit 32 bits together
-FUNCTIONS = ("sigmoid", "tanh")  # as polyseme_map numbers them
 State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
 Clips = tuple[float | None, float | None]  # of the memory and of the projected output
 
@@ -240,13 +239,6 @@ def prepared_product(a: Tensor, weight: Weight, out: Tensor | None = None) -> Ca
         return out
 
     return run
-
-
-def activate_(function: str, x: Tensor) -> Tensor:
-    """Sigmoid or tanh of x, in place. A value gives the same bits wherever it stands, unlike in torch."""
-    _check("x", x, tuple(x.shape))
-    native.library().polyseme_map(FUNCTIONS.index(function), x.data_ptr(), x.data_ptr(), x.numel())
-    return x
 
 
 def _place(tensor: Tensor | None) -> int | None:
