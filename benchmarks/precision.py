@@ -89,11 +89,16 @@ def marked(elmo: Any, word: Path, part: str, layer: str | int) -> tuple[np.ndarr
     return np.stack([array[int(at)] for at, array in zip(places, arrays, strict=True)]), np.array(labels)
 
 
+def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Of each vector to the one at its place."""
+    size = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
+    return (ours * theirs).sum(axis=-1) / np.maximum(size, 1e-12)
+
+
 def row(precision: str, found: dict[str, Any], exact: dict[str, Any]) -> str:
     """One line of the table."""
     ours, theirs = found["vectors"], exact["vectors"]
-    size = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
-    cosine = (ours * theirs).sum(axis=-1) / np.maximum(size, 1e-12)
+    cosine = cosines(ours, theirs)
     kept = np.mean([len(near & exact["near"][word]) / NEAREST for word, near in found["near"].items()])
     return (
         f"| {precision} | {cosine.mean():.6f} | {cosine.min():.6f} | {np.abs(ours - theirs).max():.4f} "

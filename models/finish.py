@@ -12,7 +12,6 @@ CoarseWSD-20 by layer, of the fp32 weights and of the shipped ones, and neighbou
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import shutil
 import sys
@@ -25,12 +24,13 @@ import numpy as np
 import polyseme
 from polyseme import api
 from polyseme.formats.bundled import FOLDER, SUMS
+from polyseme.text.fingerprint import checksum
 from polyseme.text.reading import read_lines
 from polyseme.text.stream import sentences_of_lines
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
-from precision import senses  # noqa: E402
+from precision import cosines, senses  # noqa: E402
 
 WORDS = {
     "en-classic": (
@@ -72,10 +72,7 @@ def main() -> None:
 def write_sums() -> None:
     """The checksums of all models that are shipped."""
     files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
-    lines = [
-        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(FOLDER).as_posix()}\n"
-        for file in files
-    ]
+    lines = [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}\n" for file in files]
     (FOLDER / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
@@ -124,8 +121,7 @@ def difference(exact: polyseme.Elmo, rough: polyseme.Elmo, place: Path) -> str:
     """Cosines of the vectors of held-out sentences, of all layers, to those of fp32."""
     sentences = list(islice(text_of(exact, place / "valid"), SENTENCES))
     ours, theirs = (np.concatenate(e.embed(sentences, layer="all"), axis=1) for e in (rough, exact))
-    size = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
-    cosine = (ours * theirs).sum(axis=-1) / np.maximum(size, 1e-12)
+    cosine = cosines(ours, theirs)
     return f"cosine to fp32 {cosine.mean():.5f} on average, {cosine.min():.4f} at the lowest, of all layers."
 
 

@@ -18,12 +18,12 @@ read, and the last three chapters of each Chinese novel.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import re
 import sys
 import tarfile
 from pathlib import Path
 
+from polyseme.text.fingerprint import checksum
 from polyseme.text.samples import SAMPLES, archive_of, members_of, sample
 
 LITBANK = "0036bb9cd24ce0b477545abca125a2f4836d6fa750f1339bab8fe6a6c69a44d5"
@@ -70,8 +70,7 @@ def main() -> None:
 
 def checked(path: Path, expected: str) -> Path:
     """The path, if its content is what the models were made of."""
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = checksum(path)
     if found != expected:
         sys.exit(f"{path}: SHA-256 is {found}, expected {expected}. Get the file again.")
     return path
@@ -111,8 +110,8 @@ def speeches() -> str:
 def chinese(folder: Path) -> dict[str, dict[str, str]]:
     """The four novels by part and name."""
     parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
-    for name, checksum in NOVELS.items():
-        text = checked(folder / f"{name}.txt", checksum).read_text(encoding="utf-8-sig")
+    for name, expected in NOVELS.items():
+        text = checked(folder / f"{name}.txt", expected).read_text(encoding="utf-8-sig")
         places = [found.start() for found in CHAPTER.finditer(text)]
         parts["train"][name] = lines(text[: places[-CHAPTERS]])
         parts["valid"][name] = lines(text[places[-CHAPTERS] :])

@@ -32,7 +32,7 @@ from polyseme.formats.dumps import DUMPS, as_dtype, check_dump_name, open_dump
 from polyseme.formats.manifest import ALL, Head, Journal, Shard, Share, TextFile
 from polyseme.model.choice import Choice, Direction, Layer, Pool, choose
 from polyseme.text.documents import expand_inputs
-from polyseme.text.fingerprint import Stamp, check_unchanged, stamp
+from polyseme.text.fingerprint import Stamp, check_unchanged, checksum, stamp
 from polyseme.text.reading import Line, read_lines, watched
 from polyseme.text.stream import sentences_of_unit, units_of_lines
 from polyseme.writing import check_file
@@ -237,7 +237,7 @@ class _Writer:
                 cut=counts.cut,
                 last=last,
                 bytes=path.stat().st_size,
-                sha256=manifest.checksum(path),
+                sha256=checksum(path),
             )
         )
 

@@ -20,8 +20,9 @@ import polyseme
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats import dumps, vectors
 from polyseme.formats.dumps import open_dump
-from polyseme.formats.manifest import ALL, Head, Shard, checksum, open_journal
+from polyseme.formats.manifest import ALL, Head, Shard, open_journal
 from polyseme.formats.vectors import open_vectors
+from polyseme.text.fingerprint import checksum
 
 L, H = 3, 4
 ENDINGS = [".hdf5", ".npz", ".parquet", ".safetensors"]

@@ -7,11 +7,11 @@ Beside the folders stands SHA256SUMS, as `sha256sum` writes it, with a line for 
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 
 from polyseme.errors import FormatError
+from polyseme.text.fingerprint import checksum
 
 FOLDER = Path(__file__).parent.parent / "bundled"
 SUMS = "SHA256SUMS"
@@ -27,9 +27,9 @@ def _sums(folder: Path) -> dict[str, dict[str, str]]:
     except OSError:  # a package that somebody made smaller
         return sums
     for line in lines:
-        checksum, _, place = line.partition("  ")
+        expected, _, place = line.partition("  ")
         name, _, file = place.partition("/")
-        sums.setdefault(name, {})[file] = checksum
+        sums.setdefault(name, {})[file] = expected
     return sums
 
 
@@ -43,8 +43,7 @@ def bundled_model(name: str) -> Path:
     folder = FOLDER / name
     for file, expected in _sums(FOLDER)[name].items():
         try:
-            with (folder / file).open("rb") as content:
-                found = hashlib.file_digest(content, "sha256").hexdigest()
+            found = checksum(folder / file)
         except OSError as problem:
             raise FormatError(
                 f"{folder / file}: cannot be read ({problem.strerror}). Install Polyseme again: {REINSTALL}"

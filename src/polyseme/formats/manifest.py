@@ -11,7 +11,6 @@ The text is cut into blocks, and block b belongs to share b % n + 1; `first` cou
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from polyseme.errors import FormatError, UsageError
+from polyseme.text.fingerprint import checksum
 from polyseme.writing import new_file
 
 if sys.platform != "win32":
@@ -243,12 +243,6 @@ def is_ours(name: str) -> bool:
     """Whether `embed` gives such names to files in a folder."""
     hidden_manifest = name.startswith(".manifest") and name.endswith(".json")
     return bool(_MANIFEST.fullmatch(name) or _SHARD.fullmatch(name) or hidden_manifest)
-
-
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _parsed(kind: type[Kind], text: bytes, path: Path) -> Kind:

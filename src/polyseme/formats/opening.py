@@ -189,18 +189,14 @@ def _vocabulary_of(weights: Path) -> Path | None:
 def _missing(path: Path) -> str:
     """Say that `path` is not there, with the names in its folder that look most like it."""
     folder, names = path.absolute().parent, bundled_names()
-    if names and path.name == str(path) and not path.suffix:  # a bare word is meant as a name
-        near = difflib.get_close_matches(
-            path.name, [*names, *(entry.name for entry in folder.iterdir())], n=3
-        )
-        guess = f" Did you mean {' or '.join(near)}?" if near else ""
-        known = ", ".join(names)
-        return f"{path}: there is no such file or folder, and no such model: there are {known}.{guess}"
     if not folder.is_dir():
         return f"{path}: there is no such file or folder; {folder} is missing too. Check the path."
-    near = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=3)
-    guess = f" Did you mean {' or '.join(near)}?" if near else " Check the path."
-    return f"{path}: there is no such file or folder.{guess}"
+    if path.name != str(path) or path.suffix:  # only a bare word may be meant as a name
+        names = []
+    near = difflib.get_close_matches(path.name, [*names, *(entry.name for entry in folder.iterdir())], n=3)
+    guess = f" Did you mean {' or '.join(near)}?" if near else "" if names else " Check the path."
+    no_model = f", and no such model: there are {', '.join(names)}" if names else ""
+    return f"{path}: there is no such file or folder{no_model}.{guess}"
 
 
 def _names(files: list[Path]) -> str:

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, UsageError, require
 from polyseme.formats.flat import FlatFile
-from polyseme.formats.manifest import Shard, checksum, read_folder
+from polyseme.formats.manifest import Shard, read_folder
 from polyseme.formats.safe_hdf5 import SafeFile
+from polyseme.text.fingerprint import checksum
 
 Answer = TypeVar("Answer")
 OPEN_SHARDS = 16

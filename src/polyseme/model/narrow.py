@@ -85,7 +85,7 @@ class Narrowable(nn.Module):
 
     def pack(self, precision: str = "fp32") -> None:
         """Take the weights as final and lay them out, in that precision, for reading without gradients."""
-        precision = "fp32" if self.exact else precision
+        precision = self._own(precision)
         if self._laid_out == (precision, self._versions()):
             return
         self.unpack()
@@ -97,7 +97,11 @@ class Narrowable(nn.Module):
 
     def is_packed(self, precision: str) -> bool:
         """Whether weights were laid out in that precision, and not forgotten since."""
-        return self._laid_out is not None and self._laid_out[0] == ("fp32" if self.exact else precision)
+        return self._laid_out is not None and self._laid_out[0] == self._own(precision)
+
+    def _own(self, precision: str) -> str:
+        """The precision that this module takes where another is asked for of the model."""
+        return "fp32" if self.exact else precision
 
     def unpack(self) -> None:
         """Forget what was laid out: the weights are about to change."""

@@ -53,6 +53,12 @@ def digest(value: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def checksum(file: Path) -> str:
+    """SHA-256 of the content of a file, as published and noted beside files."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _state(file: Path) -> tuple[str, int, int]:
     try:
         found = file.stat()

@@ -13,7 +13,6 @@ What must not change: versions and checksums stand here together; wheels only, s
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import os
 import re
@@ -30,6 +29,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from polyseme.errors import DataError, UsageError
+from polyseme.text.fingerprint import checksum
 
 _MOST_BYTES = 50_000_000  # of all members that are read; the largest sample has six million
 _MINUTES = 10
@@ -95,8 +95,7 @@ def _fetched(chosen: Sample, folder: Path) -> Path:
 
 
 def _check(archive: Path, chosen: Sample) -> None:
-    with archive.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = checksum(archive)
     if found != chosen.sha256:
         raise DataError(
             f"{archive}: SHA-256 is {found[:16]}…, expected {chosen.sha256[:16]}…: not the file that was "
