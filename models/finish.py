@@ -1,12 +1,13 @@
 """A trained model to the one that is shipped: int8, with its checksums, its card and the figures for it.
 
-    WORK/NAME/model  ->  src/polyseme/bundled/NAME, SHA256SUMS
+    WORK/NAME/model  ->  src/polyseme/bundled/NAME (with words.safetensors), SHA256SUMS
                      ->  models/NAME/README.md (the card), metrics.jsonl, curves.png
 
-The card is models/NAME/about.md with the figures that are measured here behind it: held-out perplexity and
-CoarseWSD-20 by layer, of the fp32 weights and of the shipped ones, and neighbours of the words in WORDS.
+The card is models/NAME/about.md with the figures that are measured here behind it: held-out perplexity, and
+CoarseWSD-20 by layer or the persons of 三国演义, of the fp32 weights and of the shipped ones; the study; and
+neighbours of the words in WORDS.
 
-    python models/finish.py NAME WORK [--wsd FOLDER of CoarseWSD-20]
+    python models/finish.py NAME WORK [--wsd COARSEWSD-20] [--sanguo FOLDER for benchmarks/persons.py]
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,14 @@ import numpy as np
 import polyseme
 from polyseme import api
 from polyseme.formats.bundled import FOLDER, SUMS
+from polyseme.formats.word_file import NAME
 from polyseme.text.fingerprint import checksum
 from polyseme.text.reading import read_lines
 from polyseme.text.stream import sentences_of_lines
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
+from persons import share_of_persons  # noqa: E402
 from precision import cosines, senses  # noqa: E402
 
 WORDS = {
@@ -37,11 +41,12 @@ WORDS = {
         "king ship Monday seven red mother London river horse bread anger beautiful quickly walked said "
         "because could Darcy Ahab sword"
     ),
-    "zh-classic": (
-        "曹操 孙悟空 宋江 贾宝玉 荆州 长安 将军 丫头 妖精 刀 酒 马 三 明日 大怒 欢喜 道 杀 美 却说"
-    ),
+    "zh-classic": ("曹操 行者 宋江 宝玉 荆州 长安 将军 丫头 妖精 刀 酒 马 三 明日 大怒 欢喜 道 杀 公主 却说"),
 }
 SENTENCES = 2000  # of the held-out text, to compare vectors
+USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, from all its parts
+NEIGHBOURS = 5000  # words that have a vector in the box
+SAME = "train.seed="  # a change that is none
 LARGEST = 10_000_000  # bytes that are shipped
 
 
@@ -53,13 +58,15 @@ def main() -> None:
     parser.add_argument("name", choices=sorted(WORDS))
     parser.add_argument("work", type=Path)
     parser.add_argument("--wsd", type=Path)
+    parser.add_argument("--sanguo", type=Path)
     given = parser.parse_args()
     place = given.work / given.name
     shipped = FOLDER / given.name
     api.convert(place / "model", shipped, precision="int8", tables=True, force=True)
     for name in ("metrics.jsonl", "curves.png"):
         shutil.copy(place / "model" / name, HERE / given.name / name)
-    card = write_card(given.name, place, shipped, given.wsd)
+    write_words(shipped, place / "train")
+    card = write_card(given.name, place, shipped, given)
     (shipped / "README.md").write_text(card, encoding="utf-8")
     (HERE / given.name / "README.md").write_text(card, encoding="utf-8")
     write_sums()
@@ -76,21 +83,30 @@ def write_sums() -> None:
     (FOLDER / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
-def write_card(name: str, place: Path, shipped: Path, wsd: Path | None) -> str:
+def write_words(shipped: Path, text: Path) -> None:
+    """The mean vectors of the most frequent words, from sentences of all parts of the training text."""
+    elmo = polyseme.load(shipped)
+    sentences = list(text_of(elmo, text))
+    every = max(1, round(sum(map(len, sentences)) / USAGES))
+    some = sentences[::every]
+    counted = Counter(word for sentence in some for word in sentence)
+    words = [word for word, _ in counted.most_common(NEIGHBOURS)]
+    polyseme.mean_vectors(elmo, some, words=words, min_count=20).save(shipped / NAME, force=True)
+
+
+def write_card(name: str, place: Path, shipped: Path, given: argparse.Namespace) -> str:
     """The card: what is known, and what is measured now."""
     models = {"fp32, as trained": polyseme.load(place / "model"), "as shipped": polyseme.load(shipped)}
     about = (HERE / name / "about.md").read_text(encoding="utf-8")
-    parts = [
-        about.strip(),
-        "## The model",
-        facts(place, shipped),
-        "## Held-out text",
-        perplexities(models, place),
-    ]
+    parts = [about.strip(), "## The model", facts(place, shipped), "![curves](curves.png)"]
+    parts += ["## Held-out text", perplexities(models, place)]
     parts += ["What the shipped precision changes: " + difference(*models.values(), place)]
-    if wsd is not None:
-        parts += ["## Senses (CoarseWSD-20)", word_senses(models, wsd)]
-    parts += ["## Neighbours", neighbours(models["as shipped"], place, WORDS[name].split())]
+    if given.wsd is not None:
+        parts += ["## Senses (CoarseWSD-20)", word_senses(models, given.wsd)]
+    if given.sanguo is not None:
+        parts += ["## Persons of 三国演义", persons(models, given.sanguo)]
+    parts += ["## The study", study(HERE / name / "study.json")]
+    parts += ["## Neighbours", neighbours(shipped, WORDS[name].split())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -135,15 +151,47 @@ def word_senses(models: dict[str, polyseme.Elmo], wsd: Path) -> str:
     return table(["nearest centroid", *(f"layer {layer}" for layer in layers), "mean of the layers"], rows)
 
 
-def neighbours(elmo: polyseme.Elmo, place: Path, words: list[str]) -> str:
-    """The nearest words of each of `words`, by their mean vectors in the training text."""
-    vectors = polyseme.mean_vectors(elmo, list(text_of(elmo, place / "train")), min_count=20)
-    longer = 1 if elmo.config.segment == "en" else 2  # characters of a neighbour
+def persons(models: dict[str, polyseme.Elmo], folder: Path) -> str:
+    """Of the ten words nearest to each of the hundred most frequent persons, how many are persons."""
+    rows = [[name, f"{share_of_persons(elmo, folder)[0]:.3f}"] for name, elmo in models.items()]
+    intro = (
+        "Of the ten words nearest to each of the hundred most frequent persons, how many are persons "
+        "(`benchmarks/persons.py`, top layer):"
+    )
+    return intro + "\n\n" + table(["weights", "persons"], rows)
+
+
+def study(path: Path) -> str:
+    """The trials that chose the shape, and the published presets, each with the same budget."""
+    runs = json.loads(path.read_text(encoding="utf-8"))
+    minutes = {run["minutes"] for run in runs}
+    rows = [
+        [
+            "this model's settings" if run["changed"].startswith(SAME) else run["changed"] or run["preset"],
+            f"{run['rate']:,.0f}",
+            f"{run['words']:,}",
+            f"{run['unknown']:.1%}",
+            *(f"{run['final'][name]:.1f}" for name in ("forward", "backward", "mean")),
+        ]
+        for run in sorted(runs, key=lambda run: run["final"]["mean"])
+    ]
+    intro = (
+        f"{' and '.join(f'{m:g}' for m in sorted(minutes))} minutes of one core each, held-out perplexity "
+        f"(`make -C models study-{path.parent.name}`):"
+    )
+    head = ["what is different", "tokens/s", "words", "unknown", "forward", "backward", "mean"]
+    return intro + "\n\n" + table(head, rows)
+
+
+def neighbours(shipped: Path, words: list[str]) -> str:
+    """The nearest words of each of `words`: what `polyseme nearest NAME WORD` prints."""
+    vectors = polyseme.open_words(shipped)
     rows = []
     for word in words:
-        near = vectors.nearest(word, 8, min_count=40, min_chars=min(longer, len(word)))
+        longer = min(2, len(word)) if word > "\u3400" else 1  # characters of a neighbour
+        near = vectors.nearest(word, 8, min_chars=longer)
         rows.append([word, " ".join(other for other, _ in near)])
-    return table(["word", "nearest, by contextual vectors"], rows)
+    return table(["word", "nearest, by the mean of contextual vectors (top layer)"], rows)
 
 
 def text_of(elmo: polyseme.Elmo, folder: Path) -> Any:

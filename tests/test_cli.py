@@ -285,3 +285,26 @@ def test_the_command_that_a_model_without_softmax_advises_works_as_it_stands(run
     quick = ("--config", "tiny", "--set", "corpus.documents=line", "--set", "train.epochs=1")
     assert run(*(given.get(word, word) for word in advice), *quick).code == 0
     assert run("score", "trained", "words.txt").code == 0
+
+
+# ---- nearest ----
+
+
+def test_nearest_words_with_their_cosines_and_counts(run: Callable[..., Ran], models: Path, bilm: str):
+    words = polyseme.mean_vectors(polyseme.load(bilm), TEXT.splitlines(), min_count=1)
+    words.save("w.safetensors")
+    known = words.words[0]
+    wanted = polyseme.open_words("w.safetensors").nearest(known, 2)
+    ran = run("nearest", "w.safetensors", known, "-k", "2")
+    assert ran.out.splitlines() == [f"{c:.3f}\t{words.count(w)}\t{w}" for w, c in wanted]
+    rows = json.loads(run("nearest", "w.safetensors", known, "-k", "2", "--json").out)
+    assert [(row["word"], row["cosine"]) for row in rows] == wanted
+
+
+def test_nearest_to_an_unknown_word_is_refused_with_a_guess(run: Callable[..., Ran], bilm: str):
+    words = polyseme.mean_vectors(polyseme.load(bilm), [["river", "bank"]], min_count=1)
+    words.save("w.safetensors")
+    ran = run("nearest", "w.safetensors", "rivers")
+    assert ran.code == 2
+    assert "Did you mean river?" in ran.err
+    assert run("nearest", bilm, "river").code == 2

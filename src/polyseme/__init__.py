@@ -10,7 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polyseme.api import convert, embed, evaluate, generate, info, pretrain, rerank, score, substitutes
+    from polyseme.api import (
+        convert,
+        embed,
+        evaluate,
+        generate,
+        info,
+        nearest,
+        pretrain,
+        rerank,
+        score,
+        substitutes,
+    )
     from polyseme.embedder import Elmo, load
     from polyseme.errors import (
         ConfigError,
@@ -26,7 +37,7 @@ if TYPE_CHECKING:
     from polyseme.text.samples import sample
     from polyseme.text.segment import Token
     from polyseme.text.vectors import StaticVectors, read_vectors
-    from polyseme.words import WordVectors, mean_vectors
+    from polyseme.words import WordVectors, mean_vectors, open_words
 
 # OpenMP's threads spin long while they wait for work: where another program, or our own two directions,
 # want the cores too, everything crawls. A short spin keeps the speed of a quiet machine and most of it on a
@@ -56,7 +67,9 @@ _HOMES = {
     "info": "api",
     "load": "embedder",
     "mean_vectors": "words",
+    "nearest": "api",
     "open_vectors": "formats.vectors",
+    "open_words": "words",
     "pretrain": "api",
     "read_vectors": "text.vectors",
     "rerank": "api",
@@ -87,7 +100,9 @@ __all__ = [
     "info",
     "load",
     "mean_vectors",
+    "nearest",
     "open_vectors",
+    "open_words",
     "pretrain",
     "read_vectors",
     "rerank",

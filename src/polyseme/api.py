@@ -19,8 +19,9 @@ from polyseme.embedder import BATCH_TOKENS, CHUNK, Elmo, chunks, load
 from polyseme.errors import UsageError
 from polyseme.formats.card import describe
 from polyseme.formats.dumps import as_dtype, open_dump
-from polyseme.formats.opening import open_pretrained
+from polyseme.formats.opening import named, open_pretrained
 from polyseme.formats.saving import save_pretrained
+from polyseme.formats.word_file import NAME as WORDS
 from polyseme.integrations.ray import Cluster, embed_on_ray
 from polyseme.model.choice import Direction, Layer, Pool, choose
 from polyseme.text.corpus import Corpus, Watch
@@ -34,6 +35,7 @@ from polyseme.training.loop import Metrics
 from polyseme.training.pretrain import Pretraining
 from polyseme.training.report import write_report
 from polyseme.training.settings import config_for_base, read_pretrain_config
+from polyseme.words import WordVectors, open_words
 from polyseme.writing import check_file, check_target
 
 
@@ -105,13 +107,20 @@ def convert(
     options: str | Path | None = None,
     force: bool = False,
 ) -> None:
-    """Read the model at `source`, whatever its format, and write it to `target`; see `Elmo.save`."""
+    """Read the model at `source`, whatever its format, and write it to `target`; see `Elmo.save`.
+
+    The vectors of words that lie beside a model go along into a folder of ours.
+    """
     if to not in ("native", "hdf5"):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     place = Path(target).expanduser()
     check_target(place, force=force)
     model = open_pretrained(source, options)
+    words = named(source) / WORDS if to == "native" else None
+    kept = words.read_bytes() if words is not None and words.exists() else None  # source may be the target
     save_pretrained(model, place, to=to, precision=precision, tables=tables, force=force)
+    if kept is not None:
+        (place / WORDS).write_bytes(kept)
 
 
 def embed(
@@ -287,6 +296,18 @@ def generate(
         stop_at_end=stop_at_end,
         segment=segment,
     )
+
+
+def nearest(
+    words: WordVectors | str | Path, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
+) -> list[tuple[str, float]]:
+    """The `k` words nearest to `word`, with their cosines, by the mean of their contextual vectors.
+
+    words: a model that has vectors of words beside it (see `open_words`), or what `mean_vectors` gives.
+    min_count, min_chars: only words with so many usages, of so many characters.
+    """
+    found = words if isinstance(words, WordVectors) else open_words(words)
+    return found.nearest(word, k, min_count=min_count, min_chars=min_chars)
 
 
 def pretrain(

@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from polyseme.embedder import CHUNK, Array, Elmo, checked_tokens, chunks
-from polyseme.errors import UsageError
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.opening import named
+from polyseme.formats.word_file import NAME, Words, read_words, write_words
 from polyseme.model.choice import Layer, choose
 
 NEAR_SPELLING = 0.5  # how alike a suggested word is; words of two characters that share one are 0.5
@@ -79,6 +82,11 @@ class WordVectors:
         best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
         return [(self.words[other], float(cosines[other])) for other in best]
 
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a file for `open_words`, in int8; words.safetensors is its name in a model's folder."""
+        place = Path(path).expanduser()
+        write_words(place, Words(self.words, self.counts, self.vectors, self.centre), force=force)
+
     def _row(self, word: str) -> int:
         if word in self._rows:
             return self._rows[word]
@@ -87,6 +95,17 @@ class WordVectors:
         raise UsageError(
             f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"
         )
+
+
+def open_words(path: str | Path) -> WordVectors:
+    """The vectors of words that a model has beside it, as those trained here: by folder, name or file."""
+    place = named(path)
+    if place.is_dir() and not (place / NAME).exists():
+        raise FormatError(
+            f"{path}: no {NAME} in it, so this model has no vectors of words. "
+            "polyseme.mean_vectors(model, sentences) makes them from a text, its save(path) keeps them."
+        )
+    return WordVectors(*read_words(place / NAME if place.is_dir() else place))
 
 
 def mean_vectors(

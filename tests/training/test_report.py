@@ -100,3 +100,11 @@ def test_the_axis_of_tokens_has_round_marks(high: float):
     assert ticks[0] == 0
     assert high * 0.6 < ticks[-1] <= high * 1.001
     assert all(len(f"{tick:.12g}".strip("0.").replace(".", "").strip("0")) <= 3 for tick in ticks)
+
+
+def test_the_vectors_behind_the_neighbours_stay_with_the_model(tmp_path: Path):
+    page = report(tmp_path, story.write(tmp_path / "story.txt", 1500))
+    words = polyseme.open_words(tmp_path / "model")
+    word = next(word for word in words.words if word in page.cells)
+    near = [other for other, _ in words.nearest(word, 3, min_chars=2)]
+    assert page.cells[page.cells.index(word) + 1].split(", ")[0] in near

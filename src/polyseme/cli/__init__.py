@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import caching, language, models, pretraining
+from polyseme.cli import caching, language, models, pretraining, words
 from polyseme.errors import PolysemeError
 
 STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
@@ -28,6 +28,7 @@ VERBS = (
     language.score,
     language.substitutes,
     language.generate,
+    words.nearest,
     pretraining.sample,
 )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyseme.cli.options import (
+    MODEL,
     AsJson,
     BatchTokens,
     Force,
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 
 
 def info(
-    model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help="A model folder, a zip or an .hdf5 file.")
-    ] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL)] = None,
     options: Options = None,
     as_json: AsJson = False,
     runtime: Annotated[
@@ -44,9 +43,10 @@ def info(
 ) -> None:
     """Say what a model is, or how models run here."""
     from polyseme import api
+    from polyseme.formats.bundled import bundled_names
 
     if model is None and not runtime:
-        raise UsageError("info needs a MODEL, or --runtime.")
+        raise UsageError(f"info needs a MODEL (in the box: {', '.join(bundled_names())}), or --runtime.")
     facts: dict[str, Any] = {"facts": {}} if model is None else api.info(model, options)
     if runtime:
         facts["runtime"] = api.runtime()

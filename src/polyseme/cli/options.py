@@ -11,7 +11,8 @@ import typer
 
 from polyseme.errors import UsageError
 
-ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A model folder, a zip or an .hdf5 file.")]
+MODEL = "A model folder, a zip or an .hdf5 file; or en-classic, zh-classic."
+ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)]
 TextPath = Annotated[str, typer.Argument(metavar="TEXT", help="A file, a folder, .gz, .zst, or - (stdin).")]
 TextPaths = Annotated[
     list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz, .zst, or - (stdin).")

@@ -1,5 +1,7 @@
 """Our own folder: config.json, model.safetensors, vocab.txt, chars.json, README.md (the model card).
 
+words.safetensors, the mean vectors of words, may lie beside them (formats.word_file).
+
     formats.pretrained  <->  formats.native  <->  a folder
 
 config.json carries a format version. What an older version wrote stays readable: a change of the
@@ -26,6 +28,7 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.card import model_card
 from polyseme.formats.precision import narrowed, put_narrow, take_narrow
 from polyseme.formats.pretrained import Pretrained, as_weights, assemble
+from polyseme.formats.word_file import NAME as WORDS
 from polyseme.model.narrow import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.vocab import Vocab
@@ -39,7 +42,7 @@ CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (
     "chars.json",
     "README.md",
 )
-FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD)
+FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD, WORDS)
 
 
 def is_native(folder: Path) -> bool:

@@ -49,11 +49,10 @@ def open_pretrained(
 
 def _open(path: str | Path, options: str | Path | None) -> Pretrained:
     """The model at `path`, as it is stored."""
-    place = _named(path)
+    place = named(path)
     described = Path(options).expanduser() if options is not None else None
-    for needed in (place, described):
-        if needed is not None and not needed.exists():
-            raise FormatError(_missing(needed))
+    if described is not None and not described.exists():
+        raise FormatError(_missing(described))
     if place.is_dir():
         return _open_folder(place, described)
     if place.suffix.lower() in HDF5 or h5py.is_hdf5(place):
@@ -68,10 +67,12 @@ def _open(path: str | Path, options: str | Path | None) -> Pretrained:
     raise FormatError(f"{place}: not a model in a format that Polyseme knows. {advice}")
 
 
-def _named(path: str | Path) -> Path:
+def named(path: str | Path) -> Path:
     """The path itself, or the folder of the model of that name that comes with us; what lies there wins."""
     place = Path(path).expanduser()
     if str(path) not in bundled_names():
+        if not place.exists():
+            raise FormatError(_missing(place))
         return place
     if not place.exists():
         return bundled_model(str(path))

@@ -1,6 +1,7 @@
 """A finished run as a page: curves, figures of the corpus, neighbours of frequent words.
 
-    OUT/metrics.jsonl, OUT/corpus, the model  ->  training.report  ->  OUT/report.html, OUT/curves.png
+    OUT/metrics.jsonl, OUT/corpus, the model  ->  training.report  ->  OUT/report.html, OUT/curves.png,
+                                                               OUT/words.safetensors
 
 The page needs nothing but itself. curves.png is drawn where matplotlib is installed (extra `plot`).
 """
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.embedder import load
+from polyseme.formats.word_file import NAME
 from polyseme.text.corpus import Corpus, CorpusReport, open_corpus, read_types, sentence_starts
 from polyseme.training.curves import draw, perplexity_svg
 from polyseme.words import WordVectors, mean_vectors
@@ -74,6 +76,7 @@ def write_report(folder: Path) -> None:
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     corpus = open_corpus(folder / "corpus")
     vectors = mean_vectors(load(folder), list(_some_sentences(corpus)), min_count=5)
+    vectors.save(folder / NAME, force=True)
     end = lines[-1]
     page = PAGE.format(
         name=escape(folder.name),

@@ -1,0 +1,70 @@
+"""Who stands beside whom in 三国演义: how many of the ten words nearest to a person are persons.
+
+    a model, sanguo.txt, sanguo_entity_dict.json  ->  mean contextual vectors  ->  a share, and examples
+
+Persons are the names of the type 人名 and what they are called by (`mention`), words of at least two
+characters. Judged are the FREQUENT most frequent of them; their neighbours are words of at least two
+characters with COUNT usages or more.
+
+    python benchmarks/persons.py MODEL FOLDER [--layer top]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+FREQUENT = 100
+COUNT = 10
+NEAREST = 10
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", help="a model's folder or name")
+    parser.add_argument("folder", type=Path, help="with sanguo.txt and sanguo_entity_dict.json")
+    parser.add_argument("--layer", default="top")
+    given = parser.parse_args()
+    import polyseme
+
+    layer = int(given.layer) if given.layer.isdecimal() else given.layer
+    share, near = share_of_persons(polyseme.load(given.model), given.folder, layer)
+    print(f"{share:.3f} of the ten nearest words of the {len(near)} most frequent persons are persons")
+    for person in islice(near, 10):
+        print(person, *near[person])
+
+
+def share_of_persons(elmo: Any, folder: Path, layer: str | int = "top") -> tuple[float, dict[str, list[str]]]:
+    """The share of persons among the nearest words of frequent persons, and these words by person."""
+    import polyseme
+    from polyseme.text.reading import read_lines
+    from polyseme.text.stream import sentences_of_lines
+
+    persons = names(folder / "sanguo_entity_dict.json")
+    sentences = list(sentences_of_lines(read_lines(folder / "sanguo.txt"), elmo.config.segment))
+    vectors = polyseme.mean_vectors(elmo, sentences, layer=layer, min_count=COUNT)
+    frequent = list(islice((word for word in vectors.words if word in persons), FREQUENT))
+    near = {
+        person: [word for word, _ in vectors.nearest(person, NEAREST, min_chars=2)] for person in frequent
+    }
+    shares = [sum(word in persons for word in words) / len(words) for words in near.values()]
+    return sum(shares) / len(shares), near
+
+
+def names(path: Path) -> set[str]:
+    """Names of persons, and what they are called by, of at least two characters."""
+    known = json.loads(path.read_text(encoding="utf-8"))
+    types: dict[str, str] = known["type"]
+    persons = {name for name, kind in types.items() if kind == "人名"}
+    called = {word for word, meant in known["mention"].items() if persons & set(meant)}
+    return {name for name in persons | called if len(name) >= 2}
+
+
+if __name__ == "__main__":
+    main()

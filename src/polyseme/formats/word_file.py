@@ -1,0 +1,94 @@
+"""Mean vectors of words on disk: a safetensors file beside a model, small enough to travel with it.
+
+    words  <->  formats.word_file  <->  words.safetensors
+
+Each vector is kept as its difference from the centre, in int8 with a scale of its own, so that a thousand
+words of 256 values take a quarter of a megabyte. N words, H values.
+
+    rows (N, H) int8, scales (N,) fp32, centre (H,) fp32, counts (N,) int64, words: UTF-8, one a line
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from polyseme.errors import FormatError
+from polyseme.model.narrow import Narrow, narrow
+from polyseme.writing import new_file
+
+NAME = "words.safetensors"  # in the folder of a model
+KINDS = {
+    "rows": (torch.int8, 2),
+    "scales": (torch.float32, 1),
+    "centre": (torch.float32, 1),
+    "counts": (torch.int64, 1),
+    "words": (torch.uint8, 1),
+}
+
+
+class Words(NamedTuple):
+    """What the file holds: words by falling count, and what belongs to each."""
+
+    words: tuple[str, ...]
+    counts: NDArray[np.int64]  # (N,)
+    vectors: NDArray[np.float32]  # (N, H)
+    centre: NDArray[np.float32]  # (H,)
+
+
+def write_words(path: Path, content: Words, *, force: bool = False) -> None:
+    """Write the file, whole or not at all; the vectors are rounded to int8 around the centre."""
+    rows, scales = narrow(torch.from_numpy(content.vectors - content.centre), "int8")
+    tensors = {
+        "rows": rows,
+        "scales": scales,
+        "centre": torch.from_numpy(content.centre),
+        "counts": torch.from_numpy(content.counts),
+        "words": torch.frombuffer(bytearray("\n".join(content.words).encode()), dtype=torch.uint8),
+    }
+    with new_file(path, force=force) as new:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items() if tensor is not None}, new)
+
+
+def read_words(path: Path) -> Words:
+    """Read the file; what does not fit together is refused."""
+    try:
+        tensors = load_file(path)
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file.") from None
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
+        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
+    _check(tensors, path)
+    rows = Narrow(tensors["rows"], tensors["scales"]).wide()
+    try:
+        words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError as problem:
+        raise FormatError(f"{path}: its words are not UTF-8 ({problem}). Make it again.") from None
+    if len(words) != len(rows) or len(set(words)) != len(words):
+        raise FormatError(f"{path}: {len(set(words))} words and {len(rows)} vectors. Make it again.")
+    vectors = (rows + tensors["centre"]).numpy()
+    return Words(tuple(words), tensors["counts"].numpy(), vectors, tensors["centre"].numpy())
+
+
+def _check(tensors: dict[str, Tensor], path: Path) -> None:
+    """Refuse a file that is something else, or whose parts are not of one size."""
+    for name, (kind, axes) in KINDS.items():
+        if name not in tensors or (tensors[name].dtype, tensors[name].ndim) != (kind, axes):
+            raise FormatError(
+                f"{path}: not word vectors of Polyseme: {name} of {kind} is missing. "
+                "polyseme.mean_vectors(…).save(path) makes such a file."
+            )
+    count, size = tensors["rows"].shape
+    sizes = {"scales": count, "counts": count, "centre": size}
+    for name, expected in sizes.items():
+        if len(tensors[name]) != expected:
+            raise FormatError(f"{path}: {name} has {len(tensors[name])} values, expected {expected}.")
+    if not all(torch.isfinite(tensors[name]).all() for name in ("scales", "centre")):
+        raise FormatError(f"{path}: holds NaN or infinite values. Make it again.")
