@@ -347,7 +347,7 @@ def test_a_full_disk_leaves_finished_shards_and_nothing_half_written(kind, elmo,
     monkeypatch.setattr(dump, "add", full)
     out = tmp_path / "out"
     command = ("embed", tmp_path / "model", text, "--out", out, "--format", kind, "--batch-tokens", 64)
-    monkeypatch.setattr("polyseme.api.Bulk", lambda *given: bulk.Bulk(*given[:6], 500, *given[7:]))
+    monkeypatch.setattr("polyseme.api.embedding.Bulk", lambda *given: bulk.Bulk(*given[:6], 500, *given[7:]))
     ran = run_program(*command)
     assert ran.code == 2
     assert ran.err.startswith(f"polyseme: {out}/shard-")

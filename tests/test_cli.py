@@ -308,3 +308,68 @@ def test_nearest_to_an_unknown_word_is_refused_with_a_guess(run: Callable[..., R
     assert ran.code == 2
     assert "Did you mean river?" in ran.err
     assert run("nearest", bilm, "river").code == 2
+
+
+# ---- train, predict, evaluate of a task ----
+
+DATA = Path(__file__).parent.parent / "examples" / "data"
+
+
+def test_a_task_is_trained_asked_and_judged(run: Callable[..., Ran], bilm: str):
+    settings = ("--set", "train.epochs=1", "--set", "encoder.size=8")
+    made = run(
+        "train", "tagging", bilm, "--train", DATA / "names.conll", "--out", "names", *settings, "--compare"
+    )
+    assert made.code == 0, made.err
+    assert "with ELMo" in made.out
+    assert "without ELMo" in made.out
+    assert "Mixture 1: layer 0:" in made.out
+    assert "with-1-1: epoch 1: F1" in made.err
+    lines = run("predict", "names", DATA / "names.conll").out.splitlines()
+    assert len(lines) == 10
+    assert json.loads(lines[0])["tokens"] == ["Anna", "Weber", "went", "to", "Hamburg", "."]
+    columns = run("predict", "names", DATA / "names.conll", "--format", "columns").out
+    assert columns.startswith("Anna\t")
+    judged = run("evaluate", "names", DATA / "names.conll")
+    assert judged.out.startswith("F1\t")
+    found = json.loads(run("evaluate", "names", DATA / "names.conll", "--json").out)
+    assert found["main"] == "F1"
+
+
+def test_a_dry_run_checks_files_and_trains_nothing(run: Callable[..., Ran], bilm: str):
+    ran = run("train", "classification", bilm, "--train", DATA / "reviews.zh.csv", "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "train: 8 examples" in ran.out
+    assert "dev: 2 examples" in ran.out
+    assert not Path("out").exists()
+
+
+def test_probes_print_a_row_a_layer(run: Callable[..., Ran], bilm: str):
+    epochs = ("--set", "train.epochs=1")
+    ran = run("train", "probes", bilm, "--train", DATA / "names.conll", "--out", "probes", *epochs)
+    assert ran.code == 0, ran.err
+    assert [line.split("|")[1].strip() for line in ran.out.splitlines()[2:5]] == [
+        "layer 0",
+        "layer 1",
+        "layer 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["train", "taging", "{bilm}", "--train", "text.txt", "--out", "x"], "Did you mean tagging?"),
+        (["train", "tagging", "{bilm}", "--train", "none.conll", "--out", "x"], "no such file"),
+        (["train", "tagging", "{bilm}", "--train", "text.txt"], "needs --out"),
+        (["train", "pairs", "{bilm}", "--train", "text.txt", "--out", "x", "--curve", "a"], "shares such as"),
+        (["predict", "{bilm}", "text.txt"], "no task.json in it"),
+    ],
+)
+def test_wrong_words_about_tasks_get_one_line(
+    run: Callable[..., Ran], bilm: str, words: list[str], says: str
+):
+    ran = run(*(word.format(bilm=bilm) for word in words))
+    assert ran.code == 2
+    assert says in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+    assert not Path("x").exists()

@@ -89,3 +89,14 @@ def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
     assert "曹操" in (tmp_path / "demo/sanguo/report.html").read_text(encoding="utf-8")
     example.main()
     assert "is there already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["movie_reviews", "text_topics"])
+def test_the_tutorials_train_on_our_own_text(name, tmp_path, capsys, monkeypatch):
+    model = write_bilm(tmp_path)
+    data = {"movie_reviews": "reviews.csv", "text_topics": "topics.csv"}[name]
+    monkeypatch.setattr(sys, "argv", [name, str(EXAMPLES / "data" / data), str(model)])
+    code = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    assert len(code.splitlines()) <= 40
+    exec(compile(code.replace("train.epochs=30", "train.epochs=2"), name, "exec"), {"__file__": __file__})
+    assert "held out" in capsys.readouterr().out

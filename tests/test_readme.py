@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,6 +92,8 @@ def a_place_with_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "models" / "glove.txt").write_text("the 0.1 0.2 0.3\nbank 1 2 3\n", encoding="utf-8")
     novel = random_model(small_config(segment="auto"), words=NOVEL_WORDS, softmax=True)
     save_pretrained(novel, tmp_path / "models" / "sanguo", to="native")
+    for data in (ROOT / "examples" / "data").iterdir():
+        shutil.copy(data, tmp_path / data.name)
     (tmp_path / "sanguo.txt").write_text("\n".join(NOVEL * 5) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
         generate,
         info,
         nearest,
+        predict,
         pretrain,
         rerank,
         score,
         substitutes,
+        train,
     )
     from polyseme.embedder import Elmo, load
     from polyseme.errors import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from polyseme.formats.vectors import Vectors, open_vectors
     from polyseme.layer import ElmoLayer, batch_to_ids
     from polyseme.model.mix import Mix
+    from polyseme.tasks.model import load_task
     from polyseme.text.samples import sample
     from polyseme.text.segment import Token
     from polyseme.text.vectors import StaticVectors, read_vectors
@@ -66,16 +69,19 @@ _HOMES = {
     "generate": "api",
     "info": "api",
     "load": "embedder",
+    "load_task": "tasks.model",
     "mean_vectors": "words",
     "nearest": "api",
     "open_vectors": "formats.vectors",
     "open_words": "words",
+    "predict": "api",
     "pretrain": "api",
     "read_vectors": "text.vectors",
     "rerank": "api",
     "sample": "text.samples",
     "score": "api",
     "substitutes": "api",
+    "train": "api",
 }
 
 __all__ = [
@@ -99,16 +105,19 @@ __all__ = [
     "generate",
     "info",
     "load",
+    "load_task",
     "mean_vectors",
     "nearest",
     "open_vectors",
     "open_words",
+    "predict",
     "pretrain",
     "read_vectors",
     "rerank",
     "sample",
     "score",
     "substitutes",
+    "train",
 ]
 
 

@@ -14,13 +14,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import caching, language, models, pretraining, words
+from polyseme.cli import caching, language, models, pretraining, tasks, words
 from polyseme.errors import PolysemeError
 
 STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
 VERBS = (
     pretraining.pretrain,
     models.embed,
+    tasks.train,
+    tasks.predict,
     models.info,
     models.convert,
     caching.cache,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyseme.cli.options import AsJson, BatchTokens, ModelPath, Options, Segment, Stateful, TextPath
+from polyseme.cli.tasks import print_scores
 
 if TYPE_CHECKING:
     from polyseme.language import Ranked, SentenceScore
@@ -30,10 +31,14 @@ def evaluate(
     options: Options = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how well a model predicts a text: perplexity, forward and backward, by file."""
+    """Say how well a model predicts a text: perplexity, by file; of a task folder, the task's scores."""
     from polyseme import api, load
     from polyseme.progress import Progress
+    from polyseme.tasks.model import is_task
 
+    if is_task(model):
+        print_scores(model, text, as_json=as_json)
+        return
     elmo = load(model, options, batch_tokens=batch_tokens)
     with Progress(text) as progress:
         found = api.evaluate(

@@ -74,9 +74,9 @@ def drop(x: Tensor, sizes: list[int], dropout: Dropout) -> Tensor:
         return x
     if not dropout.variational:
         return x * draw_mask(x.shape, dropout.values, x)
-    mask = draw_mask((2, sizes[0], x.shape[2]), dropout.values, x)
+    mask = draw_mask((len(x), sizes[0], x.shape[2]), dropout.values, x)
     if sizes[-1] == sizes[0]:
-        return (x.view(2, len(sizes), sizes[0], -1) * mask[:, None]).view_as(x)
+        return (x.view(len(x), len(sizes), sizes[0], -1) * mask[:, None]).view_as(x)
     return x * torch.cat([mask[:, :n] for n in sizes], dim=1)
 
 
@@ -94,13 +94,16 @@ def draw_mask(shape: Sequence[int], share: float, like: Tensor) -> Tensor:
 
 
 def run_pair(
-    pair: tuple[Cell, Cell],
+    pair: Sequence[Cell],
     x: Tensor,
     sizes: list[int],
     state: tuple[Tensor, Tensor],
     weight_drop: float = 0.0,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """One layer of both directions: packed (2, N, inputs) to packed outputs (2, N, D) and the state."""
+    """One layer of both directions: packed (2, N, inputs) to packed outputs (2, N, D) and the state.
+
+    A layer with one direction is a pair of one cell, with an axis of one.
+    """
     if pair[0].kind != "lstm":
         runs = [cell(x[d], sizes, (state[0][d], state[1][d])) for d, cell in enumerate(pair)]
         last = [torch.stack([run[1][part] for run in runs]) for part in range(2)]
@@ -175,7 +178,7 @@ class _PairedLstm(torch.autograd.Function):
     def backward(ctx: Any, d_outputs: Tensor, d_h: Tensor, d_c: Tensor) -> tuple[Any, ...]:
         hidden, projection = ctx.saved_tensors
         m, clips, product = d_c.shape[2], ctx.clips, ctx.product
-        d_z = d_outputs.new_empty(2, d_outputs.shape[1], 4 * m)
+        d_z = d_outputs.new_empty(len(d_outputs), d_outputs.shape[1], 4 * m)
         d_given: list[Tensor] = []  # gradient of the projected outputs, last step first
         d_h, d_c = d_h.clone(), d_c.clone()
         stop = d_outputs.shape[1]

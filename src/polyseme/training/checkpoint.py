@@ -54,7 +54,7 @@ def save(
     with new_folder(
         path, force=True, ours=(POSITION, MODEL, OPTIMIZER, *map(_carried, range(len(carried))))
     ) as new:
-        save_file(_tensors(module), new / MODEL)
+        save_file(weights_of(module), new / MODEL)
         save_file(_optimizer_tensors(module, optimizer), new / OPTIMIZER)
         for rank, tensors in enumerate(carried):
             save_file(tensors, new / _carried(rank))
@@ -96,7 +96,7 @@ def restore(
 def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> None:
     """Keep the weights of the best validation so far."""
     with new_folder(folder / "best", force=True, ours=(MODEL, METRICS)) as new:
-        save_file(_tensors(module), new / MODEL)
+        save_file(weights_of(module), new / MODEL)
         (new / METRICS).write_text(json.dumps(dict(metrics)) + "\n", encoding="utf-8")
 
 
@@ -108,9 +108,9 @@ def load_best(folder: Path, module: nn.Module) -> None:
 
 @torch.no_grad()
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy `tensors` into the parameters of `module`, in place: the optimiser knows these."""
-    for name, parameter in module.named_parameters():
-        parameter.copy_(tensors[name])
+    """Copy `tensors` into `module`, in place: the optimiser knows its parameters."""
+    for name, values in _kept(module).items():
+        values.copy_(tensors[name])
 
 
 def _home(optimizer: torch.optim.Optimizer, parameter: Tensor, entry: str) -> torch.device:
@@ -123,8 +123,16 @@ def _carried(rank: int) -> str:
     return f"carried-{rank}.safetensors"
 
 
-def _tensors(module: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter.detach().contiguous() for name, parameter in module.named_parameters()}
+def _kept(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters, each once, and the buffers that belong to a saved module, such as a batch norm's means."""
+    kept = module.state_dict().keys()
+    buffers = {name: values for name, values in module.named_buffers() if name in kept}
+    return dict(module.named_parameters()) | buffers
+
+
+def weights_of(module: nn.Module) -> dict[str, Tensor]:
+    """All that `load_weights` needs, by name."""
+    return {name: values.detach().contiguous() for name, values in _kept(module).items()}
 
 
 def _optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ import logging
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,10 +84,11 @@ class Loop:
     total: int
     ranks: Ranks = field(default_factory=Ranks)
     watch: Callable[[Position, Metrics], None] | None = None  # after every step and every validation
+    slower: Mapping[str, float] = field(default_factory=dict)  # share of the rate, by begin of a name
 
     def __post_init__(self) -> None:
         self.position = Position()
-        self.optimizer = make_optimizer(self.settings, self.work.module)
+        self.optimizer = make_optimizer(self.settings, self.work.module, self.slower)
         self._signalled = False
         self._saved = time.monotonic()
 
@@ -164,7 +165,7 @@ class Loop:
     def _set_rate(self) -> float:
         rate = self.settings.rate * rate_share(self.settings, self.position.tokens / self.total)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         return rate
 
     def _evaluation_due(self) -> bool:
@@ -240,11 +241,18 @@ class Loop:
                 signal.signal(number, handler)
 
 
-def make_optimizer(settings: TrainConfig, module: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser that the settings name, over all that is trained."""
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    if not parameters:
+def make_optimizer(
+    settings: TrainConfig, module: nn.Module, slower: Mapping[str, float] | None = None
+) -> torch.optim.Optimizer:
+    """The optimiser that the settings name, over all that is trained, some of it at a share of the rate."""
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            found = [share for start, share in (slower or {}).items() if name.startswith(start)]
+            groups.setdefault(found[0] if found else 1.0, []).append(parameter)
+    if not groups:
         raise UsageError("Nothing in this model is to be trained.")
+    parameters = [{"params": some, "share": share} for share, some in groups.items()]
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(
             parameters,

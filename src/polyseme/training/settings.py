@@ -130,7 +130,7 @@ def read_pretrain_config(source: str, overrides: Sequence[str] = ()) -> Pretrain
             f"There is no preset {source!r}.{guess} Choose {', '.join(preset_names())}, or give a .toml file."
         )
     for line in overrides:
-        _merge(values, _override(line))
+        override(values, line)
     return parse_settings(PretrainConfig, values, source)
 
 
@@ -141,7 +141,7 @@ def config_for_base(config: PretrainConfig, model: ModelConfig, overrides: Seque
     """
     values: dict[str, Any] = {}
     for line in overrides:
-        _merge(values, _override(line))
+        override(values, line)
     asked = values.get("model", {})
     fixed = _names({name: value for name, value in asked.items() if name != "segment"}, "model.")
     if fixed:
@@ -160,6 +160,11 @@ def _names(values: dict[str, Any], place: str) -> list[str]:
     """Full names of all settings in nested values."""
     found = [_names(v, f"{place}{k}.") if isinstance(v, dict) else [place + k] for k, v in values.items()]
     return [name for names in found for name in names]
+
+
+def override(values: dict[str, Any], line: str) -> None:
+    """Put `a.b=value` (a line of TOML) in place of what nested `values` have there."""
+    _merge(values, _override(line))
 
 
 def _override(line: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The time loop of an LSTM layer in both directions with a gradient of its own, in C.
+"""The time loop of an LSTM layer, in both directions or one, with a gradient of its own, in C.
 
     model.paired  ->  kernels.training  ->  kernels.lstm, model.threads
 
@@ -10,6 +10,7 @@ N packed tokens, B sentences, D outputs, M memory cells.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from polyseme.model.kernels import lstm
 from polyseme.model.narrow import Narrow
-from polyseme.model.threads import run_both
+from polyseme.model.threads import run_all
 
 
 class NativePair(torch.autograd.Function):
@@ -37,21 +38,21 @@ class NativePair(torch.autograd.Function):
         clips: lstm.Clips,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs (2, N, D) and the last state (2, B, D), (2, B, M)."""
-        tokens, (batch, outputs), cells = z.shape[1], h.shape[1:], c.shape[2]
+        (count, tokens), (batch, outputs), cells = z.shape[:2], h.shape[1:], c.shape[2]
         run = lstm.Run(
-            output=z.new_empty(2, tokens, outputs),
-            h=z.new_empty(2, batch, outputs),
-            c=z.new_empty(2, batch, cells),
+            output=z.new_empty(count, tokens, outputs),
+            h=z.new_empty(count, batch, outputs),
+            c=z.new_empty(count, batch, cells),
             gates=z.detach(),
-            memory=z.new_empty(2, tokens, cells),
-            raw=None if projection is None else z.new_empty(2, tokens, cells),
+            memory=z.new_empty(count, tokens, cells),
+            raw=None if projection is None else z.new_empty(count, tokens, cells),
         )
 
         def one(half: int) -> None:
             packed = lstm.pack(Narrow(hidden[half]), None if projection is None else Narrow(projection[half]))
             lstm.forward(packed, bias[half, 0], sizes, (h[half], c[half]), clips, run.half(half))
 
-        run_both(one)
+        run_all([partial(one, half) for half in range(count)])
         ctx.save_for_backward(hidden, projection, h, c, *run)
         ctx.sizes, ctx.clips = sizes, clips
         return run.output, run.h, run.c
@@ -77,7 +78,7 @@ class NativePair(torch.autograd.Function):
                 packed, ctx.sizes, state, ctx.clips, run.half(half), d_output[half], found.half(half)
             )
 
-        run_both(one)
+        run_all([partial(one, half) for half in range(len(hidden))])
         d_hidden = torch.bmm(found.z.transpose(1, 2), found.recurred)
         d_projection = None if run.raw is None else torch.bmm(found.given.transpose(1, 2), run.raw)
         return found.z, found.z.sum(dim=1, keepdim=True), d_hidden, d_projection, found.h, found.c, None, None

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from polyseme import language
-from polyseme.bulk import SHARD_BYTES, Bulk, Format, check_embed_target, embed_folder, is_folder, parse_share
-from polyseme.embedder import BATCH_TOKENS, CHUNK, Elmo, chunks, load
+from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
+from polyseme.api.tasks import predict, train
+from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
 from polyseme.formats.card import describe
-from polyseme.formats.dumps import as_dtype, open_dump
 from polyseme.formats.opening import named, open_pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.formats.word_file import NAME as WORDS
-from polyseme.integrations.ray import Cluster, embed_on_ray
-from polyseme.model.choice import Direction, Layer, Pool, choose
+from polyseme.model.choice import Direction
+from polyseme.tasks.model import TaskModel, is_task, load_task
+from polyseme.tasks.scores import Scores
 from polyseme.text.corpus import Corpus, Watch
 from polyseme.text.reading import Line, read_lines, watched
-from polyseme.text.stream import sentences_of_lines
 from polyseme.text.vocab import Vocab
 from polyseme.training import pretrain as training
 from polyseme.training.board import Board
@@ -38,15 +37,23 @@ from polyseme.training.settings import config_for_base, read_pretrain_config
 from polyseme.words import WordVectors, open_words
 from polyseme.writing import check_file, check_target
 
-
-@dataclass(frozen=True)
-class Embedded:
-    """What `embed` wrote."""
-
-    out: Path
-    sentences: int
-    tokens: int
-    cut: int  # tokens longer than the model's character limit
+__all__ = [
+    "Embedded",
+    "cache",
+    "convert",
+    "embed",
+    "evaluate",
+    "generate",
+    "info",
+    "nearest",
+    "predict",
+    "pretrain",
+    "rerank",
+    "runtime",
+    "score",
+    "substitutes",
+    "train",
+]
 
 
 def info(path: str | Path, options: str | Path | None = None) -> dict[str, Any]:
@@ -93,7 +100,7 @@ def cache(model: Elmo | str | Path, vocab: str | Path, out: str | Path, *, force
     place = Path(out).expanduser()
     check_file(place, force=force)
     words = Vocab.read(vocab)
-    _loaded(model, BATCH_TOKENS).cache.write(place, words, force=force)
+    loaded(model, BATCH_TOKENS).cache.write(place, words, force=force)
     return len(words)
 
 
@@ -123,85 +130,36 @@ def convert(
         (place / WORDS).write_bytes(kept)
 
 
-def embed(
-    model: Elmo | str | Path,
-    text: str | Path | Sequence[str | Path],
-    out: str | Path,
+@overload
+def evaluate(
+    model: Elmo,
+    text: str | Path,
     *,
-    layer: Layer = "mean",
-    pool: Pool | None = None,
-    direction: Direction = "both",
-    segment: str | None = None,
-    stateful: bool = False,
-    batch_tokens: int = BATCH_TOKENS,
-    precision: str | None = None,
-    dtype: Literal["float32", "float16"] | None = None,
-    format: Format = "safetensors",  # noqa: A002  # the word that people look for
-    shard: str = "1/1",
-    shard_bytes: int = SHARD_BYTES,
-    engine: Literal["local", "ray"] = "local",
-    address: str | None = None,
-    actors: int | None = None,
-    options: str | Path | None = None,
-    force: bool = False,
-    watch: Callable[[Line], None] | None = None,
-    count: Callable[[int], None] | None = None,
-) -> Embedded:
-    """Write the vectors of all sentences of `text` (files, folders, .gz, .zst or -) to `out`.
-
-    An ending of `out` says the format of one file, of float32 unless `dtype` says otherwise. A name without
-    one is a folder for bulk work, of float16: files of `format` with about `shard_bytes` each and a manifest;
-    the same call goes on where it was killed, and with `shard` as i/n it does the i-th of n shares. The
-    engine "ray" has `actors` of a Ray cluster at `address` (None: of this machine) do all shares of a folder.
-    With `split`, a line is a sentence and an empty line an empty one, so that the numbers agree with
-    the lines. `stateful` carries the state from sentence to sentence, from zeros, as bilm-tf's dumps do.
-    `watch` sees every line that is read, `count` the number of tokens that were embedded.
-    """
-    out = Path(out).expanduser()
-    check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
-    texts = [text] if isinstance(text, str | Path) else list(text)
-    if is_folder(out):
-        plan = Bulk(
-            layer, pool, direction, segment, dtype or "float16", format, shard_bytes, parse_share(shard)
-        )
-        if engine == "ray":
-            place, cluster = _path_of(model), Cluster(address, actors, batch_tokens, precision)
-            done = embed_on_ray(place, options, texts, out, plan, cluster, force=force, count=count)
-        else:
-            elmo = _loaded(model, batch_tokens, options, precision)
-            done = embed_folder(elmo, texts, out, plan, force=force, watch=watch, count=count)
-        return Embedded(out, done.sentences, done.tokens, done.cut)
-    elmo = _loaded(model, batch_tokens, options, precision)
-    choice = choose(layer, pool, direction, elmo.config.layers)
-    kind = dtype or "float32"
-    empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
-    sentences = _sentences(elmo, texts, segment, watch)
-    if stateful:
-        elmo.reset()
-    with open_dump(out, empty, pooled=pool is not None, force=force) as dump, elmo.call() as counts:
-        for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
-            vectors = elmo.vectors(chunk, choice, counts, stateful=stateful)
-            for sentence, array in zip(chunk, vectors, strict=True):
-                dump.add(sentence, as_dtype(array, kind))
-            if count is not None:
-                count(sum(map(len, chunk)))
-    return Embedded(out, counts.sentences, counts.tokens, counts.cut)
+    segment: str | None = ...,
+    stateful: bool = ...,
+    batch_tokens: int = ...,
+    watch: Callable[[Line], None] | None = ...,
+    count: Callable[[int], None] | None = ...,
+) -> language.Evaluation: ...
 
 
-def _sentences(
-    elmo: Elmo,
-    texts: Sequence[str | Path],
-    segment: str | None,
-    watch: Callable[[Line], None] | None = None,
-) -> Iterator[list[str]]:
-    """The sentences of texts as lists of words, cut as the model was trained unless told otherwise."""
-    how = elmo.config.segment if segment is None else segment
-    lines = (line for text in texts for line in read_lines(text))
-    return sentences_of_lines(watched(lines, watch), how)
+@overload
+def evaluate(model: TaskModel, text: str | Path) -> Scores: ...
+
+
+@overload
+def evaluate(
+    model: str | Path,
+    text: str | Path,
+    *,
+    segment: str | None = ...,
+    stateful: bool = ...,
+    batch_tokens: int = ...,
+) -> Any: ...
 
 
 def evaluate(
-    model: Elmo | str | Path,
+    model: Elmo | TaskModel | str | Path,
     text: str | Path,
     *,
     segment: str | None = None,
@@ -209,12 +167,17 @@ def evaluate(
     batch_tokens: int = BATCH_TOKENS,
     watch: Callable[[Line], None] | None = None,
     count: Callable[[int], None] | None = None,
-) -> language.Evaluation:
+) -> language.Evaluation | Scores:
     """The perplexity of a language model on `text` (a file, a folder, .gz, .zst or -), all and by file.
 
-    `stateful` carries the state from sentence to sentence of a file.
+    `stateful` carries the state from sentence to sentence of a file. Of a task model, or its folder, it gives
+    the task's scores on a file of examples instead.
     """
-    elmo = _loaded(model, batch_tokens)
+    if isinstance(model, TaskModel):
+        return model.evaluate(text)
+    if not isinstance(model, Elmo) and is_task(model):
+        return load_task(model).evaluate(text)
+    elmo = loaded(model, batch_tokens)
     lines = watched(read_lines(text), watch)
     return language.evaluate(elmo, lines, segment=segment, stateful=stateful, count=count)
 
@@ -231,8 +194,8 @@ def score(
 
     With `split`, a line is a sentence, and a blank one is scored as <S> </S>.
     """
-    elmo = _loaded(model, batch_tokens)
-    return language.score_stream(elmo, _sentences(elmo, [text], segment), stateful=stateful)
+    elmo = loaded(model, batch_tokens)
+    return language.score_stream(elmo, sentences_of(elmo, [text], segment), stateful=stateful)
 
 
 def rerank(
@@ -248,7 +211,7 @@ def rerank(
 ) -> Iterator[language.Ranked]:
     """The n-best lists of `text`, each sorted by the model's log probability mixed with their own scores."""
     return language.rerank(
-        _loaded(model, batch_tokens),
+        loaded(model, batch_tokens),
         language.read_nbest(read_lines(text)),
         weight=weight,
         direction=direction,
@@ -270,7 +233,7 @@ def substitutes(
 ) -> language.Substitutes:
     """The words that fit the bracketed place of `sentence`; see `language.substitutes`."""
     return language.substitutes(
-        _loaded(model), sentence, k, context=context, following=following, counts=counts, segment=segment
+        loaded(model), sentence, k, context=context, following=following, counts=counts, segment=segment
     )
 
 
@@ -287,7 +250,7 @@ def generate(
 ) -> language.Generated:
     """How the model goes on after `prompt`; see `language.generate`."""
     return language.generate(
-        _loaded(model),
+        loaded(model),
         prompt,
         tokens=tokens,
         temperature=temperature,
@@ -368,20 +331,3 @@ def _all_of(*watchers: Callable[[Position, Metrics], None] | None) -> Callable[[
                 watcher(position, figures)
 
     return watch
-
-
-def _loaded(
-    model: Elmo | str | Path,
-    batch_tokens: int = BATCH_TOKENS,
-    options: str | Path | None = None,
-    precision: str | None = None,
-) -> Elmo:
-    if isinstance(model, Elmo):
-        return model
-    return load(model, options, precision=precision, batch_tokens=batch_tokens)
-
-
-def _path_of(model: Elmo | str | Path) -> str | Path:
-    if isinstance(model, Elmo):
-        raise UsageError("The engine ray needs the path of a model: each actor loads it for itself.")
-    return model

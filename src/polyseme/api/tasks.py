@@ -1,0 +1,83 @@
+"""Verbs about tasks: train, predict.
+
+tasks  ->  api.tasks  ->  api
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from polyseme.embedder import Elmo
+from polyseme.tasks.model import TaskModel, load_task
+from polyseme.tasks.report import write_report
+from polyseme.tasks.runs import Plan, Watch
+from polyseme.tasks.runs import train as train_cells
+from polyseme.tasks.task import Answer
+
+
+def train(
+    task: str,
+    model: Elmo | str | Path,
+    *,
+    train: str | Path,
+    dev: str | Path | None = None,
+    test: str | Path | None = None,
+    out: str | Path | None = None,
+    config: str | None = None,
+    settings: Sequence[str] = (),
+    runs: int = 1,
+    curve: Sequence[float] = (),
+    compare: bool = False,
+    without_elmo: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    copy: bool = True,
+    vectors: str | Path | None = None,
+    watch: Watch | None = None,
+) -> TaskModel:
+    """Train a task model on files of examples: classification, tagging, pairs or relations.
+
+    model: the ELMo, loaded or as a path. dev: what the best epoch is chosen by, a part of `train` if left
+    out. out: a folder for the model, report.md and pictures. config: a preset or a .toml file; settings:
+    overrides such as "train.seed=7". runs: seeds, for a mean and a deviation. compare: the same model without
+    ELMo, too; without_elmo: only that. curve: shares of the examples, such as 0.1, with and without ELMo.
+    resume: go on with what was interrupted. copy: whether the folder gets its ELMo, or only its path.
+    vectors: a folder where the vectors of a frozen ELMo are kept for other calls.
+    The model that is given is the best of those with ELMo on all examples; its `results` are those of all.
+    """
+    plan = Plan(task, config, settings, runs, curve, compare, without_elmo)
+    trained = train_cells(
+        plan,
+        model,
+        (train, dev, test),
+        out,
+        resume=resume,
+        force=force,
+        copy=copy,
+        vectors=vectors,
+        watch=watch,
+    )
+    if trained.out is not None:
+        write_report(trained, trained.out)
+    return trained.model
+
+
+def predict(
+    model: TaskModel | str | Path,
+    path: str | Path,
+    *,
+    gold: bool = False,
+    format: str = "jsonl",  # noqa: A002
+) -> Iterator[str]:
+    """The answers to the examples of a file, as lines: JSON, or columns as CoNLL has them for tagging."""
+    found = model if isinstance(model, TaskModel) else load_task(model)
+    for answer in found.answer(found.read(path, gold=gold)):
+        yield _columns(answer) if format == "columns" else json.dumps(answer.as_dict(), ensure_ascii=False)
+
+
+def _columns(answer: Answer) -> str:
+    """A token and its tag a line, and an empty line behind the sentence."""
+    lines = [f"{token}\t{tag}" for token, tag in zip(answer.tokens[0], answer.answer, strict=True)]
+    return "\n".join([*lines, ""])

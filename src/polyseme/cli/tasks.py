@@ -1,0 +1,174 @@
+"""Verbs about tasks: train, predict.
+
+api  ->  cli.tasks  ->  a person's terminal
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polyseme.cli.options import MODEL, AsJson, Force
+from polyseme.errors import UsageError
+
+if TYPE_CHECKING:
+    from polyseme.training.checkpoint import Position
+    from polyseme.training.loop import Metrics
+
+EVERY = 10.0  # seconds between two lines on the way
+
+
+def train(
+    task: Annotated[str, typer.Argument(help="classification, tagging, pairs, relations or probes.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    train: Annotated[str, typer.Option(help="Examples to learn from.")],
+    dev: Annotated[
+        str | None, typer.Option(help="Examples to choose the best epoch by; a part of --train if left out.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Examples to judge the result by.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for the model and its report.")] = None,
+    config: Annotated[str | None, typer.Option(help="A preset of the task, or a .toml file.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; several times.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Seeds: gives mean and deviation.")] = 1,
+    curve: Annotated[
+        str | None, typer.Option(help="Shares of the examples, such as 1%,10%,100%, with and without ELMo.")
+    ] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Train the same without ELMo, too.")] = False,
+    without_elmo: Annotated[
+        bool, typer.Option("--without-elmo", help="Train the same model without ELMo.")
+    ] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Note the path of the ELMo instead of copying it.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check all files and print counts; train nothing.")
+    ] = False,
+    vectors: Annotated[
+        Path | None, typer.Option(help="A folder that keeps ELMo's vectors for other calls.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Train a task model on files of examples."""
+    from polyseme import api
+    from polyseme.tasks.probes import probe
+    from polyseme.tasks.report import difference, layer_text, results_table
+    from polyseme.tasks.runs import best_of
+
+    chosen = tuple(settings or ())
+    if dry_run:
+        _print_counts("tagging" if task == "probes" else task, model, config, chosen, (train, dev, test))
+        return
+    if out is None:
+        raise UsageError("train needs --out, a new folder for the model (or --dry-run).")
+    show = _Show()
+    if task == "probes":
+        print(probe(model, (train, dev, test), out, settings=chosen, force=force, watch=show.step).table())
+        return
+    trained = api.train(
+        task,
+        model,
+        train=train,
+        dev=dev,
+        test=test,
+        out=out,
+        config=config,
+        settings=chosen,
+        runs=runs,
+        curve=_shares(curve),
+        compare=compare,
+        without_elmo=without_elmo,
+        resume=resume,
+        force=force,
+        copy=not link,
+        vectors=vectors,
+        watch=show.step,
+    )
+    results = trained.results
+    parts = [results_table(results), *difference(results, "test" if test else "dev")]
+    print("\n\n".join([*parts, *layer_text(best_of(results))[1:]]))
+    print(f"\n{out}: the model, report.md, report.json and pictures")
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(metavar="TASK", help="A folder that train wrote.")],
+    text: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their answers may be missing.")],
+    format: Annotated[str, typer.Option(help="jsonl, or columns for tagging.")] = "jsonl",  # noqa: A002
+    model: Annotated[str | None, typer.Option(help="The ELMo, if it does not lie where it did.")] = None,
+) -> None:
+    """Answer the examples of a file, a line each."""
+    from polyseme import api, load_task
+
+    if format not in ("jsonl", "columns"):
+        raise UsageError(f"--format {format}: expected jsonl or columns.")
+    found = load_task(folder, model)
+    if format == "columns" and found.config.task != "tagging":
+        raise UsageError("--format columns is for tagging. Leave it out.")
+    for line in api.predict(found, text, format=format):
+        print(line)
+
+
+def print_scores(folder: str, text: str, *, as_json: AsJson) -> None:
+    """What `evaluate` prints for a task folder."""
+    from polyseme import load_task
+    from polyseme.tasks.report import label_table
+
+    scores = load_task(folder).evaluate(text)
+    if as_json:
+        print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
+        return
+    for name, value in scores.figures.items():
+        print(f"{name}\t{value:.4f}")
+    if scores.rows:
+        print("\n" + label_table(scores))
+
+
+def _shares(text: str | None) -> list[float]:
+    """`1%,10%,100%` or `0.01,0.1,1` as shares."""
+    if text is None:
+        return []
+    try:
+        return [
+            float(part.removesuffix("%")) / (100 if part.endswith("%") else 1) for part in text.split(",")
+        ]
+    except ValueError:
+        raise UsageError(f"--curve {text}: expected shares such as 1%,10%,100%.") from None
+
+
+def _print_counts(
+    task: str, model: str, config: str | None, settings: tuple[str, ...], files: tuple[str, Any, Any]
+) -> None:
+    """What `--dry-run` prints: all files are read and checked."""
+    from polyseme import load
+    from polyseme.tasks.runs import Plan, prepare
+
+    _, data, segment = prepare(Plan(task, config, settings), load(model), *files)
+    print(f"texts are cut as {segment}")
+    for part, found in data.counts().items():
+        labels = ", ".join(f"{label} {count:,}" for label, count in list(found["labels"].items())[:20])
+        print(f"{part}: {found['examples']:,} examples, {found['tokens']:,} tokens; {labels or 'no labels'}")
+
+
+class _Show:
+    """A line for each epoch, and one now and then between them."""
+
+    def __init__(self) -> None:
+        self._shown = time.monotonic()
+
+    def step(self, name: str, position: Position, figures: Metrics) -> None:
+        if "loss" in figures:
+            if time.monotonic() - self._shown < EVERY:
+                return
+            text = f"step {position.step}, loss {figures['loss']:.3f}"
+        else:
+            known = ", ".join(f"{key} {value:.4f}" for key, value in figures.items() if key != "score")
+            text = f"epoch {position.epoch}: {known}"
+        self._shown = time.monotonic()
+        print(f"{name}: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,90 @@
+"""What a task learns from and is asked: tokens, and what is right.
+
+    tasks.tables, tasks.columns  ->  tasks.examples  ->  the tasks
+
+An example has one sentence, or two for pairs; gold is a label, several labels, a tag a word, or a number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyseme.errors import DataError
+from polyseme.tasks.tags import Span
+from polyseme.text.segment import words
+
+Cut = Callable[[str], list[str]]  # a text to its tokens
+Tokens = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One thing to answer."""
+
+    place: str  # file:line
+    sentences: tuple[Tokens, ...]  # one, or two for pairs
+    gold: Any = None  # what is right; None where it is not known
+    marks: tuple[Span, ...] = ()  # of relations: the two entities
+    scheme: str = "none"  # of tagging: how the file spells spans
+
+
+def cutter(segment: str) -> Cut:
+    """How raw text becomes tokens."""
+    return lambda text: words(text, segment)
+
+
+def checked(tokens: Sequence[str], place: str, most: int, *, cut: bool = False) -> Tokens:
+    """The tokens of a sentence; an empty one is refused, one that is too long is cut or refused."""
+    if not tokens:
+        raise DataError(f"{place}: the text is empty. Delete the line, or give it a text.")
+    if len(tokens) > most and not cut:
+        raise DataError(
+            f"{place}: a sentence of {len(tokens):,} tokens, more than data.max_tokens ({most:,}). "
+            "Split it, or raise data.max_tokens."
+        )
+    return tuple(tokens[:most])
+
+
+def split(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """Training and dev part of one file: `share` of it, at least one, for dev, drawn with a seed."""
+    order = list(range(len(examples)))
+    random.Random(seed).shuffle(order)  # noqa: S311
+    held = set(order[: max(1, round(share * len(examples)))])
+    train = [example for number, example in enumerate(examples) if number not in held]
+    return train, [examples[number] for number in sorted(held)]
+
+
+def part(examples: list[Example], share: float, seed: int) -> list[Example]:
+    """A share of the examples, drawn with a seed; smaller shares of a seed lie within larger ones."""
+    order = list(range(len(examples)))
+    random.Random(seed).shuffle(order)  # noqa: S311
+    return [examples[number] for number in sorted(order[: max(1, round(share * len(examples)))])]
+
+
+def without_gold(example: Example) -> Example:
+    """The question alone."""
+    return replace(example, gold=None)
+
+
+def label_set(golds: Iterable[str]) -> tuple[str, ...]:
+    """All labels, numbers by value and names by letter."""
+    found = set(golds)
+    if all(label.lstrip("-").isdigit() for label in found):
+        return tuple(sorted(found, key=int))
+    return tuple(sorted(found))
+
+
+def check_labels(examples: Sequence[Example], known: Sequence[str], labels_of: Callable[[Any], Any]) -> None:
+    """Refuse a label that training never saw."""
+    names = set(known)
+    for example in examples:
+        for label in labels_of(example.gold):
+            if label not in names:
+                shown = ", ".join(known[:8]) + (" …" if len(known) > 8 else "")
+                raise DataError(
+                    f"{example.place}: the label {label!r} is not in the training data ({shown}). "
+                    "Is it misspelt, or is it another task's file?"
+                )

@@ -1,0 +1,242 @@
+"""Tokens to one vector each, for a task: ELMo, a trained word embedding, static vectors, characters, joined.
+
+    tasks.stored, text  ->  tasks.inputs  ->  tasks.encoder
+
+`Reader` makes tensors of tokens and knows the words of the training text; `Inputs` is what is trained of it.
+B sentences, T tokens, C characters, U distinct tokens, L layers, H values of ELMo, D of all parts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.embedder import Elmo
+from polyseme.layer import ElmoLayer
+from polyseme.model.mix import Mix
+from polyseme.model.tokens import CharCnn, lookup_table
+from polyseme.tasks.examples import Tokens
+from polyseme.tasks.settings import InputConfig
+from polyseme.tasks.stored import Stored
+from polyseme.text.chars import CodepointAlphabet
+from polyseme.text.vectors import read_vectors
+
+CHARACTERS, CHARACTER_DIM, WIDTH = 20, 25, 3  # of the trained character encoder
+UNKNOWN = 1  # the id of words outside the embedding; 0 is padding
+
+
+@dataclass(frozen=True)
+class Side:
+    """Sentences of a batch as tensors, as far as the model reads them."""
+
+    lengths: Tensor  # (B,)
+    tokens: list[list[str]]
+    words: Tensor | None = None  # (B, T)
+    chars: Tensor | None = None  # (U, C)
+    places: Tensor | None = None  # (B, T) rows of chars, 0 for padding
+    static: Tensor | None = None  # (B, T, S)
+    layers: Tensor | None = None  # (L, B, T, H)
+
+    @property
+    def mask(self) -> Tensor:
+        """Which tokens are real: (B, T)."""
+        width = int(self.lengths.max()) if len(self.lengths) else 0
+        return torch.arange(width, device=self.lengths.device) < self.lengths[:, None]
+
+
+class Static:
+    """Static vectors of the words that were needed so far, from one file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._known: dict[str, np.ndarray] = {}
+        self._asked: set[str] = set()
+        self.dim = 0
+        self.need([])
+
+    def need(self, words: Iterable[str]) -> None:
+        """Read the vectors of words that were not asked for before, or of their lower case."""
+        new = {form for word in words for form in (word, word.lower())} - self._asked
+        if self.dim and not new:
+            return
+        found = read_vectors(self.path, only=new)
+        self.dim = found.dim
+        self._known |= {word: found.matrix[row] for word, row in found.words.items()}
+        self._asked |= new
+
+    def rows(self, tokens: Sequence[str]) -> np.ndarray:
+        """(T, S); zeros for words that the file does not have."""
+        missing = np.zeros(self.dim, np.float32)
+        return np.stack([self._known.get(t, self._known.get(t.lower(), missing)) for t in tokens])
+
+
+class Reader:
+    """Tokens to tensors: the words and characters of the training text, static vectors, stored layers."""
+
+    def __init__(
+        self,
+        config: InputConfig,
+        words: Sequence[str],
+        characters: Sequence[str],
+        stored: Stored | None,
+    ) -> None:
+        self.config, self.words, self.characters, self.stored = (
+            config,
+            tuple(words),
+            tuple(characters),
+            stored,
+        )
+        self._ids = {word: number for number, word in enumerate(self.words, start=UNKNOWN + 1)}
+        self.alphabet = CodepointAlphabet(self.characters, CHARACTERS) if config.chars else None
+        self.static = Static(config.static) if config.static else None
+
+    @classmethod
+    def learn(cls, config: InputConfig, sentences: Iterable[Tokens], stored: Stored | None) -> Reader:
+        """The words that occur often enough, and all characters, of the training text."""
+        counts = Counter(word for tokens in sentences for word in tokens)
+        words = [word for word, count in counts.most_common() if count >= config.min_count]
+        characters = CodepointAlphabet.from_counts(counts, CHARACTERS).characters if config.chars else ()
+        return cls(config, words if config.words else (), characters, stored)
+
+    def read(self, sentences: Sequence[Tokens], device: torch.device) -> Side:
+        """Sentences as a batch."""
+        lengths = torch.tensor([len(tokens) for tokens in sentences])
+        width = int(lengths.max()) if len(sentences) else 0
+        return Side(
+            lengths=lengths.to(device),
+            tokens=[list(tokens) for tokens in sentences],
+            words=self._word_ids(sentences, width, device),
+            static=self._static(sentences, width, device),
+            layers=self._layers(sentences, width, device),
+            **self._characters(sentences, width, device),
+        )
+
+    def _word_ids(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
+        if not self.config.words:
+            return None
+        ids = torch.zeros(len(sentences), width, dtype=torch.long)
+        for row, tokens in enumerate(sentences):
+            ids[row, : len(tokens)] = torch.tensor([self._ids.get(token, UNKNOWN) for token in tokens])
+        return ids.to(device)
+
+    def _characters(
+        self, sentences: Sequence[Tokens], width: int, device: torch.device
+    ) -> dict[str, Tensor | None]:
+        if self.alphabet is None:
+            return {}
+        index: dict[str, int] = {}
+        places = torch.zeros(len(sentences), width, dtype=torch.long)
+        for row, tokens in enumerate(sentences):
+            rows = [index.setdefault(token, len(index) + 1) for token in tokens]
+            places[row, : len(rows)] = torch.tensor(rows)
+        chars = torch.from_numpy(self.alphabet.encode(list(index)))
+        return {"chars": chars.to(device), "places": places.to(device)}
+
+    def _static(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
+        if self.static is None:
+            return None
+        self.static.need(word for tokens in sentences for word in tokens)
+        values = torch.zeros(len(sentences), width, self.static.dim)
+        for row, tokens in enumerate(sentences):
+            values[row, : len(tokens)] = torch.from_numpy(self.static.rows(tokens))
+        return values.to(device)
+
+    def _layers(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
+        if self.stored is None:
+            return None
+        found = self.stored.layers(sentences)
+        values = found[0].new_zeros(len(found[0]), len(sentences), width, found[0].shape[2])
+        for row, layers in enumerate(found):
+            values[:, row, : layers.shape[1]] = layers
+        return values.to(device)
+
+
+class Inputs(nn.Module):
+    """The trained part: word table, character filters, mixes, and ELMo itself where that is fine-tuned."""
+
+    def __init__(self, reader: Reader, elmo: Elmo | None) -> None:
+        super().__init__()
+        config = reader.config
+        self.config = config
+        self.words = lookup_table(len(reader.words) + UNKNOWN + 1, config.words) if config.words else None
+        self.chars = _character_encoder(reader.alphabet, config.chars) if reader.alphabet else None
+        self.layer: ElmoLayer | None = None
+        self.mixes = nn.ModuleList()
+        count = {"none": 0, "both": 2}.get(config.elmo, 1)
+        if elmo is not None and config.tune == "full" and count:
+            self.layer = ElmoLayer(elmo, mixes=count, dropout=config.elmo_dropout, fine_tune=True)
+        elif count and reader.stored is not None:
+            number = 1 if isinstance(config.layers, int) else reader.stored.count
+            trained = config.tune == "mix"
+            self.mixes.extend(Mix(number, trained=trained, dropout=config.elmo_dropout) for _ in range(count))
+        self.dropout = nn.Dropout(config.dropout)
+        own = config.words + config.chars + (reader.static.dim if reader.static else 0)
+        elmo_size = elmo.config.size if elmo is not None else 0
+        self.size = own + (elmo_size if config.elmo in ("input", "both") else 0)
+        self.late_size = elmo_size if config.elmo in ("output", "both") else 0
+        self.norm = nn.BatchNorm1d(self.size) if config.batch_norm else None
+
+    def forward(self, side: Side) -> tuple[Tensor, Tensor | None]:
+        """A batch to what the encoder reads (B, T, D), and what is joined to its output (B, T, H), if any."""
+        parts = [self.dropout(part) for part in self._own_parts(side)]
+        mixed = self._mixed(side)
+        if self.config.elmo in ("input", "both"):
+            parts.append(mixed[0])
+        x = torch.cat(parts, dim=2)
+        if self.norm is not None:
+            mask = side.mask
+            flat = self.norm(x[mask])
+            x = x.new_zeros(x.shape).masked_scatter(mask[..., None], flat)
+        return x, mixed[-1] if self.late_size else None
+
+    def _own_parts(self, side: Side) -> Iterable[Tensor]:
+        if self.words is not None and side.words is not None:
+            yield self.words(side.words)
+        if side.static is not None:
+            yield side.static
+        if self.chars is not None and side.places is not None:
+            vectors = self.chars(side.chars)  # (U, F)
+            yield nn.functional.embedding(
+                side.places, torch.cat([vectors.new_zeros(1, vectors.shape[1]), vectors])
+            )
+
+    def _mixed(self, side: Side) -> list[Tensor]:
+        """ELMo's vectors, a mixture for each place where they enter."""
+        if self.layer is not None:
+            return self.layer(side.tokens).vectors  # type: ignore[no-any-return]
+        if side.layers is None:
+            return []
+        one = self.config.layers
+        layers = side.layers[one : one + 1] if isinstance(one, int) else side.layers
+        return [mix(layers) for mix in self.mixes]
+
+    def all_mixes(self) -> list[Mix]:
+        """Every mixture, in the order of its place."""
+        found = self.layer.mixes if self.layer is not None else self.mixes
+        return list(found)  # type: ignore[arg-type]
+
+    def penalty(self) -> Tensor:
+        """The L2 term of the mixes."""
+        return sum((mix.penalty() for mix in self.all_mixes()), torch.zeros(())) * self.config.mix_l2
+
+
+def _character_encoder(alphabet: CodepointAlphabet, filters: int) -> CharCnn:
+    return CharCnn(
+        alphabet.size,
+        CHARACTER_DIM,
+        [(WIDTH, filters)],
+        activation="relu",
+        highways=0,
+        padding=alphabet.padding,
+    )
+
+
+def existing_file(path: str | None) -> str | None:
+    """The path of a file of static vectors, made absolute so that a saved task finds it again."""
+    return str(Path(path).expanduser().absolute()) if path else None

@@ -1,0 +1,318 @@
+"""A trained task: ask it, judge it, keep it.
+
+    tasks.runs  ->  tasks.model  <->  a folder (task.json, head.safetensors, elmo/)
+
+The folder holds settings, labels, words and the task's own weights, and its ELMo: a copy, or where that lies
+and its fingerprint. Nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from polyseme.bulk import fingerprint
+from polyseme.config import parse_settings, read_values
+from polyseme.embedder import Elmo, load
+from polyseme.errors import FormatError, PolysemeError, UsageError
+from polyseme.formats.bundled import bundled_names
+from polyseme.formats.saving import save_pretrained
+from polyseme.model.mix import Mix
+from polyseme.tasks.classification import Classification
+from polyseme.tasks.examples import Cut, Example, cutter
+from polyseme.tasks.inputs import Inputs, Reader
+from polyseme.tasks.pairs import Pairs
+from polyseme.tasks.relations import Relations
+from polyseme.tasks.scores import Scores
+from polyseme.tasks.settings import InputConfig, TaskConfig
+from polyseme.tasks.stored import Stored
+from polyseme.tasks.tagging import Tagging
+from polyseme.tasks.task import Answer, Task
+from polyseme.tasks.work import answer, judge
+from polyseme.training.checkpoint import load_weights
+from polyseme.training.devices import choose_device
+from polyseme.writing import new_folder
+
+TASKS: dict[str, type[Task]] = {
+    "classification": Classification,
+    "tagging": Tagging,
+    "pairs": Pairs,
+    "relations": Relations,
+}
+TASK, HEAD, ELMO, CARD = "task.json", "head.safetensors", "elmo", "README.md"
+FORMAT = 1
+TUNED = "stack.inputs.layer.network."  # weights of a fine-tuned ELMo, which the folder keeps as a model
+CHUNK = 512  # examples of a file that are answered together
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the ELMo of a task came from, as `load` takes it."""
+
+    elmo: Elmo | None
+    path: str | None = None  # None: it was given as an object
+
+
+@dataclass
+class TaskModel:
+    """A task with its trained network. `polyseme.train` and `polyseme.load_task` make one."""
+
+    task: Task
+    network: nn.Module
+    reader: Reader
+    where: Where
+    device: torch.device
+    segment: str
+    scores: dict[str, Any] = field(default_factory=dict)  # what training found, for the card
+    results: list[Any] = field(default_factory=list)  # of all trainings (runs.Result); empty when opened
+
+    @property
+    def config(self) -> TaskConfig:
+        """The settings."""
+        return self.task.config
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All that can be answered; empty for numbers."""
+        return self.task.labels
+
+    @property
+    def mixes(self) -> list[Mix]:
+        """The mixtures of ELMo's layers, one for each place where it enters; none without ELMo."""
+        return self.inputs.all_mixes()
+
+    @property
+    def mix(self) -> Mix:
+        """The first mixture."""
+        if not self.mixes:
+            raise UsageError("This task model has no ELMo, and so no mix.")
+        return self.mixes[0]
+
+    @property
+    def inputs(self) -> Inputs:
+        """What makes vectors of tokens."""
+        inputs = self.network.stack.inputs  # type: ignore[union-attr]
+        assert isinstance(inputs, Inputs)  # noqa: S101
+        return inputs
+
+    def __repr__(self) -> str:
+        return f"TaskModel({self.config.task}, {len(self.labels)} labels)"
+
+    def predict(self, given: Any) -> Answer | list[Answer]:
+        """An answer to one question, or a list of answers to a list of them.
+
+        A question is a text (classification, tagging, relations with its marks), or a pair of texts as a
+        tuple; token lists may stand for texts, but one alone must be given in a list: [["a", "b"]].
+        """
+        if isinstance(given, str | tuple):
+            return self.answer([self.task.ask(given, self._cut())])[0]
+        if not isinstance(given, Sequence):
+            raise UsageError(f"predict takes a text or a list of them, not {given!r:.60}.")
+        return self.answer([self.task.ask(one, self._cut()) for one in given])
+
+    def answer(self, examples: Sequence[Example]) -> list[Answer]:
+        """What the model says of examples."""
+        found: list[Answer] = []
+        for start in range(0, len(examples), CHUNK):
+            some = examples[start : start + CHUNK]
+            found += answer(self.task, self.network, self.reader, some, self.device)
+        return found
+
+    def read(self, path: str | Path, *, gold: bool = True) -> list[Example]:
+        """The examples of a file, as training read them."""
+        examples = self.task.read(str(path), self.config, self._cut(), gold=gold)
+        if not examples:
+            raise UsageError(f"{path}: no examples in it.")
+        if gold:
+            self.task.check(examples)
+        return examples
+
+    def evaluate(self, path: str | Path) -> Scores:
+        """How good the answers to a file are."""
+        return self.judge(self.read(path))
+
+    def judge(self, examples: Sequence[Example]) -> Scores:
+        """How good the answers to examples are."""
+        return judge(self.task, self.network, self.reader, examples, self.device)[0]
+
+    def _cut(self) -> Cut:
+        return cutter(self.segment)
+
+    def save(self, path: str | Path, *, copy: bool = True, force: bool = False) -> None:
+        """Write the folder; its ELMo as a copy, or, without `copy`, as its path and fingerprint."""
+        place = Path(path).expanduser()
+        with new_folder(place, force=force, ours=(TASK, HEAD, ELMO, CARD)) as new:
+            self.write_into(new, copy=copy)
+
+    def write_into(self, folder: Path, *, copy: bool = True) -> None:
+        """Write all files of the task into a folder that is there."""
+        values = {
+            "polyseme_task": FORMAT,
+            "polyseme_version": version("polyseme"),
+            "config": self.config.model_dump(mode="json"),
+            "segment": self.segment,
+            "labels": list(self.labels),
+            "words": list(self.reader.words),
+            "characters": list(self.reader.characters),
+            "elmo": self._write_elmo(folder, copy=copy),
+            "scores": self.scores,
+        }
+        save_file(own_weights(self.network), folder / HEAD)
+        (folder / CARD).write_text(_card(values), encoding="utf-8")
+        text = json.dumps(values, ensure_ascii=False, indent=1)
+        (folder / TASK).write_text(text + "\n", encoding="utf-8")  # last: it makes the folder a task
+
+    def _write_elmo(self, folder: Path, *, copy: bool) -> dict[str, str] | None:
+        elmo = self.where.elmo
+        if elmo is None or self.config.input.elmo == "none":
+            return None
+        layer = self.inputs.layer
+        if layer is not None:  # fine-tuned: another model than before
+            tuned = replace(elmo.model, network=layer.network, softmax=None)
+            save_pretrained(tuned, folder / ELMO, force=True)
+            return {"folder": ELMO, "fingerprint": fingerprint(Elmo(tuned))}
+        known = {"fingerprint": fingerprint(elmo)}
+        if self.where.path in bundled_names():
+            return {"name": str(self.where.path), **known}
+        if not copy:
+            if self.where.path is None:
+                raise UsageError(
+                    "Without a copy the ELMo must have a path: give train its path, not a model."
+                )
+            return {"path": str(Path(self.where.path).expanduser().absolute()), **known}
+        save_pretrained(elmo.model, folder / ELMO, precision=elmo.model.network.precision, force=True)
+        return {"folder": ELMO, **known}
+
+
+def own_weights(network: nn.Module) -> dict[str, Tensor]:
+    """Weights and buffers of a task without those of a fine-tuned ELMo."""
+    return {
+        name: values.detach().cpu().contiguous()
+        for name, values in network.state_dict().items()
+        if not name.startswith(TUNED)
+    }
+
+
+def make_reader(
+    config: InputConfig, elmo: Elmo | None, words: Sequence[str] = (), characters: Sequence[str] = ()
+) -> Reader:
+    """A reader of known words; ELMo's layers are computed when they are asked for."""
+    return Reader(config, words, characters, make_stored(config, elmo))
+
+
+def make_stored(config: InputConfig, elmo: Elmo | None) -> Stored | None:
+    """What keeps the vectors of a frozen ELMo: their mean, the top layer, or all layers to choose from."""
+    if elmo is None or config.elmo == "none" or config.tune == "full":
+        return None
+    if isinstance(config.layers, int) and config.layers >= elmo.config.layers:
+        raise UsageError(
+            f"input.layers is {config.layers}, the model has layers 0 to {elmo.config.layers - 1}."
+        )
+    if config.layers == "top":
+        return Stored(elmo, "top")
+    return Stored(elmo, "mean" if config.tune == "frozen" and config.layers == "mix" else "all")
+
+
+def load_task(path: str | Path, model: Elmo | str | Path | None = None) -> TaskModel:
+    """Open a task folder; `model`: its ELMo, where that is not to be found any more."""
+    folder = Path(path).expanduser()
+    values = _read(folder)
+    config = parse_settings(TaskConfig, values["config"], f"{folder / TASK}: config")
+    where = _find_elmo(values["elmo"], folder, model)
+    task = TASKS[config.task](config, tuple(values["labels"]))
+    try:
+        reader = make_reader(config.input, where.elmo, values["words"], values["characters"])
+    except PolysemeError as problem:
+        raise type(problem)(f"{folder}: {problem}") from None
+    network = task.network(Inputs(reader, where.elmo), ())
+    weights = _weights(folder / HEAD)
+    wanted = {name: values for name, values in network.state_dict().items() if not name.startswith(TUNED)}
+    wrong = list(wanted.keys() ^ weights.keys())
+    wrong += [n for n in wanted.keys() & weights.keys() if wanted[n].shape != weights[n].shape]
+    if wrong:
+        raise FormatError(f"{folder / HEAD}: {min(wrong)} does not fit {TASK}. Are they of one task?")
+    network.load_state_dict(weights, strict=False)
+    device = choose_device(config.train.device)
+    network.to(device).eval()
+    return TaskModel(task, network, reader, where, device, values["segment"], values["scores"])
+
+
+def is_task(path: str | Path) -> bool:
+    """Whether a folder holds a task."""
+    return (Path(path).expanduser() / TASK).is_file()
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    if not (folder / TASK).is_file():
+        raise FormatError(f"{folder}: no {TASK} in it. `polyseme train` writes such a folder.")
+    values = read_values(folder / TASK)
+    found = values.get("polyseme_task")
+    if found != FORMAT:
+        raise FormatError(f"{folder / TASK}: format {found!r}, this Polyseme reads {FORMAT}. Upgrade it.")
+    lists = ("labels", "words", "characters")
+    kinds: Mapping[str, Callable[[Any], bool]] = {
+        **dict.fromkeys(
+            lists, lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value)
+        ),
+        "segment": lambda value: isinstance(value, str),
+        "scores": lambda value: isinstance(value, dict),
+        "elmo": lambda value: value is None or isinstance(value, dict),
+        "config": lambda value: isinstance(value, dict) and value.get("task") in TASKS,
+    }
+    for name, fits in kinds.items():
+        if not fits(values.get(name)):
+            raise FormatError(f"{folder / TASK}: {name} is missing or not what it should be.")
+    return values
+
+
+def _find_elmo(known: dict[str, str] | None, folder: Path, given: Elmo | str | Path | None) -> Where:
+    """The ELMo of a task folder, checked by its fingerprint."""
+    if known is None:
+        return Where(None)
+    source: Elmo | str | Path = given or known.get("name") or known.get("path") or folder / ELMO
+    if isinstance(source, Path | str) and not given and not known.get("name") and not Path(source).exists():
+        raise FormatError(
+            f"{folder}: its ELMo is gone: {source} is not there. Put it back, or say which one: "
+            "load_task(folder, model=…), --model."
+        )
+    elmo = source if isinstance(source, Elmo) else load(source)
+    if fingerprint(elmo) != known.get("fingerprint"):
+        raise FormatError(
+            f"{folder}: {source} is another ELMo than the one this task was trained with. "
+            "Give it the right one, or train the task again."
+        )
+    return Where(elmo, None if isinstance(source, Elmo) else str(source))
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file; the task's weights are missing.") from None
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
+        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
+
+
+def restore(network: nn.Module, path: Path) -> None:
+    """Put the weights that `own_weights` gave, or all of a fine-tuned model, back into a network."""
+    load_weights(network, _weights(path))
+
+
+def _card(values: dict[str, Any]) -> str:
+    """README.md of a task folder."""
+    config = values["config"]
+    found = values["scores"].get("test") or values["scores"].get("dev") or {}
+    lines = [f"# A model for {config['task']}", "", "Made by Polyseme.", "", "| | |", "|---|---|"]
+    lines += [f"| labels | {', '.join(values['labels'][:20]) or 'a number'} |"]
+    lines += [f"| {name} | {value:.4f} |" for name, value in found.items() if isinstance(value, float)]
+    lines += ["", "```python", "import polyseme", "", 'model = polyseme.load_task("…")']
+    return "\n".join([*lines, 'model.predict("a text")', "```", ""])

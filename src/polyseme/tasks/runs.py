@@ -1,0 +1,341 @@
+"""Files and an ELMo to a trained task: one run, or many seeds, sizes, with and without ELMo.
+
+    tasks.model, tasks.work, training.loop  ->  tasks.runs  ->  tasks.report, api
+
+A cell is one training: with or without ELMo, a share of the training examples, a seed. Each has a folder
+below OUT/runs; what is finished is not done again when the same call goes on with `resume`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from polyseme.embedder import Elmo, load
+from polyseme.errors import DataError, UsageError
+from polyseme.tasks.examples import Example, Tokens, cutter, part, split
+from polyseme.tasks.inputs import Inputs, Reader, existing_file
+from polyseme.tasks.model import TASKS, TaskModel, Where, make_stored, restore
+from polyseme.tasks.settings import TaskConfig, read_task_config
+from polyseme.tasks.stored import Stored
+from polyseme.tasks.work import TaskWork
+from polyseme.text.fingerprint import digest
+from polyseme.training.checkpoint import Position, weights_of
+from polyseme.training.devices import choose_device
+from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
+from polyseme.writing import check_target
+
+RUNS, PLAN, RESULT, WEIGHTS, VECTORS = "runs", "plan.json", "result.json", "weights.safetensors", "vectors"
+Watch = Callable[[str, Position, Metrics], None]  # the name of the cell, and what the loop tells
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training."""
+
+    elmo: bool
+    share: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{'with' if self.elmo else 'without'}-{self.share:.6g}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one training found."""
+
+    cell: Cell
+    examples: int
+    dev: dict[str, float]
+    test: dict[str, float]  # empty where there is no test file
+    main: str  # the figure that counts
+    epochs: int
+    seconds: float
+    shares: list[Any] = field(default_factory=list)  # of the layers, for each mixture
+    gammas: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Data:
+    """The examples of a task."""
+
+    train: list[Example]
+    dev: list[Example]
+    test: list[Example]
+
+    def sentences(self) -> list[Tokens]:
+        """All sentences, of all files."""
+        return [
+            s for some in (self.train, self.dev, self.test) for example in some for s in example.sentences
+        ]
+
+    def counts(self) -> dict[str, Any]:
+        """What is in the files, for `dry_run`."""
+        found: dict[str, Any] = {}
+        for name in ("train", "dev", "test"):
+            examples: list[Example] = getattr(self, name)
+            labels: Counter[str] = Counter()
+            for example in examples:
+                gold = example.gold
+                if isinstance(gold, str | tuple):
+                    labels.update([gold] if isinstance(gold, str) else gold)
+            tokens = sum(len(s) for example in examples for s in example.sentences)
+            found[name] = {"examples": len(examples), "tokens": tokens, "labels": dict(labels.most_common())}
+        return found
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What `train` gives: the best model of the whole training set, and all results."""
+
+    model: TaskModel
+    results: list[Result]
+    data: Data
+    out: Path | None
+
+    @property
+    def best(self) -> Result:
+        """The result of the model that is kept."""
+        return best_of(self.results)
+
+
+def best_of(results: Sequence[Result]) -> Result:
+    """The best on dev of the runs over all examples, with ELMo where there are such."""
+    elmo = any(result.cell.elmo for result in results)
+    full = [r for r in results if r.cell.elmo == elmo and r.cell.share == 1.0]
+    return max(full, key=lambda result: result.dev[result.main])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be trained, and how."""
+
+    task: str
+    config: str | None = None  # a preset or a .toml file
+    settings: Sequence[str] = ()
+    runs: int = 1  # seeds
+    curve: Sequence[float] = ()  # shares of the training examples
+    compare: bool = False  # without ELMo, too
+    without_elmo: bool = False  # only without
+
+    def cells(self, seed: int) -> list[Cell]:
+        """All trainings, the whole ones first."""
+        if self.runs < 1:
+            raise UsageError(f"runs is {self.runs}, expected 1 or more.")
+        for share in self.curve:
+            if not 0 < share <= 1:
+                raise UsageError(
+                    f"A share of the curve is {share:g}, expected more than 0 and at most 1 (100%)."
+                )
+        shares = sorted({1.0, *self.curve}, reverse=True)
+        kinds = [False] if self.without_elmo else [True, False] if self.compare or self.curve else [True]
+        seeds = range(seed, seed + self.runs)
+        return [Cell(elmo, share, number) for share in shares for elmo in kinds for number in seeds]
+
+
+def prepare(
+    plan: Plan, elmo: Elmo, train: str | Path, dev: str | Path | None, test: str | Path | None
+) -> tuple[TaskConfig, Data, str]:
+    """Settings, examples and segmentation, all checked; labels and spans must fit the training file."""
+    config = read_task_config(plan.task, plan.config, plan.settings)
+    if config.input.static:
+        static = {"static": existing_file(config.input.static)}
+        config = config.model_copy(update={"input": config.input.model_copy(update=static)})
+    segment = config.data.segment or elmo.config.segment
+    task, cut = TASKS[plan.task], cutter(segment)
+    examples = task.read(str(train), config, cut)
+    if len(examples) < 2:
+        raise DataError(f"{train}: {len(examples)} examples. There is nothing to learn from.")
+    if plan.task == "tagging":
+        found = config.data.model_copy(update={"scheme": examples[0].scheme})
+        config = config.model_copy(update={"data": found})
+    held: list[Example] = []
+    if dev is None:
+        examples, held = split(examples, config.data.dev_share, config.train.seed)
+    else:
+        held = task.read(str(dev), config, cut)
+    data = Data(examples, held, task.read(str(test), config, cut) if test is not None else [])
+    known = task(config, task.learn(data.train, config))
+    for some, path in ((data.dev, dev), (data.test, test)):
+        if path is not None and not some:
+            raise DataError(f"{path}: no examples in it.")
+        known.check(some)
+    return config, data, segment
+
+
+def train(
+    plan: Plan,
+    model: Elmo | str | Path,
+    files: tuple[str | Path, str | Path | None, str | Path | None],  # training, dev, test
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    copy: bool = True,
+    vectors: str | Path | None = None,
+    watch: Watch | None = None,
+) -> Trained:
+    """Train all cells of a plan; the best model is written to `out`, if that is given.
+
+    vectors: a folder where the vectors of a frozen ELMo are kept for other calls, too.
+    """
+    where = Where(model) if isinstance(model, Elmo) else Where(load(model), str(model))
+    assert where.elmo is not None  # noqa: S101
+    config, data, segment = prepare(plan, where.elmo, *files)
+    with ExitStack() as stack:
+        folder = _folder(out, stack, plan, config, data, resume=resume, force=force)
+        kept = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
+        job = _Job(plan, config, data, where, segment, folder, kept, watch)
+        results = [job.result(cell) for cell in plan.cells(config.train.seed)]
+        chosen = best_of(results)
+        found = job.model(chosen.cell)
+        restore(found.network, folder / RUNS / chosen.cell.name / WEIGHTS)
+        found.network.eval()
+        found.results = results
+        found.scores = {"main": chosen.main, "dev": chosen.dev, "test": chosen.test}
+        if out is not None:
+            found.write_into(folder, copy=copy)
+        job.close(remove=vectors is None)
+        return Trained(found, results, data, folder if out is not None else None)
+
+
+def _folder(
+    out: str | Path | None, stack: ExitStack, plan: Plan, config: TaskConfig, data: Data, **how: bool
+) -> Path:
+    """The folder to work in; one that holds another plan is not gone on with."""
+    if out is None:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polyseme-")))
+    folder = Path(out).expanduser()
+    asked = digest([config.model_dump(mode="json"), data.counts(), [asdict(c) for c in plan.cells(0)]])
+    if how["resume"]:
+        try:
+            before = json.loads((folder / PLAN).read_text(encoding="utf-8"))["plan"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UsageError(f"{folder}: no run to go on with. Leave out --resume.") from None
+        if before != asked:
+            raise UsageError(
+                f"{folder}: its runs have other settings, examples or sizes. Go on with the same ones, or "
+                "choose another --out."
+            )
+        return folder
+    check_target(folder, force=how["force"])
+    shutil.rmtree(folder / RUNS, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PLAN).write_text(json.dumps({"plan": asked}) + "\n", encoding="utf-8")
+    return folder
+
+
+class _Job:
+    """The trainings of one call: they share examples and stored vectors."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        config: TaskConfig,
+        data: Data,
+        where: Where,
+        segment: str,
+        folder: Path,
+        vectors: Path,
+        watch: Watch | None,
+    ) -> None:
+        self._plan, self._config, self._data, self._where = plan, config, data, where
+        self._segment, self._folder, self._vectors, self._watch = segment, folder, vectors, watch
+        self._device = choose_device(config.train.device)
+        self._stored: Stored | None = None
+
+    def _config_of(self, cell: Cell) -> TaskConfig:
+        config = self._config if cell.elmo else self._config.without_elmo()
+        return config.model_copy(update={"train": config.train.model_copy(update={"seed": cell.seed})})
+
+    def model(self, cell: Cell) -> TaskModel:
+        """An untrained model for a cell, with the words of its examples."""
+        import torch
+
+        config = self._config_of(cell)
+        examples = self._examples(cell)
+        where = self._where if config.input.elmo != "none" else Where(None)
+        stored = self._vectors_of(config) if where.elmo is not None else None
+        sentences = (sentence for example in examples for sentence in example.sentences)
+        reader = Reader.learn(config.input, sentences, stored)
+        if reader.static is not None:
+            reader.static.need(word for tokens in self._data.sentences() for word in tokens)
+        task_type = TASKS[config.task]
+        task = task_type(config, task_type.learn(self._data.train, config))
+        torch.manual_seed(config.train.seed)
+        network = task.network(Inputs(reader, where.elmo), examples)
+        return TaskModel(task, network, reader, where, self._device, self._segment)
+
+    def _examples(self, cell: Cell) -> list[Example]:
+        return self._data.train if cell.share == 1.0 else part(self._data.train, cell.share, cell.seed)
+
+    def _vectors_of(self, config: TaskConfig) -> Stored | None:
+        """The vectors of all sentences, computed at the first need."""
+        if self._stored is None:
+            self._stored = make_stored(config.input, self._where.elmo)
+            if self._stored is not None:
+                self._stored.add(self._data.sentences(), self._vectors)
+        return self._stored
+
+    def result(self, cell: Cell) -> Result:
+        """Train a cell, or read what an earlier call found."""
+        place = self._folder / RUNS / cell.name
+        if (place / RESULT).exists():
+            values = json.loads((place / RESULT).read_text(encoding="utf-8"))
+            return Result(**{**values, "cell": Cell(**values["cell"])})
+        place.mkdir(parents=True, exist_ok=True)
+        model, examples = self.model(cell), self._examples(cell)
+        found = self._train(cell, model, examples, place)
+        shutil.rmtree(place / CHECKPOINTS, ignore_errors=True)
+        (place / RESULT).write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+        return found
+
+    def _train(self, cell: Cell, model: TaskModel, examples: list[Example], place: Path) -> Result:
+        config = model.config
+        work = TaskWork(model.task, model.network, model.reader, examples, self._data.dev, self._device)
+        tell = self._watch
+        loop = Loop(
+            work,
+            config.train.for_loop(),
+            place,
+            config.train.epochs * len(examples),
+            watch=None if tell is None else lambda position, figures: tell(cell.name, position, figures),
+            slower={"stack.inputs.layer.network.": config.train.elmo_rate / config.train.rate},
+        )
+        if not loop.resume():
+            (place / METRICS).unlink(missing_ok=True)
+        loop.run()
+        save_file(weights_of(model.network), place / WEIGHTS)
+        model.network.eval()
+        dev = model.judge(self._data.dev)
+        test = model.judge(self._data.test).figures if self._data.test else {}
+        return Result(
+            cell,
+            len(examples),
+            dev.figures,
+            test,
+            dev.main,
+            loop.position.epoch,
+            loop.position.seconds,
+            [mix.shares for mix in model.mixes],
+            [float(mix.gamma.detach()) for mix in model.mixes],
+        )
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the stored vectors; they are removed where nobody asked to keep them."""
+        if self._stored is not None:
+            self._stored.close()
+        if remove:
+            shutil.rmtree(self._vectors, ignore_errors=True)

@@ -1,0 +1,85 @@
+"""The vectors of a frozen ELMo, computed once: epochs then cost the task's own model only.
+
+    embedder  ->  tasks.stored (a file, memory-mapped)  ->  tasks.inputs
+
+Vectors are kept as float16, a sentence once however often it occurs. T tokens, L layers, H values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polyseme.bulk import fingerprint
+from polyseme.embedder import CHUNK, Elmo, chunks
+from polyseme.formats.dumps import open_dump
+from polyseme.formats.flat import FlatFile
+from polyseme.model.choice import choose
+from polyseme.tasks.examples import Tokens
+from polyseme.text.fingerprint import digest
+
+
+class Stored:
+    """Layers of sentences: (L, T, H) each, with L = 1 where one layer is all that is used."""
+
+    def __init__(self, elmo: Elmo, layer: str | int) -> None:
+        self._elmo = elmo
+        self._choice = choose(layer, None, "both", elmo.config.layers)
+        self._files: list[FlatFile] = []
+        self._places: dict[Tokens, tuple[int, int]] = {}
+        self._of = f"{fingerprint(elmo)} {layer}"
+        self.count = elmo.config.layers if layer == "all" else 1
+
+    def add(self, sentences: Iterable[Tokens], folder: Path) -> None:
+        """Compute the vectors of all sentences that are not there yet, or find their file in `folder`."""
+        new = [tokens for tokens in dict.fromkeys(sentences) if tokens not in self._places]
+        if not new:
+            return
+        path = folder / f"{digest([self._of, new])}.safetensors"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._write(new, path)
+        file = FlatFile(path)
+        self._places |= {tokens: (len(self._files), number) for number, tokens in enumerate(new)}
+        self._files.append(file)
+
+    def _write(self, sentences: list[Tokens], path: Path) -> None:
+        config = self._elmo.config
+        empty = self._choice.empty(config.layers, config.size).numpy().astype(np.float16)
+        lists = (list(tokens) for tokens in sentences)
+        with open_dump(path, empty, pooled=False) as dump, self._elmo.call() as counts:
+            for chunk in chunks(lists, CHUNK * self._elmo.batch_tokens):
+                for tokens, vectors in zip(
+                    chunk, self._elmo.vectors(chunk, self._choice, counts), strict=True
+                ):
+                    dump.add(tokens, vectors.astype(np.float16))
+
+    def layers(self, sentences: Sequence[Tokens]) -> list[Tensor]:
+        """The vectors of each sentence (L, T, H), float32; those that are not stored are computed now."""
+        new = [tokens for tokens in dict.fromkeys(sentences) if tokens not in self._places]
+        with self._elmo.call() as counts:
+            fresh = self._elmo.vectors([list(tokens) for tokens in new], self._choice, counts) if new else []
+        found = dict(zip(new, fresh, strict=True))
+        return [_as_layers(found[t] if t in found else self._read(t)) for t in sentences]
+
+    def _read(self, tokens: Tokens) -> NDArray[Any]:
+        file, number = self._places[tokens]
+        return self._files[file].vectors(number)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for file in self._files:
+            file.close()
+        self._files, self._places = [], {}
+
+
+def _as_layers(vectors: NDArray[Any]) -> Tensor:
+    """(L, T, H), rounded to float16 as all that is stored: the same text has the same answer."""
+    layers = torch.from_numpy(vectors.astype(np.float16).astype(np.float32))
+    return layers if layers.ndim == 3 else layers[None]

@@ -1,0 +1,147 @@
+"""Files of examples to rows: CSV, TSV, JSON lines, lines that begin with a label, folders of texts.
+
+    text.reading  ->  tasks.tables  ->  tasks.examples
+
+A row is its place (file:line) and its fields by name. What is wrong is refused with its place.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from polyseme.errors import DataError, UsageError
+from polyseme.text.reading import files_below, home, open_bytes, read_lines
+
+ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
+LONGEST_FIELD = 10_000_000  # characters of a field of a CSV file
+FASTTEXT = "__label__"
+
+
+class Row(NamedTuple):
+    """Fields by name, and where they stand."""
+
+    place: str
+    fields: dict[str, Any]
+
+    def text(self, name: str) -> str:
+        """A field that must be there, as text."""
+        if name not in self.fields:
+            raise DataError(
+                f"{self.place}: no field {name!r}; there are {', '.join(map(str, self.fields)) or 'none'}. "
+                "Name the right one with --set data.text, data.first, data.second or data.label."
+            )
+        value = self.fields[name]
+        if value is None or isinstance(value, dict | list):
+            raise DataError(f"{self.place}: {name} is {value!r:.40}, expected text.")
+        return value if isinstance(value, str) else json.dumps(value)
+
+
+def kind_of(path: str | Path, asked: str) -> str:
+    """The format of a file: as asked for, or by its name; a folder is one of texts."""
+    if asked != "auto":
+        return asked
+    place = Path(home(path))
+    if place.is_dir():
+        return "folder"
+    suffixes = [suffix.lower() for suffix in place.suffixes if suffix.lower() not in (".gz", ".zst")]
+    return ENDINGS.get(suffixes[-1], "lines") if suffixes else "lines"
+
+
+def read_rows(path: str | Path, kind: str, text: str, label: str) -> Iterator[Row]:
+    """The rows of a file; `text` and `label` are the names of what lines and folders hold."""
+    readers: dict[str, Callable[[], Iterator[Row]]] = {
+        "csv": lambda: _delimited(path, ","),
+        "tsv": lambda: _delimited(path, "\t"),
+        "jsonl": lambda: _json_lines(path),
+        "lines": lambda: _labelled_lines(path, text, label),
+        "folder": lambda: _folder(Path(home(path)), text, label),
+    }
+    if kind not in readers:
+        raise UsageError(f"{path}: this task does not read {kind}. Set data.format to {', '.join(readers)}.")
+    return readers[kind]()
+
+
+def _delimited(path: str | Path, delimiter: str) -> Iterator[Row]:
+    """A header, then rows of as many fields; in CSV, quoted fields may hold commas and newlines."""
+    csv.field_size_limit(LONGEST_FIELD)
+    quoting: Any = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
+    with open_bytes(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        rows = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
+        try:
+            header = next(rows, None)
+            if not header or not any(name.strip() for name in header):
+                raise DataError(f"{path}:1: no header: the first line must name the columns.")
+            yield from _fields(rows, [name.strip() for name in header], str(path))
+        except UnicodeDecodeError as problem:
+            raise DataError(
+                f"{path}:{rows.line_num + 1}: not UTF-8 ({problem.reason}). Convert it."
+            ) from None
+        except csv.Error as problem:
+            raise DataError(
+                f"{path}:{rows.line_num}: {problem}. Is a quotation mark without its partner?"
+            ) from None
+        finally:
+            text.detach()
+
+
+def _fields(rows: Any, header: list[str], path: str) -> Iterator[Row]:
+    start = rows.line_num + 1
+    for values in rows:
+        place, start = f"{path}:{start}", rows.line_num + 1
+        if not values:
+            continue
+        if len(values) != len(header):
+            raise DataError(
+                f"{place}: {len(values)} columns, expected {len(header)} ({', '.join(header)}). "
+                "Does a text hold the separator without quotation marks?"
+            )
+        yield Row(place, dict(zip(header, values, strict=True)))
+
+
+def _json_lines(path: str | Path) -> Iterator[Row]:
+    for line in read_lines(path):
+        if not line.text.strip():
+            continue
+        place = f"{line.source}:{line.number}"
+        try:
+            values = json.loads(line.text)
+        except (ValueError, RecursionError) as problem:
+            raise DataError(f"{place}: not JSON ({problem}). Expected an object a line.") from None
+        if not isinstance(values, dict):
+            raise DataError(f"{place}: {line.text!r:.40}, expected an object such as {{...}}.")
+        yield Row(place, values)
+
+
+def _labelled_lines(path: str | Path, text: str, label: str) -> Iterator[Row]:
+    """`label text`, or fastText's `__label__a __label__b text`."""
+    for line in read_lines(path):
+        words = line.text.split()
+        if not words:
+            continue
+        place = f"{line.source}:{line.number}"
+        labels = []
+        while words and words[0].startswith(FASTTEXT):
+            labels.append(words.pop(0).removeprefix(FASTTEXT))
+        if labels:
+            yield Row(place, {label: labels if len(labels) > 1 else labels[0], text: " ".join(words)})
+            continue
+        first, _, rest = line.text.strip().partition(" ")
+        if not rest.strip():
+            raise DataError(f"{place}: {line.text!r:.40}, expected a label, a space and a text.")
+        yield Row(place, {label: first, text: rest.strip()})
+
+
+def _folder(folder: Path, text: str, label: str) -> Iterator[Row]:
+    """A folder for each label, with a text in each file."""
+    for file in files_below(folder):
+        parts = file.relative_to(folder).parts
+        if len(parts) < 2:
+            raise DataError(f"{file}: lies in no folder of its own. Expected {folder}/LABEL/{file.name}.")
+        lines = [line.text for line in read_lines(file)]
+        yield Row(f"{file}:1", {label: parts[0], text: " ".join(lines)})

@@ -1,0 +1,184 @@
+"""Files of examples: what is read, and what is refused with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import toys
+
+from polyseme.errors import ConfigError, DataError, PolysemeError, UsageError
+from polyseme.tasks.model import TASKS
+from polyseme.tasks.runs import Plan, prepare
+from polyseme.tasks.settings import read_task_config
+
+CUT = str.split
+
+
+def read(task: str, path: Path, *settings: str) -> list:
+    return TASKS[task].read(str(path), read_task_config(task, None, settings), CUT)
+
+
+def file(tmp_path: Path, name: str, text: str) -> Path:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path / name
+
+
+def test_csv_with_quotes_commas_and_newlines_in_fields(tmp_path: Path):
+    path = file(tmp_path, "a.csv", 'label,text\n1,"a ""b"", c\nd e"\n0,f\n')
+    one, two = read("classification", path)
+    assert (one.sentences[0], one.gold, one.place) == (("a", '"b",', "c", "d", "e"), "1", f"{path}:2")
+    assert two.place == f"{path}:4"
+
+
+def test_lines_folders_json_and_fasttext(tmp_path: Path):
+    assert read("classification", file(tmp_path, "a.train", "1 a film\n0 b\n"))[0].gold == "1"
+    fast = file(tmp_path, "f.txt", "__label__x __label__y some words\n")
+    assert read("classification", fast, "data.multi=true")[0].gold == ("x", "y")
+    rows = [{"text": "a b", "label": 1}, {"text": "c", "label": 0}]
+    lines = file(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert [example.gold for example in read("classification", lines)] == ["1", "0"]
+    for label in ("neg", "pos"):
+        (tmp_path / "texts" / label).mkdir(parents=True)
+        file(tmp_path / "texts" / label, "1.txt", f"a {label}\ntext\n")
+    assert [e.gold for e in read("classification", tmp_path / "texts")] == ["neg", "pos"]
+
+
+def test_columns_conllu_and_slashes(tmp_path: Path):
+    conll = file(tmp_path, "a.conll", "-DOCSTART- O\n\nEU NNP I-ORG\nsays VB O\n\nx NN O\n")
+    one, two = read("tagging", conll)
+    assert (one.sentences[0], one.gold, one.scheme) == (("EU", "says"), ("S-ORG", "O"), "iob1")
+    assert two.place == f"{conll}:6"
+    assert read("tagging", conll, "data.tag=1")[0].gold == ("NNP", "VB")
+    row = "{}\t{}\tl\tNOUN\tNN\t_\t0\troot\t_\t_\n"
+    text = "# text = x\n" + row.format("1-2", "ab") + row.format(1, "a") + row.format(2, "b") + "\n"
+    conllu = file(tmp_path, "a.conllu", text)
+    assert read("tagging", conllu)[0].gold == ("NOUN", "NOUN")
+    assert read("tagging", conllu, "data.tag=xpos")[0].sentences[0] == ("a", "b")
+    slashed = file(tmp_path, "a.txt", "迈向/v  1/2/m\n")
+    assert read("tagging", slashed)[0].sentences[0] == ("迈向", "1/2")
+
+
+def test_marked_entities(tmp_path: Path):
+    text = '1\t"the <e1>big fire</e1> burns <e2>wood</e2> ."\nCause(e1,e2)\nComment:\n\n'
+    (one,) = read("relations", file(tmp_path, "a.txt", text))
+    assert one.sentences[0] == ("the", "big", "fire", "burns", "wood", ".")
+    assert [(m.start, m.stop) for m in one.marks] == [(1, 3), (4, 5)]
+    assert one.gold == "Cause(e1,e2)"
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "text", "says"),
+    [
+        (
+            "classification",
+            "a.csv",
+            "label,text\n1,a,b\n",
+            r"a\.csv:2: 3 columns, expected 2 \(label, text\)",
+        ),
+        ("classification", "a.csv", "x,y\n1,a\n", r"a\.csv:2: no field 'label'; there are x, y"),
+        ("classification", "a.csv", "", r"a\.csv:1: no header"),
+        ("classification", "a.csv", 'label,text\n1,"a\n', r"a\.csv:\d+: .*quotation mark"),
+        ("classification", "a.csv", "label,text\n1,\n", r"a\.csv:2: the text is empty"),
+        ("classification", "a.jsonl", "[1]\n", r"a\.jsonl:1: .*expected an object"),
+        ("classification", "a.jsonl", "{\n", r"a\.jsonl:1: not JSON"),
+        ("classification", "a.jsonl", '{"label": ["a", "b"], "text": "x"}\n', r"2 labels .*data\.multi=true"),
+        ("classification", "a.train", "label\n", r"a\.train:1: .*expected a label, a space and a text"),
+        ("tagging", "a.conll", "a O\nb X O\n", r"a\.conll:2: 3 columns, expected 2"),
+        ("tagging", "a.conll", "a\n", r"a\.conll:1: 1 column"),
+        ("tagging", "a.conllu", "1\ta\n", r"a\.conllu:1: 2 columns, expected 10"),
+        ("pairs", "a.jsonl", '{"sentence1": "a", "label": "x"}\n', r"a\.jsonl:1: no field 'sentence2'"),
+        ("relations", "a.txt", '1\t"no marks"\nR\n\n', r"a\.txt:1: expected one <e1>"),
+        ("relations", "a.txt", '1\t"<e1></e1> a <e2>b</e2>"\nR\n\n', r"a\.txt:1: expected one <e1>"),
+        ("relations", "a.txt", "no number\nR\n\n", r"a\.txt:1: expected a number"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, task: str, name: str, text: str, says: str):
+    with pytest.raises(DataError, match=says):
+        read(task, file(tmp_path, name, text))
+
+
+def test_illegal_tags_are_refused_with_their_line(tmp_path: Path):
+    path = file(tmp_path, "a.conll", "a O\nb I-PER\n")
+    with pytest.raises(DataError, match=r"a\.conll:2: I-PER cannot follow O in IOB2"):
+        read("tagging", path, "data.scheme=iob2")
+
+
+def test_numbers_must_be_numbers(tmp_path: Path):
+    row = '{"sentence1": "a", "sentence2": "b", "label": "much"}\n'
+    with pytest.raises(DataError, match="expected a number"):
+        read("pairs", file(tmp_path, "a.jsonl", row), "head.answer=number")
+
+
+def test_long_sentences_are_cut_or_refused(tmp_path: Path):
+    long = "word " * 2000
+    (one,) = read("classification", file(tmp_path, "a.csv", f"label,text\n1,{long}\n"))
+    assert len(one.sentences[0]) == 1000
+    tall = "".join("word O\n" for _ in range(2000))
+    with pytest.raises(DataError, match=r"2,000 tokens, more than data\.max_tokens"):
+        read("tagging", file(tmp_path, "a.conll", tall))
+    assert read("tagging", file(tmp_path, "a.conll", tall), "data.max_tokens=3000")
+
+
+def test_labels_that_training_never_saw_are_refused(tmp_path: Path):
+    train = file(tmp_path, "a.csv", "label,text\n1,a\n0,b\n1,c\n")
+    test = file(tmp_path, "t.csv", "label,text\n1,a\n2,b\n")
+    with pytest.raises(DataError, match=r"t\.csv:3: the label '2' is not in the training data \(0, 1\)"):
+        prepare(Plan("classification"), toys.elmo(), train, train, test)
+
+
+def test_one_class_only_is_refused(tmp_path: Path):
+    path = file(tmp_path, "a.csv", "label,text\n1,a\n1,b\n")
+    with pytest.raises(DataError, match="only one label, 1"):
+        prepare(Plan("classification"), toys.elmo(), path, path, None)
+
+
+def test_one_file_alone_is_split_with_a_seed(tmp_path: Path):
+    rows = "".join(f"{n % 2},text {n}\n" for n in range(50))
+    path = file(tmp_path, "a.csv", "label,text\n" + rows)
+    one, two = (prepare(Plan("classification"), toys.elmo(), path, None, None)[1] for _ in range(2))
+    assert (len(one.train), len(one.dev)) == (40, 10)
+    assert one == two
+    other = prepare(Plan("classification", settings=["train.seed=2"]), toys.elmo(), path, None, None)[1]
+    assert other.dev != one.dev
+
+
+def test_unwanted_labels_are_skipped(tmp_path: Path):
+    path = file(tmp_path, "a.csv", "label,text\n1,a\n-,b\n")
+    assert len(read("classification", path, 'data.skip=["-"]')) == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "says"),
+    [
+        ("classification", ["input.elmo=none", "input.words=0"], "Nothing is read"),
+        ("classification", ["head.pool=last", "encoder.directions=0"], "head.pool last"),
+        ("tagging", ["data.multi=true"], "data.multi is for classification"),
+        ("tagging", ["input.elmmo=none"], "elmo"),
+        ("taging", [], "Did you mean tagging"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(task: str, settings: list[str], says: str):
+    with pytest.raises(ConfigError, match=says):
+        read_task_config(task, None, settings)
+
+
+def test_a_preset_of_another_task_is_refused():
+    with pytest.raises(ConfigError, match="a preset of pairs, not of tagging"):
+        read_task_config("tagging", "pairs")
+
+
+def test_shares_and_runs_must_make_sense():
+    with pytest.raises(UsageError, match="share of the curve"):
+        Plan("tagging", curve=[1.5]).cells(1)
+    with pytest.raises(UsageError, match="runs is 0"):
+        Plan("tagging", runs=0).cells(1)
+
+
+def test_a_layer_that_is_not_there_is_refused(tmp_path: Path):
+    from polyseme.tasks.model import make_stored
+
+    config = read_task_config("tagging", None, ["input.layers=9"])
+    with pytest.raises(PolysemeError, match="has layers 0 to 2"):
+        make_stored(config.input, toys.elmo())

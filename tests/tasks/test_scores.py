@@ -1,0 +1,86 @@
+"""Figures against their oracles: scikit-learn, seqeval, scipy; and by hand."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import scipy.stats
+from seqeval.metrics import f1_score as seqeval_f1
+from seqeval.metrics import precision_score as seqeval_precision
+from sklearn import metrics
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from polyseme.tasks import scores
+from polyseme.tasks.tags import spans_of
+
+LABELS = ("a", "b", "c")
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    return random.Random(3)
+
+
+def test_classes_agree_with_scikit_learn(chance: random.Random):
+    gold, guess = ([chance.choice(LABELS) for _ in range(200)] for _ in range(2))
+    found = scores.classes(gold, guess, LABELS)
+    assert found.figures["accuracy"] == pytest.approx(metrics.accuracy_score(gold, guess))
+    assert found.figures["macro F1"] == pytest.approx(metrics.f1_score(gold, guess, average="macro"))
+    assert found.confusion == metrics.confusion_matrix(gold, guess, labels=LABELS).tolist()
+    by_label = metrics.precision_recall_fscore_support(gold, guess, labels=LABELS)
+    for number, row in enumerate(found.rows):
+        assert (row.precision, row.recall, row.f1, row.count) == pytest.approx(
+            tuple(part[number] for part in by_label)
+        )
+
+
+def test_several_labels_agree_with_scikit_learn(chance: random.Random):
+    gold, guess = (
+        [tuple(label for label in LABELS if chance.random() < 0.4) for _ in range(100)] for _ in range(2)
+    )
+    found = scores.several(gold, guess, LABELS)
+    one, other = (MultiLabelBinarizer(classes=LABELS).fit_transform(some) for some in (gold, guess))
+    assert found.figures["micro F1"] == pytest.approx(metrics.f1_score(one, other, average="micro"))
+    assert found.figures["macro F1"] == pytest.approx(metrics.f1_score(one, other, average="macro"))
+    assert found.figures["all right"] == pytest.approx(metrics.accuracy_score(one, other))
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2"])
+def test_spans_agree_with_seqeval(scheme: str, chance: random.Random):
+    tags = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    gold, guess = ([[chance.choice(tags) for _ in range(12)] for _ in range(60)] for _ in range(2))
+    found = scores.span_scores([spans_of(t) for t in gold], [spans_of(t) for t in guess])
+    assert found.figures["F1"] == pytest.approx(seqeval_f1(gold, guess))
+    assert found.figures["precision"] == pytest.approx(seqeval_precision(gold, guess))
+
+
+def test_correlations_agree_with_scipy(chance: random.Random):
+    gold = [chance.gauss(0, 1) for _ in range(50)]
+    guess = [round(value + chance.gauss(0, 1), 1) for value in gold]  # rounded: there are ties
+    found = scores.numbers(gold, guess).figures
+    assert found["Pearson"] == pytest.approx(scipy.stats.pearsonr(gold, guess)[0])
+    assert found["Spearman"] == pytest.approx(scipy.stats.spearmanr(gold, guess)[0])
+    np.testing.assert_allclose(scores.ranks(np.array(guess)), scipy.stats.rankdata(guess))
+
+
+def test_what_does_not_vary_correlates_with_nothing():
+    assert scores.numbers([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]).figures["Pearson"] == 0
+
+
+def test_semeval_counts_directions_and_leaves_other_out():
+    gold = ["Cause(e1,e2)", "Cause(e2,e1)", "Whole(e1,e2)", "Other", "Cause(e1,e2)"]
+    guess = ["Cause(e1,e2)", "Cause(e1,e2)", "Other", "Whole(e1,e2)", "Cause(e1,e2)"]
+    found = scores.directed(gold, guess)
+    cause = 2 / 3  # two of three, found and wanted alike; a wrong direction is wrong
+    assert {row.label: row.f1 for row in found.rows} == {"Cause": pytest.approx(cause), "Whole": 0}
+    assert found.value == pytest.approx(cause / 2)
+
+
+def test_ranks_of_right_answers():
+    groups = ["q", "q", "q", "r", "r", "alone"]
+    right = [False, True, False, True, False, True]
+    found = scores.ranking(groups, right, [0.9, 0.5, 0.1, 0.8, 0.2, 0.0])
+    assert found == {"first is right": 0.5, "mean 1/rank": pytest.approx(0.75)}
+    assert scores.ranking(["a"], [True], [1.0]) == {}

@@ -1,0 +1,217 @@
+"""Every task learns, answers, is judged, kept and opened again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import toys
+
+import polyseme
+from polyseme.embedder import Elmo
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.saving import save_pretrained
+from polyseme.tasks.model import TaskModel
+from polyseme.tasks.probes import probe
+from polyseme.tasks.settings import read_task_config, task_presets
+
+FILES = {"classification": "csv", "tagging": "conll", "pairs": "jsonl", "relations": "txt"}
+QUESTIONS = {
+    "classification": "the film is good",
+    "tagging": "the film is good",
+    "pairs": ("the film is good", "a great story"),
+    "relations": "the <e1>good</e1> film is <e2>bad</e2>.",
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toys.write(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture(scope="module")
+def elmo() -> Elmo:
+    return toys.elmo()
+
+
+def train(task: str, elmo: Elmo | Path, files: Path, *settings: str, **named: object) -> TaskModel:
+    ending = FILES[task]
+    given = {part: files / f"{part}.{ending}" for part in ("train", "dev", "test")} | named
+    return polyseme.train(task, elmo, settings=(*toys.QUICK, *settings), **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("task", "least"), [("classification", 0.9), ("tagging", 0.9), ("relations", 0.9)])
+def test_a_task_is_learned(task: str, least: float, files: Path, elmo: Elmo):
+    model = train(task, elmo, files)
+    (result,) = model.results
+    assert result.test[result.main] >= least
+    assert model.evaluate(files / f"test.{FILES[task]}").value == pytest.approx(result.test[result.main])
+    assert sum(model.mix.shares) == pytest.approx(1)
+
+
+def test_numbers_of_pairs_are_learned(files: Path, elmo: Elmo):
+    settings = ("head.answer=number", "data.label=score", "train.epochs=30")
+    model = train("pairs", elmo, files, *settings)
+    assert model.results[0].test["Pearson"] > 0.6
+    answer = model.predict(("the film is good", "a great story"))
+    assert 0 < answer.answer < 6  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_a_task_is_kept_and_opened_again(task: str, tmp_path: Path, files: Path, elmo: Elmo):
+    model = train(task, elmo, files, "train.epochs=1", out=tmp_path / "task")
+    again = polyseme.load_task(tmp_path / "task")
+    assert again.labels == model.labels
+    question = QUESTIONS[task]
+    assert again.predict(question) == model.predict(question)
+    path = files / f"test.{FILES[task]}"
+    assert polyseme.evaluate(tmp_path / "task", path).figures == model.evaluate(path).figures
+    lines = list(polyseme.predict(again, path))
+    assert [json.loads(line)["answer"] for line in lines] == [
+        answer.as_dict()["answer"] if not isinstance(answer.answer, tuple) else list(answer.answer)
+        for answer in again.answer(again.read(path))
+    ]
+    names = {file.name for file in (tmp_path / "task").iterdir()}
+    assert names >= {
+        "task.json",
+        "head.safetensors",
+        "elmo",
+        "report.md",
+        "report.json",
+        "README.md",
+        "layers.png",
+    }
+    assert "vectors" not in names
+
+
+@pytest.mark.parametrize("preset", [name for name in task_presets() if name.startswith("classification-")])
+def test_every_preset_of_classification_trains(preset: str, tmp_path: Path, files: Path, elmo: Elmo):
+    given = {part: files / f"{part}.csv" for part in ("train", "dev")}
+    settings = ["train.epochs=1", "encoder.size=8"]
+    model = polyseme.train("classification", elmo, **given, config=preset, settings=settings)
+    model.save(tmp_path / "task")
+    assert polyseme.load_task(tmp_path / "task").predict("a film") == model.predict("a film")
+
+
+@pytest.mark.parametrize("place", ["output", "both"])
+def test_elmo_enters_where_it_is_asked_to(place: str, files: Path, elmo: Elmo):
+    model = train("classification", elmo, files, f"input.elmo={place}", "train.epochs=1")
+    assert len(model.mixes) == (2 if place == "both" else 1)
+
+
+def test_a_fine_tuned_elmo_is_another_model(tmp_path: Path, files: Path, elmo: Elmo):
+    model = train("tagging", elmo, files, "input.tune=full", "train.epochs=2", out=tmp_path / "task")
+    tuned = polyseme.load(tmp_path / "task" / "elmo")
+    old, new = (e.embed([["good"]])[0] for e in (elmo, tuned))
+    assert not (abs(old - new) < 1e-6).all()
+    assert polyseme.load_task(tmp_path / "task").predict("a good film") == model.predict("a good film")
+
+
+def test_a_frozen_mix_stays_and_a_trained_one_moves(files: Path, elmo: Elmo):
+    frozen = train("classification", elmo, files, "input.tune=frozen", "train.epochs=1")
+    assert frozen.mix.shares == [1.0]
+    trained = train("classification", elmo, files, "train.epochs=3")
+    assert max(trained.mix.shares) - min(trained.mix.shares) > 1e-4
+
+
+def test_the_same_seed_gives_the_same_model(files: Path, elmo: Elmo):
+    one, two = (train("tagging", elmo, files, "train.epochs=2") for _ in range(2))
+    for a, b in zip(one.network.parameters(), two.network.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_comparison_seeds_and_sizes_stand_in_the_report(tmp_path: Path, files: Path, elmo: Elmo):
+    model = train(
+        "classification", elmo, files, "train.epochs=2", out=tmp_path / "task", runs=2, curve=[0.25]
+    )
+    assert len(model.results) == 8  # two sizes, with and without, two seeds
+    assert {result.examples for result in model.results} == {16, 64}
+    report = (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
+    assert "with ELMo, 0.25 of the examples | 16 | 2 |" in report
+    assert "without ELMo | 64 | 2 |" in report
+    assert "ELMo changes accuracy on test by" in report
+    assert (tmp_path / "task" / "curve.png").stat().st_size > 5000
+    assert (tmp_path / "task" / "confusion.png").stat().st_size > 3000
+
+
+def test_without_elmo_the_same_model_has_no_mix(tmp_path: Path, files: Path, elmo: Elmo):
+    model = train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task", without_elmo=True)
+    assert model.mixes == []
+    assert not (tmp_path / "task" / "elmo").exists()
+    assert polyseme.load_task(tmp_path / "task").predict("good") == model.predict("good")
+    with pytest.raises(UsageError, match="no ELMo"):
+        _ = model.mix
+
+
+def test_what_is_finished_is_not_trained_again(tmp_path: Path, files: Path, elmo: Elmo):
+    first = train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task", compare=True)
+    (tmp_path / "task" / "runs" / "without-1-1" / "result.json").unlink()
+    seen: list[str] = []
+    again = train(
+        "classification",
+        elmo,
+        files,
+        "train.epochs=1",
+        out=tmp_path / "task",
+        compare=True,
+        resume=True,
+        watch=lambda name, position, figures: seen.append(name),
+    )
+    assert set(seen) == {"without-1-1"}
+    assert [r.test for r in again.results] == [r.test for r in first.results]
+    with pytest.raises(UsageError, match="other settings"):
+        train("classification", elmo, files, "train.epochs=2", out=tmp_path / "task", resume=True)
+    with pytest.raises(UsageError, match="exists already"):
+        train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task")
+
+
+def test_an_elmo_by_reference_is_found_or_missed(tmp_path: Path, files: Path, elmo: Elmo):
+    save_pretrained(elmo.model, tmp_path / "model")
+    settings = "train.epochs=1"
+    train("classification", tmp_path / "model", files, settings, out=tmp_path / "task", copy=False)
+    assert not (tmp_path / "task" / "elmo").exists()
+    polyseme.load_task(tmp_path / "task")
+    shutil.move(tmp_path / "model", tmp_path / "moved")
+    with pytest.raises(FormatError, match=r"its ELMo is gone: .*model is not there"):
+        polyseme.load_task(tmp_path / "task")
+    polyseme.load_task(tmp_path / "task", tmp_path / "moved")
+    other = Elmo(elmo.model)
+    other.model = toys.random_model(toys.small_config(), seed=7)
+    with pytest.raises(FormatError, match="another ELMo"):
+        polyseme.load_task(tmp_path / "task", other)
+
+
+def test_a_probe_for_each_layer(tmp_path: Path, files: Path, elmo: Elmo):
+    given = tuple(files / f"{part}.conll" for part in ("train", "dev", "test"))
+    found = probe(elmo, given, tmp_path / "probes", settings=["train.epochs=2"])
+    assert list(found.values) == ["layer 0", "layer 1", "layer 2", "mix"]
+    assert found.baseline > 0.9  # a word has one tag here
+    assert (tmp_path / "probes" / "probes.png").stat().st_size > 3000
+    assert "| layer 2 |" in (tmp_path / "probes" / "probes.md").read_text(encoding="utf-8")
+
+
+def test_static_vectors_and_characters_are_joined(tmp_path: Path, files: Path, elmo: Elmo):
+    words = [*toys.GOOD, *toys.BAD]
+    rows = "".join(f"{word} {1 if word in toys.GOOD else -1} 0.5 0\n" for word in words)
+    (tmp_path / "v.txt").write_text(rows, encoding="utf-8")
+    settings = ("input.static=" + str(tmp_path / "v.txt"), "input.chars=8", "train.epochs=2")
+    model = train("classification", elmo, files, *settings, out=tmp_path / "task")
+    assert model.inputs.size == 16 + 8 + 3 + elmo.config.size
+    assert polyseme.load_task(tmp_path / "task").predict("good") == model.predict("good")
+
+
+def test_several_labels_each(tmp_path: Path, elmo: Elmo):
+    rows = [f"good {'bad ' if n % 2 else ''}film\t{'g|b' if n % 2 else 'g'}" for n in range(40)]
+    (tmp_path / "m.tsv").write_text("text\tlabel\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    settings = (*toys.QUICK, "data.multi=true", "train.epochs=10")
+    model = polyseme.train("classification", elmo, train=tmp_path / "m.tsv", settings=settings)
+    assert model.results[0].dev["micro F1"] > 0.9
+    assert set(model.predict("good bad film").answer) == {"g", "b"}  # type: ignore[union-attr]
+
+
+def test_presets_are_of_their_task():
+    for name in task_presets():
+        assert read_task_config(name.partition("-")[0], name).task == name.partition("-")[0]
