@@ -330,6 +330,9 @@ def test_a_task_is_trained_asked_and_judged(run: Callable[..., Ran], bilm: str):
     assert json.loads(lines[0])["tokens"] == ["Anna", "Weber", "went", "to", "Hamburg", "."]
     columns = run("predict", "names", DATA / "names.conll", "--format", "columns").out
     assert columns.startswith("Anna\t")
+    Path("raw.txt").write_text("Anna left .\n\nLondon\n", encoding="utf-8")
+    raw = run("predict", "names", "raw.txt", "--raw").out.splitlines()
+    assert [json.loads(line)["tokens"] for line in raw] == [["Anna", "left", "."], ["London"]]
     judged = run("evaluate", "names", DATA / "names.conll")
     assert judged.out.startswith("F1\t")
     found = json.loads(run("evaluate", "names", DATA / "names.conll", "--json").out)

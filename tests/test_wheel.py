@@ -42,6 +42,40 @@ def test_without_a_compiler_the_wheel_is_pure_python(tmp_path, environment):
 
 
 @pytest.mark.slow
+def test_the_models_in_the_box_open_from_the_wheel_without_a_network(tmp_path):
+    wheel = build(tmp_path / "wheel", tmp_path / "source", POLYSEME_NATIVE="0")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--target",
+        str(tmp_path / "installed"),
+    ]
+    subprocess.run([*command, str(wheel)], check=True)
+    asking = (
+        "import socket, sys; socket.socket = None\n"
+        "import polyseme\n"
+        "assert polyseme.__file__.startswith(sys.argv[1]), polyseme.__file__\n"
+        "for name, text in (('en-classic', 'The river bank.'), ('zh-classic', '曹操大怒。')):\n"
+        "    print(polyseme.load(name).embed(text).shape, polyseme.nearest(name, text.split()[0][:2], 1)"
+        " if name == 'zh-classic' else '')\n"
+    )
+    where = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
+    done = subprocess.run(
+        [sys.executable, "-c", asking, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=where,
+    )
+    assert done.stdout.count("256)") == 2
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which(os.environ.get("CC") or "cc") is None, reason="needs a C compiler")
 def test_with_a_compiler_the_wheel_holds_the_library(tmp_path):
     wheel = build(tmp_path / "wheel", tmp_path / "source")

@@ -154,6 +154,7 @@ def test_unwanted_labels_are_skipped(tmp_path: Path):
     [
         ("classification", ["input.elmo=none", "input.words=0"], "Nothing is read"),
         ("classification", ["head.pool=last", "encoder.directions=0"], "head.pool last"),
+        ("tagging", ["train.class_weights=balanced"], "class_weights"),
         ("tagging", ["data.multi=true"], "data.multi is for classification"),
         ("tagging", ["input.elmmo=none"], "elmo"),
         ("taging", [], "Did you mean tagging"),

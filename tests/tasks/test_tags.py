@@ -61,7 +61,6 @@ def test_the_scheme_is_guessed(tags: list[str], scheme: str):
         (["B-PER", "O"], "bioes", 1),
         (["B-PER"], "bioes", 1),
         (["O", "E-PER"], "bmes", 1),
-        (["B-PER"], "iob1", 0),
         (["X-PER"], "iob2", 0),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from polyseme.embedder import Elmo
 from polyseme.tasks.model import TaskModel, load_task
@@ -68,12 +69,15 @@ def predict(
     model: TaskModel | str | Path,
     path: str | Path,
     *,
-    gold: bool = False,
-    format: str = "jsonl",  # noqa: A002
+    raw: bool = False,
+    format: Literal["jsonl", "columns"] = "jsonl",  # noqa: A002  # the word that people look for
 ) -> Iterator[str]:
-    """The answers to the examples of a file, as lines: JSON, or columns as CoNLL has them for tagging."""
+    """The answers to the examples of a file, as lines: JSON, or columns as CoNLL has them for tagging.
+
+    The file is one as `train` reads it, whose answers may be missing; or, `raw`, plain text.
+    """
     found = model if isinstance(model, TaskModel) else load_task(model)
-    for answer in found.answer(found.read(path, gold=gold)):
+    for answer in found.answer(found.read_raw(path) if raw else found.read(path, gold=False)):
         yield _columns(answer) if format == "columns" else json.dumps(answer.as_dict(), ensure_ascii=False)
 
 

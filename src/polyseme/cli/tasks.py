@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -68,29 +68,31 @@ def train(
         return
     if out is None:
         raise UsageError("train needs --out, a new folder for the model (or --dry-run).")
-    show = _Show()
     if task == "probes":
-        print(probe(model, (train, dev, test), out, settings=chosen, force=force, watch=show.step).table())
+        with _Show() as show:
+            found = probe(model, (train, dev, test), out, settings=chosen, force=force, watch=show.step)
+        print(found.table())
         return
-    trained = api.train(
-        task,
-        model,
-        train=train,
-        dev=dev,
-        test=test,
-        out=out,
-        config=config,
-        settings=chosen,
-        runs=runs,
-        curve=_shares(curve),
-        compare=compare,
-        without_elmo=without_elmo,
-        resume=resume,
-        force=force,
-        copy=not link,
-        vectors=vectors,
-        watch=show.step,
-    )
+    with _Show() as show:
+        trained = api.train(
+            task,
+            model,
+            train=train,
+            dev=dev,
+            test=test,
+            out=out,
+            config=config,
+            settings=chosen,
+            runs=runs,
+            curve=_shares(curve),
+            compare=compare,
+            without_elmo=without_elmo,
+            resume=resume,
+            force=force,
+            copy=not link,
+            vectors=vectors,
+            watch=show.step,
+        )
     results = trained.results
     parts = [results_table(results), *difference(results, "test" if test else "dev")]
     print("\n\n".join([*parts, *layer_text(best_of(results))[1:]]))
@@ -101,6 +103,9 @@ def predict(
     folder: Annotated[Path, typer.Argument(metavar="TASK", help="A folder that train wrote.")],
     text: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their answers may be missing.")],
     format: Annotated[str, typer.Option(help="jsonl, or columns for tagging.")] = "jsonl",  # noqa: A002
+    raw: Annotated[
+        bool, typer.Option("--raw", help="FILE is plain text, a line each; of pairs, two with a tab between.")
+    ] = False,
     model: Annotated[str | None, typer.Option(help="The ELMo, if it does not lie where it did.")] = None,
 ) -> None:
     """Answer the examples of a file, a line each."""
@@ -111,7 +116,8 @@ def predict(
     found = load_task(folder, model)
     if format == "columns" and found.config.task != "tagging":
         raise UsageError("--format columns is for tagging. Leave it out.")
-    for line in api.predict(found, text, format=format):
+    chosen: Any = format  # checked above
+    for line in api.predict(found, text, format=chosen, raw=raw):
         print(line)
 
 
@@ -157,18 +163,44 @@ def _print_counts(
 
 
 class _Show:
-    """A line for each epoch, and one now and then between them."""
+    """A line for each epoch; on a terminal a bar below them, elsewhere a line now and then."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
+        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self._task = self._bar.add_task("", total=1.0) if self._bar else None
         self._shown = time.monotonic()
 
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
     def step(self, name: str, position: Position, figures: Metrics) -> None:
-        if "loss" in figures:
-            if time.monotonic() - self._shown < EVERY:
-                return
-            text = f"step {position.step}, loss {figures['loss']:.3f}"
+        """A step or a validation is done, or some vectors are."""
+        on_the_way = "loss" in figures or name == "vectors"
+        if on_the_way:
+            text = f"{name}: " + (f"loss {figures['loss']:.3f}" if "loss" in figures else "")
+            self._update(text, figures["done"])
+            return
+        known = [f"{key} {value:.4f}" for key, value in figures.items() if key not in ("score", "done")]
+        text = f"{name}: epoch {position.epoch}: {', '.join(known)}"
+        if self._bar:
+            self._bar.console.print(text, highlight=False)
         else:
-            known = ", ".join(f"{key} {value:.4f}" for key, value in figures.items() if key != "score")
-            text = f"epoch {position.epoch}: {known}"
-        self._shown = time.monotonic()
-        print(f"{name}: {text}", file=sys.stderr, flush=True)
+            print(text, file=sys.stderr, flush=True)
+
+    def _update(self, text: str, done: float) -> None:
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, description=text, completed=done)
+        elif time.monotonic() - self._shown >= EVERY:
+            self._shown = time.monotonic()
+            print(f"{text}, {done:.0%}", file=sys.stderr, flush=True)

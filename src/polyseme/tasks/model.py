@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from polyseme.bulk import fingerprint
 from polyseme.config import parse_settings, read_values
 from polyseme.embedder import Elmo, load
-from polyseme.errors import FormatError, PolysemeError, UsageError
+from polyseme.errors import DataError, FormatError, PolysemeError, UsageError
 from polyseme.formats.bundled import bundled_names
 from polyseme.formats.saving import save_pretrained
 from polyseme.model.mix import Mix
@@ -38,6 +38,7 @@ from polyseme.tasks.stored import Stored
 from polyseme.tasks.tagging import Tagging
 from polyseme.tasks.task import Answer, Task
 from polyseme.tasks.work import answer, judge
+from polyseme.text.reading import read_lines
 from polyseme.training.checkpoint import load_weights
 from polyseme.training.devices import choose_device
 from polyseme.writing import new_folder
@@ -135,6 +136,21 @@ class TaskModel:
         if gold:
             self.task.check(examples)
         return examples
+
+    def read_raw(self, path: str | Path) -> list[Example]:
+        """Plain text, a question a line; of pairs, two texts with a tab between them."""
+        found = []
+        for line in read_lines(path):
+            if not line.text.strip():
+                continue
+            given = tuple(line.text.split("\t")) if self.config.task == "pairs" else line.text
+            try:
+                found.append(self.task.ask(given, self._cut()))
+            except PolysemeError as problem:
+                raise DataError(f"{line.source}:{line.number}: {problem}") from None
+        if not found:
+            raise DataError(f"{path}: no text in it.")
+        return found
 
     def evaluate(self, path: str | Path) -> Scores:
         """How good the answers to a file are."""

@@ -35,7 +35,7 @@ from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
 from polyseme.writing import check_target
 
 RUNS, PLAN, RESULT, WEIGHTS, VECTORS = "runs", "plan.json", "result.json", "weights.safetensors", "vectors"
-Watch = Callable[[str, Position, Metrics], None]  # the name of the cell, and what the loop tells
+Watch = Callable[[str, Position, Metrics], None]  # of a cell, or of "vectors": with the share that is "done"
 
 
 @dataclass(frozen=True)
@@ -286,8 +286,12 @@ class _Job:
         if self._stored is None:
             self._stored = make_stored(config.input, self._where.elmo)
             if self._stored is not None:
-                self._stored.add(self._data.sentences(), self._vectors)
+                self._stored.add(self._data.sentences(), self._vectors, self._embedded)
         return self._stored
+
+    def _embedded(self, done: float) -> None:
+        if self._watch is not None:
+            self._watch("vectors", Position(), {"done": done})
 
     def result(self, cell: Cell) -> Result:
         """Train a cell, or read what an earlier call found."""
@@ -305,13 +309,14 @@ class _Job:
     def _train(self, cell: Cell, model: TaskModel, examples: list[Example], place: Path) -> Result:
         config = model.config
         work = TaskWork(model.task, model.network, model.reader, examples, self._data.dev, self._device)
-        tell = self._watch
+        total = config.train.epochs * len(examples)
+        tell = self._watch or (lambda name, position, figures: None)
         loop = Loop(
             work,
             config.train.for_loop(),
             place,
-            config.train.epochs * len(examples),
-            watch=None if tell is None else lambda position, figures: tell(cell.name, position, figures),
+            total,
+            watch=lambda at, figures: tell(cell.name, at, figures | {"done": at.tokens / total}),
             slower={"stack.inputs.layer.network.": config.train.elmo_rate / config.train.rate},
         )
         if not loop.resume():

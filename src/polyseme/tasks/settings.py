@@ -138,6 +138,13 @@ class TaskConfig(Settings):
             raise ValueError("head.pool last is the encoder's last output: set encoder.directions to 1 or 2.")
         if self.head.answer == "number" and self.task != "pairs":
             raise ValueError('head.answer "number" is for pairs: other tasks answer with labels.')
+        if self.train.class_weights != "none" and (
+            self.head.answer == "number" or (self.task == "tagging" and self.head.crf)
+        ):
+            raise ValueError(
+                "train.class_weights weighs single labels: a CRF and numbers have none. "
+                'Set head.crf=false, or train.class_weights="none".'
+            )
         if self.data.multi and self.task != "classification":
             raise ValueError("data.multi is for classification: other tasks have one label each.")
         return self

@@ -7,7 +7,7 @@ Vectors are kept as float16, a sentence once however often it occurs. T tokens, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +36,26 @@ class Stored:
         self._of = f"{fingerprint(elmo)} {layer}"
         self.count = elmo.config.layers if layer == "all" else 1
 
-    def add(self, sentences: Iterable[Tokens], folder: Path) -> None:
-        """Compute the vectors of all sentences that are not there yet, or find their file in `folder`."""
+    def add(
+        self, sentences: Iterable[Tokens], folder: Path, watch: Callable[[float], None] | None = None
+    ) -> None:
+        """Compute the vectors of all sentences that are not there yet, or find their file in `folder`.
+
+        watch: is told what share is done.
+        """
         new = [tokens for tokens in dict.fromkeys(sentences) if tokens not in self._places]
         if not new:
             return
         path = folder / f"{digest([self._of, new])}.safetensors"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            self._write(new, path)
+            self._write(new, path, watch)
         file = FlatFile(path)
         self._places |= {tokens: (len(self._files), number) for number, tokens in enumerate(new)}
         self._files.append(file)
 
-    def _write(self, sentences: list[Tokens], path: Path) -> None:
+    def _write(self, sentences: list[Tokens], path: Path, watch: Callable[[float], None] | None) -> None:
+        total, done = max(1, sum(map(len, sentences))), 0
         config = self._elmo.config
         empty = self._choice.empty(config.layers, config.size).numpy().astype(np.float16)
         lists = (list(tokens) for tokens in sentences)
@@ -59,6 +65,9 @@ class Stored:
                     chunk, self._elmo.vectors(chunk, self._choice, counts), strict=True
                 ):
                     dump.add(tokens, vectors.astype(np.float16))
+                    done += len(tokens)
+                if watch is not None:
+                    watch(done / total)
 
     def layers(self, sentences: Sequence[Tokens]) -> list[Tensor]:
         """The vectors of each sentence (L, T, H), float32; those that are not stored are computed now."""

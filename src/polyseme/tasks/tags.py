@@ -2,7 +2,8 @@
 
     tasks.columns  ->  tasks.tags  ->  tasks.tagging, tasks.scores
 
-A tag is O, or a letter, a hyphen and a type: B-PER. IOB1: I, and B only where two spans of a type touch.
+A tag is O, or a letter, a hyphen and a type: B-PER. IOB1: I, and B where two spans of a type touch (but
+CoNLL-2003 has B in two other places, so it may stand anywhere).
 IOB2: every span begins with B. BIOES (or BILOU): E ends, S stands alone (L, U). BMES: M is inside.
 Inside, everything is BIOES; spans are (type, first, last + 1).
 """
@@ -63,7 +64,7 @@ def fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
 def _follows(before: str, kind_before: str, letter: str, kind: str, scheme: str) -> bool:
     """Whether a tag may stand behind another one."""
     if scheme == "iob1":
-        return letter != "B" or (before in "BI" and kind_before == kind)
+        return True
     if scheme == "iob2":
         return letter != "I" or (before in "BI" and kind_before == kind)
     return allowed(_plain(before), kind_before, _plain(letter), kind)

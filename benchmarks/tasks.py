@@ -1,0 +1,251 @@
+"""What ELMo adds to task models, on real files: baseline, with ELMo, with ELMo adapted to the task's text.
+
+    DATA (folders of labelled sets)  ->  WORK: one JSON a cell, kept  ->  a table in Markdown
+
+A cell is a task, a variant and a seed; what is there is not computed again, so that hours of work survive an
+interruption. Variants: `baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted`
+(with ELMo fine-tuned on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
+`glove` and `glove elmo`, static vectors in place of trained words.
+
+    python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
+    python benchmarks/tasks.py DATA WORK --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo")
+MODELS = {"en": "en-classic", "zh": "zh-classic"}
+TOKENS = 200_000  # of the People's Daily
+ADAPT = (
+    "train.epochs=3",
+    "train.rate=0.001",
+    "train.schedule=cosine",
+    "train.optimizer=adamw",
+    "train.clip=1.0",
+)
+
+
+@dataclass(frozen=True)
+class Set:
+    """A labelled set: its task, its language, its files in DATA, its settings."""
+
+    name: str
+    task: str
+    language: str
+    files: Callable[[Path, Path], tuple[Path, Path | None, Path]]  # DATA, WORK -> train, dev, test
+    settings: tuple[str, ...] = ()
+
+
+def plain(folder: str, train: str, dev: str | None, test: str) -> Callable[[Path, Path], Any]:
+    """Files that are read as they are."""
+    return lambda data, work: (
+        data / folder / train,
+        None if dev is None else data / folder / dev,
+        data / folder / test,
+    )
+
+
+def three(folder: str, pattern: str) -> Callable[[Path, Path], Any]:
+    """Files that are named by their parts."""
+    return plain(folder, *(pattern.format(part) for part in ("train", "dev", "test")))
+
+
+def weibo(data: Path, work: Path) -> tuple[Path, Path, Path]:
+    """Each character stands with the number of its place in a word: the number goes."""
+    for part in ("train", "dev", "test"):
+        lines = (
+            (data / "zh_weibo_ner" / f"weiboNER_2nd_conll.{part}").read_text(encoding="utf-8").splitlines()
+        )
+        fields = [line.split("\t") for line in lines]
+        rows = [f"{word[0][0]}\t{word[1]}" if len(word) > 1 else "" for word in fields]
+        (work / f"weibo.{part}").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return work / "weibo.train", work / "weibo.dev", work / "weibo.test"
+
+
+def hotels(data: Path, work: Path) -> tuple[Path, Path, Path]:
+    """One file of reviews: 80% to learn from, 10% to choose by, 10% to judge."""
+    with (data / "zh_chnsenticorp_htl" / "ChnSentiCorp_htl_all.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        rows = [row for row in csv.reader(file) if len(row) == 2 and row[1].strip()][1:]
+    random.Random(1).shuffle(rows)
+    ends = [0, len(rows) * 8 // 10, len(rows) * 9 // 10, len(rows)]
+    paths = []
+    for number, part in enumerate(("train", "dev", "test")):
+        paths.append(work / f"hotels.{part}.csv")
+        with paths[-1].open("w", encoding="utf-8", newline="") as out:
+            csv.writer(out).writerows([["label", "text"], *rows[ends[number] : ends[number + 1]]])
+    return paths[0], paths[1], paths[2]
+
+
+def daily(data: Path, work: Path) -> tuple[Path, Path, Path]:
+    """The first TOKENS of the People's Daily: 80%, 10%, 10%, by sentences in turn."""
+    parts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    tokens = 0
+    for number, line in enumerate((data / "zh_pku199801" / "199801.txt").open(encoding="utf-8")):
+        if tokens >= TOKENS:
+            break
+        tokens += len(line.split())
+        part = {8: "dev", 9: "test"}.get(number % 10, "train")
+        if line.strip():
+            parts[part].append(line)
+    for part, lines in parts.items():
+        (work / f"daily.{part}").write_text("".join(lines), encoding="utf-8")
+    return work / "daily.train", work / "daily.dev", work / "daily.test"
+
+
+CUT = ("data.segment=split",)  # cut already
+SICK = ("data.first=sentence_A", "data.second=sentence_B", "data.format=tsv")
+SICK_FILES = plain("en_sick", "SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+SETS = {
+    found.name: found
+    for found in (
+        Set("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), CUT),
+        Set("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), CUT),
+        Set("conll2003", "tagging", "en", plain("en_conll2003", "eng.train", "eng.testa", "eng.testb")),
+        Set("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu")),
+        Set("sick", "pairs", "en", SICK_FILES, (*SICK, "data.label=entailment_judgment")),
+        Set("sick-r", "pairs", "en", SICK_FILES,
+            (*SICK, "data.label=relatedness_score", "head.answer=number")),
+        Set("semeval", "relations", "en",
+            plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"),
+            ("data.dev_share=0.1",)),
+        Set("weibo", "tagging", "zh", weibo),
+        Set("hotels", "classification", "zh", hotels, ("data.max_tokens=200",)),
+        Set("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"),
+            ('data.skip=["-"]', "data.dev_share=0.1")),
+        Set("daily", "tagging", "zh", daily),
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    """Parse the command line, compute what is missing, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--tasks", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS[:3]))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--glove", type=Path)
+    parser.add_argument("--minutes", type=float, help="begin no cell after so many")
+    parser.add_argument("--table", action="store_true", help="only print what is there")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    for found, variant, seed in [] if given.table else cells(given):
+        if given.minutes is not None and time.monotonic() - start > 60 * given.minutes:
+            break
+        compute(found, variant, seed, given)
+    print(table(given.work))
+
+
+def cells(given: argparse.Namespace) -> Iterator[tuple[Set, str, int]]:
+    """What is to be computed: first every task once, then the other seeds."""
+    for seed in range(1, given.seeds + 1):
+        for name in given.tasks:
+            for variant in given.variants:
+                if not variant.startswith("glove") or (given.glove and SETS[name].language == "en"):
+                    yield SETS[name], variant, seed
+
+
+def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> None:
+    """One cell, unless it is there."""
+    import polyseme
+
+    place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}.{seed}.json"
+    if place.exists():
+        return
+    files = found.files(given.data, given.work)
+    model = adapted(found, files[0], given.work) if variant == "adapted" else MODELS[found.language]
+    settings = [*found.settings, f"train.seed={seed}"]
+    if variant.startswith("glove"):
+        settings += [f"input.static={given.glove}", "input.words=0"]
+    task = polyseme.train(
+        found.task,
+        model,
+        train=files[0],
+        dev=files[1],
+        test=files[2],
+        settings=settings,
+        without_elmo=variant in ("baseline", "glove"),
+        vectors=given.work / "vectors" / found.name,
+    )
+    (result,) = task.results
+    values = {"main": result.main, "dev": result.dev, "test": result.test, "epochs": result.epochs}
+    values |= {"seconds": result.seconds, "shares": result.shares, "examples": result.examples}
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    print(f"{place.stem}: {result.main} {result.test[result.main]:.4f}, {result.seconds:.0f} s", flush=True)
+
+
+def adapted(found: Set, train: Path, work: Path) -> Path:
+    """The model of the language, fine-tuned on the sentences of the training file; kept."""
+    import polyseme
+    from polyseme.tasks.examples import cutter
+    from polyseme.tasks.model import TASKS
+    from polyseme.tasks.settings import read_task_config
+
+    out: Path = work / "adapted" / found.name
+    if (out / "config.json").exists():
+        return out
+    base = polyseme.load(MODELS[found.language])
+    config = read_task_config(found.task, None, found.settings)
+    cut = cutter(config.data.segment or base.config.segment)
+    examples = TASKS[found.task].read(str(train), config, cut)
+    sentences = dict.fromkeys(" ".join(tokens) for example in examples for tokens in example.sentences)
+    text = work / "adapted" / f"{found.name}.txt"
+    text.parent.mkdir(parents=True, exist_ok=True)
+    text.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    settings = (*ADAPT, "model.segment=split", "train.order=sentences", "train.batch=32")
+    polyseme.pretrain(
+        [text], out, settings=settings, base=MODELS[found.language], resume=(out / "run.json").exists()
+    )
+    return out
+
+
+def table(work: Path) -> str:
+    """A row a set, a column a variant: mean and deviation on test, and the share of the error taken away."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    mains = {}
+    for place in sorted((work / "cells").glob("*.json")):
+        name, variant, _ = place.stem.split(".")
+        values = json.loads(place.read_text(encoding="utf-8"))
+        mains[name] = values["main"]
+        scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
+    head = ["set", "figure", *(variant for variant in VARIANTS), "error taken away"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name in (name for name in SETS if name in scores):
+        found = scores[name]
+        columns = [spread(found.get(variant.replace(" ", "-"), [])) for variant in VARIANTS]
+        best = max((mean(found[v]) for v in ("elmo", "adapted") if v in found), default=None)
+        gain = ""
+        if best is not None and "baseline" in found:
+            bare = mean(found["baseline"])
+            gain = f"{(best - bare) / (1 - bare):+.1%}"
+        lines.append("| " + " | ".join([name, mains[name], *columns, gain]) + " |")
+    return "\n".join(lines)
+
+
+def spread(values: list[float]) -> str:
+    """Mean and deviation, or nothing."""
+    if not values:
+        return ""
+    return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f} ({len(values)})" if len(values) > 1 else "")
+
+
+if __name__ == "__main__":
+    main()
