@@ -19,8 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from polyseme.config import ModelConfig, parse_settings, read_values
@@ -28,6 +27,7 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.card import model_card
 from polyseme.formats.precision import narrowed, put_narrow, take_narrow
 from polyseme.formats.pretrained import Pretrained, as_weights, assemble
+from polyseme.formats.tensors import read_tensors
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.model.narrow import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
@@ -67,7 +67,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
         )
     config = parse_settings(ModelConfig, values.get("model"), f"{path}: model")
     weights = folder / WEIGHTS
-    tensors = _load(weights)
+    tensors = read_tensors(weights, "the model's weights")
     _check_counts(config, tensors, weights)
     if copy:
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
@@ -132,15 +132,6 @@ def _write_files(
     if isinstance(model.alphabet, CodepointAlphabet):
         _write_json(new / CHARS, list(model.alphabet.characters))
     (new / CARD).write_text(model_card(model, name, precision, tables=tables), encoding="utf-8")
-
-
-def _load(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file; the model's weights are missing.") from None
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
-        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
 
 
 def _precision(values: Mapping[str, object], path: Path) -> str:

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from polyseme.errors import FormatError
+from polyseme.formats.tensors import read_tensors
 from polyseme.model.narrow import Narrow, narrow
 from polyseme.writing import new_file
 
@@ -59,12 +59,7 @@ def write_words(path: Path, content: Words, *, force: bool = False) -> None:
 
 def read_words(path: Path) -> Words:
     """Read the file; what does not fit together is refused."""
-    try:
-        tensors = load_file(path)
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file.") from None
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
-        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
+    tensors = read_tensors(path, "vectors of words")
     _check(tensors, path)
     rows = Narrow(tensors["rows"], tensors["scales"]).wide()
     try:

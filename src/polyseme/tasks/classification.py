@@ -20,7 +20,7 @@ from polyseme.tasks.pooling import Attention, Biattention, maximum, mean
 from polyseme.tasks.scores import Scores, classes, several
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tables import Row, kind_of, read_rows
-from polyseme.tasks.task import Answer, Dense, class_weights, ranked
+from polyseme.tasks.task import Answer, Dense, class_weights, most_probable, ranked
 
 HALF = 0.5  # from which probability on one of several labels is given
 
@@ -89,15 +89,13 @@ class Classification:
 
     def answers(self, outputs: Tensor, examples: Sequence[Example], network: nn.Module) -> list[Answer]:
         """The most probable label, or all that are more probable than not."""
-        multi = self.config.data.multi
-        shares = outputs.sigmoid() if multi else outputs.softmax(dim=1)
+        if not self.config.data.multi:
+            return most_probable(outputs, examples, self.labels)
         found = []
-        for example, row in zip(examples, shares.cpu(), strict=True):
+        for example, row in zip(examples, outputs.sigmoid().cpu(), strict=True):
             probabilities = ranked(self.labels, row)
-            best = next(iter(probabilities))
-            chosen = tuple(label for label in self.labels if probabilities[label] > HALF) if multi else best
-            probability = None if multi else probabilities[best]
-            found.append(Answer(example.sentences, chosen, probability, probabilities))
+            chosen = tuple(label for label in self.labels if probabilities[label] > HALF)
+            found.append(Answer(example.sentences, chosen, None, probabilities))
         return found
 
     def score(self, examples: Sequence[Example], answers: Sequence[Answer]) -> Scores:

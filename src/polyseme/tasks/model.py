@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from polyseme.bulk import fingerprint
@@ -26,6 +25,7 @@ from polyseme.embedder import Elmo, load
 from polyseme.errors import DataError, FormatError, PolysemeError, UsageError
 from polyseme.formats.bundled import bundled_names
 from polyseme.formats.saving import save_pretrained
+from polyseme.formats.tensors import read_tensors
 from polyseme.model.mix import Mix
 from polyseme.tasks.classification import Classification
 from polyseme.tasks.examples import Cut, Example, cutter
@@ -51,6 +51,7 @@ TASKS: dict[str, type[Task]] = {
 }
 TASK, HEAD, ELMO, CARD = "task.json", "head.safetensors", "elmo", "README.md"
 FORMAT = 1
+WEIGHTS = "the weights of the task"
 TUNED = "stack.inputs.layer.network."  # weights of a fine-tuned ELMo, which the folder keeps as a model
 CHUNK = 512  # examples of a file that are answered together
 
@@ -250,7 +251,7 @@ def load_task(path: str | Path, model: Elmo | str | Path | None = None) -> TaskM
     except PolysemeError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
     network = task.network(Inputs(reader, where.elmo), ())
-    weights = _weights(folder / HEAD)
+    weights = read_tensors(folder / HEAD, WEIGHTS)
     wanted = {name: values for name, values in network.state_dict().items() if not name.startswith(TUNED)}
     wrong = list(wanted.keys() ^ weights.keys())
     wrong += [n for n in wanted.keys() & weights.keys() if wanted[n].shape != weights[n].shape]
@@ -309,18 +310,9 @@ def _find_elmo(known: dict[str, str] | None, folder: Path, given: Elmo | str | P
     return Where(elmo, None if isinstance(source, Elmo) else str(source))
 
 
-def _weights(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file; the task's weights are missing.") from None
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
-        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
-
-
 def restore(network: nn.Module, path: Path) -> None:
     """Put the weights that `own_weights` gave, or all of a fine-tuned model, back into a network."""
-    load_weights(network, _weights(path))
+    load_weights(network, read_tensors(path, WEIGHTS))
 
 
 def _card(values: dict[str, Any]) -> str:

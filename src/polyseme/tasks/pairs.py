@@ -24,7 +24,7 @@ from polyseme.tasks.pooling import LOW, maximum, mean
 from polyseme.tasks.scores import Scores, classes, numbers, ranking
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tables import Row, kind_of, read_rows
-from polyseme.tasks.task import Answer, Dense, class_weights, ranked
+from polyseme.tasks.task import Answer, Dense, class_weights, most_probable
 
 
 class Pairs:
@@ -103,12 +103,7 @@ class Pairs:
             scale = cast(Matcher, network).scale
             values = (outputs[:, 0] * scale[1] + scale[0]).tolist()
             return [Answer(example.sentences, value) for example, value in zip(examples, values, strict=True)]
-        found = []
-        for example, row in zip(examples, outputs.softmax(dim=1).cpu(), strict=True):
-            probabilities = ranked(self.labels, row)
-            best = next(iter(probabilities))
-            found.append(Answer(example.sentences, best, probabilities[best], probabilities))
-        return found
+        return most_probable(outputs, examples, self.labels)
 
     def score(self, examples: Sequence[Example], answers: Sequence[Answer]) -> Scores:
         """Accuracy, with the ranks of right answers where first sentences repeat; or correlations."""

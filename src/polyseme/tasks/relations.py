@@ -27,7 +27,7 @@ from polyseme.tasks.scores import Scores, classes, directed
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tables import Row, kind_of, read_rows
 from polyseme.tasks.tags import Span
-from polyseme.tasks.task import Answer, Dense, class_weights, ranked
+from polyseme.tasks.task import Answer, Dense, class_weights, most_probable
 from polyseme.text.reading import read_lines
 
 MARKS = re.compile(r"<(/?)(e[12])>")
@@ -94,12 +94,7 @@ class Relations:
 
     def answers(self, outputs: Tensor, examples: Sequence[Example], network: nn.Module) -> list[Answer]:
         """The most probable relation."""
-        found = []
-        for example, row in zip(examples, outputs.softmax(dim=1).cpu(), strict=True):
-            probabilities = ranked(self.labels, row)
-            best = next(iter(probabilities))
-            found.append(Answer(example.sentences, best, probabilities[best], probabilities))
-        return found
+        return most_probable(outputs, examples, self.labels)
 
     def score(self, examples: Sequence[Example], answers: Sequence[Answer]) -> Scores:
         """SemEval's macro F1 without Other, and the confusion."""

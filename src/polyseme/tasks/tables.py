@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
+from polyseme.text.documents import read_record
 from polyseme.text.reading import files_below, home, open_bytes, read_lines
 
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
@@ -108,14 +109,7 @@ def _json_lines(path: str | Path) -> Iterator[Row]:
     for line in read_lines(path):
         if not line.text.strip():
             continue
-        place = f"{line.source}:{line.number}"
-        try:
-            values = json.loads(line.text)
-        except (ValueError, RecursionError) as problem:
-            raise DataError(f"{place}: not JSON ({problem}). Expected an object a line.") from None
-        if not isinstance(values, dict):
-            raise DataError(f"{place}: {line.text!r:.40}, expected an object such as {{...}}.")
-        yield Row(place, values)
+        yield Row(f"{line.source}:{line.number}", read_record(line))
 
 
 def _labelled_lines(path: str | Path, text: str, label: str) -> Iterator[Row]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.tasks.examples import Cut, Example, Tokens
-from polyseme.tasks.inputs import Inputs, Side
+from polyseme.tasks.inputs import Inputs
 from polyseme.tasks.scores import Scores
 from polyseme.tasks.settings import TaskConfig
 
@@ -110,4 +110,11 @@ def ranked(labels: Sequence[str], shares: Tensor) -> dict[str, float]:
     return {labels[number]: float(shares[number]) for number in order}
 
 
-Sides = Sequence[Side]
+def most_probable(outputs: Tensor, examples: Sequence[Example], labels: Sequence[str]) -> list[Answer]:
+    """Of outputs (B, K) the most probable label each, and the probabilities of all."""
+    found = []
+    for example, row in zip(examples, outputs.softmax(dim=1).cpu(), strict=True):
+        probabilities = ranked(labels, row)
+        best = next(iter(probabilities))
+        found.append(Answer(example.sentences, best, probabilities[best], probabilities))
+    return found

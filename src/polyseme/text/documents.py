@@ -24,7 +24,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.reading import Line, files_below, home, open_bytes, read_lines
@@ -264,14 +264,21 @@ def _slices(text: str) -> Iterator[_Block]:
         start = stop
 
 
-def _field(line: Line, field: str) -> str:
+def read_record(line: Line) -> dict[str, Any]:
+    """The record of a line of JSON lines."""
     place = f"{line.source}:{line.number}"
     try:
         record = json.loads(line.text)
     except (ValueError, RecursionError) as problem:
         raise DataError(f"{place}: not valid JSON ({problem}). JSON lines have one record a line.") from None
     if not isinstance(record, dict):
-        raise DataError(f"{place}: a {type(record).__name__}, expected a record: {{{field!r}: …}}.")
+        raise DataError(f'{place}: a {type(record).__name__}, expected a record: {{"text": …}}.')
+    return record
+
+
+def _field(line: Line, field: str) -> str:
+    place = f"{line.source}:{line.number}"
+    record = read_record(line)
     if field not in record:
         names = ", ".join(map(repr, list(record)[:8])) or "none"
         raise DataError(f"{place}: no field {field!r}. The fields are {names}: name the one with the text.")

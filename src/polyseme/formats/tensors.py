@@ -1,0 +1,24 @@
+"""A safetensors file as tensors, or one clear line.
+
+formats.native, formats.word_file, tasks.model  ->  formats.tensors  ->  safetensors
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from polyseme.errors import FormatError
+
+
+def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
+    """All tensors of a file, mapped; `what` they are is said where there is no file."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file; {what} are missing.") from None
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
+        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
