@@ -376,3 +376,42 @@ def test_wrong_words_about_tasks_get_one_line(
     assert says in ran.err
     assert len(ran.err.strip().splitlines()) == 1
     assert not Path("x").exists()
+
+
+# ---- index, nearest in a sentence, senses, change ----
+
+
+def test_an_index_is_built_and_asked(run: Callable[..., Ran], bilm: str):
+    lines = ["He sat on the river bank .", "The bank failed .", "The river rose ."] * 6
+    Path("corpus.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    made = run("index", bilm, "corpus.txt", "--out", "index")
+    assert made.code == 0, made.err
+    assert made.out == "index: 90 usages of 10 words in 1 blocks\n"
+    assert len(run("nearest", "index", "bank", "-k", "3").out.splitlines()) == 3
+    found = run("nearest", "index", "bank", "--in", "The bank failed .", "-k", "2").out.splitlines()
+    assert found[0].split("\t")[1:] == ["corpus.txt:2", "The [bank] failed ."]
+    rows = json.loads(run("nearest", "index", "bank", "--in", "The bank .", "--word", "--json").out)
+    assert {row["word"] for row in rows} == {"bank"}
+    assert run("senses", "index", "bank").out.startswith("bank: ")
+    assert json.loads(run("senses", "index", "bank", "--json").out)["word"] == "bank"
+    moved = run("change", "index", "index", "bank", "river").out.splitlines()
+    assert moved[0].startswith("distance\tprototype")
+    assert len(moved) == 3
+    assert len(json.loads(run("change", "index", "index", "--min-count", "5", "--json").out)) > 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nearest", "{bilm}", "bank", "--in", "the bank"], "--in needs an index"),
+        (["senses", "{bilm}", "bank"], "no index.json in it"),
+        (["index", "{bilm}", "none.txt", "--out", "x"], "no such file"),
+        (["index", "{bilm}", "text.txt", "--out", "x", "--layer", "all"], "a usage has one vector"),
+        (["index", "{bilm}", "text.txt", "--out", "x", "--add"], "no index to add to"),
+    ],
+)
+def test_wrong_words_about_indexes_get_one_line(run: Callable[..., Ran], bilm: str, words, says: str):
+    ran = run(*(word.format(bilm=bilm) for word in words))
+    assert ran.code == 2
+    assert says in ran.err
+    assert len(ran.err.strip().splitlines()) == 1

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from polyseme.api import (
+        change,
         convert,
         embed,
         evaluate,
         generate,
+        index,
         info,
         nearest,
         predict,
         pretrain,
         rerank,
         score,
+        senses,
         substitutes,
         train,
     )
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from polyseme.formats.vectors import Vectors, open_vectors
     from polyseme.layer import ElmoLayer, batch_to_ids
     from polyseme.model.mix import Mix
+    from polyseme.search.index import open_index
     from polyseme.tasks.model import load_task
     from polyseme.text.samples import sample
     from polyseme.text.segment import Token
@@ -63,15 +67,18 @@ _HOMES = {
     "Vectors": "formats.vectors",
     "WordVectors": "words",
     "batch_to_ids": "layer",
+    "change": "api",
     "convert": "api",
     "embed": "api",
     "evaluate": "api",
     "generate": "api",
+    "index": "api",
     "info": "api",
     "load": "embedder",
     "load_task": "tasks.model",
     "mean_vectors": "words",
     "nearest": "api",
+    "open_index": "search.index",
     "open_vectors": "formats.vectors",
     "open_words": "words",
     "predict": "api",
@@ -80,6 +87,7 @@ _HOMES = {
     "rerank": "api",
     "sample": "text.samples",
     "score": "api",
+    "senses": "api",
     "substitutes": "api",
     "train": "api",
 }
@@ -99,15 +107,18 @@ __all__ = [
     "Vectors",
     "WordVectors",
     "batch_to_ids",
+    "change",
     "convert",
     "embed",
     "evaluate",
     "generate",
+    "index",
     "info",
     "load",
     "load_task",
     "mean_vectors",
     "nearest",
+    "open_index",
     "open_vectors",
     "open_words",
     "predict",
@@ -116,6 +127,7 @@ __all__ = [
     "rerank",
     "sample",
     "score",
+    "senses",
     "substitutes",
     "train",
 ]

@@ -5,6 +5,7 @@
     ├── FormatError        a model or vector file is not what it should be
     ├── DataError          a text or data file is wrong; begins with file:line
     ├── UsageError         a call or a command line asks for something impossible
+    │   └── UnknownWordError   a word that is not there; a KeyError, too
     └── MissingExtraError  an optional package is needed; names the install command
 
 Anything else that is raised is a bug of ours and shows its traceback.
@@ -37,6 +38,12 @@ class DataError(PolysemeError):
 
 class UsageError(PolysemeError, ValueError):
     """A call or a command line asks for something impossible."""
+
+
+class UnknownWordError(UsageError, KeyError):
+    """A word that is not there; also a KeyError, as gensim raises it."""
+
+    __str__ = Exception.__str__  # not the quoted text of a KeyError
 
 
 class MissingExtraError(PolysemeError, ImportError):

@@ -9,7 +9,7 @@ everything: so the mean over the words is taken away before cosines are compared
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from polyseme.embedder import CHUNK, Array, Elmo, checked_tokens, chunks
-from polyseme.errors import FormatError, UsageError
+from polyseme.errors import FormatError, UnknownWordError, UsageError
 from polyseme.formats.opening import named
 from polyseme.formats.word_file import NAME, Words, read_words, write_words
 from polyseme.model.choice import Layer, choose
@@ -70,17 +70,32 @@ class WordVectors:
 
         min_count, min_chars: only words with so many usages, of so many characters.
         """
-        row = self._row(word)
+        return self.combined([(word, 1.0)], k, min_count=min_count, min_chars=min_chars)
+
+    def combined(
+        self, signs: Sequence[tuple[str, float]], k: int = 10, *, min_count: int = 1, min_chars: int = 1
+    ) -> list[tuple[str, float]]:
+        """The `k` words nearest to a weighted sum of words, these left out: a : b = c : ? is b - a + c."""
+        given = [self._row(word) for word, _ in signs]
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
-        cosines = self._directions @ self._directions[row]
+        query = np.array([sign for _, sign in signs], np.float32) @ self._directions[given]
+        query /= max(float(np.linalg.norm(query)), float(np.finfo(np.float32).tiny))
+        cosines = self._directions @ query
         usable = self.counts >= min_count
         if min_chars > 1:
             usable &= np.array([len(other) >= min_chars for other in self.words], dtype=np.bool_)
-        usable[row] = False
+        usable[given] = False
         rows = np.flatnonzero(usable)
         best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
         return [(self.words[other], float(cosines[other])) for other in best]
+
+    def odd_one_out(self, words: Sequence[str]) -> str:
+        """The word farthest from the mean of all of them."""
+        if len(words) < 3:
+            raise UsageError(f"{len(words)} words: the odd one out is of three or more.")
+        directions = self._directions[[self._row(word) for word in words]]
+        return words[int((directions @ directions.mean(axis=0)).argmin())]
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a file for `open_words`, in int8; words.safetensors is its name in a model's folder."""
@@ -92,7 +107,7 @@ class WordVectors:
             return self._rows[word]
         near = get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING) if isinstance(word, str) else []
         guess = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise UsageError(
+        raise UnknownWordError(
             f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"
         )
 

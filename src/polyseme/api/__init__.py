@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 
 from polyseme import language
 from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
+from polyseme.api.search import change, index, nearest, senses
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
@@ -34,16 +35,17 @@ from polyseme.training.loop import Metrics
 from polyseme.training.pretrain import Pretraining
 from polyseme.training.report import write_report
 from polyseme.training.settings import config_for_base, read_pretrain_config
-from polyseme.words import WordVectors, open_words
 from polyseme.writing import check_file, check_target
 
 __all__ = [
     "Embedded",
     "cache",
+    "change",
     "convert",
     "embed",
     "evaluate",
     "generate",
+    "index",
     "info",
     "nearest",
     "predict",
@@ -51,6 +53,7 @@ __all__ = [
     "rerank",
     "runtime",
     "score",
+    "senses",
     "substitutes",
     "train",
 ]
@@ -259,18 +262,6 @@ def generate(
         stop_at_end=stop_at_end,
         segment=segment,
     )
-
-
-def nearest(
-    words: WordVectors | str | Path, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
-) -> list[tuple[str, float]]:
-    """The `k` words nearest to `word`, with their cosines, by the mean of their contextual vectors.
-
-    words: a model that has vectors of words beside it (see `open_words`), or what `mean_vectors` gives.
-    min_count, min_chars: only words with so many usages, of so many characters.
-    """
-    found = words if isinstance(words, WordVectors) else open_words(words)
-    return found.nearest(word, k, min_count=min_count, min_chars=min_chars)
 
 
 def pretrain(

@@ -30,7 +30,10 @@ VERBS = (
     language.score,
     language.substitutes,
     language.generate,
+    words.index,
     words.nearest,
+    words.senses,
+    words.change,
     pretraining.sample,
 )
 

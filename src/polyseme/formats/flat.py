@@ -31,6 +31,7 @@ KIND = "polyseme-vectors"
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
     "F32": np.dtype("<f4"),
+    "I32": np.dtype("<i4"),
     "I64": np.dtype("<i8"),
     "U8": np.dtype("u1"),
 }
@@ -97,7 +98,7 @@ class FlatFile:
     """A flat file that is being read; what it gives are read-only views of the file."""
 
     def __init__(self, path: Path) -> None:
-        tensors, metadata = _mapped(path)
+        tensors, metadata = mapped_tensors(path)
         if metadata.get("format") != KIND or set(tensors) != {"vectors", "rows", "text", "text_ends"}:
             raise FormatError(f"{path}: a safetensors file, but not one of vectors that `embed` wrote.")
         self._tensors = tensors
@@ -138,7 +139,7 @@ def rows_first(vectors: NDArray[Any], pooled: bool) -> NDArray[Any]:
     return vectors[None] if pooled else np.moveaxis(vectors, -2, 0)
 
 
-def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def mapped_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """All tensors as views of the file, and the metadata. safetensors checks that sizes and places agree."""
     from safetensors import SafetensorError, safe_open
 

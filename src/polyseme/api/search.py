@@ -1,0 +1,97 @@
+"""Verbs about words in a corpus: index, nearest, senses, change.
+
+search, words  ->  api.search  ->  api
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from polyseme.api.embedding import loaded
+from polyseme.embedder import Elmo
+from polyseme.search.building import Filters, Watch, build_index
+from polyseme.search.change import Change, find_change
+from polyseme.search.index import Index, open_index
+from polyseme.search.senses import Senses, find_senses
+from polyseme.search.space import Kind
+from polyseme.words import WordVectors, open_words
+
+
+def index(
+    model: Elmo | str | Path,
+    texts: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    layer: str | int = "top",
+    min_count: int = 1,
+    max_count: int | None = None,
+    stop: Iterable[str] = (),
+    only: Iterable[str] = (),
+    segment: str | None = None,
+    space: Kind = "centre",
+    add: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+) -> Index:
+    """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
+
+    layer: whose vectors. min_count, max_count, stop, only: which words have their usages kept. space: how the
+    cone of contextual vectors is corrected, none, centre, components or whiten. add: to one that is there.
+    """
+    elmo = loaded(model)
+    given = [texts] if isinstance(texts, str | Path) else list(texts)
+    place = Path(out).expanduser()
+    filters = Filters(min_count, max_count, tuple(sorted(set(stop))), tuple(sorted(set(only))))
+    build_index(
+        elmo,
+        given,
+        place,
+        layer=layer,
+        filters=filters,
+        segment=segment,
+        space=space,
+        model=None if isinstance(model, Elmo) else _lasting(model),
+        add=add,
+        force=force,
+        watch=watch,
+    )
+    return open_index(place, elmo)
+
+
+def _lasting(model: str | Path) -> str:
+    """The name of a model that comes with us, or a path that stays right in another folder."""
+    place = Path(model).expanduser()
+    return str(place.absolute()) if place.exists() else str(model)
+
+
+def nearest(
+    words: WordVectors | Index | str | Path, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
+) -> list[tuple[str, float]]:
+    """The `k` words nearest to `word`, with their cosines, by the mean of their contextual vectors.
+
+    words: an index, a model that has vectors of words beside it (`open_words`), or what `mean_vectors` gives.
+    min_count, min_chars: only words with so many usages, of so many characters.
+    """
+    if isinstance(words, Index):
+        words = words.words
+    found = words if isinstance(words, WordVectors) else open_words(words)
+    return found.nearest(word, k, min_count=min_count, min_chars=min_chars)
+
+
+def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
+    """The senses of a word in an index: groups of its usages, at most `most`; see `search.senses`."""
+    return find_senses(index if isinstance(index, Index) else open_index(index), word, most=most, seed=seed)
+
+
+def change(
+    one: Index | str | Path,
+    other: Index | str | Path,
+    words: Iterable[str] | None = None,
+    *,
+    min_count: int = 20,
+    seed: int = 0,
+) -> list[Change]:
+    """How words moved between two indexes of one model, the greatest change first; see `search.change`."""
+    first, second = (found if isinstance(found, Index) else open_index(found) for found in (one, other))
+    return find_change(first, second, words, min_count=min_count, seed=seed)

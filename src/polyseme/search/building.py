@@ -1,0 +1,333 @@
+"""A model and a corpus to an index of every usage: in constant memory, block by block, through kills.
+
+    embedder, text.stream  ->  search.building  ->  index.json, block-*.safetensors, words.safetensors, …
+
+index.json notes what was asked for and which blocks are whole; the same call goes on behind the last of them.
+When all text is read, the blocks are read again for the correction of the space, the lengths of all vectors
+in it, and the mean vector of each word.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from polyseme.bulk import fingerprint
+from polyseme.embedder import CHUNK, Elmo
+from polyseme.errors import DataError, UsageError
+from polyseme.formats.word_file import NAME as WORDS
+from polyseme.model.choice import Choice, choose
+from polyseme.search.blocks import FORMAT, HEAD, Block, NewBlock, block_path, read_head
+from polyseme.search.space import Kind, Space, fit
+from polyseme.text.documents import expand_inputs
+from polyseme.text.fingerprint import digest, stamp
+from polyseme.text.reading import read_lines
+from polyseme.text.stream import placed_units, sentences_of_unit
+from polyseme.words import WordVectors
+from polyseme.writing import check_folder, new_file
+
+BLOCK_USAGES = 100_000
+SAMPLE = 50_000  # usages that the correction of the space is fitted to
+SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
+Watch = Callable[[int], None]  # is told how many tokens were read
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which words have their usages kept."""
+
+    min_count: int = 1
+    max_count: int | None = None
+    stop: tuple[str, ...] = ()  # never these
+    only: tuple[str, ...] = ()  # these alone, if any
+
+    def chosen(self, counts: Counter[str] | None) -> Callable[[str], bool]:
+        """Whether a word is kept; `counts` of the corpus, where a count matters."""
+        stop, only = frozenset(self.stop), frozenset(self.only)
+        most = self.max_count
+
+        def keeps(word: str) -> bool:
+            if word in stop or (only and word not in only):
+                return False
+            if counts is None:
+                return True
+            return counts[word] >= self.min_count and (most is None or counts[word] <= most)
+
+        return keeps
+
+    @property
+    def counting(self) -> bool:
+        """Whether the corpus must be counted first."""
+        return self.min_count > 1 or self.max_count is not None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A sentence of the corpus: its text, where it stands, and the words with their places in it."""
+
+    text: str
+    document: str
+    line: int
+    words: list[str]
+    places: list[tuple[int, int]]
+
+
+def sentences_of(texts: Sequence[Path], how: str, skip: int = 0) -> Iterator[tuple[int, Usage]]:
+    """The sentences of files, each with the number of text units that are through with it."""
+    lines = (line for text in texts for line in read_lines(text))
+    for number, unit in enumerate(islice(placed_units(lines, how), skip, None), start=skip + 1):
+        end = 0
+        for words in sentences_of_unit(unit.text, how):
+            if not words:
+                continue
+            places = []
+            for word in words:
+                start = unit.text.index(word, end)
+                end = start + len(word)
+                places.append((start, end))
+            first = places[0][0]
+            text = unit.text[first:end].replace("\n", " ")
+            line = unit.number + unit.text.count("\n", 0, first)
+            moved = [(start - first, stop - first) for start, stop in places]
+            yield number, Usage(text, unit.source, line, words, moved)
+
+
+def build_index(
+    elmo: Elmo,
+    texts: Sequence[str | Path],
+    folder: Path,
+    *,
+    layer: str | int = "top",
+    filters: Filters = Filters(),  # noqa: B008  # frozen
+    segment: str | None = None,
+    space: Kind = "centre",
+    model: str | None = None,
+    add: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+) -> dict[str, Any]:
+    """Build the index of `texts` in `folder`, or go on with it; `add`: to one that is whole.
+
+    Gives the head of the index.
+    """
+    files = [Path(file) for file in expand_inputs(texts)]
+    how = elmo.config.segment if segment is None else segment
+    choice = choose(layer, None, "both", elmo.config.layers)
+    if choice.weights is None:
+        raise UsageError("layer is 'all', but a usage has one vector: choose top, mean or a number.")
+    asked = {
+        "polyseme_index": FORMAT,
+        "model": fingerprint(elmo),
+        "name": model,
+        "layer": layer,
+        "segment": how,
+        "space": space,
+        "size": elmo.config.size,
+        "filters": asdict(filters),
+    }
+    head = _begin(folder, asked, files, add=add, force=force)
+    _read_texts(elmo, folder, head, files, choice, filters, watch)
+    _finish(folder, head)
+    return head
+
+
+def _begin(
+    folder: Path, asked: dict[str, Any], files: list[Path], *, add: bool, force: bool
+) -> dict[str, Any]:
+    """The head of a new index, of one that goes on, or of one that gets more text."""
+    corpus = {"files": [str(file) for file in files], "content": digest([s.content for s in stamp(files)])}
+    there = (folder / HEAD).exists() and not force
+    if not there:
+        if add:
+            raise UsageError(f"{folder}: no index to add to. Leave out --add.")
+        if folder.exists() and force:
+            check_folder(folder, force=True, ours=[path.name for path in folder.iterdir() if _is_ours(path)])
+            shutil.rmtree(folder)
+        elif folder.exists() and any(folder.iterdir()):
+            raise UsageError(f"{folder}: exists already and is no index. Choose another name.")
+        folder.mkdir(parents=True, exist_ok=True)
+        head = {**asked, "documents": [], "corpora": [{**corpus, "done": False}], "blocks": []}
+        write_head(folder, head)
+        return head
+    head = read_head(folder)
+    same = {
+        name: head.get(name) == value
+        for name, value in json.loads(json.dumps(asked)).items()
+        if name != "name"
+    }
+    wrong = [name for name, equal in same.items() if not equal]
+    if wrong:
+        raise UsageError(
+            f"{folder}: an index with another {', '.join(wrong)}. Use the same, choose another --out, or say "
+            "--force."
+        )
+    last = head["corpora"][-1]
+    if last["content"] == corpus["content"]:
+        return head
+    if not last["done"]:
+        raise UsageError(f"{folder}: not finished, and of another text. Finish it first, or say --force.")
+    if not add:
+        raise UsageError(
+            f"{folder}: an index of another text. Say --add to put this one into it too, or --force."
+        )
+    head["corpora"].append({**corpus, "done": False})
+    write_head(folder, head)
+    return head
+
+
+def _is_ours(path: Path) -> bool:
+    return path.name in (HEAD, SPACE, LENGTHS, WORDS, "graph.usearch") or path.name.startswith("block-")
+
+
+def write_head(folder: Path, head: dict[str, Any]) -> None:
+    """Write index.json, whole or not at all."""
+    with new_file(folder / HEAD, force=True) as new:
+        new.write_text(json.dumps(head, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_texts(
+    elmo: Elmo,
+    folder: Path,
+    head: dict[str, Any],
+    files: list[Path],
+    choice: Choice,
+    filters: Filters,
+    watch: Watch | None,
+) -> None:
+    """Write the blocks that are missing of the last corpus."""
+    corpus = len(head["corpora"]) - 1
+    if head["corpora"][corpus]["done"]:
+        return
+    how = head["segment"]
+    counts = _count(files, how) if filters.counting else None
+    done = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
+    keeps = filters.chosen(counts)
+    block, units = NewBlock(elmo.config.size), 0
+    for units, some in _batches(elmo, sentences_of(files, how, done[-1] if done else 0)):
+        with elmo.call() as counted:
+            vectors = elmo.vectors([usage.words for usage in some], choice, counted)
+        for usage, array in zip(some, vectors, strict=True):
+            _add(block, head["documents"], usage, array, keeps)
+        if watch is not None:
+            watch(sum(len(usage.words) for usage in some))
+        if len(block) >= BLOCK_USAGES:
+            _write_block(folder, head, block, corpus, units)
+            block = NewBlock(elmo.config.size)
+    if len(block) or not head["blocks"]:
+        _write_block(folder, head, block, corpus, units)
+    head["corpora"][corpus]["done"] = True
+    if not sum(one["usages"] for one in head["blocks"]):
+        raise DataError(
+            f"{', '.join(map(str, files[:3]))}: no usage to index: no text, or no word that the filters keep."
+        )
+    write_head(folder, head)
+
+
+def _batches(elmo: Elmo, sentences: Iterator[tuple[int, Usage]]) -> Iterator[tuple[int, list[Usage]]]:
+    """Sentences of whole units with enough tokens to be embedded together, and how many units are through."""
+    some: list[Usage] = []
+    size, last = 0, 0
+    for number, usage in sentences:
+        if size >= CHUNK * elmo.batch_tokens and number != last:
+            yield last, some
+            some, size = [], 0
+        some.append(usage)
+        size += len(usage.words)
+        last = number
+    if some:
+        yield last, some
+
+
+def _add(
+    block: NewBlock,
+    documents: list[str],
+    usage: Usage,
+    vectors: NDArray[np.float32],
+    keeps: Callable[[str], bool],
+) -> None:
+    kept = [place for place, word in enumerate(usage.words) if keeps(word)]
+    if not kept:
+        return
+    if not np.isfinite(vectors).all():
+        raise DataError(f"{usage.document}:{usage.line}: a vector is not finite. Is the model broken?")
+    if not documents or documents[-1] != usage.document:
+        documents.append(usage.document)
+    found = [(usage.words[place], *usage.places[place]) for place in kept]
+    block.add(usage.text, len(documents) - 1, usage.line, found, vectors[kept].astype(np.float16))
+
+
+def _write_block(folder: Path, head: dict[str, Any], block: NewBlock, corpus: int, units: int) -> None:
+    number = len(head["blocks"])
+    block.write(block_path(folder, number))
+    head["blocks"].append({"usages": len(block), "corpus": corpus, "units": units})
+    write_head(folder, head)
+
+
+def _count(files: list[Path], how: str) -> Counter[str]:
+    return Counter(word for _, usage in sentences_of(files, how) for word in usage.words)
+
+
+def _finish(folder: Path, head: dict[str, Any]) -> None:
+    """The space, the lengths in it, and the mean of each word: one pass over the blocks for each."""
+    if head.get("finished") == len(head["blocks"]):
+        return
+    blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
+    total = sum(map(len, blocks))
+    every = max(1, total // SAMPLE)
+    sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
+    space = fit(sample, head["space"])
+    tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
+    lengths = np.concatenate([lengths_in(space, block.vectors) for block in blocks])
+    for name, values in ((SPACE, tensors), (LENGTHS, {"lengths": lengths})):
+        with new_file(folder / name, force=True) as new:
+            save_file(values, new)
+    mean_of_words(blocks, head["size"]).save(folder / WORDS, force=True)
+    head["finished"] = len(head["blocks"])
+    write_head(folder, head)
+
+
+def lengths_in(space: Space, vectors: NDArray[np.float16]) -> NDArray[np.float32]:
+    """The length of each vector in the corrected space, block by block of rows."""
+    found = np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), 8192):
+        moved = np.asarray(vectors[start : start + 8192], np.float32) - space.centre
+        if space.turn is not None:
+            moved = moved @ space.turn
+        found[start : start + 8192] = np.linalg.norm(moved, axis=1)
+    return np.maximum(found, np.finfo(np.float32).tiny)
+
+
+def mean_of_words(blocks: Sequence[Block], size: int) -> WordVectors:
+    """The mean of the usages of each word, words by falling count."""
+    rows: dict[str, int] = {}
+    for block in blocks:
+        for word in block.types:
+            rows.setdefault(word, len(rows))
+    sums, counts = np.zeros((len(rows), size)), np.zeros(len(rows), np.int64)
+    for block in blocks:
+        own = np.array([rows[word] for word in block.types], np.int64)[block.words]
+        order = np.argsort(own, kind="stable")
+        ordered = own[order]
+        starts = (
+            np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(own) else np.zeros(0, int)
+        )
+        if len(starts):
+            added = np.add.reduceat(np.asarray(block.vectors[:], np.float32)[order], starts, axis=0)
+            sums[ordered[starts]] += added
+        counts += np.bincount(own, minlength=len(rows))
+    means = sums / np.maximum(counts, 1)[:, None]
+    order = np.argsort(-counts, kind="stable")
+    names = list(rows)
+    centre = means.mean(axis=0) if len(means) else np.zeros(size)
+    words = tuple(names[row] for row in order)
+    return WordVectors(words, counts[order], means[order].astype(np.float32), centre.astype(np.float32))

@@ -1,0 +1,241 @@
+"""The door to an index: nearest words, usages in the same sense, similarity, analogies.
+
+    search.building  ->  search.index  ->  search.senses, search.change, server, api
+
+Opened through memory maps. U usages, H values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from polyseme.bulk import fingerprint
+from polyseme.embedder import Elmo, load
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.word_file import NAME as WORDS
+from polyseme.model.choice import choose
+from polyseme.search import exact
+from polyseme.search.blocks import Block, Place, block_path, read_head
+from polyseme.search.building import LENGTHS, SPACE
+from polyseme.search.space import Space
+from polyseme.words import WordVectors, open_words
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A usage that was found: the word, where it stands, how near it is."""
+
+    number: int
+    word: str
+    cosine: float
+    place: Place
+
+    def marked(self, left: str = "[", right: str = "]") -> str:
+        """The sentence with the word marked."""
+        text, (start, stop) = self.place.sentence, self.place[1:3]
+        return f"{text[:start]}{left}{text[start:stop]}{right}{text[stop:]}"
+
+
+class Index:
+    """Every usage of a corpus. `polyseme.open_index(folder)` opens one."""
+
+    def __init__(self, folder: Path, head: dict[str, Any], model: Elmo | str | Path | None = None) -> None:
+        self.folder, self.head = folder, head
+        self._model = model
+        self.blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
+        for number, (block, noted) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
+            if len(block) != noted["usages"]:
+                path, wanted = block_path(folder, number), noted["usages"]
+                raise FormatError(
+                    f"{path}: {len(block)} usages, expected {wanted}. Remove the index and build it again."
+                )
+        self.space = _space(folder, head)
+        self.lengths = _tensor(folder / LENGTHS, "lengths", sum(map(len, self.blocks)))
+        self.words: WordVectors = open_words(folder / WORDS)
+        self._starts = np.cumsum([0, *map(len, self.blocks)])
+        self._types: NDArray[np.float32] | None = None  # the words in the corrected space
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def elmo(self) -> Elmo:
+        """The model of the index, loaded at the first need; another one is refused."""
+        if not isinstance(self._model, Elmo):
+            name = self._model or self.head.get("name")
+            if not name:
+                raise UsageError(
+                    f"{self.folder}: which model is it of? Say open_index(folder, model=…), --model."
+                )
+            self._model = load(name)
+        if fingerprint(self._model) != self.head["model"]:
+            raise UsageError(f"{self.folder}: an index of another model than the one given.")
+        return self._model
+
+    def most_similar(
+        self,
+        positive: str | Sequence[str] | None = None,
+        negative: str | Sequence[str] | None = None,
+        topn: int = 10,
+        *,
+        min_count: int = 1,
+        min_chars: int = 1,
+    ) -> list[tuple[str, float]]:
+        """Words nearest to the sum of `positive` less `negative`, as gensim has it.
+
+        An unknown word is a KeyError.
+        """
+        signs = [(word, 1.0) for word in _several(positive)] + [(word, -1.0) for word in _several(negative)]
+        if not signs:
+            raise UsageError("most_similar needs a word.")
+        return self.words.combined(signs, topn, min_count=min_count, min_chars=min_chars)
+
+    def doesnt_match(self, words: Sequence[str]) -> str:
+        """The odd one out: the word farthest from the mean of all."""
+        return self.words.odd_one_out(list(words))
+
+    def similarity(self, one: str, other: str) -> float:
+        """Cosine of two words."""
+        return self.words.similarity(one, other)
+
+    def vector(self, sentence: str, word: str, which: int | None = None) -> NDArray[np.float32]:
+        """The vector of a word in a sentence, in the corrected space; `which` of several, from 1."""
+        tokens = self.elmo.words(sentence, self.head["segment"])
+        places = [place for place, token in enumerate(tokens) if token == word]
+        if not places:
+            raise UsageError(f"{word!r} is not in the sentence, which is cut as: {' '.join(tokens)}")
+        if len(places) > 1 and which is None:
+            raise UsageError(
+                f"{word!r} stands {len(places)} times in the sentence: say which, from 1 to {len(places)}."
+            )
+        if which is not None and not 1 <= which <= len(places):
+            raise UsageError(f"which is {which}, but {word!r} stands {len(places)} times in the sentence.")
+        choice = choose(self.head["layer"], None, "both", self.elmo.config.layers)
+        with self.elmo.call() as counts:
+            (found,) = self.elmo.vectors([tokens], choice, counts)
+        vector: NDArray[np.float32] = self.space.apply(found[places[(which or 1) - 1]][None])[0]
+        return vector
+
+    def usages(
+        self, word: str, sentence: str, k: int = 10, *, same_word: bool = False, which: int | None = None
+    ) -> list[Usage]:
+        """The usages that mean what `word` means in `sentence`: of any word, or of the same."""
+        query = self.vector(sentence, word, which)
+        keep = None
+        if same_word:
+            keep = np.zeros(len(self), np.bool_)
+            keep[self.rows(word)] = True
+        return self.nearest(query, k, keep)
+
+    def nearest(
+        self, query: NDArray[np.float32], k: int = 10, keep: NDArray[np.bool_] | None = None
+    ) -> list[Usage]:
+        """The usages nearest to a vector of the corrected space."""
+        if k < 1:
+            raise UsageError(f"k is {k}, expected 1 or more.")
+        vectors = [block.vectors for block in self.blocks]
+        ((numbers, cosines),) = exact.search(
+            vectors, self.lengths, query[None], self.space, min(k, len(self)), keep
+        )
+        return [self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True)]
+
+    def usage(self, number: int, cosine: float = 1.0) -> Usage:
+        """The usage of a number from 0."""
+        block = int(np.searchsorted(self._starts, number, side="right")) - 1
+        row = number - int(self._starts[block])
+        found = self.blocks[block]
+        place = found.place(row, self.head["documents"])
+        return Usage(number, found.types[int(found.words[row])], cosine, place)
+
+    def rows(self, word: str) -> NDArray[np.int64]:
+        """The numbers of all usages of a word; a KeyError with near spellings where there is none."""
+        self.words.count(word)
+        found = []
+        for start, block in zip(self._starts, self.blocks, strict=False):
+            if word in block.types:
+                found.append(start + np.flatnonzero(block.words == block.types.index(word)))
+        return np.concatenate(found)
+
+    def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of usages, in the corrected space (n, H), of length 1."""
+        return self.space.apply(self.raw(numbers))
+
+    def raw(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of usages as the model gave them (n, H)."""
+        found = np.empty((len(numbers), self.head["size"]), np.float32)
+        owners = np.searchsorted(self._starts, numbers, side="right") - 1
+        for number, block in enumerate(self.blocks):
+            own = owners == number
+            if own.any():
+                found[own] = block.vectors[numbers[own] - self._starts[number]]
+        return found
+
+    def documents(self, numbers: NDArray[np.int64]) -> list[str]:
+        """The document of each of these usages."""
+        names, found = self.head["documents"], np.zeros(len(numbers), np.int64)
+        owners = np.searchsorted(self._starts, numbers, side="right") - 1
+        for number, block in enumerate(self.blocks):
+            own = owners == number
+            if own.any():
+                found[own] = block.documents_of(numbers[own] - self._starts[number])
+        return [names[row] for row in found]
+
+    def words_near(self, direction: NDArray[np.float32], k: int, *, without: str | None = None) -> list[str]:
+        """The words whose means lie nearest to a direction of the corrected space."""
+        if self._types is None:
+            self._types = self.space.apply(self.words.vectors)
+        order = np.argsort(-(self._types @ direction), kind="stable")
+        names = (self.words.words[row] for row in order)
+        return list(islice((name for name in names if name != without), k))
+
+
+def open_index(folder: str | Path, model: Elmo | str | Path | None = None) -> Index:
+    """Open an index; `model`: its ELMo, where that is not to be found any more."""
+    place = Path(folder).expanduser()
+    head = read_head(place)
+    if head.get("finished") != len(head.get("blocks", ())):
+        raise FormatError(f"{place}: not finished. Build it with the same command again: it goes on.")
+    return Index(place, head, model)
+
+
+def is_index(path: str | Path) -> bool:
+    """Whether a folder holds an index."""
+    return (Path(path).expanduser() / "index.json").is_file()
+
+
+def _space(folder: Path, head: dict[str, Any]) -> Space:
+    size = head["size"]
+    tensors = _load(folder / SPACE)
+    centre, turn = tensors.get("centre"), tensors.get("turn")
+    if centre is None or centre.shape != (size,) or (turn is not None and turn.shape != (size, size)):
+        raise FormatError(f"{folder / SPACE}: does not fit the index. Remove it and build the index again.")
+    return Space(head["space"], centre, turn)
+
+
+def _tensor(path: Path, name: str, count: int) -> NDArray[np.float32]:
+    found: NDArray[np.float32] | None = _load(path).get(name)
+    if found is None or found.shape != (count,):
+        raise FormatError(f"{path}: does not fit the blocks. Remove it and build the index again.")
+    return found
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError, ValueError) as problem:
+        raise FormatError(
+            f"{path}: cannot be read ({problem}). Remove it and build the index again."
+        ) from None
+
+
+def _several(words: str | Sequence[str] | None) -> list[str]:
+    return [words] if isinstance(words, str) else list(words or ())

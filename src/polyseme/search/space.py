@@ -1,0 +1,76 @@
+"""Contextual vectors crowd into a narrow cone, where all is near to all: measured and corrected.
+
+    search.building (a sample of usages)  ->  search.space  ->  search.index, search.senses
+
+centre: the mean is taken away; components: and the directions in which all vectors vary most; whiten: every
+direction is scaled to the same spread. N vectors, H values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import UsageError
+
+Array = NDArray[np.float32]
+Kind = Literal["none", "centre", "components", "whiten"]
+KINDS: tuple[Kind, ...] = ("none", "centre", "components", "whiten")
+PAIRS = 20_000  # of random vectors, to measure the cone
+TOP = 2  # components that are taken away
+LEAST = 1e-3  # of the largest spread: smaller ones are noise, and are not blown up
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is done to a vector before cosines are taken: (x - centre) @ turn."""
+
+    kind: Kind
+    centre: Array  # (H,)
+    turn: Array | None  # (H, H); None: as it is
+
+    def apply(self, vectors: NDArray[np.floating]) -> Array:
+        """(N, H) -> (N, H), of length 1; a vector of zeros stays one."""
+        moved = np.asarray(vectors, np.float32) - self.centre
+        if self.turn is not None:
+            moved = moved @ self.turn
+        lengths = np.linalg.norm(moved, axis=-1, keepdims=True)
+        directions: Array = moved / np.maximum(lengths, np.finfo(np.float32).tiny)
+        return directions
+
+
+def fit(vectors: NDArray[np.floating], kind: Kind = "centre") -> Space:
+    """The correction that a sample (N, H) asks for."""
+    if kind not in KINDS:
+        raise UsageError(f"space is {kind!r}, expected one of {', '.join(KINDS)}.")
+    sample = np.asarray(vectors, np.float64)
+    size = sample.shape[1]
+    if kind == "none" or len(sample) == 0:
+        return Space("none", np.zeros(size, np.float32), None)
+    centre = sample.mean(axis=0)
+    if kind == "centre" or len(sample) < 2:
+        return Space("centre", centre.astype(np.float32), None)
+    spreads, axes = np.linalg.eigh(np.cov((sample - centre).T))  # rising
+    if kind == "components":
+        top = axes[:, -TOP:]
+        turn = np.eye(size) - top @ top.T
+    else:
+        scales = 1 / np.sqrt(np.maximum(spreads, LEAST * spreads[-1]))
+        turn = (axes * scales) @ axes.T
+    return Space(kind, centre.astype(np.float32), turn.astype(np.float32))
+
+
+def crowding(vectors: NDArray[np.floating], space: Space | None = None, seed: int = 0) -> float:
+    """The mean cosine of random pairs: 0 where vectors point everywhere, near 1 in a narrow cone."""
+    found = np.asarray(vectors, np.float32)
+    if len(found) < 2:
+        return 0.0
+    chance = np.random.default_rng(seed)
+    one, other = (chance.integers(len(found), size=PAIRS) for _ in range(2))
+    kept = one != other
+    plain = Space("none", np.zeros(found.shape[1], np.float32), None)
+    directions = (space or plain).apply(found)
+    return float((directions[one[kept]] * directions[other[kept]]).sum(axis=1).mean())

@@ -1,0 +1,195 @@
+"""An index: what is kept of a corpus, what is found, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders import random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.errors import DataError, FormatError, UsageError
+from polyseme.search import building
+from polyseme.search.building import Filters, build_index
+from polyseme.search.index import Index, open_index
+from polyseme.search.space import crowding, fit
+
+TEXT = (
+    "He sat on the river bank .\n"
+    "The bank failed , and the bank closed .\n"
+    "她 在 河 边 。\n"
+    "\n"
+    "The river rose .\n"
+)
+
+
+@pytest.fixture
+def elmo() -> Elmo:
+    return Elmo(random_model(small_config()), batch_tokens=3)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    return tmp_path / "a.txt"
+
+
+@pytest.fixture
+def index(tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    build_index(elmo, [corpus], tmp_path / "index")
+    return open_index(tmp_path / "index", elmo)
+
+
+def tokens() -> list[list[str]]:
+    return [line.split() for line in TEXT.splitlines() if line]
+
+
+def test_every_usage_is_kept_with_its_place(index: Index, corpus: Path):
+    flat = [(word, number) for number, line in enumerate(TEXT.splitlines(), 1) for word in line.split()]
+    assert len(index) == len(flat)
+    assert len(index.blocks) > 1
+    for number, (word, line) in enumerate(flat):
+        usage = index.usage(number)
+        assert usage.word == word
+        assert usage.place.sentence[usage.place.start : usage.place.stop] == word
+        assert (usage.place.document, usage.place.line) == (str(corpus), line)
+
+
+def test_vectors_are_those_of_the_model(index: Index, elmo: Elmo):
+    wanted = np.concatenate(elmo.embed(tokens(), layer="top"))
+    found = np.concatenate([np.asarray(block.vectors, np.float32) for block in index.blocks])
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+
+def test_exact_search_is_a_sort_by_cosine(index: Index, elmo: Elmo):
+    vectors = np.concatenate([np.asarray(block.vectors, np.float32) for block in index.blocks])
+    directions = index.space.apply(vectors)
+    query = directions[5]
+    order = np.argsort(-(directions @ query), kind="stable")
+    found = index.nearest(query, 6)
+    assert [usage.number for usage in found] == order[:6].tolist()
+    np.testing.assert_allclose([u.cosine for u in found], (directions @ query)[order[:6]], atol=1e-5)
+    assert len(index.nearest(query, 10_000)) == len(index)  # more than there are
+
+
+@pytest.mark.parametrize("kind", ["none", "centre", "components", "whiten"])
+def test_every_space_finds_a_usage_itself(tmp_path: Path, elmo: Elmo, corpus: Path, kind: str):
+    build_index(elmo, [corpus], tmp_path / "index", space=kind)  # type: ignore[arg-type]
+    index = open_index(tmp_path / "index", elmo)
+    (best,) = index.usages("river", "He sat on the river bank .", 1)
+    assert (best.word, best.place.line) == ("river", 1)
+    assert best.cosine == pytest.approx(1, abs=0.01)
+    assert best.marked() == "He sat on the [river] bank ."
+
+
+def test_usages_of_the_same_word_only(index: Index):
+    found = index.usages("bank", "He sat on the river bank .", 10, same_word=True)
+    assert [usage.word for usage in found] == ["bank"] * 3
+
+
+def test_words_are_means_of_their_usages(index: Index, elmo: Elmo):
+    vectors = elmo.embed(tokens(), layer="top")
+    usages = [
+        v
+        for line, some in zip(tokens(), vectors, strict=True)
+        for w, v in zip(line, some, strict=True)
+        if w == "bank"
+    ]
+    np.testing.assert_allclose(index.words["bank"], np.mean(usages, axis=0), atol=0.02)
+    assert index.words.count("bank") == 3
+    assert index.most_similar("bank", topn=2) == index.words.nearest("bank", 2)
+    assert len(index.most_similar(positive=["bank", "river"], negative=["rose"], topn=3)) == 3
+    assert index.doesnt_match(["bank", "river", "rose"]) in {"bank", "river", "rose"}
+
+
+def test_an_unknown_word_is_a_key_error_with_near_spellings(index: Index):
+    with pytest.raises(KeyError, match="Did you mean river"):
+        index.most_similar("rivers")
+
+
+def test_filters_choose_the_words(tmp_path: Path, elmo: Elmo, corpus: Path):
+    build_index(elmo, [corpus], tmp_path / "i", filters=Filters(min_count=2, stop=("the", ".")))
+    assert set(open_index(tmp_path / "i").words.words) == {"bank", "river", "The"}
+    build_index(elmo, [corpus], tmp_path / "o", filters=Filters(only=("bank",)))
+    assert len(open_index(tmp_path / "o")) == 3
+
+
+def test_killed_on_the_way_it_goes_on_without_doubles(
+    tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    build_index(elmo, [corpus], tmp_path / "whole")
+    calls = []
+
+    def stop(count: int) -> None:
+        calls.append(count)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(elmo, [corpus], tmp_path / "index", watch=stop)
+    with pytest.raises(FormatError, match="not finished"):
+        open_index(tmp_path / "index")
+    build_index(elmo, [corpus], tmp_path / "index")
+    one, two = open_index(tmp_path / "whole"), open_index(tmp_path / "index")
+    assert [one.usage(n).place for n in range(len(one))] == [two.usage(n).place for n in range(len(two))]
+
+
+def test_more_text_is_added(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+    (tmp_path / "b.txt").write_text("A new bank .\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="--add"):
+        build_index(elmo, [tmp_path / "b.txt"], tmp_path / "index")
+    build_index(elmo, [tmp_path / "b.txt"], tmp_path / "index", add=True)
+    more = open_index(tmp_path / "index")
+    assert len(more) == len(index) + 4
+    assert more.words.count("bank") == 4
+    assert more.usage(len(more) - 1).place.document == str(tmp_path / "b.txt")
+
+
+def test_another_model_or_layer_is_refused(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+    other = Elmo(random_model(small_config(), seed=9))
+    with pytest.raises(UsageError, match="another model"):
+        build_index(other, [corpus], tmp_path / "index")
+    with pytest.raises(UsageError, match="another layer"):
+        build_index(elmo, [corpus], tmp_path / "index", layer=1)
+    with pytest.raises(UsageError, match="index of another model"):
+        open_index(tmp_path / "index", other).usages("bank", "the bank", 1)
+
+
+def test_a_word_that_is_missing_or_twice_in_the_sentence(index: Index):
+    with pytest.raises(UsageError, match="not in the sentence"):
+        index.usages("river", "The bank failed .")
+    with pytest.raises(UsageError, match="stands 2 times"):
+        index.usages("bank", "The bank and the bank .")
+    assert index.usages("bank", "The bank and the bank .", 1, which=2)
+
+
+def test_damaged_files_are_named(tmp_path: Path, index: Index):
+    path = tmp_path / "index" / "block-00001.safetensors"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FormatError, match="block-00001"):
+        open_index(tmp_path / "index")
+
+
+def test_an_empty_corpus_is_refused(tmp_path: Path, elmo: Elmo):
+    (tmp_path / "e.txt").write_text("\n\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no usage to index"):
+        build_index(elmo, [tmp_path / "e.txt"], tmp_path / "index")
+
+
+def test_a_strange_head_is_refused(tmp_path: Path, index: Index):
+    (tmp_path / "index" / "index.json").write_text(json.dumps({"polyseme_index": 99}), encoding="utf-8")
+    with pytest.raises(FormatError, match="not an index"):
+        open_index(tmp_path / "index")
+
+
+def test_correcting_the_space_opens_the_cone():
+    chance = np.random.default_rng(0)
+    crowded = chance.normal(size=(500, 16)) * np.linspace(3, 0.1, 16) + 5
+    before = crowding(crowded)
+    assert before > 0.8
+    for kind in ("centre", "components", "whiten"):
+        assert abs(crowding(crowded, fit(crowded, kind))) < 0.05

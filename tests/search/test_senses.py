@@ -1,0 +1,108 @@
+"""Groups of usages: how many there are, what they are called, what moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from builders import random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.errors import UsageError
+from polyseme.search.building import build_index
+from polyseme.search.change import find_change
+from polyseme.search.clusters import adjusted_rand, group
+from polyseme.search.index import Index, open_index
+from polyseme.search.senses import find_senses
+
+
+def blobs(centres: int, each: int = 40, spread: float = 0.15, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(seed)
+    middles = np.eye(8)[:centres]
+    vectors = np.repeat(middles, each, axis=0) + spread * chance.normal(size=(centres * each, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32), np.repeat(np.arange(centres), each)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_groups_that_are_there_are_found(count: int):
+    vectors, gold = blobs(count)
+    found = group(vectors)
+    assert len(found.centres) == count
+    assert adjusted_rand_score(gold, found.labels) > 0.95
+    assert found.stability > 0.9
+    assert group(vectors).labels.tolist() == found.labels.tolist()
+
+
+def test_one_group_is_a_possible_answer():
+    chance = np.random.default_rng(1)
+    vectors = np.ones(8) + 0.3 * chance.normal(size=(150, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert len(group(vectors.astype(np.float32)).centres) == 1
+
+
+def test_the_rand_index_agrees_with_scikit_learn():
+    chance = np.random.default_rng(2)
+    for _ in range(20):
+        one, other = (chance.integers(chance.integers(1, 5), size=30) for _ in range(2))
+        assert adjusted_rand(one, other) == pytest.approx(adjusted_rand_score(one, other))
+
+
+@pytest.fixture
+def elmo() -> Elmo:
+    return Elmo(random_model(small_config()))
+
+
+def make(folder: Path, name: str, elmo: Elmo, lines: list[str]) -> Index:
+    (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    build_index(elmo, [folder / f"{name}.txt"], folder / name)
+    return open_index(folder / name, elmo)
+
+
+RIVER = [
+    "They sat on the river bank and fished .",
+    "The river bank was green .",
+    "On the bank of the river .",
+]
+MONEY = ["The bank lent money .", "Money lay in the bank !", "He robbed the bank at noon"]
+
+
+def test_senses_have_shares_neighbours_and_sentences(tmp_path: Path, elmo: Elmo):
+    index = make(tmp_path, "a", elmo, (RIVER + MONEY) * 6)
+    found = find_senses(index, "bank")
+    assert sum(sense.count for sense in found.senses) == 36
+    assert sum(sense.share for sense in found.senses) == pytest.approx(1)
+    shares = [sense.share for sense in found.senses]
+    assert shares == sorted(shares, reverse=True)
+    for sense in found.senses:
+        assert "[bank]" in sense.examples[0].marked()
+        assert "bank" not in sense.neighbours
+        assert set(sense.documents) == {str(tmp_path / "a.txt")}
+    assert found.as_dict()["word"] == "bank"
+    with pytest.raises(UsageError, match="too few to tell senses apart"):
+        find_senses(make(tmp_path, "b", elmo, RIVER), "bank")
+
+
+def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: Elmo):
+    frame = ["the dog sleeps", "a dog barks", "dog and cat"] * 6
+    one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
+    other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
+    found = find_change(one, other, ["dog", "bank"])
+    assert [change.word for change in found] == ["bank", "dog"]
+    assert found[0].p < 0.05
+    assert found[1].p > 0.5
+    assert found[0].changed
+    assert found[0].prototype > found[1].prototype
+    assert found[0].shift >= found[1].shift
+    assert {change.word for change in find_change(one, other, min_count=10)} >= {"dog", "bank"}
+    with pytest.raises(KeyError):
+        find_change(one, other, ["river"])
+
+
+def test_indexes_of_other_models_are_not_compared(tmp_path: Path, elmo: Elmo):
+    one = make(tmp_path, "one", elmo, RIVER)
+    other = make(tmp_path, "other", Elmo(random_model(small_config(), seed=5)), RIVER)
+    with pytest.raises(UsageError, match="another model"):
+        find_change(one, other, ["bank"])
