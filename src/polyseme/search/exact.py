@@ -47,7 +47,7 @@ def search(
 
 
 def _merge(best: tuple[Tensor, Tensor], scores: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:
-    """The best `k` so far and of new scores: cosines and numbers, best first, of equals the first in the text."""
+    """The best `k` so far and of new scores: cosines and numbers, best first; of equals the earlier one."""
     least = scores.topk(min(k, len(scores))).values[-1]
     if len(best[0]) == k:
         least = torch.maximum(least, best[0][-1])
