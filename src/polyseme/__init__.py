@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from polyseme.api import (
         change,
         convert,
+        disambiguate,
         embed,
         evaluate,
         generate,
@@ -69,6 +70,7 @@ _HOMES = {
     "batch_to_ids": "layer",
     "change": "api",
     "convert": "api",
+    "disambiguate": "api",
     "embed": "api",
     "evaluate": "api",
     "generate": "api",
@@ -109,6 +111,7 @@ __all__ = [
     "batch_to_ids",
     "change",
     "convert",
+    "disambiguate",
     "embed",
     "evaluate",
     "generate",

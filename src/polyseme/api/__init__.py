@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from polyseme import language
 from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
-from polyseme.api.search import change, index, nearest, senses
+from polyseme.api.search import change, disambiguate, index, nearest, senses
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
@@ -42,6 +42,7 @@ __all__ = [
     "cache",
     "change",
     "convert",
+    "disambiguate",
     "embed",
     "evaluate",
     "generate",

@@ -1,4 +1,4 @@
-"""Verbs about words in a corpus: index, nearest, senses, change.
+"""Verbs about words in a corpus: index, nearest, senses, disambiguate, change.
 
 search, words  ->  api.search  ->  api
 """
@@ -10,9 +10,12 @@ from pathlib import Path
 
 from polyseme.api.embedding import loaded
 from polyseme.embedder import Elmo
+from polyseme.model.choice import Layer
 from polyseme.search.building import Filters, Watch, build_index
 from polyseme.search.change import Change, find_change
+from polyseme.search.disambiguation import Disambiguator, Judged
 from polyseme.search.index import Index, open_index
+from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.space import Kind
 from polyseme.words import WordVectors, open_words
@@ -82,6 +85,26 @@ def nearest(
 def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
     """The senses of a word in an index: groups of its usages, at most `most`; see `search.senses`."""
     return find_senses(index if isinstance(index, Index) else open_index(index), word, most=most, seed=seed)
+
+
+def disambiguate(
+    model: Elmo | str | Path,
+    train: str | Path,
+    test: str | Path,
+    *,
+    layer: Layer = "top",
+    first: str | Path | None = None,
+) -> tuple[Judged, list[str | None]]:
+    """Learn senses from labelled words and give those of others: how good they are, and the senses.
+
+    train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
+    without examples.
+    """
+    elmo = loaded(model)
+    asked = read_marked(test, "test")
+    senses = None if first is None else read_first_senses(first)
+    found = Disambiguator.learn(elmo, read_marked(train, "train"), layer, first=senses)
+    return found.judge(asked), found.guess(asked)
 
 
 def change(

@@ -33,6 +33,7 @@ VERBS = (
     words.index,
     words.nearest,
     words.senses,
+    words.disambiguate,
     words.change,
     pretraining.sample,
 )

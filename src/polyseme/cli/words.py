@@ -1,4 +1,4 @@
-"""Verbs about words in a corpus: index, nearest, senses, change.
+"""Verbs about words in a corpus: index, nearest, senses, disambiguate, change.
 
 api  ->  cli.words  ->  a person's terminal
 """
@@ -126,6 +126,29 @@ def senses(
         if len(sense.documents) > 1:
             shares = sorted(sense.documents.items(), key=lambda item: -item[1])[:5]
             print("   " + ", ".join(f"{Path(name).stem} {share:.0%}" for name, share in shares))
+
+
+def disambiguate(
+    model: ModelPath,
+    train: Annotated[str, typer.Option(help="Words with their senses: a file, or a folder of CoarseWSD-20.")],
+    test: Annotated[str, typer.Option(help="Words to give senses to, in the same form.")],
+    layer: Annotated[str, typer.Option(help="top, mean, or a number from 0.")] = "top",
+    first: Annotated[
+        str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
+    ] = None,
+    guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
+) -> None:
+    """Give words their senses, from labelled examples."""
+    from polyseme import api
+
+    chosen = int(layer) if layer.isdecimal() else layer
+    judged, found = api.disambiguate(model, train, test, layer=chosen, first=first)
+    if guesses:
+        print(*(sense or "?" for sense in found), sep="\n")
+    print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.by_word:.4f}")
+    print(
+        f"first sense alone {judged.first:.4f}; {judged.backed_off:.1%} of {judged.count:,} without examples"
+    )
 
 
 def change(

@@ -1,0 +1,126 @@
+"""Senses from labelled examples, in every form of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polyseme
+from builders import random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.errors import DataError, UsageError
+from polyseme.search.disambiguation import Disambiguator, vectors_of
+from polyseme.search.labelled import Marked, read_first_senses, read_marked, wordnet_key
+
+ROWS = (
+    "bank\tThey sat on the river [bank] .\tshore\n"
+    "bank\tThe river [bank] was green .\tshore\n"
+    "bank\tThe [bank] lent money !\tmoney\n"
+    "bank\tMoney from the [bank] !\tmoney\n"
+)
+XML = """<?xml version="1.0"?>
+<corpus><text id="d"><sentence id="d.s0">
+<wf lemma="the" pos="DET">The</wf>
+<instance id="d.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>
+<instance id="d.s0.t1" lemma="be" pos="VERB">is</instance>
+</sentence></text></corpus>
+"""
+SEMCOR = (
+    "# a.s1\nThe\tthe\tDT\t_\t1\nriver_bank\triver_bank\tNN\triver_bank%1:17:00::\t1\n"
+    "is\tbe\tVB\tbe%2:42:00::\t1\n\n"
+)
+
+
+@pytest.fixture
+def elmo() -> Elmo:
+    return Elmo(random_model(small_config()), batch_tokens=5)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_rows_semcor_and_xml_are_read(tmp_path: Path):
+    one, *_ = read_marked(write(tmp_path / "r.tsv", ROWS), "train")
+    assert (one.key, one.tokens[one.start : one.stop], one.senses) == ("bank", ("bank",), ("shore",))
+    write(tmp_path / "x.gold.key.txt", "d.s0.t0 river_bank%1:17:00:: other%1:00:00::\nd.s0.t1 be%2:42:00::\n")
+    noun, verb = read_marked(write(tmp_path / "x.data.xml", XML), "test")
+    assert (noun.key, noun.tokens[noun.start : noun.stop]) == ("river_bank%1", ("river", "bank"))
+    assert len(noun.senses) == 2
+    assert verb.key == "be%2"
+    again = read_marked(write(tmp_path / "s.tsv", SEMCOR), "train")
+    assert [m.key for m in again] == ["river_bank%1", "be%2"]
+    assert again[0].tokens == noun.tokens
+
+
+def test_coarse_folders_are_read(tmp_path: Path):
+    (tmp_path / "apple").mkdir()
+    write(tmp_path / "apple" / "train.data.txt", "1\tthe apple fell\n0\tapple sued\n")
+    write(tmp_path / "apple" / "train.gold.txt", "1\n0\n")
+    assert [(m.key, m.start, m.senses) for m in read_marked(tmp_path, "train")] == [
+        ("apple", 1, ("1",)),
+        ("apple", 0, ("0",)),
+    ]
+    write(tmp_path / "apple" / "train.gold.txt", "1\n")
+    with pytest.raises(DataError, match="2 sentences and 1 senses"):
+        read_marked(tmp_path, "train")
+
+
+def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
+    tokens = ("The", "river", "bank", "is", "green")
+    examples = [
+        Marked("a", "x", tokens, 1, 3),
+        Marked("b", "y", tokens, 3, 4),
+        Marked("c", "z", ("so",), 0, 1),
+    ]
+    (whole, other) = elmo.embed([list(tokens), ["so"]], layer="top")
+    found = list(vectors_of(elmo, examples, "top"))
+    np.testing.assert_allclose(found[0], whole[1:3].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found[1], whole[3], atol=1e-6)
+    np.testing.assert_allclose(found[2], other[0], atol=1e-6)
+
+
+def test_examples_get_their_own_senses_back(tmp_path: Path, elmo: Elmo):
+    path = write(tmp_path / "r.tsv", "".join(ROWS.splitlines(keepends=True)[1:3]))
+    judged, guesses = polyseme.disambiguate(elmo, path, path)
+    assert guesses == ["shore", "money"]
+    assert (judged.accuracy, judged.by_word, judged.backed_off, judged.count) == (1, 1, 0, 2)
+    assert judged.first == 0.5
+
+
+def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo):
+    index = write(tmp_path / "index.sense", "be%2:42:00:: 02604760 1 5\nbe%2:42:01:: 02604761 2 3\n")
+    first = read_first_senses(index)
+    assert first == {"be%2": "be%2:42:00::"}
+    examples = read_marked(write(tmp_path / "r.tsv", ROWS), "train")
+    found = Disambiguator.learn(elmo, examples, first=first)
+    asked = [Marked("a", "be%2", ("it", "is"), 1, 2), Marked("b", "go%2", ("go",), 0, 1)]
+    assert found.guess(asked) == ["be%2:42:00::", None]
+    with pytest.raises(UsageError, match="nothing to judge by"):
+        found.judge(asked)
+
+
+def test_adjectives_and_satellites_are_one_class():
+    assert wordnet_key("red%3:00:01::") == wordnet_key("red%5:00:00:chromatic:00") == "red%3"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.tsv", "bank\tno brackets\tx\n", r"a\.tsv:1: expected a word"),
+        ("a.tsv", "", "no marked words"),
+        ("a.tsv", "# s\nThe\tthe\n", r"a\.tsv:2: 2 columns"),
+        ("a.xml", "<corpus>", "not XML"),
+    ],
+)
+def test_what_is_wrong_is_refused(tmp_path: Path, name: str, text: str, says: str):
+    with pytest.raises(DataError, match=says):
+        read_marked(write(tmp_path / name, text), "train")
+
+
+def test_a_strange_index_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match=r"index\.sense:1"):
+        read_first_senses(write(tmp_path / "index.sense", "hello\n"))
