@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from polyseme import language
 from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
-from polyseme.api.search import change, disambiguate, index, nearest, senses
+from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
@@ -48,6 +48,7 @@ __all__ = [
     "generate",
     "index",
     "info",
+    "map_of",
     "nearest",
     "predict",
     "pretrain",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from polyseme.api.embedding import loaded
 from polyseme.embedder import Elmo
@@ -16,6 +17,7 @@ from polyseme.search.change import Change, find_change
 from polyseme.search.disambiguation import Disambiguator, Judged
 from polyseme.search.index import Index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
+from polyseme.search.maps import Map, make_map
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.space import Kind
 from polyseme.words import WordVectors, open_words
@@ -85,6 +87,22 @@ def nearest(
 def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
     """The senses of a word in an index: groups of its usages, at most `most`; see `search.senses`."""
     return find_senses(index if isinstance(index, Index) else open_index(index), word, most=most, seed=seed)
+
+
+def map_of(
+    index: Index | str | Path,
+    words: Sequence[str],
+    out: str | Path | None = None,
+    *,
+    by: Literal["word", "sense"] = "word",
+    method: Literal["pca", "tsne"] = "pca",
+    force: bool = False,
+) -> Map:
+    """The usages of words on a plane; `out`: a .png or .html file to write."""
+    found = make_map(index if isinstance(index, Index) else open_index(index), words, by=by, method=method)
+    if out is not None:
+        found.save(out, force=force)
+    return found
 
 
 def disambiguate(

@@ -34,9 +34,11 @@ VERBS = (
     words.nearest,
     words.senses,
     words.disambiguate,
+    words.map_words,
     words.change,
     pretraining.sample,
 )
+NAMES = {"map_words": "map"}  # verbs whose names Python has taken
 
 
 def program() -> typer.Typer:
@@ -50,7 +52,7 @@ def program() -> typer.Typer:
         callback=_polyseme,
     )
     for verb in VERBS:
-        app.command()(verb)
+        app.command(NAMES.get(verb.__name__))(verb)
     return app
 
 

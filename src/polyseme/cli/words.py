@@ -128,6 +128,23 @@ def senses(
             print("   " + ", ".join(f"{Path(name).stem} {share:.0%}" for name, share in shares))
 
 
+def map_words(
+    folder: IndexPath,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Whose usages are drawn.")],
+    out: Annotated[Path, typer.Option(help="A .html or .png file.")],
+    by: Annotated[str, typer.Option(help="Colours by word or by sense.")] = "word",
+    method: Annotated[str, typer.Option(help="pca, or tsne with openTSNE.")] = "pca",
+    force: Force = False,
+) -> None:
+    """Draw the usages of words on a plane."""
+    from polyseme import api
+
+    colours: Any = by  # checked there
+    how: Any = method
+    found = api.map_of(folder, words, out, by=colours, method=how, force=force)
+    print(f"{out}: {len(found.usages):,} usages")
+
+
 def disambiguate(
     model: ModelPath,
     train: Annotated[str, typer.Option(help="Words with their senses: a file, or a folder of CoarseWSD-20.")],

@@ -7,6 +7,7 @@ exact      the nearest of millions by one product after the other
 index      the door: nearest words, usages in a sense, similarity, analogies
 clusters   directions in groups: how many, how firmly
 senses     the usages of a word in groups, with neighbours and sentences
+maps       usages of words on a plane
 labelled   files of words with their senses
 disambiguation   labelled examples -> the sense of a usage
 change     how far a word moved between two corpora, and whether that is chance

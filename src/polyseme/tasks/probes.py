@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from polyseme import pictures
 from polyseme.embedder import Elmo, load
-from polyseme.tasks import pictures
 from polyseme.tasks.examples import Example
 from polyseme.tasks.runs import Plan, Watch, train
 from polyseme.writing import check_target

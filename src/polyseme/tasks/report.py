@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, stdev
 
-from polyseme.tasks import pictures
+from polyseme import pictures
 from polyseme.tasks.runs import Result, Trained
 from polyseme.tasks.scores import Scores
 

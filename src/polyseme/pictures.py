@@ -1,18 +1,21 @@
-"""Pictures of trainings: mixtures of layers, confusions, curves over sizes and layers.
+"""Pictures for tasks and search: mixtures of layers, confusions, curves, maps of usages.
 
-    tasks.report, tasks.probes  ->  tasks.pictures  ->  PNG files
+    tasks.report, tasks.probes, search.maps  ->  pictures  ->  PNG files
 
-matplotlib is loaded here and nowhere else in `tasks`. Labels may be Chinese.
+matplotlib (extra `plot`) is loaded when something is drawn. Labels may be Chinese.
 """
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "Noto Serif CJK SC", "PingFang SC", "Microsoft YaHei", "SimHei")
+CHINESE = ("PingFang SC", "Microsoft YaHei", "SimHei", "SimSun", "WenQuanYi Zen Hei", "Source Han Sans SC")
 DPI = 120
+logger = logging.getLogger(__name__)
 
 
 def layers(mixtures: Sequence[Any], path: Path) -> None:
@@ -26,7 +29,7 @@ def layers(mixtures: Sequence[Any], path: Path) -> None:
     axes.set(xticks=range(len(mixtures[0])), xlabel="layer", ylabel="share", title="learned mixture")
     if len(mixtures) > 1:
         axes.legend()
-    figure.savefig(path, dpi=DPI)
+    _save(figure, path)
 
 
 def confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path) -> None:
@@ -46,7 +49,7 @@ def confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path
             if value and len(labels) <= 20:
                 colour = "white" if shares[down][across] > 0.5 else "black"
                 axes.text(across, down, str(value), ha="center", va="center", color=colour, fontsize=8)
-    figure.savefig(path, dpi=DPI)
+    _save(figure, path)
 
 
 def curve(points: Mapping[str, Sequence[tuple[int, float, float]]], main: str, path: Path) -> None:
@@ -61,7 +64,7 @@ def curve(points: Mapping[str, Sequence[tuple[int, float, float]]], main: str, p
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path, dpi=DPI)
+    _save(figure, path)
 
 
 def by_layer(values: Mapping[str, float], baseline: float, main: str, path: Path) -> None:
@@ -72,7 +75,19 @@ def by_layer(values: Mapping[str, float], baseline: float, main: str, path: Path
     low = min(baseline, *values.values())
     axes.set(ylabel=main, ylim=(max(0.0, low - 0.1), 1.0))
     axes.legend(loc="lower right")
-    figure.savefig(path, dpi=DPI)
+    _save(figure, path)
+
+
+def scatter(points: Any, groups: Sequence[str], colours: Sequence[str], path: Path) -> None:
+    """Points (N, 2) in the colours of their groups."""
+    figure, axes = _figure(9, 6)
+    for number, name in enumerate(dict.fromkeys(groups)):
+        own = [row for row, group in enumerate(groups) if group == name]
+        colour = colours[number % len(colours)]
+        axes.scatter(points[own, 0], points[own, 1], s=14, alpha=0.7, color=colour, label=name)
+    axes.set(xticks=[], yticks=[])
+    axes.legend()
+    _save(figure, path)
 
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:
@@ -80,7 +95,19 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
     from matplotlib.font_manager import fontManager
 
-    there = {font.name for font in fontManager.ttflist}
-    mpl.rcParams["font.family"] = [name for name in FONTS if name in there] or ["sans-serif"]
+    there = sorted({font.name for font in fontManager.ttflist})
+    chinese = [name for name in there if name in CHINESE or "CJK" in name]
+    mpl.rcParams["font.family"] = ["DejaVu Sans", *chinese[:1]]
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Write the picture; characters that no font has are said once, in words."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        figure.savefig(path, dpi=DPI, format="png")
+    if any(str(one.message).startswith("Glyph") for one in said):
+        logger.warning(
+            "%s: no font here has all its characters; on Debian: apt-get install fonts-noto-cjk", path.name
+        )
