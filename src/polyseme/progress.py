@@ -77,6 +77,15 @@ class Progress:
             self._shown = now
             print(f"{self._tokens:,} tokens, {rate:,.0f}/s{self._left(now)}", file=sys.stderr, flush=True)
 
+    def building(self, share: float) -> None:
+        """Show how much of what comes after the reading is done."""
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(self._task, total=1.0, completed=share, description="building")
+        elif now - self._shown >= EVERY:
+            self._shown = now
+            print(f"building, {share:.0%}", file=sys.stderr, flush=True)
+
     def _left(self, now: float) -> str:
         """', 40%, 90 s left' where the size of the text is known."""
         if not self._total or not self._done:

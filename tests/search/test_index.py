@@ -193,3 +193,29 @@ def test_correcting_the_space_opens_the_cone():
     assert before > 0.8
     for kind in ("centre", "components", "whiten"):
         assert abs(crowding(crowded, fit(crowded, kind))) < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_a_graph_finds_nearly_the_same(tmp_path: Path, elmo: Elmo, dtype: str):
+    chance = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(60)]
+    lines = [" ".join(chance.choice(words, 8)) for _ in range(150)]
+    (tmp_path / "c.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    build_index(elmo, [tmp_path / "c.txt"], tmp_path / "index")
+    index = open_index(tmp_path / "index", elmo)
+    with pytest.raises(UsageError, match="no graph"):
+        index.probably_nearest(index.vectors(np.array([0]))[0])
+    shares: list[float] = []
+    index.add_graph(dtype, shares.append)  # type: ignore[arg-type]
+    assert shares[-1] == 1
+    again = open_index(tmp_path / "index", elmo)
+    right = []
+    for number in range(0, len(again), 60):
+        query = again.vectors(np.array([number]))[0]
+        exactly, probably = again.nearest(query, 10), again.probably_nearest(query, 10)
+        right.append(len({u.number for u in exactly} & {u.number for u in probably}) / 10)
+        assert probably[0].cosine == pytest.approx(1, abs=0.01)
+    assert np.mean(right) >= 0.9
+    (tmp_path / "index" / "graph.usearch").write_bytes(b"short")
+    with pytest.raises(FormatError, match="missing or damaged"):
+        open_index(tmp_path / "index", elmo).probably_nearest(query)

@@ -5,7 +5,7 @@ search, words  ->  api.search  ->  api
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -35,14 +35,17 @@ def index(
     only: Iterable[str] = (),
     segment: str | None = None,
     space: Kind = "centre",
+    graph: Literal["float16", "int8"] | None = None,
     add: bool = False,
     force: bool = False,
     watch: Watch | None = None,
+    building: Callable[[float], None] | None = None,
 ) -> Index:
     """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
 
     layer: whose vectors. min_count, max_count, stop, only: which words have their usages kept. space: how the
     cone of contextual vectors is corrected, none, centre, components or whiten. add: to one that is there.
+    graph: build one for approximate search, too, of vectors in that type; `building` is told the share done.
     """
     elmo = loaded(model)
     given = [texts] if isinstance(texts, str | Path) else list(texts)
@@ -61,7 +64,10 @@ def index(
         force=force,
         watch=watch,
     )
-    return open_index(place, elmo)
+    found = open_index(place, elmo)
+    if graph is not None:
+        found.add_graph(graph, building)
+    return found
 
 
 def _lasting(model: str | Path) -> str:

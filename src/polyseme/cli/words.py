@@ -35,6 +35,9 @@ def index(
     space: Annotated[
         str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")
     ] = "centre",
+    graph: Annotated[
+        str | None, typer.Option(help="For approximate search, too: float16 or int8, with usearch.")
+    ] = None,
     add: Annotated[bool, typer.Option("--add", help="Add this text to an index that is there.")] = False,
     force: Force = False,
 ) -> None:
@@ -43,6 +46,7 @@ def index(
     from polyseme.progress import Progress
 
     kind: Any = space  # checked there
+    how: Any = graph
     with Progress(*text) as progress:
         found = api.index(
             model,
@@ -55,9 +59,11 @@ def index(
             only=_words(only),
             segment=segment,
             space=kind,
+            graph=how,
             add=add,
             force=force,
             watch=progress.embedded,
+            building=progress.building,
         )
     print(f"{out}: {len(found):,} usages of {len(found.words):,} words in {len(found.blocks)} blocks")
 
@@ -75,6 +81,9 @@ def nearest(
     which: Annotated[
         int | None, typer.Option(min=1, help="With --in: which of several such words, from 1.")
     ] = None,
+    approximate: Annotated[
+        bool, typer.Option("--approximate", help="With --in: by the graph, which is quicker.")
+    ] = False,
     k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
     min_chars: Annotated[int, typer.Option(min=1, help="Only words of so many characters.")] = 1,
@@ -88,7 +97,8 @@ def nearest(
     if sentence is not None:
         if not is_index(model):
             raise UsageError(f"{model}: --in needs an index. Make one: polyseme index MODEL TEXT --out DIR.")
-        found = open_index(model, own).usages(word, sentence, k, same_word=same_word, which=which)
+        index = open_index(model, own)
+        found = index.usages(word, sentence, k, same_word=same_word, which=which, approximate=approximate)
         _print_usages(found, as_json=as_json)
         return
     words = open_words(model)

@@ -4,6 +4,7 @@ space      the cone that contextual vectors crowd into: measured, and taken away
 blocks     usages on disk: vectors, sentences, places; memory-mapped
 building   a model and a corpus -> an index, in constant memory, through kills
 exact      the nearest of millions by one product after the other
+graph      the same, approximately (usearch)
 index      the door: nearest words, usages in a sense, similarity, analogies
 clusters   directions in groups: how many, how firmly
 senses     the usages of a word in groups, with neighbours and sentences
