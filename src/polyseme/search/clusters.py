@@ -49,7 +49,7 @@ def group(vectors: Array, most: int = 6, seed: int = 0) -> Groups:
 def kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
     """`count` groups by cosine; the best of several starts."""
     chance = np.random.default_rng(seed)
-    found: tuple[float, Labels, Array] | None = None
+    best, found = -np.inf, (np.zeros(0, np.int64), vectors[:0])
     for _ in range(STARTS):
         centres = _first(vectors, count, chance)
         for _ in range(STEPS):
@@ -64,10 +64,9 @@ def kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
             centres = moved
         cosines = vectors @ centres.T
         labels, near = cosines.argmax(axis=1), float(cosines.max(axis=1).sum())
-        if found is None or near > found[0]:
-            found = near, labels.astype(np.int64), centres
-    assert found is not None  # noqa: S101
-    return found[1], found[2]
+        if near > best:
+            best, found = near, (labels.astype(np.int64), centres)
+    return found
 
 
 def _first(vectors: Array, count: int, chance: np.random.Generator) -> Array:

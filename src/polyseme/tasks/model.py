@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import save_file
@@ -102,9 +102,7 @@ class TaskModel:
     @property
     def inputs(self) -> Inputs:
         """What makes vectors of tokens."""
-        inputs = self.network.stack.inputs  # type: ignore[union-attr]
-        assert isinstance(inputs, Inputs)  # noqa: S101
-        return inputs
+        return cast(Inputs, self.network.stack.inputs)  # type: ignore[union-attr]
 
     def __repr__(self) -> str:
         return f"TaskModel({self.config.task}, {len(self.labels)} labels)"

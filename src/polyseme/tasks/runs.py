@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_file
 
 from polyseme.embedder import Elmo, load
@@ -191,9 +192,9 @@ def train(
 
     vectors: a folder where the vectors of a frozen ELMo are kept for other calls, too.
     """
-    where = Where(model) if isinstance(model, Elmo) else Where(load(model), str(model))
-    assert where.elmo is not None  # noqa: S101
-    config, data, segment = prepare(plan, where.elmo, *files)
+    elmo = model if isinstance(model, Elmo) else load(model)
+    where = Where(elmo, None if isinstance(model, Elmo) else str(model))
+    config, data, segment = prepare(plan, elmo, *files)
     with ExitStack() as stack:
         folder = _folder(out, stack, plan, config, data, resume=resume, force=force)
         kept = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
@@ -262,8 +263,6 @@ class _Job:
 
     def model(self, cell: Cell) -> TaskModel:
         """An untrained model for a cell, with the words of its examples."""
-        import torch
-
         config = self._config_of(cell)
         examples = self._examples(cell)
         where = self._where if config.input.elmo != "none" else Where(None)
