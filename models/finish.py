@@ -45,7 +45,8 @@ WORDS = {
 }
 SENTENCES = 2000  # of the held-out text, to compare vectors
 USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, from all its parts
-NEIGHBOURS = 5000  # words that have a vector in the box
+NEIGHBOURS = 3200  # words that have a vector in the box: what is left of LARGEST
+CURVES = "![curves](curves.png)"  # of the card in models/; the picture is not shipped
 SAME = "train.seed="  # a change that is none
 LARGEST = 10_000_000  # bytes that are shipped
 
@@ -67,7 +68,7 @@ def main() -> None:
         shutil.copy(place / "model" / name, HERE / given.name / name)
     write_words(shipped, place / "train")
     card = write_card(given.name, place, shipped, given)
-    (shipped / "README.md").write_text(card, encoding="utf-8")
+    (shipped / "README.md").write_text(card.replace(CURVES + "\n\n", ""), encoding="utf-8")
     (HERE / given.name / "README.md").write_text(card, encoding="utf-8")
     write_sums()
     size = sum(file.stat().st_size for file in shipped.iterdir())
@@ -90,7 +91,7 @@ def write_words(shipped: Path, text: Path) -> None:
     every = max(1, round(sum(map(len, sentences)) / USAGES))
     some = sentences[::every]
     counted = Counter(word for sentence in some for word in sentence)
-    words = [word for word, _ in counted.most_common(NEIGHBOURS)]
+    words = {word for word, _ in counted.most_common(NEIGHBOURS)} | set(WORDS[shipped.name].split())
     polyseme.mean_vectors(elmo, some, words=words, min_count=20).save(shipped / NAME, force=True)
 
 
@@ -98,14 +99,15 @@ def write_card(name: str, place: Path, shipped: Path, given: argparse.Namespace)
     """The card: what is known, and what is measured now."""
     models = {"fp32, as trained": polyseme.load(place / "model"), "as shipped": polyseme.load(shipped)}
     about = (HERE / name / "about.md").read_text(encoding="utf-8")
-    parts = [about.strip(), "## The model", facts(place, shipped), "![curves](curves.png)"]
+    parts = [about.strip(), "## The model", facts(place, shipped), CURVES]
     parts += ["## Held-out text", perplexities(models, place)]
     parts += ["What the shipped precision changes: " + difference(*models.values(), place)]
     if given.wsd is not None:
         parts += ["## Senses (CoarseWSD-20)", word_senses(models, given.wsd)]
     if given.sanguo is not None:
         parts += ["## Persons of 三国演义", persons(models, given.sanguo)]
-    parts += ["## The study", study(HERE / name / "study.json")]
+    if (HERE / name / "study.json").exists():
+        parts += ["## The study", study(HERE / name / "study.json")]
     parts += ["## Neighbours", neighbours(shipped, WORDS[name].split())]
     return "\n\n".join(parts) + "\n"
 
