@@ -17,6 +17,7 @@ import torch
 import polyseme
 from builders import assert_same_vectors, random_model, small_config, write_bilm
 from polyseme import api
+from polyseme.bulk import check_embed_target
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.formats.opening import open_pretrained
@@ -134,7 +135,7 @@ def test_every_verb_knows_the_home_folder(text, tmp_path, monkeypatch):
         api.convert("~/model", "~/new", to="hdf5")
     api.embed("~/model", f"~/{text.name}", "~/x.npz")
     with pytest.raises(UsageError, match=r"x\.npz: exists already"):
-        api.check_embed_target(Path("~/x.npz"), dtype="float32", force=False)
+        check_embed_target(Path("~/x.npz"), dtype="float32", force=False)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 3, 4096])

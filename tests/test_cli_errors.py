@@ -63,10 +63,10 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("info nowhere", "nowhere: there is no such file or folder. Check the path."),
-        ("info model", "model: there is no such file or folder. Did you mean models?"),
+        ("info nowhere", "nowhere: there is no such file or folder, and no such model: there are en-classic"),
+        ("info model", "model: there is no such file or folder, and no such model: there are en-classic, zh"),
         ("info text.txt", "text.txt: not a model in a format that Polyseme knows. It looks like a part"),
-        ("embed nowhere text.txt --out x.hdf5", "nowhere: there is no such file or folder. Check the path."),
+        ("embed nowhere text.txt --out x.hdf5", "nowhere: there is no such file or folder, and no such"),
         ("embed models/bilm nowhere.txt --out x.hdf5", "nowhere.txt: no such file or folder. Check the path"),
         ("embed models/bilm text.txt --out x.txt", "x.txt: the ending says no format. Use one of .hdf5, .h5"),
         ("embed models/bilm text.txt --out x --stateful", "x: a folder is written in independent blocks, wi"),
@@ -105,7 +105,7 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         ("convert models/bilm new --to onnx", "There is no format 'onnx'. Convert to native or to hdf5."),
         ("convert models/bilm old.hdf5 --to hdf5", "old.hdf5: exists already."),
         ("convert models/zh new --to hdf5", "The bilm-tf hdf5 layout cannot hold"),
-        ("convert nowhere new", "nowhere: there is no such file or folder."),
+        ("convert nowhere new", "nowhere: there is no such file or folder, and no such model"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_leaves_everything_as_it_was(run, line, message):

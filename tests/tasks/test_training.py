@@ -160,7 +160,7 @@ def test_what_is_finished_is_not_trained_again(tmp_path: Path, files: Path, elmo
         resume=True,
         watch=lambda name, position, figures: seen.append(name),
     )
-    assert set(seen) == {"without-1-1"}
+    assert set(seen) - {"vectors"} == {"without-1-1"}
     assert [r.test for r in again.results] == [r.test for r in first.results]
     with pytest.raises(UsageError, match="other settings"):
         train("classification", elmo, files, "train.epochs=2", out=tmp_path / "task", resume=True)
