@@ -46,9 +46,35 @@ def share_of_persons(elmo: Any, folder: Path, layer: str | int = "top") -> tuple
     from polyseme.text.reading import read_lines
     from polyseme.text.stream import sentences_of_lines
 
-    persons = names(folder / "sanguo_entity_dict.json")
     sentences = list(sentences_of_lines(read_lines(folder / "sanguo.txt"), elmo.config.segment))
     vectors = polyseme.mean_vectors(elmo, sentences, layer=layer, min_count=COUNT)
+    return judge(vectors, folder)
+
+
+def word2vec_share(folder: Path, segment: str, *, sg: int, epochs: int) -> float | None:
+    """The share by word2vec of the same sentences, 256 dimensions; None where gensim is not installed."""
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        return None
+    import numpy as np
+
+    from polyseme.text.reading import read_lines
+    from polyseme.text.stream import sentences_of_lines
+    from polyseme.words import WordVectors
+
+    sentences = list(sentences_of_lines(read_lines(folder / "sanguo.txt"), segment))
+    trained = Word2Vec(
+        sentences, vector_size=256, min_count=COUNT, sg=sg, epochs=epochs, seed=1, workers=2
+    ).wv
+    counts = np.array([trained.get_vecattr(word, "count") for word in trained.index_to_key])
+    plain = np.zeros(256, np.float32)
+    return judge(WordVectors(tuple(trained.index_to_key), counts, trained.vectors, plain), folder)[0]
+
+
+def judge(vectors: Any, folder: Path) -> tuple[float, dict[str, list[str]]]:
+    """The share of persons among the nearest words of frequent persons, and these words by person."""
+    persons = names(folder / "sanguo_entity_dict.json")
     frequent = list(islice((word for word in vectors.words if word in persons), FREQUENT))
     near = {
         person: [word for word, _ in vectors.nearest(person, NEAREST, min_chars=2)] for person in frequent

@@ -13,7 +13,7 @@ of their own sense; mean over the words.
 from __future__ import annotations
 
 import argparse
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -69,24 +69,19 @@ def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
 
 def senses(elmo: Any, folder: Path, layer: str | int = "top") -> float:
     """The share of right senses by the vectors of `layer`, mean over the words of CoarseWSD-20."""
-    shares = []
-    for word in sorted(place for place in folder.iterdir() if place.is_dir()):
-        known, gold = (marked(elmo, word, part, layer) for part in ("train", "test"))
-        labels = sorted(set(known[1]))
-        centres = np.stack([known[0][known[1] == label].mean(axis=0) for label in labels])
-        centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-        guessed = np.array(labels)[(gold[0] @ centres.T).argmax(axis=1)]
-        shares.append(float((guessed == gold[1]).mean()))
-    return float(np.mean(shares))
+    from polyseme.search.disambiguation import Disambiguator, vectors_of
+
+    known, asked = marked(folder, "train"), marked(folder, "test")
+    found = Disambiguator.learn(known, vectors_of(elmo, known, layer), space="none")
+    return found.judge(asked, found.guess(asked, vectors_of(elmo, asked, layer))).by_word
 
 
-def marked(elmo: Any, word: Path, part: str, layer: str | int) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of the marked word in some sentences, and their senses."""
-    lines = (word / f"{part}.data.txt").read_text(encoding="utf-8").splitlines()[:MARKED]
-    labels = (word / f"{part}.gold.txt").read_text(encoding="utf-8").split()[: len(lines)]
-    places, sentences = zip(*(line.split("\t") for line in lines), strict=True)
-    arrays = elmo.embed([sentence.split() for sentence in sentences], layer=layer)
-    return np.stack([array[int(at)] for at, array in zip(places, arrays, strict=True)]), np.array(labels)
+def marked(folder: Path, part: str) -> list[Any]:
+    """The first MARKED examples of each word."""
+    from polyseme.search.labelled import read_marked
+
+    words = groupby(read_marked(folder, part), key=lambda example: example.key)
+    return [example for _, some in words for example in islice(some, MARKED)]
 
 
 def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

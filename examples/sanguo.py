@@ -1,12 +1,14 @@
 """A novel becomes an ELMo: 三国演义, pretrained here, in about five minutes on two cores.
 
-    the sample `sanguo`  ->  demo/sanguo/ (a model)  ->  its perplexity, neighbours, and words in their places
+    the sample `sanguo`  ->  demo/sanguo/ (a model)  ->  its perplexity, and words in their places
+                         ->  demo/sanguo-index/ (all usages)  ->  neighbours, senses
 
 Run again, it uses the model that is there, or goes on where an interrupted run stopped.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +16,16 @@ from rich.console import Console
 from rich.table import Table
 
 import polyseme
-from polyseme.text.reading import read_lines
-from polyseme.text.stream import sentences_of_lines
+from polyseme.progress import Progress
+from polyseme.search.index import Index
 from polyseme.training.show import Show
 
 FOLDER = Path("demo")
-MODEL, TEXT = FOLDER / "sanguo", FOLDER / "sanguo.txt"
+MODEL, TEXT, INDEX = FOLDER / "sanguo", FOLDER / "sanguo.txt", FOLDER / "sanguo-index"
 PRESET = "novel"
 WORDS = ("曹操", "关羽", "荆州")
 # 将: a general, to lead troops, or the mark of what is about to happen.
+AMBIGUOUS = "将"
 PLACES = ("操 大怒 ， 欲 斩 此 [将] 。", "玄德 [将] 兵 来 攻 城 。", "天色 [将] 晚 ， 人马 困乏 。")
 console = Console(highlight=False)
 
@@ -32,6 +35,7 @@ def pretrain() -> None:
     if (MODEL / "config.json").exists():
         console.print(f"{MODEL} is there already.")
         return
+    shutil.rmtree(INDEX, ignore_errors=True)  # of another model
     with Show() as show:
         result = polyseme.pretrain(
             [TEXT],
@@ -46,15 +50,12 @@ def pretrain() -> None:
     show.end(result)
 
 
-def show_neighbours(model: polyseme.Elmo) -> None:
+def show_neighbours(index: Index) -> None:
     """The nearest words of three names, by the mean of each word's vectors over all its places."""
-    sentences = list(sentences_of_lines(read_lines(TEXT), model.config.segment))
-    vectors = polyseme.mean_vectors(model, sentences, min_count=5)
     table = Table("word", "nearest, by contextual vectors", box=None)
     for word in WORDS:
-        table.add_row(
-            word, " ".join(near for near, _ in vectors.nearest(word, 10, min_count=10, min_chars=2))
-        )
+        near = index.most_similar(word, topn=10, min_count=10, min_chars=2)
+        table.add_row(word, " ".join(other for other, _ in near))
     console.print(table)
 
 
@@ -73,20 +74,35 @@ def show_places(model: polyseme.Elmo) -> None:
     console.print(table)
 
 
+def show_senses(index: Index) -> None:
+    """The senses that one word has in the novel: their neighbours and their most central sentences."""
+    found = polyseme.senses(index, AMBIGUOUS)
+    console.print(f"{AMBIGUOUS}: {len(found.senses)} senses among its {len(found.numbers):,} usages")
+    for sense in found.senses:
+        console.print(f"[bold]{sense.share:.0%}[/]  near {' '.join(sense.neighbours)}")
+        for usage in sense.examples[:2]:
+            console.print("     " + usage.marked("[bold red]", "[/]"))
+
+
 def main() -> None:
-    """Fetch, train, look."""
+    """Fetch, train, index, look."""
     FOLDER.mkdir(exist_ok=True)
     console.rule("三国演义 becomes an ELMo")
     if not TEXT.exists():
         TEXT.write_text(polyseme.sample("sanguo"), encoding="utf-8")
     pretrain()
     model = polyseme.load(MODEL)
-    show_neighbours(model)
+    with Progress(TEXT) as progress:
+        index = polyseme.index(MODEL, TEXT, INDEX, watch=progress.embedded)
+    show_neighbours(index)
     console.print()
     show_places(model)
-    console.print(f"\nThe model: {MODEL}/   the report: {MODEL}/report.html   the curves: {MODEL}/curves.png")
+    console.print()
+    show_senses(index)
+    console.print(f"\nThe model: {MODEL}/   the report: {MODEL}/report.html   the usages: {INDEX}/")
     console.print(f"Try: polyseme generate {MODEL} --prompt 却说", markup=False)
     console.print(f'     polyseme substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False)
+    console.print(f'     polyseme nearest {INDEX} 将 --in "玄德 拜 关羽 为 将"', markup=False)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Pictures for tasks and search: mixtures of layers, confusions, curves, maps of usages.
+"""Pictures for tasks and search: mixtures of layers, confusions, curves, maps of usages, senses.
 
-    tasks.report, tasks.probes, search.maps  ->  pictures  ->  PNG files
+    tasks.report, tasks.probes, search.maps, search.change  ->  pictures  ->  PNG files
 
 matplotlib (extra `plot`) is loaded when something is drawn. Labels may be Chinese.
 """
@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 CHINESE = ("PingFang SC", "Microsoft YaHei", "SimHei", "SimSun", "WenQuanYi Zen Hei", "Source Han Sans SC")
 DPI = 120
+COLOURS = ("#1f6fb4", "#c62828", "#2e7d32", "#8e24aa", "#ef6c00", "#00838f", "#6d4c41", "#5c6bc0")
 logger = logging.getLogger(__name__)
 
 
@@ -78,15 +80,32 @@ def by_layer(values: Mapping[str, float], baseline: float, main: str, path: Path
     _save(figure, path)
 
 
-def scatter(points: Any, groups: Sequence[str], colours: Sequence[str], path: Path) -> None:
+def scatter(points: Any, groups: Sequence[str], path: Path) -> None:
     """Points (N, 2) in the colours of their groups."""
     figure, axes = _figure(9, 6)
     for number, name in enumerate(dict.fromkeys(groups)):
         own = [row for row, group in enumerate(groups) if group == name]
-        colour = colours[number % len(colours)]
+        colour = COLOURS[number % len(COLOURS)]
         axes.scatter(points[own, 0], points[own, 1], s=14, alpha=0.7, color=colour, label=name)
     axes.set(xticks=[], yticks=[])
     axes.legend()
+    _save(figure, path)
+
+
+def shares(words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str, str], path: Path) -> None:
+    """The share of each sense of each word in two corpora, `names`: two bars a word, a colour a sense."""
+    figure, axes = _figure(7, 0.7 * len(words) + 1.2)
+    labels = []
+    for number, (word, senses) in enumerate(words.items()):
+        for side, name in enumerate(names):
+            left, place = 0.0, 3 * number + side
+            labels.append((place, f"{word}  {name}"))
+            for sense, colour in zip(senses, cycle(COLOURS), strict=False):
+                axes.barh(place, sense[side], left=left, color=colour, edgecolor="white")
+                left += sense[side]
+    axes.set_yticks([place for place, _ in labels], [label for _, label in labels])
+    axes.set(xlim=(0, 1), xlabel="share of the usages")
+    axes.invert_yaxis()
     _save(figure, path)
 
 

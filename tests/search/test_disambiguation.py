@@ -96,11 +96,12 @@ def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo)
     first = read_first_senses(index)
     assert first == {"be%2": "be%2:42:00::"}
     examples = read_marked(write(tmp_path / "r.tsv", ROWS), "train")
-    found = Disambiguator.learn(elmo, examples, first=first)
+    found = Disambiguator.learn(examples, vectors_of(elmo, examples, "top"), first=first)
     asked = [Marked("a", "be%2", ("it", "is"), 1, 2), Marked("b", "go%2", ("go",), 0, 1)]
-    assert found.guess(asked) == ["be%2:42:00::", None]
+    guesses = found.guess(asked, vectors_of(elmo, asked, "top"))
+    assert guesses == ["be%2:42:00::", None]
     with pytest.raises(UsageError, match="nothing to judge by"):
-        found.judge(asked)
+        found.judge(asked, guesses)
 
 
 def test_adjectives_and_satellites_are_one_class():
@@ -124,3 +125,18 @@ def test_what_is_wrong_is_refused(tmp_path: Path, name: str, text: str, says: st
 def test_a_strange_index_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"index\.sense:1"):
         read_first_senses(write(tmp_path / "index.sense", "hello\n"))
+
+
+def test_of_senses_that_lie_equally_near_the_frequent_one_is_taken():
+    examples = [Marked("x", "art", ("art",), 0, 1, (sense,)) for sense in ("rare", "usual", "usual")]
+    vectors = [np.ones(4, np.float32)] * 3
+    found = Disambiguator.learn(examples, vectors, space="none")
+    assert found.guess(examples[:1], vectors[:1]) == ["usual"]
+
+
+def test_a_prior_moves_the_border_between_senses():
+    examples = [Marked("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
+    vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 9]
+    asked, between = examples[:1], [np.array((1, 0.8), np.float32)]
+    assert Disambiguator.learn(examples, vectors, space="none").guess(asked, between) == ["rare"]
+    assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).guess(asked, between) == ["usual"]

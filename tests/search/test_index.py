@@ -11,8 +11,8 @@ import pytest
 from builders import random_model, small_config
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
-from polyseme.search import building
-from polyseme.search.building import Filters, build_index
+from polyseme.search import building, exact
+from polyseme.search.building import Filters, build_index, lengths_in
 from polyseme.search.index import Index, open_index
 from polyseme.search.space import crowding, fit
 
@@ -73,6 +73,28 @@ def test_exact_search_is_a_sort_by_cosine(index: Index, elmo: Elmo):
     assert [usage.number for usage in found] == order[:6].tolist()
     np.testing.assert_allclose([u.cosine for u in found], (directions @ query)[order[:6]], atol=1e-5)
     assert len(index.nearest(query, 10_000)) == len(index)  # more than there are
+
+
+@pytest.mark.parametrize("native_part", [True, False])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("count", [1, 9])
+def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, native_part: bool):
+    chance = np.random.default_rng(3)
+    rows, k = chance.standard_normal((9000, 40)).astype(dtype), 12
+    rows[7000] = rows[10]  # of equals the earlier one
+    space = fit(rows, "whiten")
+    directions = space.apply(rows)
+    queries, keep = np.concatenate([directions[10:11], directions[20:28]])[:count], chance.random(9000) < 0.9
+    keep[[10, 7000]] = True
+    if not native_part:
+        monkeypatch.setattr("polyseme.search.exact.native.available", lambda: False)
+    blocks, lengths = [rows[:8500], rows[8500:]], lengths_in(space, rows)
+    for query, (numbers, cosines) in zip(
+        queries, exact.search(blocks, lengths, queries, space, k, keep), strict=True
+    ):
+        wanted = np.where(keep, directions @ query, -np.inf)
+        assert numbers.tolist() == np.argsort(-wanted, kind="stable")[:k].tolist()
+        np.testing.assert_allclose(cosines, wanted[numbers], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["none", "centre", "components", "whiten"])
@@ -219,3 +241,19 @@ def test_a_graph_finds_nearly_the_same(tmp_path: Path, elmo: Elmo, dtype: str):
     (tmp_path / "index" / "graph.usearch").write_bytes(b"short")
     with pytest.raises(FormatError, match="missing or damaged"):
         open_index(tmp_path / "index", elmo).probably_nearest(query)
+
+
+def test_vectors_may_be_kept_in_fp32(tmp_path: Path, elmo: Elmo, corpus: Path):
+    build_index(elmo, [corpus], tmp_path / "index", precision="fp32")
+    index = open_index(tmp_path / "index", elmo)
+    wanted = np.concatenate(elmo.embed(tokens(), layer="top"))
+    np.testing.assert_allclose(np.concatenate([block.vectors for block in index.blocks]), wanted, atol=1e-6)
+    (best,) = index.usages("river", "He sat on the river bank .", 1)
+    assert best.cosine == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [{"space": "flat"}, {"precision": "fp8"}])
+def test_a_wrong_setting_is_refused_before_any_work(tmp_path: Path, elmo: Elmo, corpus: Path, wrong: dict):
+    with pytest.raises(UsageError, match="expected one of"):
+        build_index(elmo, [corpus], tmp_path / "index", **wrong)
+    assert not (tmp_path / "index").exists()

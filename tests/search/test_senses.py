@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from builders import random_model, small_config
+from polyseme import api
 from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.building import build_index
@@ -99,6 +100,16 @@ def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: 
     assert {change.word for change in find_change(one, other, min_count=10)} >= {"dog", "bank"}
     with pytest.raises(KeyError):
         find_change(one, other, ["river"])
+
+
+def test_shares_of_senses_are_drawn(tmp_path: Path, elmo: Elmo):
+    one, other = make(tmp_path, "one", elmo, RIVER * 6), make(tmp_path, "other", elmo, MONEY * 6)
+    (found,) = api.change(one, other, ["bank"], out=tmp_path / "shares.png")
+    assert found.shift_p < 0.05 if len(found.shares) > 1 else found.shift_p == 1
+    assert sum(a for a, _ in found.shares) == pytest.approx(1)
+    assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match=r"a picture of shares is a \.png"):
+        api.change(one, other, ["bank"], out=tmp_path / "shares.pdf")
 
 
 def test_indexes_of_other_models_are_not_compared(tmp_path: Path, elmo: Elmo):

@@ -18,8 +18,9 @@ from polyseme.api.search import change, disambiguate, index, map_of, nearest, se
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
+from polyseme.formats import bundled
 from polyseme.formats.card import describe
-from polyseme.formats.opening import named, open_pretrained
+from polyseme.formats.opening import lasting, open_pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.model.choice import Direction
@@ -128,8 +129,10 @@ def convert(
     place = Path(target).expanduser()
     check_target(place, force=force)
     model = open_pretrained(source, options)
-    words = named(source) / WORDS if to == "native" else None
-    kept = words.read_bytes() if words is not None and words.exists() else None  # source may be the target
+    ours = lasting(source) in bundled.bundled_names()
+    beside = bundled.FOLDER / source if ours else Path(source).expanduser()
+    words = beside / WORDS
+    kept = words.read_bytes() if to == "native" and words.exists() else None  # source may be the target
     save_pretrained(model, place, to=to, precision=precision, tables=tables, force=force)
     if kept is not None:
         (place / WORDS).write_bytes(kept)

@@ -11,15 +11,18 @@ from typing import Literal
 
 from polyseme.api.embedding import loaded
 from polyseme.embedder import Elmo
+from polyseme.errors import UsageError
+from polyseme.formats.opening import lasting
 from polyseme.model.choice import Layer
+from polyseme.search.blocks import Precision
 from polyseme.search.building import Filters, Watch, build_index
-from polyseme.search.change import Change, find_change
-from polyseme.search.disambiguation import Disambiguator, Judged
+from polyseme.search.change import Change, draw_shares, find_change
+from polyseme.search.disambiguation import Disambiguator, Judged, vectors_of
 from polyseme.search.index import Index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
 from polyseme.search.senses import Senses, find_senses
-from polyseme.search.space import Kind
+from polyseme.search.space import KINDS, Kind
 from polyseme.words import WordVectors, open_words
 
 
@@ -35,6 +38,7 @@ def index(
     only: Iterable[str] = (),
     segment: str | None = None,
     space: Kind = "centre",
+    precision: Precision = "fp16",
     graph: Literal["float16", "int8"] | None = None,
     add: bool = False,
     force: bool = False,
@@ -44,7 +48,8 @@ def index(
     """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
 
     layer: whose vectors. min_count, max_count, stop, only: which words have their usages kept. space: how the
-    cone of contextual vectors is corrected, none, centre, components or whiten. add: to one that is there.
+    cone of contextual vectors is corrected, none, centre, components or whiten. precision: of the vectors on
+    disk, fp16 or fp32. add: to one that is there.
     graph: build one for approximate search, too, of vectors in that type; `building` is told the share done.
     """
     elmo = loaded(model)
@@ -59,7 +64,8 @@ def index(
         filters=filters,
         segment=segment,
         space=space,
-        model=None if isinstance(model, Elmo) else _lasting(model),
+        precision=precision,
+        model=None if isinstance(model, Elmo) else lasting(model),
         add=add,
         force=force,
         watch=watch,
@@ -68,12 +74,6 @@ def index(
     if graph is not None:
         found.add_graph(graph, building)
     return found
-
-
-def _lasting(model: str | Path) -> str:
-    """The name of a model that comes with us, or a path that stays right in another folder."""
-    place = Path(model).expanduser()
-    return str(place.absolute()) if place.exists() else str(model)
 
 
 def nearest(
@@ -118,17 +118,24 @@ def disambiguate(
     *,
     layer: Layer = "top",
     first: str | Path | None = None,
+    space: Kind = "centre",
+    prior: float = 0.0,
 ) -> tuple[Judged, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.
 
     train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
-    without examples.
+    without examples. space: how the cone of contextual vectors is corrected. prior: how much the logarithm of
+    a sense's share of the examples counts beside its cosine.
     """
+    if space not in KINDS:
+        raise UsageError(f"space is {space!r}, expected one of {', '.join(KINDS)}.")
     elmo = loaded(model)
-    asked = read_marked(test, "test")
+    asked, known = read_marked(test, "test"), read_marked(train, "train")
     senses = None if first is None else read_first_senses(first)
-    found = Disambiguator.learn(elmo, read_marked(train, "train"), layer, first=senses)
-    return found.judge(asked), found.guess(asked)
+    examples = vectors_of(elmo, known, layer)
+    found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)
+    guesses = found.guess(asked, vectors_of(elmo, asked, layer))
+    return found.judge(asked, guesses), guesses
 
 
 def change(
@@ -138,7 +145,15 @@ def change(
     *,
     min_count: int = 20,
     seed: int = 0,
+    out: str | Path | None = None,
+    force: bool = False,
 ) -> list[Change]:
-    """How words moved between two indexes of one model, the greatest change first; see `search.change`."""
+    """How words moved between two indexes of one model, the greatest change first; see `search.change`.
+
+    out: a .png file, for a picture of the shares of the senses of the first words.
+    """
     first, second = (found if isinstance(found, Index) else open_index(found) for found in (one, other))
-    return find_change(first, second, words, min_count=min_count, seed=seed)
+    moved = find_change(first, second, words, min_count=min_count, seed=seed)
+    if out is not None:
+        draw_shares(moved, (first.folder.name, second.folder.name), out, force=force)
+    return moved

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from polyseme.cli.options import MODEL, AsJson, Force
+from polyseme.cli.options import MODEL, Force
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def predict(
         print(line)
 
 
-def print_scores(folder: str, text: str, *, as_json: AsJson) -> None:
+def print_scores(folder: str, text: str, *, as_json: bool) -> None:
     """What `evaluate` prints for a task folder."""
     from polyseme import load_task
     from polyseme.tasks.report import label_table

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyseme.search.index import Usage
 
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that index wrote.")]
+Space = Annotated[str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")]
 OwnModel = Annotated[str | None, typer.Option("--model", help="The ELMo, if it does not lie where it did.")]
 
 
@@ -32,9 +33,8 @@ def index(
     stop: Annotated[str | None, typer.Option(help="A file of words to leave out, one a line.")] = None,
     only: Annotated[str | None, typer.Option(help="A file of the only words to keep, one a line.")] = None,
     segment: Segment = None,
-    space: Annotated[
-        str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")
-    ] = "centre",
+    space: Space = "centre",
+    precision: Annotated[str, typer.Option(help="Of the vectors on disk: fp16 or fp32.")] = "fp16",
     graph: Annotated[
         str | None, typer.Option(help="For approximate search, too: float16 or int8, with usearch.")
     ] = None,
@@ -47,6 +47,7 @@ def index(
 
     kind: Any = space  # checked there
     how: Any = graph
+    kept: Any = precision
     with Progress(*text) as progress:
         found = api.index(
             model,
@@ -59,6 +60,7 @@ def index(
             only=_words(only),
             segment=segment,
             space=kind,
+            precision=kept,
             graph=how,
             add=add,
             force=force,
@@ -163,13 +165,16 @@ def disambiguate(
     first: Annotated[
         str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
     ] = None,
+    space: Space = "centre",
+    prior: Annotated[float, typer.Option(min=0, help="Weight of a sense's share of the examples.")] = 0.0,
     guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
 ) -> None:
     """Give words their senses, from labelled examples."""
     from polyseme import api
 
     chosen = int(layer) if layer.isdecimal() else layer
-    judged, found = api.disambiguate(model, train, test, layer=chosen, first=first)
+    kind: Any = space  # checked there
+    judged, found = api.disambiguate(model, train, test, layer=chosen, first=first, space=kind, prior=prior)
     if guesses:
         print(*(sense or "?" for sense in found), sep="\n")
     print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.by_word:.4f}")
@@ -186,20 +191,22 @@ def change(
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 30,
     min_count: Annotated[int, typer.Option(min=1, help="Usages in both, where no words are given.")] = 20,
+    out: Annotated[Path | None, typer.Option(help="A .png file: the shares of the senses.")] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how words moved between two corpora: two periods, authors or books."""
     from polyseme import api
 
-    found = api.change(one, other, words or None, min_count=min_count)[:k]
+    found = api.change(one, other, words or None, min_count=min_count, out=out, force=force)[:k]
     if as_json:
         print(json.dumps([one.as_dict() for one in found], ensure_ascii=False, indent=2))
         return
-    print("distance\tprototype\tshift\tp\tusages\tword")
+    print("distance\tprototype\tp\tshift\tp\tusages\tword")
     for moved in found:
         counts = f"{moved.counts[0]} {moved.counts[1]}"
-        figures = f"{moved.distance:.3f}\t{moved.prototype:.3f}\t{moved.shift:.3f}\t{moved.p:.3f}"
-        print(f"{figures}\t{counts}\t{moved.word}")
+        whole = f"{moved.distance:.3f}\t{moved.prototype:.3f}\t{moved.p:.3f}"
+        print(f"{whole}\t{moved.shift:.3f}\t{moved.shift_p:.3f}\t{counts}\t{moved.word}")
 
 
 def _words(path: str | None) -> list[str]:

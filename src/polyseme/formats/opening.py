@@ -84,6 +84,12 @@ def named(path: str | Path) -> Path:
     return place
 
 
+def lasting(path: str | Path) -> str:
+    """A path that stays right in another folder, or the name of a model that comes with us; see `named`."""
+    place = Path(path).expanduser()
+    return str(place.absolute()) if place.exists() else str(path)
+
+
 def model_name(weights: Path) -> str:
     """X of X_weights.hdf5 and X.hdf5: what the names of its options and its vocabulary begin with."""
     return weights.stem.removesuffix("_weights")

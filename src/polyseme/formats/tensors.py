@@ -14,11 +14,11 @@ from torch import Tensor
 from polyseme.errors import FormatError
 
 
-def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
-    """All tensors of a file, mapped; `what` they are is said where there is no file."""
+def read_tensors(path: Path, what: str, advice: str = "Copy it again.") -> dict[str, Tensor]:
+    """All tensors of a file, mapped. Errors say `what` is missing, or what to do about a damaged file."""
     try:
         return load_file(path)
     except FileNotFoundError:
         raise FormatError(f"{path}: there is no such file; {what} are missing.") from None
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
-        raise FormatError(f"{path}: damaged or not safetensors ({problem}). Copy it again.") from None
+        raise FormatError(f"{path}: damaged or not safetensors ({problem}). {advice}") from None

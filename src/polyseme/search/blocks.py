@@ -4,7 +4,7 @@
 
 A block is whole or not there, and depends on no other. U usages, S sentences, W words of the block, H values.
 
-    vectors (U, H) float16     words (U,) int32: rows of `types`     sentences (U,) int32
+    vectors (U, H) float16, or float32     words (U,) int32: rows of `types`     sentences (U,) int32
     starts, stops (U,) int32: characters of the sentence             documents, lines (S,) int32
     text, text_ends: the sentences; types, type_ends: the words; both UTF-8
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +30,15 @@ from polyseme.writing import new_file
 HEAD = "index.json"
 FORMAT = 1
 NAME = re.compile(r"block-(\d{5})\.safetensors")
-KINDS: dict[str, tuple[str, int]] = {
-    "vectors": ("f2", 2),
-    "words": ("i4", 1),
-    "sentences": ("i4", 1),
-    "starts": ("i4", 1),
-    "stops": ("i4", 1),
-    "documents": ("i4", 1),
-    "lines": ("i4", 1),
-    "text": ("u1", 1),
-    "text_ends": ("i8", 1),
-    "types": ("u1", 1),
-    "type_ends": ("i8", 1),
+KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, and axes
+    "vectors": (("f2", "f4"), 2),
+    **dict.fromkeys(("words", "sentences", "starts", "stops", "documents", "lines"), (("i4",), 1)),
+    **dict.fromkeys(("text", "types"), (("u1",), 1)),
+    **dict.fromkeys(("text_ends", "type_ends"), (("i8",), 1)),
 }
+Precision = Literal["fp16", "fp32"]
+PRECISIONS: dict[Precision, type[np.float16] | type[np.float32]] = {"fp16": np.float16, "fp32": np.float32}
+Vectors = NDArray[np.float16] | NDArray[np.float32]
 
 
 class Place(NamedTuple):
@@ -60,7 +56,8 @@ class NewBlock:
     """A block that is being filled."""
 
     size: int
-    vectors: list[NDArray[np.float16]] = field(default_factory=list)
+    precision: Precision = "fp16"
+    vectors: list[NDArray[np.floating]] = field(default_factory=list)
     words: list[int] = field(default_factory=list)
     sentences: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -76,14 +73,14 @@ class NewBlock:
         document: int,
         line: int,
         usages: Sequence[tuple[str, int, int]],
-        vectors: NDArray[np.float16],
+        vectors: NDArray[np.float32],
     ) -> None:
         """A sentence with its usages: (word, start, stop) each, and their vectors (n, H)."""
         number = len(self.texts)
         self.texts.append(sentence.encode("utf-8", "replace"))
         self.documents.append(document)
         self.lines.append(line)
-        self.vectors.append(vectors)
+        self.vectors.append(vectors.astype(PRECISIONS[self.precision]))
         for word, start, stop in usages:
             self.words.append(self.types.setdefault(word, len(self.types)))
             self.sentences.append(number)
@@ -96,7 +93,7 @@ class NewBlock:
     def write(self, path: Path) -> None:
         """Write the block, whole or not at all."""
         types = [word.encode("utf-8", "replace") for word in self.types]
-        empty = np.zeros((0, self.size), np.float16)
+        empty = np.zeros((0, self.size), PRECISIONS[self.precision])
         tensors: dict[str, NDArray[Any]] = {
             "vectors": np.concatenate(self.vectors) if self.vectors else empty,
             "text": np.frombuffer(b"".join(self.texts) or b" ", np.uint8),
@@ -119,9 +116,9 @@ class Block:
 
     def __init__(self, path: Path) -> None:
         tensors, _ = mapped_tensors(path)
-        for name, (kind, axes) in KINDS.items():
+        for name, (kinds, axes) in KINDS.items():
             found = tensors.get(name)
-            if found is None or found.dtype != np.dtype(kind) or found.ndim != axes:
+            if found is None or found.dtype not in map(np.dtype, kinds) or found.ndim != axes:
                 raise _broken(path, f"{name} is missing")
         usages, sentences = len(tensors["vectors"]), len(tensors["text_ends"]) - 1
         wanted = dict.fromkeys(("words", "sentences", "starts", "stops"), usages)
@@ -130,7 +127,7 @@ class Block:
             if len(tensors[name]) != count:
                 raise _broken(path, f"{name} has {len(tensors[name])} values, expected {count}")
         self.path, self._tensors = path, tensors
-        self.vectors: NDArray[np.float16] = tensors["vectors"]
+        self.vectors: Vectors = tensors["vectors"]
         self.words: NDArray[np.int32] = tensors["words"]
         self.types = self._texts("types", "type_ends")
         self._check(usages, sentences)

@@ -27,8 +27,18 @@ from polyseme.embedder import CHUNK, Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.model.choice import Choice, choose
-from polyseme.search.blocks import FORMAT, HEAD, Block, NewBlock, block_path, read_head
-from polyseme.search.space import Kind, Space, fit
+from polyseme.search.blocks import (
+    FORMAT,
+    HEAD,
+    PRECISIONS,
+    Block,
+    NewBlock,
+    Precision,
+    Vectors,
+    block_path,
+    read_head,
+)
+from polyseme.search.space import KINDS, Kind, Space, fit
 from polyseme.text.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import read_lines
@@ -111,6 +121,7 @@ def build_index(
     filters: Filters = Filters(),  # noqa: B008  # frozen
     segment: str | None = None,
     space: Kind = "centre",
+    precision: Precision = "fp16",
     model: str | None = None,
     add: bool = False,
     force: bool = False,
@@ -120,6 +131,9 @@ def build_index(
 
     Gives the head of the index.
     """
+    for name, value, known in (("space", space, KINDS), ("precision", precision, tuple(PRECISIONS))):
+        if value not in known:
+            raise UsageError(f"{name} is {value!r}, expected one of {', '.join(known)}.")
     files = [Path(file) for file in expand_inputs(texts)]
     how = elmo.config.segment if segment is None else segment
     choice = choose(layer, None, "both", elmo.config.layers)
@@ -132,6 +146,7 @@ def build_index(
         "layer": layer,
         "segment": how,
         "space": space,
+        "precision": precision,
         "size": elmo.config.size,
         "filters": asdict(filters),
     }
@@ -212,7 +227,7 @@ def _read_texts(
     counts = _count(files, how) if filters.counting else None
     done = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
     keeps = filters.chosen(counts)
-    block, units = NewBlock(elmo.config.size), 0
+    block, units = NewBlock(elmo.config.size, head["precision"]), 0
     for units, some in _batches(elmo, sentences_of(files, how, done[-1] if done else 0)):
         with elmo.call() as counted:
             vectors = elmo.vectors([usage.words for usage in some], choice, counted)
@@ -222,7 +237,7 @@ def _read_texts(
             watch(sum(len(usage.words) for usage in some))
         if len(block) >= BLOCK_USAGES:
             _write_block(folder, head, block, corpus, units)
-            block = NewBlock(elmo.config.size)
+            block = NewBlock(elmo.config.size, head["precision"])
     if len(block) or not head["blocks"]:
         _write_block(folder, head, block, corpus, units)
     head["corpora"][corpus]["done"] = True
@@ -263,7 +278,7 @@ def _add(
     if not documents or documents[-1] != usage.document:
         documents.append(usage.document)
     found = [(usage.words[place], *usage.places[place]) for place in kept]
-    block.add(usage.text, len(documents) - 1, usage.line, found, vectors[kept].astype(np.float16))
+    block.add(usage.text, len(documents) - 1, usage.line, found, vectors[kept])
 
 
 def _write_block(folder: Path, head: dict[str, Any], block: NewBlock, corpus: int, units: int) -> None:
@@ -296,7 +311,7 @@ def _finish(folder: Path, head: dict[str, Any]) -> None:
     write_head(folder, head)
 
 
-def lengths_in(space: Space, vectors: NDArray[np.float16]) -> NDArray[np.float32]:
+def lengths_in(space: Space, vectors: Vectors) -> NDArray[np.float32]:
     """The length of each vector in the corrected space, block by block of rows."""
     found = np.empty(len(vectors), np.float32)
     for start in range(0, len(vectors), 8192):

@@ -3,27 +3,32 @@
     search.index (two of them, of one model), search.clusters  ->  search.change  ->  api
 
 distance: the mean cosine distance of usages of one corpus to those of the other, less that within the two
-(average pairwise distance); prototype: the distance of their means; shift: how much the shares of the senses
-differ (Jensen-Shannon, 0 to 1). p: how often corpora dealt by chance differ as much, by the prototypes.
+(average pairwise distance); prototype: the distance of their means, and p, how often usages dealt by chance
+have means as far apart. shift: how much the shares of the senses differ (Jensen-Shannon, 0 to 1), and
+shift_p, how often shares dealt by chance differ as much: whether a sense was won or lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import UsageError
+from polyseme import pictures
+from polyseme.errors import UsageError, require
 from polyseme.search.clusters import group
 from polyseme.search.index import Index
+from polyseme.writing import new_file
 
 MOST_USAGES = 500  # of a word in each corpus
 FEWEST = 5
 DEALS = 200  # of the permutation test
 CHANCE = 0.05
+DRAWN = 12  # words of a picture
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,12 @@ class Change:
     shift: float
     shares: list[tuple[float, float]]  # of each sense, in both corpora
     p: float
+    shift_p: float
 
     @property
     def changed(self) -> bool:
-        """Whether that is more than chance."""
-        return self.p < CHANCE
+        """Whether the shares of the senses moved by more than chance."""
+        return self.shift_p < CHANCE
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -72,22 +78,35 @@ def _change(one: Index, other: Index, word: str, seed: int) -> Change:
         np.sort(chance.choice(numbers, MOST_USAGES, replace=False)) if len(numbers) > MOST_USAGES else numbers
         for numbers in rows
     ]
-    a, b = one.raw(drawn[0]), other.raw(drawn[1])
     space = one.space  # one and the same for both: else the spaces would move, not the words
-    a, b = space.apply(a), space.apply(b)
+    a, b = space.apply(one.raw(drawn[0])), space.apply(other.raw(drawn[1]))
+    return compare(word, a, b, (len(rows[0]), len(rows[1])), seed)
+
+
+def compare(
+    word: str, a: NDArray[np.float32], b: NDArray[np.float32], counts: tuple[int, int], seed: int = 0
+) -> Change:
+    """How the usages of a word in one corpus (N, H) differ from those in another; vectors of length 1."""
+    chance = np.random.default_rng(seed)
     groups = group(np.concatenate([a, b]), seed=seed)
-    parts = groups.labels[: len(a)], groups.labels[len(a) :]
-    count = len(groups.centres)
-    shares = [np.bincount(labels, minlength=count) / len(labels) for labels in parts]
+    shares = _shares(groups.labels, len(a))
     return Change(
         word,
-        (len(rows[0]), len(rows[1])),
+        counts,
         _between(a, b) - (_between(a, a) + _between(b, b)) / 2,
         _prototype(a, b),
         _divergence(*shares),
         [(float(x), float(y)) for x, y in zip(*shares, strict=True)],
-        _chance(a, b, chance),
+        _chance(np.concatenate([a, b]), lambda both: _prototype(both[: len(a)], both[len(a) :]), chance),
+        _chance(groups.labels, lambda labels: _divergence(*_shares(labels, len(a))), chance),
     )
+
+
+def _shares(labels: NDArray[np.int64], first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The share of each sense among the first usages, and among the others."""
+    count = int(labels.max()) + 1
+    one, other = (np.bincount(part, minlength=count) / len(part) for part in (labels[:first], labels[first:]))
+    return one, other
 
 
 def _between(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
@@ -115,11 +134,18 @@ def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     return (bits(p) + bits(q)) / 2
 
 
-def _chance(a: NDArray[np.float32], b: NDArray[np.float32], chance: np.random.Generator) -> float:
-    """How often usages dealt by chance give prototypes as far apart."""
-    found, both = _prototype(a, b), np.concatenate([a, b])
-    as_far = 0
-    for _ in range(DEALS):
-        order = chance.permutation(len(both))
-        as_far += _prototype(both[order[: len(a)]], both[order[len(a) :]]) >= found
+def _chance(usages: NDArray[Any], far: Callable[[NDArray[Any]], float], chance: np.random.Generator) -> float:
+    """How often usages dealt by chance are as far apart."""
+    found = far(usages)
+    as_far = sum(far(chance.permutation(usages)) >= found for _ in range(DEALS))
     return (as_far + 1) / (DEALS + 1)
+
+
+def draw_shares(changes: Sequence[Change], names: tuple[str, str], path: str | Path, *, force: bool) -> None:
+    """A .png file with the shares of the senses of each word, in both corpora."""
+    place = Path(path).expanduser()
+    if place.suffix != ".png":
+        raise UsageError(f"{place}: a picture of shares is a .png file.")
+    require("matplotlib", "plot", f"Drawing {place.name}")
+    with new_file(place, force=force) as new:
+        pictures.shares({one.word: one.shares for one in changes[:DRAWN]}, names, new)

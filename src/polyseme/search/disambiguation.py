@@ -8,8 +8,9 @@ mean, a word without examples has its first sense. H values.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +20,12 @@ from polyseme.embedder import CHUNK, Elmo
 from polyseme.errors import UsageError
 from polyseme.model.choice import Layer, choose
 from polyseme.search.labelled import Marked
+from polyseme.search.space import Kind, Space, fit
 
 Array = NDArray[np.float32]
+Means = dict[str, dict[str, tuple[Array, int]]]  # of each sense of each word, with the number of its examples
+SAMPLE = 50_000  # examples that the correction of the space is fitted to
+DIGITS = 5  # of scores: what differs less is equal
 
 
 @dataclass(frozen=True)
@@ -37,58 +42,76 @@ class Judged:
 class Disambiguator:
     """Means of senses, by word. `learn` makes one."""
 
-    def __init__(
-        self, elmo: Elmo, layer: Layer, means: dict[str, dict[str, Array]], usual: dict[str, str]
-    ) -> None:
-        self._elmo, self._layer, self._means, self._usual = elmo, layer, means, usual
+    def __init__(self, means: Means, usual: dict[str, str], space: Space, prior: float) -> None:
+        self._means, self._usual, self._space, self._prior = means, usual, space, prior
 
     @classmethod
     def learn(
         cls,
-        elmo: Elmo,
         examples: Sequence[Marked],
-        layer: Layer = "top",
+        vectors: Iterable[Array],
         *,
         first: Mapping[str, str] | None = None,
+        space: Kind = "centre",
+        prior: float = 0.0,
     ) -> Disambiguator:
-        """The means of all senses; `first`: the first senses of words, for those without examples."""
+        """The means of all senses, from examples and their vectors; see `vectors_of`.
+
+        first: the first senses of words, for those without examples. prior: how much the logarithm of a
+        sense's share of the examples counts beside its cosine.
+        """
         sums: dict[tuple[str, str], NDArray[np.float64]] = {}
         counts: Counter[tuple[str, str]] = Counter()
-        labelled = [example for example in examples if example.senses]
-        if not labelled:
-            raise UsageError("None of the examples has a sense: there is nothing to learn from.")
-        for example, vector in zip(labelled, vectors_of(elmo, labelled, layer), strict=True):
+        every, sample = -(-len(examples) // SAMPLE), []
+        for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
+            if number % every == 0:
+                sample.append(vector)
             for sense in example.senses:
                 place = example.key, sense
                 sums[place] = sums.get(place, 0) + vector.astype(np.float64)
                 counts[place] += 1
-        means: dict[str, dict[str, Array]] = defaultdict(dict)
+        if not sums:
+            raise UsageError("None of the examples has a sense: there is nothing to learn from.")
+        fitted = fit(np.stack(sample), space)
+        means: Means = defaultdict(dict)
         for (key, sense), total in sums.items():
-            means[key][sense] = _unit(total)
+            count = counts[key, sense]
+            means[key][sense] = fitted.apply(total[None] / count)[0], count
         usual = dict(first or {})
         if first is None:
             for (key, sense), _ in counts.most_common():
                 usual.setdefault(key, sense)
-        return cls(elmo, layer, dict(means), usual)
+        return cls(dict(means), usual, fitted, prior)
 
-    def guess(self, examples: Sequence[Marked]) -> list[str | None]:
+    def guess(self, examples: Sequence[Marked], vectors: Iterable[Array]) -> list[str | None]:
         """The sense of each; None where the word has neither examples nor a first sense."""
-        found = []
-        for example, vector in zip(examples, vectors_of(self._elmo, examples, self._layer), strict=True):
+        found: list[str | None] = []
+        for example, vector in zip(examples, vectors, strict=True):
             means = self._means.get(example.key)
             if means is None:
                 found.append(self._usual.get(example.key))
                 continue
-            direction = _unit(vector)
-            found.append(max(means, key=lambda sense: float(direction @ means[sense])))
+            found.append(self._best(means, self._space.apply(vector[None])[0]))
         return found
 
-    def judge(self, examples: Sequence[Marked]) -> Judged:
-        """How often the guesses are among the right senses."""
-        known = [example for example in examples if example.senses]
-        if not known:
+    def _best(self, means: dict[str, tuple[Array, int]], direction: Array) -> str:
+        """The sense that lies nearest; of those that lie equally near, the one with most examples."""
+        total = sum(count for _, count in means.values())
+
+        def score(sense: str) -> tuple[float, int]:
+            mean, count = means[sense]
+            value = float(direction @ mean) + self._prior * math.log(count / total)
+            return round(value, DIGITS), count
+
+        return max(means, key=score)
+
+    def judge(self, examples: Sequence[Marked], guesses: Sequence[str | None]) -> Judged:
+        """How often the guesses are among the right senses, where these are known."""
+        pairs = [(e, guess) for e, guess in zip(examples, guesses, strict=True) if e.senses]
+        if not pairs:
             raise UsageError("None of the examples has a sense: there is nothing to judge by.")
-        right = [g in e.senses for g, e in zip(self.guess(known), known, strict=True)]
+        known = [example for example, _ in pairs]
+        right = [guess in example.senses for example, guess in pairs]
         words: dict[str, list[bool]] = defaultdict(list)
         for example, good in zip(known, right, strict=True):
             words[example.key].append(good)
@@ -129,8 +152,3 @@ def _together(examples: Sequence[Marked], tokens: int) -> Iterator[list[Marked]]
         some.append(example)
     if some:
         yield some
-
-
-def _unit(vector: NDArray[np.floating]) -> Array:
-    direction: Array = (vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32)
-    return direction

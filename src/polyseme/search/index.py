@@ -15,12 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from polyseme.bulk import fingerprint
 from polyseme.embedder import Elmo, load
 from polyseme.errors import FormatError, UsageError
+from polyseme.formats.tensors import read_tensors
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.model.choice import choose
 from polyseme.search import exact, graph
@@ -51,6 +50,7 @@ class Index:
     def __init__(self, folder: Path, head: dict[str, Any], model: Elmo | str | Path | None = None) -> None:
         self.folder, self.head = folder, head
         self._model = model
+        self._elmo: Elmo | None = None  # the model once it is known to be the right one
         self.blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
         for number, (block, noted) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
             if len(block) != noted["usages"]:
@@ -70,7 +70,9 @@ class Index:
 
     @property
     def elmo(self) -> Elmo:
-        """The model of the index, loaded at the first need; another one is refused."""
+        """The model of the index, loaded and compared at the first need; another one is refused."""
+        if self._elmo is not None:
+            return self._elmo
         if not isinstance(self._model, Elmo):
             name = self._model or self.head.get("name")
             if not name:
@@ -80,7 +82,8 @@ class Index:
             self._model = load(name)
         if fingerprint(self._model) != self.head["model"]:
             raise UsageError(f"{self.folder}: an index of another model than the one given.")
-        return self._model
+        self._elmo = self._model
+        return self._elmo
 
     def most_similar(
         self,
@@ -265,12 +268,8 @@ def _tensor(path: Path, name: str, count: int) -> NDArray[np.float32]:
 
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, ValueError) as problem:
-        raise FormatError(
-            f"{path}: cannot be read ({problem}). Remove it and build the index again."
-        ) from None
+    tensors = read_tensors(path, "parts of the index", "Remove it and build the index again.")
+    return {name: values.numpy() for name, values in tensors.items()}
 
 
 def _several(words: str | Sequence[str] | None) -> list[str]:

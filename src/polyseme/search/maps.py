@@ -24,7 +24,6 @@ from polyseme.writing import new_file
 
 MOST = 400  # usages of a word
 WIDTH, HEIGHT, EDGE = 900, 600, 30
-COLOURS = ("#1f6fb4", "#c62828", "#2e7d32", "#8e24aa", "#ef6c00", "#00838f", "#6d4c41", "#5c6bc0")
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Map:
                 new.write_text(page(self), encoding="utf-8")
             else:
                 require("matplotlib", "plot", f"Drawing {place.name}")
-                pictures.scatter(self.points, self.groups, COLOURS, new)
+                pictures.scatter(self.points, self.groups, new)
 
 
 def make_map(
@@ -68,7 +67,8 @@ def make_map(
             found = find_senses(index, word, seed=seed)
             own, labels = found.numbers, [f"{word} {label + 1}" for label in found.labels]
         else:
-            own, labels = index.rows(word), [word] * len(index.rows(word))
+            own = index.rows(word)
+            labels = [word] * len(own)
         kept = np.sort(chance.permutation(len(own))[:MOST])
         numbers.append(own[kept])
         groups += [labels[row] for row in kept]
@@ -119,7 +119,7 @@ i {{ display: inline-block; width: .8rem; height: .8rem; border-radius: 50% }}
 def page(found: Map) -> str:
     """The map as a page: an SVG whose dots tell their sentences."""
     names = list(dict.fromkeys(found.groups))
-    colours = {name: COLOURS[number % len(COLOURS)] for number, name in enumerate(names)}
+    colours = {name: pictures.COLOURS[number % len(pictures.COLOURS)] for number, name in enumerate(names)}
     low, high = found.points.min(axis=0), found.points.max(axis=0)
     room = np.array([WIDTH - 2 * EDGE, HEIGHT - 2 * EDGE])
     places = EDGE + (found.points - low) / np.maximum(high - low, 1e-9) * room

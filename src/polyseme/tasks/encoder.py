@@ -8,33 +8,16 @@ B sentences, T tokens, D values of a token, E = directions * size.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.bilm import pack
 from polyseme.model.paired import Dropout, drop, run_pair
 from polyseme.model.recurrent import Cell
 from polyseme.tasks.inputs import Inputs, Side
 from polyseme.tasks.settings import EncoderConfig
-
-
-class Packing(NamedTuple):
-    """Where the tokens of padded sentences stand in packed ones, for each direction."""
-
-    rows: Tensor  # (directions, N) places in (B * T)
-    sizes: list[int]  # sentences at each time step
-
-
-def pack(lengths: Tensor, width: int, directions: int) -> Packing:
-    """Sentences longest first, time step by time step; the second direction reads from their ends."""
-    order = torch.argsort(lengths, descending=True, stable=True)
-    times = torch.arange(width, device=lengths.device)[:, None]
-    mask = times < lengths[order]  # (T, B)
-    forward = (order * width + times)[mask]
-    backward = (order * width + lengths[order] - 1 - times)[mask]
-    sizes = mask.sum(dim=1).tolist()
-    return Packing(torch.stack([forward, backward][:directions]), [size for size in sizes if size])
 
 
 class Encoder(nn.Module):
@@ -55,7 +38,8 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, E); what stands behind a sentence is zero."""
         batch, width = x.shape[:2]
-        rows, sizes = pack(lengths, width, self.directions)
+        packing = pack(lengths, width)
+        sizes, rows = packing.sizes, torch.stack([packing.rows(half) for half in range(self.directions)])
         for number in range(0, len(self.cells), self.directions):
             pair = [cast(Cell, cell) for cell in self.cells[number : number + self.directions]]
             packed = x.flatten(0, 1)[rows]  # (directions, N, D)

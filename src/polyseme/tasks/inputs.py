@@ -237,6 +237,6 @@ def _character_encoder(alphabet: CodepointAlphabet, filters: int) -> CharCnn:
     )
 
 
-def existing_file(path: str | None) -> str | None:
+def absolute_path(path: str | None) -> str | None:
     """The path of a file of static vectors, made absolute so that a saved task finds it again."""
     return str(Path(path).expanduser().absolute()) if path else None

@@ -24,6 +24,7 @@ from polyseme.config import parse_settings, read_values
 from polyseme.embedder import Elmo, load
 from polyseme.errors import DataError, FormatError, PolysemeError, UsageError
 from polyseme.formats.bundled import bundled_names
+from polyseme.formats.opening import lasting
 from polyseme.formats.saving import save_pretrained
 from polyseme.formats.tensors import read_tensors
 from polyseme.model.mix import Mix
@@ -196,14 +197,15 @@ class TaskModel:
             save_pretrained(tuned, folder / ELMO, force=True)
             return {"folder": ELMO, "fingerprint": fingerprint(Elmo(tuned))}
         known = {"fingerprint": fingerprint(elmo)}
-        if self.where.path in bundled_names():
-            return {"name": str(self.where.path), **known}
+        path = None if self.where.path is None else lasting(self.where.path)
+        if path in bundled_names():
+            return {"name": path, **known}
         if not copy:
-            if self.where.path is None:
+            if path is None:
                 raise UsageError(
                     "Without a copy the ELMo must have a path: give train its path, not a model."
                 )
-            return {"path": str(Path(self.where.path).expanduser().absolute()), **known}
+            return {"path": path, **known}
         save_pretrained(elmo.model, folder / ELMO, precision=elmo.model.network.precision, force=True)
         return {"folder": ELMO, **known}
 

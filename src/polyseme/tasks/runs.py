@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from polyseme.embedder import Elmo, load
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.examples import Example, Tokens, cutter, part, split
-from polyseme.tasks.inputs import Inputs, Reader, existing_file
+from polyseme.tasks.inputs import Inputs, Reader, absolute_path
 from polyseme.tasks.model import TASKS, TaskModel, Where, make_stored, restore
 from polyseme.tasks.settings import TaskConfig, read_task_config
 from polyseme.tasks.stored import Stored
@@ -152,7 +152,7 @@ def prepare(
     """Settings, examples and segmentation, all checked; labels and spans must fit the training file."""
     config = read_task_config(plan.task, plan.config, plan.settings)
     if config.input.static:
-        static = {"static": existing_file(config.input.static)}
+        static = {"static": absolute_path(config.input.static)}
         config = config.model_copy(update={"input": config.input.model_copy(update=static)})
     segment = config.data.segment or elmo.config.segment
     task, cut = TASKS[plan.task], cutter(segment)
@@ -323,7 +323,7 @@ class _Job:
         loop.run()
         save_file(weights_of(model.network), place / WEIGHTS)
         model.network.eval()
-        dev = model.judge(self._data.dev)
+        dev = work.scores  # the loop's last validation is of the best weights
         test = model.judge(self._data.test).figures if self._data.test else {}
         return Result(
             cell,

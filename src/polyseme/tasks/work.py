@@ -43,6 +43,7 @@ class TaskWork:
         settings = task.config.train
         self._batch, self._seed = settings.batch, settings.seed
         self._order: tuple[int, list[list[int]]] = (-1, [])
+        self.scores: Scores  # of the last validation
 
     def count(self, epoch: int) -> int:
         """How many batches the epoch has."""
@@ -82,8 +83,8 @@ class TaskWork:
 
     def evaluate(self, *, final: bool) -> Metrics:
         """The dev file's figures; the loop makes `score` small."""
-        scores, _ = judge(self._task, self.module, self._reader, self._dev, self._device)
-        return {"score": -scores.value, **scores.figures}
+        self.scores, _ = judge(self._task, self.module, self._reader, self._dev, self._device)
+        return {"score": -self.scores.value, **self.scores.figures}
 
     def begin_epoch(self) -> None:
         """Nothing is carried from batch to batch."""

@@ -99,6 +99,21 @@ static void product(int kind, int64_t rows, int64_t n, int64_t k)
     release((void *[]){a, (void *)q.weight, (void *)q.scales, q.scratch, q.out}, 5);
 }
 
+static void dots(int kind, int64_t rows, int64_t width)
+{
+    uint16_t *halves = malloc(2 * (size_t)(rows * width));
+    for (int64_t at = 0; at < rows * width; at++)
+        halves[at] = (uint16_t)(below(0x7c00) + 0x8000 * below(2)); /* all that is finite */
+    uint8_t *keep = below(2) ? malloc((size_t)rows) : NULL;
+    for (int64_t at = 0; keep && at < rows; at++)
+        keep[at] = (uint8_t)below(2);
+    struct dots q = {kind, rows, width, kind == FP32 ? (void *)filled(rows * width) : halves, filled(width),
+                     filled(rows), keep, 0.5f, filled(rows), filled((rows + TOGETHER - 1) / TOGETHER)};
+    polyseme_dots(&q);
+    release((void *[]){kind == FP32 ? (void *)q.vectors : NULL, halves, keep, (void *)q.query, (void *)q.lengths,
+                       q.scores, q.tops}, 7);
+}
+
 /* What one of several threads does: weights are shared, all else is its own. */
 static void *in_a_thread(void *weights)
 {
@@ -141,6 +156,7 @@ int main(int count, char **arguments)
             layer(kind, inputs, m, d, weights, save, 1 + below(run % 10 ? 30 : 220), below(9));
             release(weights, 3);
             product(kind, 1 + below(220), 1 + below(90), 1 + below(600));
+            dots(below(2) ? FP32 : FP16, below(600), 1 + below(100));
         }
     }
     printf("%d\n", runs);

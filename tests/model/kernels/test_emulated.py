@@ -8,10 +8,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from polyseme.model.kernels import lstm, native
+from polyseme.model.kernels import dots, lstm, native
 from polyseme.model.narrow import PRECISIONS, narrow
 
 COMPILER = os.environ.get("CC") or "cc"
@@ -51,7 +52,10 @@ def read_everything(precision: str) -> list[torch.Tensor]:
     state = torch.randn(6, 12), torch.randn(6, 37)
     layer = lstm.Layer(packed, torch.randn(4 * 37), (1.0, 2.0), forget=1.0)
     output, after = lstm.read(layer, torch.randn(15, 9), [6, 5, 3, 1], state)
-    return [*found, output, *after]
+    half = torch.randn(300, 75).half().numpy()
+    query, lengths = torch.randn(75).numpy(), np.ones(300, np.float32)
+    scores = [torch.from_numpy(some) for some in dots.scores(half, query, 0.5, lengths)]
+    return [*found, output, *after, *scores]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

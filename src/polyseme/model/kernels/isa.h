@@ -1,6 +1,6 @@
 /* All kernels for one instruction set, which native.c has described just before; then the description is forgotten.
  *
- *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h
+ *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
  *
  * In: ISA, BYTES, VNNI, ROWS, ALONE, STRIPS, STRIPS_INT8. Out: `struct kernels` under the name of the ISA.
  */
@@ -9,8 +9,14 @@
 #include "int8.h"
 #include "product.h"
 #include "lstm.h"
-static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(backward)};
+#include "dots.h"
+static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(backward),
+                                   NAME(dots)};
 
+#undef vec
+#undef ivec
+#undef LANES
+#undef WIDE
 #undef ISA
 #undef BYTES
 #undef VNNI

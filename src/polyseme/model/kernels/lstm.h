@@ -233,8 +233,3 @@ static void NAME(backward)(const struct lstm *l)
         memcpy(l->recurred + row * d, t ? l->output + (row - earlier) * d : l->first_h, 4 * (size_t)(n * d));
     }
 }
-
-#undef vec
-#undef ivec
-#undef LANES
-#undef WIDE

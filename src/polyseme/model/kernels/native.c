@@ -1,6 +1,6 @@
-/* The time loop of an LSTM and its products, for CPUs; called by native.py.
+/* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     kernels/lstm.py  ->  kernels/native.py  ->  native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the machine has is chosen
  * when the first function is called. No threads, no allocation, no other state: callers bring the memory, and
@@ -27,8 +27,10 @@
 #define CHUNK 192 /* rows for which a panel is read once */
 #define HIGH 24   /* rows of a tile of gates */
 #define AHEAD 32  /* how far a single panel is fetched ahead */
+#define TOGETHER 256 /* stored vectors of which the best score is noted */
 
-enum { FP32, BF16, INT8 }; /* kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes */
+/* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. */
+enum { FP32, BF16, INT8, FP16 };
 
 /* Bytes of a panel of weights for k values of a row, and of the first k values of a longer one if 4 divides k. */
 static INLINE int64_t panel_bytes(int kind, int64_t k)
@@ -87,6 +89,17 @@ struct lstm {
     float *z, *output, *gates, *memory, *raw, *last_h, *last_c, *d_z, *d_given, *recurred;
 };
 
+/* scores[row] = (vectors[row] . query - offset) / lengths[row], or -infinity where keep[row] is 0, for `rows`
+ * vectors of `width` values; tops[n] is the best score of the n-th TOGETHER rows. */
+struct dots {
+    int64_t kind, rows, width;
+    const void *vectors;
+    const float *query, *lengths;
+    const uint8_t *keep; /* or NULL: all */
+    float offset;
+    float *scores, *tops;
+};
+
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
@@ -105,6 +118,7 @@ struct kernels {
     void (*product)(const struct product *);
     void (*forward)(const struct lstm *);
     void (*backward)(const struct lstm *);
+    void (*dots)(const struct dots *);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -172,10 +186,10 @@ struct kernels {
 #define VNNI 0
 #define STRIPS_INT8 STRIP(1, 8) STRIP(2, 4) STRIP(3, 4) STRIP(4, 2) STRIP(5, 2) STRIP(6, 2)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")
 #endif
 #include "isa.h"
 #if defined(__clang__)
@@ -210,7 +224,7 @@ static const struct kernels *named(const char *name)
         return &portable;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!strcmp(name, "avx2") && HAS("avx2") && HAS("fma"))
+    if (!strcmp(name, "avx2") && HAS("avx2") && HAS("fma") && HAS("f16c"))
         return &avx2;
     const int wide = HAS("avx512f") && HAS("avx512dq") &&
                      HAS("avx512vl") && HAS("avx512bw");
@@ -233,7 +247,7 @@ static const struct kernels *best(void)
 }
 
 /* Changes with the structs and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 4; }
+int polyseme_interface(void) { return 5; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -338,3 +352,5 @@ void polyseme_lstm_read(const struct lstm *layers, int64_t count, int residual)
 }
 
 void polyseme_lstm_backward(const struct lstm *l) { best()->backward(l); }
+
+void polyseme_dots(const struct dots *q) { best()->dots(q); }

@@ -1,6 +1,6 @@
 """The C library beside this file: loading it, and its functions with their types.
 
-    kernels.lstm  ->  kernels.native  ->  native.c
+    kernels.lstm, kernels.dots  ->  kernels.native  ->  native.c
 
 The library is optional: without it, or with POLYSEME_NATIVE=0 in the environment, the same work is done by
 torch. Nothing is loaded before the first question.
@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 4  # polyseme_interface() of the library that this file was written for
+INTERFACE = 5  # polyseme_interface() of the library that this file was written for
 INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -48,6 +48,17 @@ class Lstm(ctypes.Structure):
     ]
 
 
+class Dots(ctypes.Structure):
+    """`struct dots` of native.c, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width")),
+        *((name, _Floats) for name in ("vectors", "query", "lengths", "keep")),
+        ("offset", ctypes.c_float),
+        *((name, _Floats) for name in ("scores", "tops")),
+    ]
+
+
 @cache
 def _load() -> ctypes.CDLL | str:
     """The library, or why there is none."""
@@ -77,6 +88,7 @@ def _load() -> ctypes.CDLL | str:
         function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None
     library.polyseme_lstm_read.argtypes = [ctypes.POINTER(Lstm), _Count, ctypes.c_int]
     library.polyseme_lstm_read.restype = None
+    library.polyseme_dots.argtypes, library.polyseme_dots.restype = [ctypes.POINTER(Dots)], None
     return library
 
 

@@ -1,6 +1,6 @@
 /* Vectors of fp32 and their exp, sigmoid and tanh, for the instruction set that native.c has just chosen.
  *
- *     native.c  ->  vector.h, int8.h, product.h, lstm.h     (once for each instruction set)
+ *     native.c  ->  vector.h, int8.h, product.h, lstm.h, dots.h   (once for each instruction set)
  *
  * In: ISA, the suffix of every name, and BYTES, the size of a vector register. No file guard: it is read
  * several times. PANEL columns, the width of packed weights, are WIDE vectors in every instruction set.

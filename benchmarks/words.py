@@ -1,0 +1,166 @@
+r"""What vectors know of meaning: senses with labels, change between two periods, persons of a novel.
+
+    a model, public sets  ->  accuracy, F1, Spearman, share of persons; by layer and correction of the space
+
+CoarseWSD-20: nearest centroid, 20 words, beside the most frequent sense. SemCor to Raganato ALL: nearest
+centroid, first sense of WordNet for words without examples. DWUG: graded change of words between 1810-60 and
+1960-2010, Spearman with the judges. Persons: benchmarks/persons.py, and word2vec of the same sentences where
+gensim is installed. A set is measured where its path is given.
+
+    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--spaces none centre] [--prior 0 0.05] \
+        [--wsd COARSEWSD-20] [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] \
+        [--dwug FOLDER] [--persons FOLDER] [--out FILE.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import tarfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polyseme
+from polyseme.search.change import compare
+from polyseme.search.disambiguation import Disambiguator, vectors_of
+from polyseme.search.labelled import Marked, read_first_senses, read_marked
+from polyseme.search.space import fit
+
+PERIODS = ("1", "2")
+
+
+def main() -> None:
+    """Parse the command line, measure, print and keep."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model")
+    parser.add_argument("--layers", nargs="+", default=["0", "1", "2", "mean"])
+    parser.add_argument("--spaces", nargs="+", default=["none", "centre", "components", "whiten"])
+    parser.add_argument("--prior", nargs="+", type=float, default=[0.0])
+    parser.add_argument("--wsd", type=Path)
+    parser.add_argument("--semcor", nargs="+", type=Path)
+    parser.add_argument("--raganato", type=Path)
+    parser.add_argument("--wordnet", type=Path)
+    parser.add_argument("--dwug", type=Path)
+    parser.add_argument("--persons", type=Path)
+    parser.add_argument("--out", type=Path, help="a JSON file; rows are added to those that it holds")
+    given = parser.parse_args()
+    elmo = polyseme.load(given.model)
+    for row in rows(elmo, given):
+        row = {"model": Path(given.model).name, **row}
+        print("  ".join(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values()))
+        if given.out:
+            kept = json.loads(given.out.read_text("utf-8")) if given.out.exists() else []
+            given.out.write_text(json.dumps([*kept, row], ensure_ascii=False, indent=1), "utf-8")
+
+
+def rows(elmo: Any, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A row for each set, layer and correction."""
+    layers = [int(layer) if layer.isdecimal() else layer for layer in given.layers]
+    if given.wsd:
+        sets = read_marked(given.wsd, "train"), read_marked(given.wsd, "test")
+        yield from senses("CoarseWSD-20", elmo, *sets, layers, given, None)
+    if given.semcor:
+        known = [example for file in given.semcor for example in read_marked(file, "train")]
+        first = read_first_senses(given.wordnet)
+        yield from senses(
+            "Raganato ALL", elmo, known, read_marked(given.raganato, "test"), layers, given, first
+        )
+    if given.dwug:
+        yield from change(elmo, given.dwug, layers, given.spaces)
+    if given.persons:
+        yield from persons(elmo, given.persons, layers)
+
+
+def senses(
+    name: str,
+    elmo: Any,
+    known: list[Marked],
+    asked: list[Marked],
+    layers: list[Any],
+    given: argparse.Namespace,
+    first: dict[str, str] | None,
+) -> Iterator[dict[str, Any]]:
+    """Accuracy by layer, correction and prior."""
+    for layer in layers:
+        vectors, of_asked = (list(vectors_of(elmo, some, layer)) for some in (known, asked))
+        for space in given.spaces:
+            for prior in given.prior:
+                found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
+                judged = found.judge(asked, found.guess(asked, of_asked))
+                yield {
+                    "set": name,
+                    "layer": layer,
+                    "space": space,
+                    "prior": prior,
+                    "accuracy": judged.accuracy,
+                    "by_word": judged.by_word,
+                    "first": judged.first,
+                }
+
+
+def change(elmo: Any, folder: Path, layers: list[Any], spaces: list[str]) -> Iterator[dict[str, Any]]:
+    """Spearman of the graded change of each word with what the judges found."""
+    from scipy.stats import spearmanr
+
+    with (folder / "stats/opt/stats_groupings.csv").open(encoding="utf-8") as file:
+        gold = {row["lemma"]: float(row["change_graded"]) for row in csv.DictReader(file, delimiter="\t")}
+    usages = dwug(folder / "data.tar.gz")
+    flat = [usage for word in gold for period in PERIODS for usage in usages[word, period]]
+    for layer in layers:
+        vectors = np.stack(list(vectors_of(elmo, flat, layer)))
+        for kind in spaces:
+            moved = fit(vectors, kind).apply(vectors)  # type: ignore[arg-type]
+            found, at = [], 0
+            for word in gold:
+                parts = []
+                for period in PERIODS:
+                    count = len(usages[word, period])
+                    parts.append(moved[at : at + count])
+                    at += count
+                found.append(compare(word, *parts, (len(parts[0]), len(parts[1]))))
+            row = {"set": "DWUG", "layer": layer, "space": kind, "words": len(gold)}
+            for figure in ("distance", "prototype", "shift"):
+                values = [getattr(one, figure) for one in found]
+                row[figure] = float(spearmanr(values, list(gold.values())).statistic)
+            yield row
+
+
+def dwug(path: Path) -> dict[tuple[str, str], list[Marked]]:
+    """The usages of each word in each period."""
+    found: dict[tuple[str, str], list[Marked]] = defaultdict(list)
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if not member.name.endswith("uses.csv"):
+                continue
+            text = io.TextIOWrapper(archive.extractfile(member), encoding="utf-8")  # type: ignore[arg-type]
+            for row in csv.DictReader(text, delimiter="\t", quoting=csv.QUOTE_NONE):
+                tokens, at = tuple(row["context_tokenized"].split()), row["indexes_target_token_tokenized"]
+                if at.isdigit() and int(at) < len(tokens):
+                    place = int(at)
+                    marked = Marked(row["identifier"], row["lemma"], tokens, place, place + 1)
+                    found[row["lemma"], row["grouping"]].append(marked)
+    return found
+
+
+def persons(elmo: Any, folder: Path, layers: list[Any]) -> Iterator[dict[str, Any]]:
+    """The share of persons among the neighbours of persons, by layer; and by word2vec."""
+    from persons import share_of_persons, word2vec_share
+
+    for layer in layers:
+        yield {"set": "persons", "layer": layer, "share": share_of_persons(elmo, folder, layer)[0]}
+    for settings in ({"sg": 0, "epochs": 30}, {"sg": 1, "epochs": 30}, {"sg": 0, "epochs": 5}):
+        share = word2vec_share(folder, elmo.config.segment, **settings)
+        if share is not None:
+            yield {"set": "persons", "word2vec": json.dumps(settings), "share": share}
+
+
+if __name__ == "__main__":
+    main()
