@@ -6,14 +6,19 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 TORCH_INDEX ?=
 
-.PHONY: demo test test-slow test-peers check format lint types bench bench-peers peers clean
+.PHONY: demo test browser test-slow test-peers check format lint types bench bench-peers peers clean
 
 demo: $(VENV)/.installed  ## a published ELMo, exact; then a novel becomes an ELMo, in about five minutes
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/sanguo.py
 
-test: $(VENV)/.installed  ## everything that runs in minutes
+test: $(VENV)/.installed browser  ## everything that runs in minutes
 	$(BIN)/python -m pytest -m "not slow and not peers"
+
+browser:  ## chromium, for the tests of the explorer, where apt can install it
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } || \
+	  echo "There is no chromium, and it could not be installed: the tests of the explorer's page are skipped."
 
 test-slow: $(VENV)/.installed  ## large inputs and memory bounds
 	$(BIN)/python -m pytest -m slow

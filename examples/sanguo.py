@@ -103,6 +103,7 @@ def main() -> None:
     console.print(f"Try: polyseme generate {MODEL} --prompt 却说", markup=False)
     console.print(f'     polyseme substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False)
     console.print(f'     polyseme nearest {INDEX} 将 --in "玄德 拜 关羽 为 将"', markup=False)
+    console.print(f"Look: polyseme serve {MODEL} {INDEX}, then open http://127.0.0.1:8000", markup=False)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         rerank,
         score,
         senses,
+        serve,
         substitutes,
         train,
     )
@@ -92,6 +93,7 @@ _HOMES = {
     "sample": "text.samples",
     "score": "api",
     "senses": "api",
+    "serve": "api",
     "substitutes": "api",
     "train": "api",
 }
@@ -134,6 +136,7 @@ __all__ = [
     "sample",
     "score",
     "senses",
+    "serve",
     "substitutes",
     "train",
 ]

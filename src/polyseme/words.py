@@ -102,10 +102,14 @@ class WordVectors:
         place = Path(path).expanduser()
         write_words(place, Words(self.words, self.counts, self.vectors, self.centre), force=force)
 
+    def near_spellings(self, word: str) -> list[str]:
+        """Words that are written much as `word` is."""
+        return get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING)
+
     def _row(self, word: str) -> int:
         if word in self._rows:
             return self._rows[word]
-        near = get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING) if isinstance(word, str) else []
+        near = self.near_spellings(word) if isinstance(word, str) else []
         guess = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownWordError(
             f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"

@@ -15,6 +15,7 @@ from typing import Any, Literal, overload
 from polyseme import language
 from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
 from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses
+from polyseme.api.serving import serve
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
@@ -57,6 +58,7 @@ __all__ = [
     "runtime",
     "score",
     "senses",
+    "serve",
     "substitutes",
     "train",
 ]

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import caching, language, models, pretraining, tasks, words
+from polyseme.cli import caching, language, models, pretraining, serving, tasks, words
 from polyseme.errors import PolysemeError
 
 STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
@@ -36,6 +36,7 @@ VERBS = (
     words.disambiguate,
     words.map_words,
     words.change,
+    serving.serve,
     pretraining.sample,
 )
 NAMES = {"map_words": "map"}  # verbs whose names Python has taken

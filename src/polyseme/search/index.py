@@ -123,10 +123,14 @@ class Index:
             )
         if which is not None and not 1 <= which <= len(places):
             raise UsageError(f"which is {which}, but {word!r} stands {len(places)} times in the sentence.")
+        return self.vector_at(tokens, places[(which or 1) - 1])
+
+    def vector_at(self, tokens: list[str], place: int) -> NDArray[np.float32]:
+        """The vector of the token at a place of a sentence, in the corrected space."""
         choice = choose(self.head["layer"], None, "both", self.elmo.config.layers)
         with self.elmo.call() as counts:
             (found,) = self.elmo.vectors([tokens], choice, counts)
-        vector: NDArray[np.float32] = self.space.apply(found[places[(which or 1) - 1]][None])[0]
+        vector: NDArray[np.float32] = self.space.apply(found[place][None])[0]
         return vector
 
     def usages(
@@ -141,10 +145,16 @@ class Index:
     ) -> list[Usage]:
         """The usages that mean what `word` means in `sentence`: of any word, or of the same."""
         query = self.vector(sentence, word, which)
-        if approximate and not same_word:
+        return self.usages_near(query, k, word=word if same_word else None, approximate=approximate)
+
+    def usages_near(
+        self, query: NDArray[np.float32], k: int = 10, *, word: str | None = None, approximate: bool = False
+    ) -> list[Usage]:
+        """The usages nearest to a vector of the corrected space: of any word, or of `word` only."""
+        if approximate and word is None:
             return self.probably_nearest(query, k)
         keep = None
-        if same_word:
+        if word is not None:
             keep = np.zeros(len(self), np.bool_)
             keep[self.rows(word)] = True
         return self.nearest(query, k, keep)

@@ -27,7 +27,7 @@ def saying_what_to_lower(config: PretrainConfig) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as problem:
-        if not _is_memory(problem):
+        if not is_out_of_memory(problem):
             raise
         raise TooLargeError(
             f"Memory ran out ({_first_line(problem)}). Lower {_advice(config)}, and start anew; "
@@ -35,7 +35,7 @@ def saying_what_to_lower(config: PretrainConfig) -> Iterator[None]:
         ) from problem
 
 
-def _is_memory(problem: BaseException) -> bool:
+def is_out_of_memory(problem: BaseException) -> bool:
     """Whether an allocation failed: torch says so by words alone where it is not a GPU's memory."""
     if isinstance(problem, MemoryError | torch.OutOfMemoryError):
         return True

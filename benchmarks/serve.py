@@ -1,0 +1,219 @@
+"""How fast the server is beside the library itself: throughput, latencies, failures, memory.
+
+    a model, a text  ->  requests from 1, 8, 64, 256 connections  ->  a table, the direct call beside it
+
+Client and server share the machine: so the server, and the direct calls before it, run on the first core with
+one thread, and the client on the second. A request is an /embed (pooled, JSON) of one text or of 32. The last
+part sends mixed requests, good and bad, and watches the server's memory.
+
+    python benchmarks/serve.py MODEL --text FILE [--connections 1 8 64 256] [--seconds 8] [--mixed 20000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+SENTENCES = 640
+DIRECT = """
+import os, sys, time, json
+os.sched_setaffinity(0, {0})
+import torch; torch.set_num_threads(1)
+import numpy as np, polyseme
+elmo = polyseme.load(sys.argv[1]); texts = json.load(open(sys.argv[2]))
+batches = [texts[n:n + 32] for n in range(0, len(texts), 32)]
+for batch in batches: elmo.embed(batch, pool="mean")
+start = time.perf_counter(); done = 0
+while time.perf_counter() - start < float(sys.argv[3]):
+    for batch in batches: elmo.embed(batch, pool="mean"); done += len(batch)
+rate = done / (time.perf_counter() - start)
+single = []
+for text in texts[:400]:
+    begun = time.perf_counter(); elmo.embed(text, pool="mean"); single.append(time.perf_counter() - begun)
+print(json.dumps({"rate": rate, "p50": float(np.median(single)), "p99": float(np.quantile(single, 0.99))}))
+"""
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model")
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--connections", nargs="+", type=int, default=[1, 8, 64, 256])
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--mixed", type=int, default=20_000, help="mixed requests; 0: none")
+    given = parser.parse_args()
+    import tempfile
+
+    texts = sentences(given.model, given.text)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(texts, file)
+        file.flush()
+        command = [sys.executable, "-c", DIRECT, given.model, file.name, str(given.seconds)]
+        direct = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    print(
+        f"direct, 32 texts: {direct['rate']:,.0f} texts/s; one text: p50 {1000 * direct['p50']:.1f} ms, "
+        f"p99 {1000 * direct['p99']:.1f} ms"
+    )
+    os.sched_setaffinity(0, {1})
+    with Server(given.model) as server:
+        asyncio.run(measure(server, texts, direct, given))
+        if given.mixed:
+            asyncio.run(mixed(server, texts, given.mixed))
+
+
+def sentences(model: str, text: Path) -> list[str]:
+    """Sentences of ordinary length."""
+    import polyseme
+    from polyseme.text.reading import read_lines
+    from polyseme.text.stream import sentences_of_lines
+
+    segment = polyseme.load(model).config.segment
+    joint = "" if segment.startswith("zh") else " "
+    found = (joint.join(some) for some in sentences_of_lines(read_lines(text), segment) if len(some) > 4)
+    return list(islice(found, SENTENCES))
+
+
+class Server:
+    """`polyseme serve` on the first core."""
+
+    def __init__(self, model: str) -> None:
+        command = ["taskset", "-c", "0", sys.executable, "-m", "polyseme", "serve", model, "--port", "0"]
+        command += ["--queue", "20000", "--concurrent", "2000"]
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+        line = self.process.stderr.readline()
+        self.port = int(re.search(r"http://[\d.]+:(\d+)", line)[1])
+
+    def __enter__(self) -> Server:
+        import threading
+        import urllib.request
+
+        threading.Thread(target=lambda: [None for _ in self.process.stderr], daemon=True).start()
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health").read()
+                return self
+            except OSError:
+                time.sleep(0.1)
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+    @property
+    def memory(self) -> float:
+        """Resident MB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
+
+
+def request(route: str, body: bytes) -> bytes:
+    """The bytes of a POST."""
+    head = f"POST {route} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+class Connection:
+    """A connection that asks again and again, with as little work as can be."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    async def open(self) -> None:
+        """Connect."""
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+
+    async def ask(self, sent: bytes) -> tuple[int, float]:
+        """The status, and the seconds it took."""
+        start = time.perf_counter()
+        self._writer.write(sent)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        size = int(re.search(rb"content-length: (\d+)", head)[1])
+        await self._reader.readexactly(size)
+        return int(head[9:12]), time.perf_counter() - start
+
+
+async def load(port: int, bodies: list[bytes], connections: int, seconds: float) -> dict[str, Any]:
+    """So many connections, each with one request under way."""
+    end, codes, times = time.perf_counter() + seconds, Counter(), []
+
+    async def one(number: int) -> None:
+        connection = Connection(port)
+        await connection.open()
+        at = number
+        while time.perf_counter() < end:
+            code, took = await connection.ask(bodies[at % len(bodies)])
+            codes[code] += 1
+            times.append(took)
+            at += 1
+
+    start = time.perf_counter()
+    await asyncio.gather(*(one(number) for number in range(connections)))
+    times.sort()
+    return {
+        "rate": len(times) / (time.perf_counter() - start),
+        "p50": times[len(times) // 2],
+        "p99": times[int(len(times) * 0.99)],
+        "codes": dict(codes),
+    }
+
+
+async def measure(server: Server, texts: list[str], direct: dict[str, float], given: Any) -> None:
+    """The table."""
+    print("| texts a request | connections | texts/s | of direct | p50 ms | p99 ms | failed |")
+    print("|---|---|---|---|---|---|---|")
+    for size in (1, 32):
+        groups = [texts[n : n + size] for n in range(0, len(texts), size)]
+        bodies = [request("/embed", json.dumps({"texts": group}).encode()) for group in groups]
+        await load(server.port, bodies, 4, 1.0)
+        for connections in given.connections:
+            found = await load(server.port, bodies, connections, given.seconds)
+            rate, failed = found["rate"] * size, sum(n for code, n in found["codes"].items() if code != 200)
+            times = f"{1000 * found['p50']:.1f} | {1000 * found['p99']:.1f}"
+            share = f"{rate:,.0f} | {rate / direct['rate']:.0%}"
+            print(f"| {size} | {connections} | {share} | {times} | {failed} |", flush=True)
+
+
+async def mixed(server: Server, texts: list[str], count: int) -> None:
+    """Good and bad requests of all kinds; the memory after each tenth of them."""
+    kinds = [
+        request("/embed", json.dumps({"texts": texts[:8]}).encode()),
+        request("/embed_all", json.dumps({"texts": texts[8:10]}).encode()),
+        request("/tokenize", json.dumps({"texts": texts[:4]}).encode()),
+        request("/score", json.dumps({"texts": texts[:2]}).encode()),
+        request("/similarity", json.dumps({"texts": texts[:2]}).encode()),
+        request("/v1/embeddings", json.dumps({"input": texts[0], "model": "x"}).encode()),
+        request("/embed", b"{not json"),
+        request("/embed", json.dumps({"texts": ["x " * 3000]}).encode()),
+    ]
+    connections = [Connection(server.port) for _ in range(8)]
+    await asyncio.gather(*(connection.open() for connection in connections))
+    codes: Counter[int] = Counter()
+    for tenth in range(10):
+
+        async def some(number: int, connection: Connection, tenth: int = tenth) -> None:
+            for at in range(count // 80):
+                code, _ = await connection.ask(kinds[(at + number + tenth) % len(kinds)])
+                codes[code] += 1
+
+        await asyncio.gather(*(some(number, one) for number, one in enumerate(connections)))
+        print(f"after {sum(codes.values()):,} mixed requests: {server.memory:,.0f} MB", flush=True)
+    print(f"statuses: {dict(codes)}")
+
+
+if __name__ == "__main__":
+    main()

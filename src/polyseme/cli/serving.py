@@ -1,0 +1,70 @@
+"""The verb serve.
+
+api  ->  cli.serving  ->  a person's terminal
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyseme.cli.options import ModelPath
+from polyseme.errors import UsageError
+
+
+def serve(
+    model: ModelPath,
+    others: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INDEX|TASK…]", help="Indexes and task folders of this model."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen: only this machine by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    api_key_file: Annotated[
+        Path | None, typer.Option(help="A file with the key that requests must bring.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; they share the weights.")] = 1,
+    body_bytes: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 2_000_000,
+    texts: Annotated[int, typer.Option(min=1, help="Most texts of a request.")] = 32,
+    tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a text.")] = 2_000,
+    queue: Annotated[int, typer.Option(min=1, help="Most texts that wait.")] = 256,
+    concurrent: Annotated[int, typer.Option(min=1, help="Most requests under way.")] = 512,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds of a request.")] = 30.0,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds to finish when stopped.")] = 20.0,
+) -> None:
+    """Serve a model over HTTP, and a page to look at words."""
+    from polyseme import api
+    from polyseme.server.limits import Limits
+    from polyseme.server.logs import log_to
+
+    log_to()
+    api.serve(
+        model,
+        *(others or ()),
+        host=host,
+        port=port,
+        key=_key(api_key_file),
+        limits=Limits(body_bytes, texts, tokens, queue, concurrent, seconds, grace),
+        workers=workers,
+        started=_say,
+    )
+
+
+def _say(address: str) -> None:
+    print(f"{address}  the explorer; {address}/docs  the routes. Ctrl-C stops.", file=sys.stderr, flush=True)
+
+
+def _key(path: Path | None) -> str | None:
+    """The key in a file, without white space around it."""
+    if path is None:
+        return None
+    try:
+        key = path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{path}: the key cannot be read ({problem}).") from None
+    if not key:
+        raise UsageError(f"{path}: no key in it.")
+    return key

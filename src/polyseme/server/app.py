@@ -1,0 +1,137 @@
+"""All rooms of the server in one application: routes, errors, pages, the guard around them.
+
+server.verbs, server.openai, server.pages, server.guard  ->  server.app  ->  server.running, tests
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from polyseme.server.answers import answer
+from polyseme.server.catalog import Served
+from polyseme.server.guard import Guard
+from polyseme.server.limits import Limits, RefusedError
+from polyseme.server.openai import OpenAi
+from polyseme.server.pages import add_pages, content_policy
+from polyseme.server.state import State
+from polyseme.server.verbs import Verbs
+
+SHOWN = 5  # mistakes of a request that are told
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": what,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["error", "error_type"],
+                    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
+                }
+            }
+        },
+    }
+    for status, what in {
+        400: "No JSON",
+        401: "No key, or a wrong one",
+        404: "No such index, task, model or word",
+        413: "Too large",
+        422: "Not what is expected",
+        429: "Too busy",
+        503: "Loading or stopping",
+        504: "Too slow",
+    }.items()
+}
+
+
+def create_app(
+    load: Callable[[], Served], *, limits: Limits | None = None, key: str | None = None
+) -> tuple[Guard, State]:
+    """The application and its state; what `load` gives is served from when it is there."""
+    state = State(load, limits or Limits())
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        loading = asyncio.get_running_loop().run_in_executor(None, state.prepare)
+        yield
+        await loading
+        state.close()
+
+    app = FastAPI(
+        title="Polyseme",
+        version=version("polyseme"),
+        description="Contextual word vectors, and what can be known from them.",
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        responses=REFUSALS,
+    )
+    app.state.polyseme = state
+    app.include_router(Verbs(state).router())
+    app.include_router(OpenAi(state).router())
+    _add_facts(app, state)
+    add_pages(app)
+    for kind, handler in HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    return Guard(app, state, content_policy(), key), state
+
+
+def _add_facts(app: FastAPI, state: State) -> None:
+    """What is served, whether it is ready, what was counted."""
+
+    @app.get("/health", response_class=Response)
+    async def health() -> Response:
+        """Whether requests are answered."""
+        if state.problem is not None:
+            raise RefusedError(503, "loading", "Loading failed; the log tells why.")
+        state.served  # noqa: B018  # a refusal while it is loading
+        return answer({"status": "ready"})
+
+    @app.get("/info", response_class=Response)
+    async def info() -> Response:
+        """The model, the indexes, the tasks and the limits."""
+        return answer(state.served.info() | {"limits": asdict(state.limits)})
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Counts for Prometheus."""
+        counts = state.served.elmo.cache.counts
+        state.metrics.cache(counts.hits, counts.misses)
+        return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+async def _refused(request: Request, refusal: Any) -> Response:
+    after = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    values = {"error": refusal.message, "error_type": refusal.error_type}
+    return JSONResponse(values, refusal.status, headers=after)
+
+
+async def _invalid(request: Request, problem: Any) -> Response:
+    """Which values are wrong and why, without the values."""
+    errors = problem.errors()
+    if any(error["type"] == "json_invalid" for error in errors):
+        return JSONResponse({"error": "The body is not JSON.", "error_type": "validation"}, 400)
+    places = [".".join(str(part) for part in error["loc"][1:]) for error in errors]
+    said = [f"{place or 'body'}: {error['msg']}" for place, error in zip(places, errors, strict=True)]
+    more = f" (and {len(said) - SHOWN} more)" if len(said) > SHOWN else ""
+    return JSONResponse({"error": "; ".join(said[:SHOWN]) + more, "error_type": "validation"}, 422)
+
+
+async def _http(request: Request, problem: Any) -> Response:
+    """What the framework refuses: an unknown route, a wrong method."""
+    kind = "not_found" if problem.status_code == 404 else "usage"
+    return JSONResponse(
+        {"error": str(problem.detail), "error_type": kind}, problem.status_code, headers=problem.headers
+    )
+
+
+HANDLERS = {RefusedError: _refused, RequestValidationError: _invalid, HTTPException: _http}

@@ -1,0 +1,178 @@
+"""What is served: one model, any number of indexes and task models; and what /info says of them.
+
+paths of a command line  ->  server.catalog  ->  server.verbs, server.openai
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.embedder import Array, Elmo, load
+from polyseme.errors import PolysemeError, UsageError
+from polyseme.formats.card import describe
+from polyseme.formats.opening import named
+from polyseme.model.choice import choose
+from polyseme.search.index import Index, Usage, is_index, open_index
+from polyseme.server.limits import missing, wrong
+from polyseme.tasks.model import TaskModel, is_task, load_task
+from polyseme.words import WordVectors, open_words
+
+SAMPLE = 300  # sentences of an index that the mean of each layer is taken from
+DOCUMENTS = 1000  # names of documents that /info tells
+
+
+@dataclass(eq=False)
+class Served:
+    """The model and what belongs to it, by name."""
+
+    name: str
+    path: Path | None
+    elmo: Elmo
+    indexes: dict[str, Index] = field(default_factory=dict)
+    tasks: dict[str, TaskModel] = field(default_factory=dict)
+
+    @cached_property
+    def words(self) -> WordVectors | None:
+        """The model's own vectors of frequent words, if it has them."""
+        if self.path is None:
+            return None
+        try:
+            return open_words(self.path)
+        except PolysemeError:
+            return None  # an ELMo of others has none
+
+    def index(self, name: str | None) -> Index:
+        """The index of that name, or the first one."""
+        if not self.indexes:
+            raise wrong("No index is served here. Start the server with one: polyseme serve MODEL INDEX.")
+        if name is None:
+            return next(iter(self.indexes.values()))
+        if name not in self.indexes:
+            raise missing(f"There is no such index; there are {', '.join(self.indexes)}.")
+        return self.indexes[name]
+
+    def task(self, name: str | None) -> TaskModel:
+        """The task model of that name, or the first one."""
+        if not self.tasks:
+            raise wrong("No task model is served here. Start the server with one: polyseme serve MODEL TASK.")
+        if name is None:
+            return next(iter(self.tasks.values()))
+        if name not in self.tasks:
+            raise missing(f"There is no such task; there are {', '.join(self.tasks)}.")
+        return self.tasks[name]
+
+    def info(self) -> dict[str, Any]:
+        """What /info says, without the limits."""
+        config = self.elmo.config
+        return {
+            "version": version("polyseme"),
+            "model": {
+                "name": self.name,
+                "layers": config.layers,
+                "size": config.size,
+                "segment": config.segment,
+                "vocabulary": len(self.elmo.model.vocab) if self.elmo.model.vocab else None,
+                "has_softmax": self.elmo.model.softmax is not None,
+                "facts": [list(row) for row in describe(self.elmo.model).items()],
+                "card": self._beside("README.md"),
+                "curves": self._curves(),
+            },
+            "indexes": [
+                {
+                    "name": name,
+                    "usages": len(index),
+                    "words": len(index.words),
+                    "layer": index.head["layer"],
+                    "documents": [Path(file).name for file in index.head["documents"][:DOCUMENTS]],
+                }
+                for name, index in self.indexes.items()
+            ],
+            "tasks": [
+                {"name": name, "task": model.config.task, "labels": list(model.labels)}
+                for name, model in self.tasks.items()
+            ],
+        }
+
+    def _beside(self, name: str) -> str | None:
+        """A text file of the model's folder."""
+        file = None if self.path is None else named(self.path) / name
+        return file.read_text(encoding="utf-8") if file is not None and file.is_file() else None
+
+    def _curves(self) -> list[dict[str, float]]:
+        """Held-out perplexity in the course of training, where the folder remembers it."""
+        lines = (self._beside("metrics.jsonl") or "").splitlines()
+        points = [json.loads(line) for line in lines if '"validation"' in line]
+        names = ("tokens", "forward", "backward", "mean")
+        return [{name: point[name] for name in names} for point in points if set(names) <= set(point)]
+
+
+def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = ()) -> Served:
+    """Load a model, and open indexes and task folders; an index of another model is refused."""
+    elmo = model if isinstance(model, Elmo) else load(model)
+    path = None if isinstance(model, Elmo) else Path(model)
+    served = Served("model" if path is None else path.name, path, elmo)
+    for other in others:
+        if isinstance(other, TaskModel):
+            served.tasks[f"task{len(served.tasks) + 1}"] = other
+        elif isinstance(other, Index) or is_index(other):
+            index = other if isinstance(other, Index) else open_index(other, elmo)
+            index.elmo  # noqa: B018  # compares the model's fingerprint
+            served.indexes[_new(index.folder.name, served.indexes)] = index
+        elif is_task(other):
+            served.tasks[_new(Path(other).name, served.tasks)] = load_task(other)
+        else:
+            raise UsageError(f"{other}: neither an index nor a task folder.")
+    return served
+
+
+def _new(name: str, taken: dict[str, Any]) -> str:
+    """The name of a folder, with a number behind it where it is taken."""
+    return name if name not in taken else _new(f"{name}-{len(taken) + 1}", taken)
+
+
+class Layers:
+    """All layers of usages of an index, for mixtures that are chosen later."""
+
+    def __init__(self, elmo: Elmo, index: Index) -> None:
+        self._elmo, self._index = elmo, index
+        self._choice = choose("all", None, "both", elmo.config.layers)
+
+    @cached_property
+    def centre(self) -> Array:
+        """The mean of each layer (L, 1, H), over words of sentences from all parts of the corpus."""
+        rows = np.linspace(0, len(self._index) - 1, min(SAMPLE, len(self._index))).astype(int)
+        texts = {self._index.usage(int(row)).place.sentence for row in rows}
+        found = self._read([self._elmo.words(text, self._index.head["segment"]) for text in sorted(texts)])
+        mean: Array = np.concatenate(found, axis=1).mean(axis=1, keepdims=True)
+        return mean
+
+    def products(self, tokens: list[str], place: int, usages: Sequence[Usage]) -> dict[str, Any]:
+        """Products of the layers of a word and of usages, each with its own and with the word's (L, L)."""
+        segment = self._index.head["segment"]
+        cut = [self._elmo.tokenize(usage.place.sentence, segment) for usage in usages]
+        found = self._read([tokens, *([token.text for token in some] for some in cut)])
+        query = found[0][:, place] - self.centre[:, 0]
+        rows = []
+        for usage, some, layers in zip(usages, cut, found[1:], strict=True):
+            at = next((n for n, token in enumerate(some) if token.start >= usage.place.start), len(some) - 1)
+            own = layers[:, at] - self.centre[:, 0]
+            rows.append({"own": _rounded(own @ own.T), "cross": _rounded(query @ own.T)})
+        return {"query": {"own": _rounded(query @ query.T)}, "usages": rows}
+
+    def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
+        with self._elmo.call() as counts:
+            return self._elmo.vectors(sentences, self._choice, counts)
+
+
+def _rounded(matrix: Array) -> list[list[float]]:
+    """Seven digits are enough for a cosine."""
+    return [[float(f"{value:.7g}") for value in row] for row in matrix.tolist()]

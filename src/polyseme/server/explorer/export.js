@@ -1,0 +1,69 @@
+// What is on screen in, files out: charts as SVG and PNG, tables as CSV.
+
+const LOOKS = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linejoin",
+];
+const LETTERS = ["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
+
+export function saveSvg(svg, name) {
+  save(new Blob([svgText(svg)], { type: "image/svg+xml" }), `${name}.svg`);
+}
+
+export async function savePng(svg, name, scale = 2) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
+  await image.decode();
+  const { width, height } = sizeOf(svg);
+  const canvas = Object.assign(document.createElement("canvas"), { width: width * scale, height: height * scale });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => save(blob, `${name}.png`), "image/png");
+}
+
+export function saveCsv(rows, name) {
+  // Spreadsheets take a file without the mark at its start for another encoding, and Chinese falls apart.
+  save(new Blob(["\ufeff", csvText(rows)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
+}
+
+export function csvText(rows) {
+  const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  return rows.map((row) => `${row.map((value) => quoted(String(value ?? ""))).join(",")}\r\n`).join("");
+}
+
+// The drawing on its own: colours and letters of the style sheet become attributes, helpers of the mouse are left out.
+function svgText(svg) {
+  const copy = svg.cloneNode(true);
+  const { width, height } = sizeOf(svg);
+  const originals = [svg, ...svg.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((element, at) => {
+    const style = getComputedStyle(originals[at]);
+    const names = element.tagName === "text" || element.tagName === "tspan" ? [...LOOKS, ...LETTERS] : LOOKS;
+    for (const name of names) element.setAttribute(name, style.getPropertyValue(name));
+    element.removeAttribute("class");
+  });
+  for (const helper of copy.querySelectorAll("[data-screen-only]")) helper.remove();
+  const sheet = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  const colour = getComputedStyle(document.body).backgroundColor;
+  for (const [name, value] of Object.entries({ width, height, fill: colour })) sheet.setAttribute(name, value);
+  copy.prepend(sheet);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  return new XMLSerializer().serializeToString(copy);
+}
+
+function sizeOf(svg) {
+  const { width, height } = svg.viewBox.baseVal;
+  return { width, height };
+}
+
+function save(blob, name) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

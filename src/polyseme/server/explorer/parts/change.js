@@ -1,0 +1,152 @@
+// Two indexes in; a table of words out: how far each moved, whether by chance, and the shares of its senses.
+//
+// Parameters: one, other (indexes), words (with spaces between, or none). Nothing is asked before "compare".
+
+import { html } from "/explorer/html.js";
+import { number, t } from "/explorer/i18n.js";
+import { Answer, useAnswer } from "/explorer/parts/answer.js";
+import { Code } from "/explorer/parts/code.js";
+import { Exports } from "/explorer/parts/exports.js";
+import { tongueOf, useInfo } from "/explorer/parts/info.js";
+import { barText, Stack } from "/explorer/parts/shares.js";
+import * as snippets from "/explorer/snippets.js";
+import { linkTo, useTyped } from "/explorer/state.js";
+
+const SHOWN = 20;
+const BAR = { width: 220, height: 16 };
+
+export function ChangeTable({ params, go }) {
+  const info = useInfo();
+  const words = params.words?.trim() ? params.words.trim().split(/[\s,，、]+/) : null;
+  const { one, other } = params;
+  const body = { one, other, words, k: SHOWN };
+  const several = info.indexes.length > 1;
+  const answer = useAnswer(one && other ? "/change" : null, body);
+  return html`
+    <section aria-labelledby="change-title">
+      <h2 id="change-title">${t("change.title")}</h2>
+      ${several && html`<${Form} info=${info} params=${params} go=${go} />`}
+      ${!several && html`<p class="hint">${t("change.need")}</p>`}
+      <${Answer} of=${answer}>
+        ${({ changes }) => html`
+          ${changes.length > 0 && html`<${Table} changes=${changes} names=${[one, other]} />`}
+          ${changes.length === 0 && html`<p>${t("change.none")}</p>`}
+          <${Code} lines=${snippets.change(body)} />
+        `}
+      <//>
+    </section>
+  `;
+}
+
+function Form({ info, params, go }) {
+  const names = info.indexes.map((index) => index.name);
+  const [typed, type] = useTyped(params.words ?? "", null);
+  const submit = (event) => {
+    event.preventDefault();
+    go(Object.fromEntries(new FormData(event.target)), true);
+  };
+  const field = (name, value) => html`
+    <label class="field">
+      <span>${t(`change.${name}`)}</span>
+      <select name=${name}>
+        ${names.map((index) => html`<option key=${index} selected=${index === value}>${index}</option>`)}
+      </select>
+    </label>
+  `;
+  return html`
+    <form class="form" onSubmit=${submit}>
+      ${field("one", params.one ?? names[0])} ${field("other", params.other ?? names[1])}
+      <label class="field grow">
+        <span>${t("change.words")}</span>
+        <input
+          name="words"
+          value=${typed}
+          lang=${tongueOf(info)}
+          onInput=${(event) => type(event.target.value, true)}
+        />
+      </label>
+      <button type="submit">${t("change.show")}</button>
+    </form>
+  `;
+}
+
+function Table({ changes, names }) {
+  const info = useInfo();
+  const heads = ["word", "counts", "distance", "p", "shift", "shiftP", "verdict", "shares"];
+  return html`
+    <p class="hint">${t("change.hint")}</p>
+    <div class="scroll" tabindex="0" role="group" aria-label=${t("change.title")}>
+      <table class="change">
+        <caption class="unseen">
+          ${t("change.title")}
+        </caption>
+        <thead>
+          <tr>
+            ${heads.map((name) => html`<th key=${name} scope="col">${t(`change.${name}`)}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${changes.map(
+            (row) => html`
+              <tr key=${row.word}>
+                <th scope="row" lang=${tongueOf(info)}>
+                  <a href=${linkTo("senses", { word: row.word })}>${row.word}</a>
+                </th>
+                <td>${row.counts.map((count) => number(count)).join(" → ")}</td>
+                <td>${number(row.distance, 3)}</td>
+                <td>${number(row.p, 3)}</td>
+                <td>${number(row.shift, 3)}</td>
+                <td>${number(row.shift_p, 3)}</td>
+                <td class=${row.changed ? "changed" : ""}>${t(row.changed ? "change.changed" : "change.same")}</td>
+                <td><${Bars} shares=${row.shares} names=${names} /></td>
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <${Exports} name=${t("change.title")} file=${`change-${names.join("-")}`} csv=${() => rows(changes, names)} />
+  `;
+}
+
+// shares: [[in one, in the other], …] by sense.
+function Bars({ shares, names }) {
+  const sides = [0, 1].map((side) => shares.map((pair) => pair[side]));
+  return html`
+    <svg
+      class="shares pair"
+      role="img"
+      width=${BAR.width}
+      height=${BAR.height * 2 + 2}
+      viewBox=${`0 0 ${BAR.width} ${BAR.height * 2 + 2}`}
+      aria-label=${sides.map((side, at) => barText(names[at], side)).join("; ")}
+    >
+      ${sides.map((side, at) => html`<${Stack} key=${at} shares=${side} x=${0} y=${at * (BAR.height + 2)} ...${BAR} />`)}
+    </svg>
+  `;
+}
+
+function rows(changes, names) {
+  const head = [
+    "word",
+    ...names.map((name) => `usages ${name}`),
+    "distance",
+    "prototype",
+    "p",
+    "shift",
+    "shift_p",
+    "changed",
+    "shares",
+  ];
+  const values = (row) => [
+    row.word,
+    ...row.counts,
+    row.distance,
+    row.prototype,
+    row.p,
+    row.shift,
+    row.shift_p,
+    row.changed,
+  ];
+  return [head, ...changes.map((row) => [...values(row), row.shares.map((pair) => pair.join(" ")).join("; ")])];
+}

@@ -1,0 +1,94 @@
+// Usages with their places on a plane in; a map out, coloured by sense, with a rectangle to draw.
+//
+// The rectangle lives in the permalink in the units of the data: [[x0, y0], [x1, y1]].
+
+import { useEffect, useRef } from "preact/hooks";
+import { html } from "/explorer/html.js";
+import { t } from "/explorer/i18n.js";
+
+const { brush: newBrush, extent, scaleLinear, select, symbol, symbolsFill } = globalThis.d3;
+
+const SIZE = { width: 640, height: 460, edge: 14 };
+
+export const HUES = 8; // colours of the style sheet, .hue-0 to .hue-7
+
+export function UsageMap({ found, sense, box, setBox, drawing }) {
+  const layer = useRef(null);
+  const scales = scalesOf(found.usages);
+  const name = t("senses.mapName", { count: found.usages.length, word: found.word });
+  useBrush(layer, found, scales, box, setBox);
+  return html`
+    <svg ref=${drawing} class="map" role="img" aria-label=${name} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
+      <rect class="frame" x="0.5" y="0.5" width=${SIZE.width - 1} height=${SIZE.height - 1} rx="6" />
+      ${found.usages.map((usage, at) => {
+        const faded = (sense !== null && usage.sense !== sense) || (box && !within(usage, box));
+        return html`<path
+          key=${at}
+          class=${`dot hue-${usage.sense % HUES} ${faded ? "faded" : ""}`}
+          d=${shapeOf(usage.sense, 34)}
+          transform=${`translate(${scales.x(usage.x)} ${scales.y(usage.y)})`}
+        />`;
+      })}
+      <g ref=${layer} class="brush" data-screen-only="true"></g>
+    </svg>
+  `;
+}
+
+export function within({ x, y }, [[x0, y0], [x1, y1]]) {
+  return x >= x0 && x <= x1 && y >= y0 && y <= y1;
+}
+
+// Colours alone would leave some readers out: every sense has its own shape, too.
+export function Sign({ sense }) {
+  return html`
+    <svg class="sign" viewBox="-8 -8 16 16" width="14" height="14" aria-hidden="true">
+      <path class=${`dot hue-${sense % HUES}`} d=${shapeOf(sense, 90)} />
+    </svg>
+  `;
+}
+
+function shapeOf(sense, size) {
+  return symbol(symbolsFill[sense % symbolsFill.length], size)();
+}
+
+function scalesOf(usages) {
+  const { width, height, edge } = SIZE;
+  const scale = (name, range) => scaleLinear(padded(extent(usages, (usage) => usage[name])), range);
+  return { x: scale("x", [edge, width - edge]), y: scale("y", [height - edge, edge]) };
+}
+
+// One usage alone, or all at one place, have no extent to scale by.
+function padded([low = 0, high = 0]) {
+  return low === high ? [low - 1, high + 1] : [low, high];
+}
+
+function useBrush(layer, found, { x, y }, box, setBox) {
+  const brush = useRef(null);
+  const tell = useRef(setBox);
+  tell.current = setBox;
+  useEffect(() => {
+    const brushed = ({ selection, sourceEvent }) => {
+      if (!sourceEvent) return; // moved by the code below, not by a person
+      if (!selection) return tell.current(null);
+      const [[left, top], [right, bottom]] = selection;
+      tell.current([
+        [x.invert(left), y.invert(bottom)],
+        [x.invert(right), y.invert(top)],
+      ]);
+    };
+    brush.current = newBrush()
+      .extent([
+        [0, 0],
+        [SIZE.width, SIZE.height],
+      ])
+      .on("brush end", brushed);
+    select(layer.current).call(brush.current);
+  }, [found]);
+  useEffect(() => {
+    const pixels = box && [
+      [x(box[0][0]), y(box[1][1])],
+      [x(box[1][0]), y(box[0][1])],
+    ];
+    select(layer.current).call(brush.current.move, pixels);
+  }, [found, box?.toString()]);
+}

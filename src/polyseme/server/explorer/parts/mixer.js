@@ -1,0 +1,51 @@
+// Weights of the layers in; sliders out, and what each layer would find alone.
+
+import { html } from "/explorer/html.js";
+import { number, t } from "/explorer/i18n.js";
+import { layerAlone } from "/explorer/mix.js";
+
+export function layerText(layer, layers) {
+  if (layer === 0) return t("layer.tokens");
+  return layer === layers - 1 ? t("layer.high") : t("layer.low");
+}
+
+// The layer of an index, "top", "mean" or a number, for people.
+export function layerName(layer) {
+  return layer === "top" || layer === "mean" ? t(`layer.${layer}`) : t("layer.name", { layer });
+}
+
+export function Mixer({ answer, weights, usual, word, shown, index, change }) {
+  const set = (layer, value) => change(weights.map((weight, at) => (at === layer ? value : weight)));
+  return html`
+    <fieldset class="mixer">
+      <legend>${t("mix.title")}</legend>
+      <p class="hint">${t("mix.hint", { count: answer.usages.length, layer: layerName(index.layer) })}</p>
+      ${weights.map((weight, layer) => {
+        const alone = layerAlone(answer, layer, weights.length, word, shown);
+        return html`
+          <div class="slider" key=${layer}>
+            <label for=${`mix-${layer}`}>${t("layer.name", { layer })}</label>
+            <input
+              id=${`mix-${layer}`}
+              type="range"
+              min="0"
+              max="1"
+              step="0.05"
+              value=${weight}
+              aria-describedby=${`mix-${layer}-alone`}
+              onInput=${(event) => set(layer, event.target.valueAsNumber)}
+            />
+            <output for=${`mix-${layer}`}>${number(weight, 2)}</output>
+            <p id=${`mix-${layer}-alone`} class="hint">
+              ${t("mix.alone", { ...alone, text: layerText(layer, weights.length), cosine: number(alone.cosine, 2) })}
+            </p>
+          </div>
+        `;
+      })}
+      <p>
+        <button type="button" class="small" onClick=${() => change(usual)}>${t("mix.reset")}</button>
+        ${weights.every((weight) => weight === 0) && html` <span class="hint" role="status">${t("mix.silent")}</span>`}
+      </p>
+    </fieldset>
+  `;
+}

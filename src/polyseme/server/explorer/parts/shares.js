@@ -1,0 +1,90 @@
+// Shares of senses by row in; stacked bars out, one row a document. Drawn as SVG, so that it can be saved.
+
+import { html } from "/explorer/html.js";
+import { percent, t } from "/explorer/i18n.js";
+import { HUES } from "/explorer/parts/map.js";
+import { useWidth, widthOf } from "/explorer/parts/width.js";
+
+const ROW = 26;
+const LETTER = 12;
+
+// rows: [[name, [share of sense 0, share of sense 1, …]], …]
+export function ShareBars({ rows, name, drawing }) {
+  const [frame, width] = useWidth();
+  const height = rows.length * ROW + 4;
+  const left = Math.round(width * 0.3);
+  return html`
+    <div ref=${frame}>
+      <svg ref=${drawing} class="shares" role="img" aria-label=${name} viewBox=${`0 0 ${width} ${height}`}>
+        ${rows.map(([label, shares], row) => {
+          const y = row * ROW + 4;
+          return html`
+            <g key=${label}>
+              <title>${barText(label, shares)}</title>
+              <text x=${left - 10} y=${y + 14} text-anchor="end">${shortened(label, left - 10)}</text>
+              <${Stack} shares=${shares} x=${left} y=${y} width=${width - left} height=${ROW - 8} />
+            </g>
+          `;
+        })}
+      </svg>
+    </div>
+  `;
+}
+
+export function Stack({ shares, x, y, width, height }) {
+  let start = x;
+  return shares.map((share, sense) => {
+    const from = start;
+    start += share * width;
+    const wide = share * width > 34;
+    return html`
+      <g key=${sense}>
+        <rect
+          class=${`share hue-${sense % HUES}`}
+          x=${from}
+          y=${y}
+          width=${Math.max(0, share * width - 1)}
+          height=${height}
+        />
+        ${wide && html`<text class="figure on-hue" x=${from + 6} y=${y + height / 2 + 4}>${percent(share)}</text>`}
+      </g>
+    `;
+  });
+}
+
+// The same rows for those who hear the page.
+export function ShareTable({ rows, heads, name }) {
+  return html`
+    <div class="unseen">
+      <table>
+        <caption>${name}</caption>
+        <thead>
+          <tr>${heads.map((head) => html`<th key=${head} scope="col">${head}</th>`)}</tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ([label, shares]) => html`
+              <tr key=${label}>
+                <th scope="row">${label}</th>
+                ${shares.map((share, at) => html`<td key=${at}>${percent(share)}</td>`)}
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+export function barText(name, shares) {
+  const parts = shares.map((share, sense) => `${t("senses.name", { number: sense + 1 })} ${percent(share)}`);
+  return t("change.bar", { name, shares: parts.join(", ") });
+}
+
+// The end of a path tells more than its beginning.
+function shortened(name, width) {
+  if (widthOf(name, LETTER) <= width) return name;
+  let end = Array.from(name);
+  while (end.length > 1 && widthOf(`…${end.join("")}`, LETTER) > width) end = end.slice(1);
+  return `…${end.join("")}`;
+}

@@ -1,0 +1,135 @@
+// A word in a sentence in; the nearest usages of the corpus out, ranked live by the mix of layers.
+
+import { html } from "/explorer/html.js";
+import { number, t } from "/explorer/i18n.js";
+import { parseMix, rank, weightsOf } from "/explorer/mix.js";
+import { Answer, useAnswer } from "/explorer/parts/answer.js";
+import { Code, Lines } from "/explorer/parts/code.js";
+import { Exports } from "/explorer/parts/exports.js";
+import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
+import { Mixer } from "/explorer/parts/mixer.js";
+import { Quote, Source } from "/explorer/parts/quote.js";
+import * as snippets from "/explorer/snippets.js";
+import { linkTo, useTyped } from "/explorer/state.js";
+
+const ASKED = 50;
+const SHOWN = 10;
+
+export function Usages({ text, words, place, params, go }) {
+  const info = useInfo();
+  const index = indexOf(info, params.index);
+  const same = params.same === "1";
+  const body = {
+    word: words[place],
+    tokens: words,
+    place,
+    index: index?.name,
+    k: ASKED,
+    same_word: same,
+    layers: true,
+  };
+  const answer = useAnswer(index && "/nearest", body);
+  const toggle = (event) => go({ same: event.target.checked ? "1" : null }, true);
+  if (!index) return html`<${NoIndex} text=${t("usages.noIndex")} title=${t("usages.title")} />`;
+  return html`
+    <section aria-labelledby="usages-title">
+      <h2 id="usages-title">${t("usages.title")}</h2>
+      <label class="check">
+        <input type="checkbox" checked=${same} onChange=${toggle} /> ${t("usages.same", { word: words[place] })}
+      </label>
+      <${Answer} of=${answer}>
+        ${(data) =>
+          data.usages.length
+            ? html`<${Ranked}
+                data=${data}
+                word=${words[place]}
+                text=${text}
+                index=${index}
+                params=${params}
+                go=${go}
+              />`
+            : html`<p>${t("usages.none")}</p>`}
+      <//>
+      <${Code} lines=${snippets.usages({ text, words, place, index: index.name, same, k: SHOWN })} />
+    </section>
+  `;
+}
+
+export function NoIndex({ title, text }) {
+  const { name } = useInfo().model;
+  const lines = `polyseme index ${name} corpus.txt --out corpus-index\npolyseme serve ${name} corpus-index`;
+  return html`<section>
+    <h2>${title}</h2>
+    <p>${text}</p>
+    <${Lines} name=${t("code.cli")} text=${lines} />
+  </section>`;
+}
+
+function Ranked({ data, word, text, index, params, go }) {
+  const info = useInfo();
+  const usual = weightsOf(index.layer, data.query.own.length);
+  const [mix, setMix] = useTyped(params.mix ?? "", (next) => go({ mix: next }));
+  const weights = parseMix(mix, usual);
+  const change = (next) => setMix(String(next) === String(usual) ? "" : String(next));
+  const best = rank(data, weights, SHOWN);
+  return html`
+    <${Mixer}
+      answer=${data}
+      weights=${weights}
+      usual=${usual}
+      word=${word}
+      shown=${SHOWN}
+      index=${index}
+      change=${change}
+    />
+    <ol class="usages">
+      ${best.map((usage, place) => {
+        const shared = { usage, place, text, lang: tongueOf(info) };
+        return html`<${Found} key=${usage.before} ...${shared} />`;
+      })}
+    </ol>
+    <${Exports} name=${t("usages.title")} file=${`usages-${word}`} csv=${() => rows(best)} />
+  `;
+}
+
+function Found({ usage, text, lang, place }) {
+  return html`
+    <li>
+      <${Quote} usage=${usage} lang=${lang} />
+      <div class="about">
+        <span class="value">${t("usages.cosine")} <b>${number(usage.cosine, 3)}</b></span>
+        <${Source} usage=${usage} />
+        ${usage.before !== place && html`<span class="moved">${t("usages.moved", { rank: usage.before + 1 })}</span>`}
+        <a href=${linkTo("compare", { a: text, b: usage.sentence })} title=${t("usages.compareName")}>
+          ${t("usages.compare")}
+        </a>
+        <${LayerBars} layers=${usage.layers} />
+      </div>
+    </li>
+  `;
+}
+
+function LayerBars({ layers }) {
+  return html`
+    <ul class="layer-bars" aria-label=${t("usages.inLayers")}>
+      ${layers.map(
+        (cosine, layer) => html`
+          <li key=${layer} title=${t("layer.name", { layer })}>
+            <span class="unseen">${t("layer.name", { layer })}${" "}</span>
+            <span class="layer" aria-hidden="true">${layer}</span>
+            <span class="track" aria-hidden="true">
+              <span style=${{ width: `${Math.max(0, cosine) * 100}%` }}></span>
+            </span>
+            <span class="value">${number(cosine, 2)}</span>
+          </li>
+        `,
+      )}
+    </ul>
+  `;
+}
+
+function rows(usages) {
+  const layers = usages[0]?.layers.map((_, layer) => `layer ${layer}`) ?? [];
+  const head = ["cosine", "word", "sentence", "start", "stop", "document", "line", ...layers];
+  return [head, ...usages.map((usage) => [...head.slice(0, 7).map((name) => usage[name]), ...usage.layers])];
+}

@@ -1,0 +1,149 @@
+// What /info says in; facts, layers, curves, card, indexes, limits and licences out. No parameters.
+
+import { html } from "/explorer/html.js";
+import { number, t } from "/explorer/i18n.js";
+import { Code } from "/explorer/parts/code.js";
+import { Curves } from "/explorer/parts/curves.js";
+import { Exports } from "/explorer/parts/exports.js";
+import { useInfo } from "/explorer/parts/info.js";
+import { licenceOf, Markdown } from "/explorer/parts/markdown.js";
+import { layerName, layerText } from "/explorer/parts/mixer.js";
+import * as snippets from "/explorer/snippets.js";
+
+const LIBRARIES = ["preact", "htm", "d3"];
+const NAMED = 5; // documents of an index
+
+export function Model() {
+  const info = useInfo();
+  const { model } = info;
+  return html`
+    <h2 class="title">${model.name}</h2>
+    <div class="columns even">
+      <div>
+        <${Facts} model=${model} />
+        <${Layers} model=${model} />
+      </div>
+      <div>
+        <section>
+          <h3>${t("model.curves")}</h3>
+          ${model.curves.length > 1 && html`<${Curves} curves=${model.curves} file=${model.name} />`}
+          ${model.curves.length < 2 && html`<p class="hint">${t("model.noCurves")}</p>`}
+        </section>
+        <${Indexes} indexes=${info.indexes} />
+        <${Tasks} tasks=${info.tasks} />
+        <${Pairs}
+          title=${t("model.limits")}
+          rows=${Object.entries(info.limits).map(([name, value]) => [t(`model.limit.${name}`) || name, number(value)])}
+        />
+      </div>
+    </div>
+    <${Code} lines=${snippets.model({ model: model.name })} />
+    <section>
+      <h3>${t("model.licence")}</h3>
+      <${Licences} model=${model} version=${info.version} />
+    </section>
+    <section class="card">
+      <h3>${t("model.card")}</h3>
+      ${model.card ? html`<${Markdown} text=${model.card} />` : html`<p class="hint">${t("model.noCard")}</p>`}
+    </section>
+  `;
+}
+
+function Facts({ model }) {
+  return html`
+    <${Pairs} title=${t("model.facts")} rows=${model.facts} />
+    <${Exports} name=${t("model.facts")} file=${`${model.name}-facts`} csv=${() => model.facts} />
+  `;
+}
+
+function Pairs({ title, rows }) {
+  return html`
+    <section>
+      <h3>${title}</h3>
+      <dl class="facts">
+        ${rows.map(
+          ([name, value]) =>
+            html`<div key=${name}>
+              <dt>${name}</dt>
+              <dd>${value}</dd>
+            </div>`,
+        )}
+      </dl>
+    </section>
+  `;
+}
+
+function Layers({ model }) {
+  const numbers = Array.from({ length: model.layers }, (_, layer) => layer);
+  return html`
+    <section>
+      <h3>${t("model.layers")}</h3>
+      <p class="hint">${t("model.layersText", { layers: model.layers, size: model.size })}</p>
+      <dl class="facts">
+        ${numbers.map(
+          (layer) =>
+            html`<div key=${layer}>
+              <dt>${t("layer.name", { layer })}</dt>
+              <dd>${layerText(layer, model.layers)}</dd>
+            </div>`,
+        )}
+      </dl>
+    </section>
+  `;
+}
+
+function Indexes({ indexes }) {
+  const documents = (names) =>
+    names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` … (${number(names.length)})` : "");
+  const heads = ["Name", "Usages", "Words", "Layer", "Documents"];
+  return html`
+    <section>
+      <h3>${t("app.indexes")}</h3>
+      ${!indexes.length && html`<p class="hint">${t("model.noIndexes")}</p>`}
+      ${
+        indexes.length > 0 &&
+        html`
+          <div class="scroll" tabindex="0" role="group" aria-label=${t("app.indexes")}>
+            <table>
+              <thead>
+                <tr>
+                  ${heads.map((name) => html`<th key=${name} scope="col">${t(`model.index${name}`)}</th>`)}
+                </tr>
+              </thead>
+              <tbody>
+                ${indexes.map(
+                  (index) => html`
+                    <tr key=${index.name}>
+                      <th scope="row">${index.name}</th>
+                      <td>${number(index.usages)}</td>
+                      <td>${number(index.words)}</td>
+                      <td>${layerName(index.layer)}</td>
+                      <td>${documents(index.documents)}</td>
+                    </tr>
+                  `,
+                )}
+              </tbody>
+            </table>
+          </div>
+        `
+      }
+    </section>
+  `;
+}
+
+function Tasks({ tasks }) {
+  if (!tasks.length) return null;
+  return html`<${Pairs}
+    title=${t("model.tasks")}
+    rows=${tasks.map((task) => [task.name, `${task.task}: ${task.labels.join(", ")}`])}
+  />`;
+}
+
+function Licences({ model, version }) {
+  const said = model.card && licenceOf(model.card);
+  const library = (name) => html`<a key=${name} href=${`/explorer/vendor/${name}.LICENSE`}>${name}</a> `;
+  return html`
+    <p>${model.name}: ${said || t("model.licenceNone")}</p>
+    <p>${t("model.licencePage", { version })} ${LIBRARIES.map(library)}</p>
+  `;
+}

@@ -1,0 +1,202 @@
+// A word in; its usages out as a map and as sentences, by sense; shares by document; change between indexes.
+//
+// Parameters: word, index, most (senses), sense (from 0), box (x0,y0,x1,y1 on the map), and those of parts/change.js.
+
+import { useRef, useState } from "preact/hooks";
+import { html } from "/explorer/html.js";
+import { number, percent, t } from "/explorer/i18n.js";
+import { Answer, useAnswer } from "/explorer/parts/answer.js";
+import { ChangeTable } from "/explorer/parts/change.js";
+import { Code } from "/explorer/parts/code.js";
+import { Exports } from "/explorer/parts/exports.js";
+import { Choice, IndexChoice } from "/explorer/parts/fields.js";
+import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
+import { Sign, UsageMap, within } from "/explorer/parts/map.js";
+import { Quote, Source } from "/explorer/parts/quote.js";
+import { ShareBars, ShareTable } from "/explorer/parts/shares.js";
+import { NoIndex } from "/explorer/parts/usages.js";
+import * as snippets from "/explorer/snippets.js";
+import { linkTo, useTyped } from "/explorer/state.js";
+
+const MOST = 6;
+const PAGE = 30; // sentences before "show more"
+const NAMED = 4; // neighbours in the name of a sense
+const DRAWN = 24; // documents; the table and the CSV have all
+const EXAMPLES = { zh: ["将", "意", "道"], en: ["bank", "spirit", "fair"] };
+
+export function Senses({ params, go }) {
+  const info = useInfo();
+  const index = indexOf(info, params.index);
+  if (!index) return html`<${NoIndex} title=${t("view.senses")} text=${t("senses.noIndex")} />`;
+  return html`<${WithIndex} info=${info} index=${index} params=${params} go=${go} />`;
+}
+
+function WithIndex({ info, index, params, go }) {
+  const word = (params.word ?? "").trim();
+  const most = Number(params.most) || MOST;
+  const body = { word, index: index.name, most };
+  const answer = useAnswer(word ? "/senses" : null, body);
+  const fresh = { sense: null, box: null };
+  // Half a word has no senses, and grouping is work for the server: the word is asked for when it is entered.
+  const [typed, type] = useTyped(params.word ?? "", null);
+  const submit = (event) => {
+    event.preventDefault();
+    go({ word: typed.trim(), ...fresh }, true);
+  };
+  return html`
+    <form class="form" onSubmit=${submit}>
+      <label class="field grow">
+        <span>${t("senses.word")}</span>
+        <input value=${typed} lang=${tongueOf(info)} onInput=${(event) => type(event.target.value, true)} />
+      </label>
+      <button type="submit">${t("senses.show")}</button>
+      <${Choice}
+        label=${t("senses.most")}
+        value=${String(most)}
+        options=${["2", "3", "4", "6", "8"].map((n) => [n, n])}
+        commit=${(next) => go({ most: next, ...fresh }, true)}
+      />
+      <${IndexChoice} info=${info} value=${index.name} commit=${(next) => go({ index: next, ...fresh }, true)} />
+    </form>
+    ${!word && html`<${Empty} info=${info} />`}
+    <${Answer} of=${answer}>
+      ${(found) => html`<${Found} found=${found} params=${params} go=${go} /><${Code} lines=${snippets.senses(body)} />`}
+    <//>
+    <${ChangeTable} params=${params} go=${go} />
+  `;
+}
+
+function Empty({ info }) {
+  const lang = tongueOf(info);
+  const examples = EXAMPLES[info.model.segment] ?? EXAMPLES.en;
+  return html`
+    <div class="empty">
+      <p>${t("senses.empty")}</p>
+      <p>
+        ${t("senses.try")}${" "}
+        ${examples.map((word) => html`<a key=${word} lang=${lang} href=${linkTo("senses", { word })}>${word}</a> `)}
+      </p>
+    </div>
+  `;
+}
+
+function Found({ found, params, go }) {
+  const drawing = useRef(null);
+  const count = found.senses.length;
+  const sense = Number(params.sense) in found.senses && params.sense !== undefined ? Number(params.sense) : null;
+  const [corners, setCorners] = useTyped(params.box ?? "", (next) => go({ box: next }));
+  const box = boxOf(corners);
+  const quality = { stability: number(found.stability, 2), silhouette: number(found.silhouette, 2) };
+  const setBox = (next) => setCorners((next ?? []).flat().map((value) => value.toFixed(3)).join(","));
+  const shown = found.usages.filter(
+    (usage) => (sense === null || usage.sense === sense) && (!box || within(usage, box)),
+  );
+  return html`
+    <section aria-labelledby="senses-title">
+      <h2 id="senses-title">${t(count === 1 ? "senses.one" : "senses.found", { word: found.word, count })}</h2>
+      ${count > 1 && html`<p class="hint">${t("senses.quality", quality)}</p>`}
+      <${SenseChoice} found=${found} sense=${sense} choose=${(next) => go({ sense: next }, true)} />
+      <div class="columns even">
+        <div class="stays">
+          <h3>${t("senses.map")}</h3>
+          <${UsageMap} found=${found} sense=${sense} box=${box} setBox=${setBox} drawing=${drawing} />
+          <p class="under">
+            <span class="hint">${t("senses.brush")}</span>
+            <${Exports}
+              name=${t("senses.map")}
+              file=${`senses-${found.word}`}
+              svg=${() => drawing.current}
+              csv=${() => rows(found.usages)}
+            />
+          </p>
+          <${Documents} found=${found} />
+        </div>
+        <${Sentences} key=${`${found.word} ${sense}`} usages=${shown} box=${box} clear=${() => setBox(null)} />
+      </div>
+    </section>
+  `;
+}
+
+function SenseChoice({ found, sense, choose }) {
+  const count = found.senses.reduce((sum, one) => sum + one.count, 0);
+  const all = t("senses.share", { share: "100%", count: number(count) });
+  const button = (value, content) => html`
+    <button type="button" class="sense" aria-pressed=${String(sense === value)} onClick=${() => choose(value)}>
+      ${content}
+    </button>
+  `;
+  return html`
+    <div class="senses" role="group" aria-label=${t("senses.filter")}>
+      ${button(null, html`<strong>${t("senses.all")}</strong> <span class="hint">${all}</span>`)}
+      ${found.senses.map((one, at) =>
+        button(
+          at,
+          html`
+            <strong><${Sign} sense=${at} /> ${t("senses.name", { number: at + 1 })}</strong>
+            <span class="neighbours">${one.neighbours.slice(0, NAMED).join(" · ")}</span>
+            <span class="hint">${t("senses.share", { share: percent(one.share), count: number(one.count) })}</span>
+          `,
+        ),
+      )}
+    </div>
+  `;
+}
+
+function Sentences({ usages, box, clear }) {
+  const info = useInfo();
+  const [most, setMost] = useState(PAGE);
+  const rest = Math.min(PAGE, usages.length - most);
+  const more = () => setMost(most + PAGE);
+  return html`
+    <div>
+      <h3>${t("senses.sentences", { count: number(usages.length) })}</h3>
+      ${box && html`<p><button type="button" class="small" onClick=${clear}>${t("senses.clear")}</button></p>`}
+      ${!usages.length && html`<p>${t("senses.nothing")}</p>`}
+      <ul class="sentences">
+        ${usages.slice(0, most).map(
+          (usage, at) => html`
+            <li key=${at}>
+              <${Sign} sense=${usage.sense} />
+              <span class="unseen">${t("senses.name", { number: usage.sense + 1 })}</span>
+              <span><${Quote} usage=${usage} lang=${tongueOf(info)} /> <${Source} usage=${usage} /></span>
+            </li>
+          `,
+        )}
+      </ul>
+      ${rest > 0 && html`<button type="button" onClick=${more}>${t("senses.more", { count: rest })}</button>`}
+    </div>
+  `;
+}
+
+// A sense knows its share of the word's usages in every document, so a document's shares add up to one.
+function Documents({ found }) {
+  const drawing = useRef(null);
+  const names = [...new Set(found.senses.flatMap((sense) => Object.keys(sense.documents)))].sort();
+  if (!names.length) return null;
+  const shares = names.map((name) => [name, found.senses.map((sense) => sense.documents[name] ?? 0)]);
+  const heads = found.senses.map((_, at) => t("senses.name", { number: at + 1 }));
+  const csv = () => [[t("senses.document"), ...heads], ...shares.map(([name, row]) => [name, ...row])];
+  return html`
+    <h3>${t("senses.documents")}</h3>
+    ${names.length > DRAWN && html`<p class="hint">${t("senses.drawn", { drawn: DRAWN, count: names.length })}</p>`}
+    <${ShareBars} rows=${shares.slice(0, DRAWN)} name=${t("senses.documents")} drawing=${drawing} />
+    <${Exports}
+      name=${t("senses.documents")}
+      file=${`documents-${found.word}`}
+      svg=${() => drawing.current}
+      csv=${csv}
+    />
+    <${ShareTable} rows=${shares} heads=${[t("senses.document"), ...heads]} name=${t("senses.documents")} />
+  `;
+}
+
+function boxOf(text) {
+  const values = (text ?? "").split(",").map(Number);
+  if (!text || values.length !== 4 || values.some(Number.isNaN)) return null;
+  return [values.slice(0, 2), values.slice(2)];
+}
+
+function rows(usages) {
+  const head = ["sense", "word", "sentence", "start", "stop", "document", "line", "x", "y"];
+  return [head, ...usages.map((usage) => head.map((name) => (name === "sense" ? usage.sense + 1 : usage[name])))];
+}

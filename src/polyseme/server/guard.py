@@ -1,0 +1,203 @@
+"""Around every request: key, limits, time, headers, ids, logs, counts. A plain ASGI middleware.
+
+    uvicorn  ->  server.guard  ->  the routes
+
+Nothing of a request's text is logged, and no error repeats it. A request whose sender is gone is given up,
+and leaves the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from polyseme.server.limits import Limits, RefusedError, busy
+from polyseme.server.logs import NAME
+from polyseme.server.state import State
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN = ("/health",)  # routes that need no key
+SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+logger = logging.getLogger(NAME)
+
+
+class Guard:
+    """The middleware, with the content policy of the page and, if there is one, the key."""
+
+    def __init__(self, app: App, state: State, policy: str, key: str | None) -> None:
+        self._app, self._state = app, state
+        self._headers = HEADERS | {"content-security-policy": policy}
+        self._key = None if key is None else key.encode()
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
+        given = headers.get("x-request-id", b"").decode("latin-1")
+        talk = _Talk(send, given if SANE.fullmatch(given) else uuid.uuid4().hex, self._headers)
+        start = time.perf_counter()
+        self._running += 1
+        try:
+            await self._guarded(scope, headers, receive, talk)
+        except RefusedError as refusal:
+            await talk.refuse(refusal)
+        except Exception:
+            logger.exception("request %s failed", talk.id)
+            await talk.refuse(RefusedError(500, "internal", "Something went wrong; the log tells what."))
+        finally:
+            self._running -= 1
+            self._note(scope, talk, time.perf_counter() - start)
+
+    async def _guarded(self, scope: Scope, headers: dict[str, bytes], receive: Receive, talk: _Talk) -> None:
+        if scope["path"] not in OPEN:
+            self._check_key(headers)
+        if self._state.draining and scope["path"] != "/metrics":
+            raise RefusedError(503, "draining", "The server is stopping.", retry_after=5)
+        if self._running > self._state.limits.concurrent:
+            raise busy("Too many requests at once. Ask again in a moment.")
+        body = await _body(receive, headers, self._state.limits)
+        work = asyncio.ensure_future(self._app(scope, _replay(body), talk.send))
+        gone = asyncio.ensure_future(_until_gone(receive))
+        try:
+            done, _ = await asyncio.wait(
+                {work, gone}, timeout=self._state.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if work in done:
+                await work
+            elif gone not in done:
+                raise RefusedError(504, "timeout", "This took too long and was given up.")
+        finally:
+            for task in (work, gone):
+                task.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+
+    def _check_key(self, headers: dict[str, bytes]) -> None:
+        """Compare the key in constant time: a bearer's, a header's, or the password of a browser."""
+        if self._key is None:
+            return
+        kind, _, value = headers.get("authorization", b"").partition(b" ")
+        given = headers.get("x-api-key", b"")
+        if kind.lower() == b"bearer":
+            given = value.strip()
+        elif kind.lower() == b"basic":
+            with suppress(binascii.Error):
+                given = base64.b64decode(value.strip()).partition(b":")[2]
+        if not hmac.compare_digest(given, self._key):
+            raise RefusedError(401, "unauthorized", "The API key is missing or wrong.")
+
+    def _note(self, scope: Scope, talk: _Talk, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        self._state.metrics.request(route, talk.status, seconds)
+        line = {
+            "id": talk.id,
+            "method": scope["method"],
+            "route": route,
+            "status": talk.status,
+            "ms": round(seconds * 1000, 1),
+        }
+        logger.info("%s", json.dumps(line))
+
+
+class _Talk:
+    """The response to one request: its id, its status, headers for all."""
+
+    def __init__(self, send: Send, request_id: str, headers: dict[str, str]) -> None:
+        self._send, self.id, self._headers = send, request_id, headers
+        self.status = 499  # of those whose sender left before there was an answer
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on; the first gets the headers."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = {name for name, _ in message.get("headers", ())}
+            extra = {"x-request-id": self.id, **self._headers}
+            added = [(name.encode(), value.encode()) for name, value in extra.items()]
+            message["headers"] = [
+                *message.get("headers", ()),
+                *((name, value) for name, value in added if name not in own),
+            ]
+        await self._send(message)
+
+    async def refuse(self, refusal: RefusedError) -> None:
+        """Answer with an error, unless an answer has begun."""
+        if self.status != 499:
+            return
+        body = json.dumps({"error": refusal.message, "error_type": refusal.error_type}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if refusal.retry_after is not None:
+            headers.append((b"retry-after", str(refusal.retry_after).encode()))
+        if refusal.status == 401:
+            headers.append((b"www-authenticate", b'Basic realm="polyseme", Bearer'))
+        await self.send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+async def _body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> bytes:
+    """The whole body, within its limits of size and time."""
+    large = RefusedError(413, "too_large", f"The body is larger than {limits.body_bytes:,} bytes.")
+    said = headers.get("content-length", b"0")
+    if said.isdigit() and int(said) > limits.body_bytes:
+        raise large
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(limits.seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RefusedError(400, "usage", "The connection ended within the body.")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limits.body_bytes:
+                    raise large
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise RefusedError(408, "timeout", "The body came too slowly.") from None
+
+
+def _replay(body: bytes) -> Receive:
+    """A `receive` that gives a body which was read before."""
+    given = False
+
+    async def receive() -> Message:
+        nonlocal given
+        if not given:
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        await asyncio.Event().wait()  # the guard itself watches for those who leave
+        raise AssertionError
+
+    return receive
+
+
+async def _until_gone(receive: Receive) -> None:
+    """Wait until the sender leaves."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,67 @@
+"""The same vectors under OpenAI's names, so that programs written for it work: /v1/embeddings, /v1/models.
+
+    server.schemas  ->  server.openai  ->  server.batching
+
+A vector is the mean over the words of the mean of the layers, as /embed gives it.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+from fastapi import APIRouter, Response
+
+from polyseme.model.choice import choose
+from polyseme.server.answers import answer
+from polyseme.server.limits import RefusedError, missing, wrong
+from polyseme.server.schemas import OpenAiRequest
+from polyseme.server.state import State
+
+
+class OpenAi:
+    """The handlers of /v1."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def router(self) -> APIRouter:
+        """All routes."""
+        router = APIRouter(prefix="/v1")
+        router.add_api_route("/embeddings", self.embeddings, methods=["POST"], response_class=Response)
+        router.add_api_route("/models", self.models, methods=["GET"], response_class=Response)
+        return router
+
+    async def embeddings(self, asked: OpenAiRequest) -> Response:
+        """One vector a text."""
+        served, limits = self._state.served, self._state.limits
+        if asked.model != served.name:
+            raise missing(f"There is no such model; there is {served.name}.")
+        if asked.dimensions not in (None, served.elmo.config.size):
+            raise wrong(f"dimensions is wrong: the vectors have {served.elmo.config.size}.")
+        texts = [asked.input] if isinstance(asked.input, str) else asked.input
+        if len(texts) > limits.texts:
+            raise RefusedError(413, "too_large", f"{len(texts)} texts, at most {limits.texts} a request.")
+        sentences = await self._state.batcher.run(lambda: [served.elmo.words(text) for text in texts])
+        if any(len(tokens) > limits.tokens for tokens in sentences):
+            raise RefusedError(413, "too_large", f"A text of more than {limits.tokens} tokens.")
+        choice = choose("mean", "mean", "both", served.elmo.config.layers)
+        vectors = await self._state.batcher.vectors(sentences, choice)
+        used = sum(map(len, sentences))
+        rows = [
+            {
+                "object": "embedding",
+                "index": number,
+                "embedding": vector.tolist()
+                if asked.encoding_format == "float"
+                else base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode(),
+            }
+            for number, vector in enumerate(vectors)
+        ]
+        usage = {"prompt_tokens": used, "total_tokens": used}
+        return answer({"object": "list", "data": rows, "model": served.name, "usage": usage})
+
+    async def models(self) -> Response:
+        """The one model that is served."""
+        one = {"id": self._state.served.name, "object": "model", "created": 0, "owned_by": "polyseme"}
+        return answer({"object": "list", "data": [one]})

@@ -1,0 +1,67 @@
+"""What the rooms of a running server share: the served models, once they are loaded, and its counters.
+
+server.app  ->  server.state  ->  server.verbs, server.openai, server.guard
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from polyseme.search.index import Index
+from polyseme.server.batching import Batcher
+from polyseme.server.catalog import Layers, Served
+from polyseme.server.limits import Limits, RefusedError
+from polyseme.server.metrics import Metrics
+
+
+class State:
+    """One application's state. `load` is called once, in a thread, when the server starts."""
+
+    def __init__(self, load: Callable[[], Served], limits: Limits) -> None:
+        self._load = load
+        self.limits, self.metrics = limits, Metrics()
+        self.draining = False
+        self.problem: Exception | None = None  # why loading failed
+        self.failed: Callable[[], None] = lambda: None  # told when it did
+        self._served: Served | None = None
+        self._batcher: Batcher | None = None
+        self._layers: dict[int, Layers] = {}
+
+    def prepare(self) -> None:
+        """Load everything, and read one word, so that the first request does not pay for it."""
+        try:
+            served = self._load()
+            served.elmo.embed([["."]])
+            self._batcher = Batcher(served.elmo, self.limits, self.metrics)
+            self._served = served
+        except Exception as problem:
+            self.problem = problem
+            self.failed()
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be answered."""
+        return self._served is not None and not self.draining
+
+    @property
+    def served(self) -> Served:
+        """What is served; a refusal while it is being loaded."""
+        if self._served is None:
+            raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)
+        return self._served
+
+    @property
+    def batcher(self) -> Batcher:
+        """What reads texts; a refusal while the model is being loaded."""
+        if self._batcher is None:
+            raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)
+        return self._batcher
+
+    def layers(self, index: Index) -> Layers:
+        """All layers of an index's usages."""
+        return self._layers.setdefault(id(index), Layers(self.served.elmo, index))
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._batcher is not None:
+            self._batcher.close()

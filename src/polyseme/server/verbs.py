@@ -1,0 +1,299 @@
+"""One route a verb: what is asked, checked; what is found, as JSON or raw numbers.
+
+    server.schemas  ->  server.verbs  ->  server.batching, server.catalog, language, search, tasks
+
+Messages are the server's own: those of the library may repeat a part of the text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from numpy.typing import NDArray
+
+from polyseme.errors import PolysemeError
+from polyseme.language import Substitutes, score, substitutes, substitutes_at
+from polyseme.language.substitutes import Ranking
+from polyseme.model.choice import Choice, choose
+from polyseme.search.change import find_change
+from polyseme.search.index import Index, Usage
+from polyseme.search.maps import project
+from polyseme.search.senses import find_senses
+from polyseme.server import schemas
+from polyseme.server.answers import answer, raw, wanted
+from polyseme.server.limits import RefusedError, missing, wrong
+from polyseme.server.state import State
+from polyseme.tasks.model import TaskModel
+from polyseme.words import WordVectors
+
+DRAWN = 400  # usages of a word on its map
+Result = TypeVar("Result")
+
+
+class Verbs:
+    """The handlers of all verbs, over one state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def router(self) -> APIRouter:
+        """All routes."""
+        router = APIRouter()
+        for handler in (
+            self.tokenize,
+            self.embed,
+            self.embed_all,
+            self.score,
+            self.substitutes,
+            self.nearest,
+            self.senses,
+            self.change,
+            self.similarity,
+            self.predict,
+        ):
+            router.add_api_route(f"/{handler.__name__}", handler, methods=["POST"], response_class=Response)
+        return router
+
+    async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
+        """Cut texts into tokens, with their places."""
+        elmo = self._state.served.elmo
+        self._count(asked.texts)
+        found = await self._run(lambda: [elmo.tokenize(text) for text in asked.texts])
+        rows = [[{"text": t.text, "start": t.start, "end": t.end} for t in some] for some in found]
+        return answer({"tokens": rows})
+
+    async def embed(self, asked: schemas.EmbedRequest, request: Request) -> Response:
+        """One vector a text: its words' vectors, pooled."""
+        sentences = await self._cut(asked.texts)
+        vectors = await self._state.batcher.vectors(sentences, self._choice(asked.layer, asked.pool))
+        kind = wanted(request)
+        if kind is not None:
+            return raw([np.stack(vectors)], kind)
+        return answer(
+            {"vectors": [vector.tolist() for vector in vectors], "size": self._state.served.elmo.config.size}
+        )
+
+    async def embed_all(self, asked: schemas.EmbedAllRequest, request: Request) -> Response:
+        """One vector a token."""
+        sentences = await self._cut(asked.texts)
+        vectors = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
+        kind = wanted(request)
+        if kind is not None:
+            return raw(vectors, kind)
+        return answer({"tokens": sentences, "vectors": [some.tolist() for some in vectors]})
+
+    async def score(self, asked: schemas.ScoreRequest) -> Response:
+        """How likely the model finds texts: natural logarithms of probabilities."""
+        self._needs_softmax()
+        sentences = await self._cut(asked.texts)
+        found = await self._run(lambda: score(self._state.served.elmo, sentences))
+        rows = []
+        for one in found:
+            forward, backward, mean = one.totals
+            rows.append(
+                {
+                    "tokens": one.tokens,
+                    "forward": forward,
+                    "backward": backward,
+                    "mean": mean,
+                    "token_scores": one.mean[: len(one.tokens)].tolist(),
+                    "unknown": one.unknown.tolist(),
+                }
+            )
+        return answer({"scores": rows})
+
+    async def substitutes(self, asked: schemas.SubstitutesRequest) -> Response:
+        """The words that fit a place of a sentence: from the left, the right and both."""
+        self._needs_softmax()
+        elmo, text, tokens = self._state.served.elmo, asked.text, asked.tokens
+        if tokens is not None:
+            self._length(tokens)
+            found = await self._run(lambda: substitutes_at(elmo, tokens, asked.place or 0, asked.k))
+        else:
+            self._count([text or ""])
+            found = await self._run(
+                lambda: substitutes(elmo, text or "", asked.k), "Put one word of the text in [brackets]."
+            )
+        return answer(_fitting(found))
+
+    async def nearest(self, asked: schemas.NearestRequest) -> Response:
+        """The words nearest to a word; or, with its sentence, the usages in the same sense."""
+        if asked.text is None and asked.tokens is None:
+            words = self._words(asked.index)
+            known = await self._known(asked.word, words)
+            near = words.nearest(known, asked.k, min_count=asked.min_count, min_chars=asked.min_chars)
+            rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
+            return answer({"words": rows})
+        index = self._state.served.index(asked.index)
+        tokens, place = await self._place(asked, index)
+        if asked.same_word:
+            await self._known(asked.word, index.words)
+        if asked.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
+            raise wrong("The index has no graph for approximate search.")
+
+        def find() -> dict[str, Any]:
+            only = asked.word if asked.same_word else None
+            query = index.vector_at(tokens, place)
+            usages = index.usages_near(query, asked.k, word=only, approximate=asked.approximate)
+            rows = [_usage(usage) | {"cosine": usage.cosine} for usage in usages]
+            if not asked.layers:
+                return {"usages": rows}
+            products = self._state.layers(index).products(tokens, place, usages)
+            both = zip(rows, products["usages"], strict=True)
+            return {"usages": [row | more for row, more in both], "query": products["query"]}
+
+        return answer(await self._run(find))
+
+    async def senses(self, asked: schemas.SensesRequest) -> Response:
+        """The senses of a word: groups of its usages, and a map of them."""
+        index = self._state.served.index(asked.index)
+        word = await self._known(asked.word, index.words)
+
+        def find() -> dict[str, Any]:
+            found = find_senses(index, word, most=asked.most)
+            kept = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:DRAWN])
+            points = project(index.vectors(found.numbers[kept]))
+            usages = [
+                _usage(index.usage(int(found.numbers[row])))
+                | {"x": float(x), "y": float(y), "sense": int(found.labels[row])}
+                for row, (x, y) in zip(kept, points, strict=True)
+            ]
+            return found.as_dict() | {"usages": usages}
+
+        return answer(await self._run(find, "The word has too few usages to tell senses apart."))
+
+    async def change(self, asked: schemas.ChangeRequest) -> Response:
+        """How words moved between two indexes."""
+        one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
+        for word in asked.words or ():
+            for index in (one, other):
+                await self._known(word, index.words)
+        found = await self._run(
+            lambda: find_change(one, other, asked.words)[: asked.k],
+            "These words or indexes cannot be compared: a word has too few usages, or the models differ.",
+        )
+        return answer({"changes": [change.as_dict() for change in found]})
+
+    async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
+        """Cosines of two texts, pooled, and of each word of one with each of the other."""
+        sentences = await self._cut(asked.texts)
+        one, other = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
+        matrix = _directions(one) @ _directions(other).T
+        cosine = None  # of a text without words
+        if len(one) and len(other):
+            cosine = float(_directions(one.mean(axis=0)) @ _directions(other.mean(axis=0)))
+        return answer({"cosine": cosine, "tokens": sentences, "matrix": matrix.tolist()})
+
+    async def predict(self, asked: schemas.PredictRequest) -> Response:
+        """What a task model says of texts, or of pairs of texts."""
+        model = self._state.served.task(asked.task)
+        pairs = model.config.task == "pairs"
+        if any(isinstance(one, str) == pairs for one in asked.texts):
+            raise wrong("The task is asked pairs of texts." if pairs else "The task is asked single texts.")
+        flat = [part for one in asked.texts for part in ([one] if isinstance(one, str) else one)]
+        self._count(asked.texts)
+        await self._cut(flat, count=False)
+        questions = [one if isinstance(one, str) else tuple(one) for one in asked.texts]
+        found = await self._run(lambda: _predicted(model, questions), "These are no questions of that task.")
+        return answer({"predictions": found})
+
+    async def _run(self, work: Callable[[], Result], refused: str = "This cannot be done.") -> Result:
+        """`work` in a thread; what the library refuses is refused here without repeating the text."""
+        try:
+            return await self._state.batcher.run(work)
+        except PolysemeError:
+            raise wrong(refused) from None
+
+    async def _known(self, word: str, words: WordVectors) -> str:
+        """The word if it has usages; near spellings are looked for in a thread, as that takes a while."""
+        if word in words:
+            return word
+        near = await self._state.batcher.run(lambda: words.near_spellings(word))
+        guess = f" Near spellings: {', '.join(near)}." if near else ""
+        raise missing(f"The word is not in the index.{guess}")
+
+    def _words(self, name: str | None) -> WordVectors:
+        served = self._state.served
+        if name is None and not served.indexes:
+            if served.words is None:
+                raise wrong("The model has no vectors of words, and no index is served.")
+            return served.words
+        return served.index(name).words
+
+    async def _place(self, asked: schemas.NearestRequest, index: Index) -> tuple[list[str], int]:
+        """The tokens of the sentence, and where among them the word stands."""
+        if asked.tokens is not None:
+            self._length(asked.tokens)
+            return asked.tokens, asked.place or 0
+        (tokens,) = await self._cut([asked.text or ""], index.head["segment"])
+        places = [place for place, token in enumerate(tokens) if token == asked.word]
+        if not places:
+            raise wrong("The word is not a token of the text; /tokenize tells how it is cut.")
+        if len(places) > 1 and asked.which is None:
+            raise wrong(f"The word stands {len(places)} times in the text: say which, from 1.")
+        if asked.which is not None and asked.which > len(places):
+            raise wrong(f"which is too large: the word stands {len(places)} times in the text.")
+        return tokens, places[(asked.which or 1) - 1]
+
+    async def _cut(
+        self, texts: list[str], segment: str | None = None, *, count: bool = True
+    ) -> list[list[str]]:
+        """Texts to tokens, none longer than the limit."""
+        if count:
+            self._count(texts)
+        elmo = self._state.served.elmo
+        found = await self._run(lambda: [elmo.words(text, segment) for text in texts])
+        for tokens in found:
+            self._length(tokens)
+        return found
+
+    def _count(self, texts: list[Any]) -> None:
+        most = self._state.limits.texts
+        if len(texts) > most:
+            raise RefusedError(413, "too_large", f"{len(texts)} texts, at most {most} a request.")
+
+    def _length(self, tokens: list[str]) -> None:
+        most = self._state.limits.tokens
+        if len(tokens) > most:
+            raise RefusedError(413, "too_large", f"A text of {len(tokens)} tokens, at most {most}.")
+
+    def _choice(self, layer: Any, pool: str | None) -> Choice:
+        layers = self._state.served.elmo.config.layers
+        try:
+            return choose(layer, pool, "both", layers)
+        except PolysemeError:
+            raise wrong(f"layer is wrong: a number below {layers}, or {layers} weights.") from None
+
+    def _needs_softmax(self) -> None:
+        if self._state.served.elmo.model.softmax is None:
+            raise wrong("The model has no softmax, so it cannot predict words.")
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    place = usage.place._asdict() | {"document": Path(usage.place.document).name}
+    return {"word": usage.word, **place}
+
+
+def _fitting(found: Substitutes) -> dict[str, Any]:
+    def ranking(one: Ranking) -> dict[str, Any]:
+        best = [{"word": each.word, "probability": math.exp(each.log_prob)} for each in one.best]
+        return {"best": best, "rank": one.rank}
+
+    rankings = {name: ranking(getattr(found, name)) for name in ("forward", "backward", "joint")}
+    return {"tokens": found.tokens, "place": found.place, **rankings}
+
+
+def _predicted(model: TaskModel, questions: list[Any]) -> list[dict[str, Any]]:
+    found = model.predict(questions)
+    return [one.as_dict() for one in found] if isinstance(found, list) else [found.as_dict()]
+
+
+def _directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    found: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return found

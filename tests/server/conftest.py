@@ -1,0 +1,115 @@
+"""A real server in a process of its own: a model from the box, an index and a task made for the tests."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import polyseme
+
+TEXT = (
+    "玄德拜关羽为将。\n曹操将兵三十万来攻。\n天色将晚，人马困乏。\n曹操大怒，欲斩此将。\n"
+    "孙权大喜，重赏诸将。\n孔明将计就计，遂将书信烧毁。\n"
+) * 4
+EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """An index, another one of other text, a task folder."""
+    place = tmp_path_factory.mktemp("served")
+    (place / "one.txt").write_text(TEXT, encoding="utf-8")
+    (place / "other.txt").write_text(TEXT.replace("将", "大将"), encoding="utf-8")
+    for name in ("one", "other"):
+        polyseme.index("zh-classic", place / f"{name}.txt", place / f"{name}-index")
+    settings = ["train.epochs=1"]
+    reviews = EXAMPLES / "reviews.zh.csv"
+    polyseme.train(
+        "classification", "zh-classic", train=reviews, dev=reviews, out=place / "reviews", settings=settings
+    )
+    return place / "one-index", place / "other-index", place / "reviews"
+
+
+class Served:
+    """A running server: its address, its process, what it said."""
+
+    def __init__(self, *arguments: str | Path, read: bool = True) -> None:
+        command = [sys.executable, "-m", "polyseme", "serve", *map(str, arguments), "--port", "0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        first = self.process.stderr.readline()
+        while first and "http://" not in first:
+            first = self.process.stderr.readline()
+        found = re.search(r"http://\S+?(?=\s)", first)
+        assert found, first
+        self.address = found.group()
+        self.said: list[str] = []
+        self._reader = threading.Thread(
+            target=lambda: self.said.extend(self.process.stderr or ()), daemon=True
+        )
+        if read:
+            self._reader.start()
+
+    def _read(self) -> None:
+        self.said.extend(self.process.stderr or ())
+
+    def wait(self, seconds: float = 60) -> Served:
+        """Until it is ready."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                if httpx.get(f"{self.address}/health").status_code == 200:
+                    return self
+            except httpx.TransportError:
+                assert self.process.poll() is None, "the server ended"
+            time.sleep(0.1)
+        raise AssertionError("the server did not get ready")
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Its exit code, and its log."""
+        if number:
+            self.process.send_signal(number)
+        self.process.wait(60)
+        if self._reader.is_alive():
+            self._reader.join(10)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        return self.process.returncode, "".join(self.said)
+
+
+@pytest.fixture(scope="session")
+def server(folders: tuple[Path, Path, Path]) -> Iterator[Served]:
+    """One server for all tests that leave it as it was."""
+    found = Served("zh-classic", *folders).wait()
+    yield found
+    if found.process.poll() is None:
+        found.stop()
+
+
+@pytest.fixture(scope="session")
+def client(server: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.address, timeout=30) as found:
+        yield found
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Served]]:
+    """Servers that a test starts for itself; they are stopped at its end."""
+    running: list[Served] = []
+
+    def run(*arguments: str | Path, read: bool = True) -> Served:
+        running.append(Served(*arguments, read=read))
+        return running[-1]
+
+    yield run
+    for one in running:
+        one.stop(signal.SIGKILL if one.process.poll() is None else 0)

@@ -1,0 +1,242 @@
+"""Each route gives what the library gives, and refuses what is wrong with the right status."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+
+import polyseme
+
+TEXTS = ["曹操大怒。", "天色将晚，人马困乏。", ""]
+
+
+@pytest.fixture(scope="module")
+def elmo() -> polyseme.Elmo:
+    return polyseme.load("zh-classic")
+
+
+def ask(client: httpx.Client, route: str, **values) -> dict:
+    answer = client.post(route, json=values)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_tokens_have_their_places(client: httpx.Client):
+    (tokens,) = ask(client, "/tokenize", texts=["曹操大怒。"])["tokens"]
+    assert [token["text"] for token in tokens] == ["曹操", "大怒", "。"]
+    assert (tokens[1]["start"], tokens[1]["end"]) == (2, 4)
+
+
+@pytest.mark.parametrize("layer", ["mean", "top", 0, [0.2, 0.3, 0.5]])
+def test_vectors_are_those_of_the_library(client: httpx.Client, elmo: polyseme.Elmo, layer):
+    found = ask(client, "/embed", texts=TEXTS, layer=layer, pool="max")
+    np.testing.assert_allclose(found["vectors"], elmo.embed(TEXTS, layer=layer, pool="max"), atol=1e-6)
+    every = ask(client, "/embed_all", texts=TEXTS, layer=layer)
+    assert every["tokens"] == [elmo.words(text) for text in TEXTS]
+    for ours, theirs in zip(every["vectors"], elmo.embed(TEXTS, layer=layer), strict=True):
+        np.testing.assert_allclose(np.array(ours, np.float32).reshape(theirs.shape), theirs, atol=1e-6)
+
+
+def test_all_layers_at_once(client: httpx.Client, elmo: polyseme.Elmo):
+    (found,) = ask(client, "/embed_all", texts=TEXTS[:1], layer="all")["vectors"]
+    np.testing.assert_allclose(found, elmo.embed(TEXTS[0], layer="all"), atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("float32", "<f4"), ("float16", "<f2")])
+def test_raw_numbers_where_accept_asks_for_them(client: httpx.Client, elmo: polyseme.Elmo, kind, dtype):
+    headers = {"Accept": f"application/x-{kind}"}
+    answer = client.post("/embed_all", json={"texts": TEXTS}, headers=headers)
+    assert answer.headers["content-type"] == f"application/x-{kind}"
+    shapes = json.loads(answer.headers["x-polyseme-shapes"])
+    values, at = np.frombuffer(answer.content, dtype), 0
+    for shape, wanted in zip(shapes, elmo.embed(TEXTS), strict=True):
+        size = int(np.prod(shape))
+        np.testing.assert_allclose(values[at : at + size].reshape(shape), wanted, atol=1e-3)
+        at += size
+    assert at == len(values)
+
+
+def test_scores_and_substitutes(client: httpx.Client, elmo: polyseme.Elmo):
+    (found,) = ask(client, "/score", texts=["曹操大怒。"])["scores"]
+    (wanted,) = polyseme.language.score(elmo, ["曹操大怒。"])
+    assert found["mean"] == pytest.approx(wanted.totals[2], abs=1e-4)
+    assert len(found["token_scores"]) == len(found["tokens"]) == 3
+    by_text = ask(client, "/substitutes", text="曹操 [大怒] 。", k=3)
+    by_place = ask(client, "/substitutes", tokens=["曹操", "大怒", "。"], place=1, k=3)
+    assert by_text == by_place
+    assert len(by_text["joint"]["best"]) == 3
+    assert 0 < by_text["forward"]["best"][0]["probability"] < 1
+
+
+def test_nearest_words_and_usages(client: httpx.Client):
+    words = ask(client, "/nearest", word="曹操", k=3)["words"]
+    assert len(words) == 3
+    found = ask(client, "/nearest", word="将", text="玄德拜关羽为将。", k=5)["usages"]
+    assert found[0]["sentence"] == "玄德拜关羽为将。"
+    assert found[0]["sentence"][found[0]["start"] : found[0]["stop"]] == "将"
+    assert found[0]["document"] == "one.txt"
+    same = ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], place=1, same_word=True)["usages"]
+    assert {usage["word"] for usage in same} == {"将"}
+    other = ask(client, "/nearest", word="大将", index="other-index", k=2)["words"]
+    assert len(other) == 2
+
+
+def test_products_of_layers_give_the_cosine_of_any_mixture(client: httpx.Client):
+    found = ask(client, "/nearest", word="将", text="玄德拜关羽为将。", k=3, layers=True)
+    own, first = np.array(found["query"]["own"]), found["usages"][0]
+    for weights in ([1, 0, 0], [0, 0, 1], [0.2, 0.3, 0.5]):
+        w = np.array(weights)
+        theirs, cross = np.array(first["own"]), np.array(first["cross"])
+        cosine = (w @ cross @ w) / np.sqrt((w @ own @ w) * (w @ theirs @ w))
+        assert cosine == pytest.approx(1, abs=0.01)  # the sentence itself is in the index
+
+
+def test_senses_with_a_map(client: httpx.Client):
+    found = ask(client, "/senses", word="将", most=3)
+    assert sum(sense["count"] for sense in found["senses"]) == len(found["usages"])
+    assert {usage["sense"] for usage in found["usages"]} == set(range(len(found["senses"])))
+    assert all(np.isfinite([usage["x"], usage["y"]]).all() for usage in found["usages"])
+
+
+def test_change_between_two_indexes(client: httpx.Client):
+    found = ask(client, "/change", one="one-index", other="other-index", words=["曹操"])["changes"]
+    assert found[0]["word"] == "曹操"
+    assert 0 <= found[0]["shift_p"] <= 1
+
+
+def test_similarity_of_texts_and_words(client: httpx.Client):
+    found = ask(client, "/similarity", texts=["曹操大怒。", "曹操大喜。"])
+    assert np.array(found["matrix"]).shape == (3, 3)
+    assert found["cosine"] > 0.5
+    assert ask(client, "/similarity", texts=["", "曹操"])["cosine"] is None
+
+
+def test_predictions_of_a_task(client: httpx.Client):
+    (found,) = ask(client, "/predict", texts=["这家酒店很好。"])["predictions"]
+    assert sum(found["probabilities"].values()) == pytest.approx(1, abs=1e-3)
+
+
+def test_facts(client: httpx.Client):
+    info = client.get("/info").json()
+    assert info["model"]["name"] == "zh-classic"
+    assert [index["name"] for index in info["indexes"]] == ["one-index", "other-index"]
+    assert info["tasks"][0]["task"] == "classification"
+    assert info["limits"]["texts"] == 32
+    assert "polyseme_requests_total" in client.get("/metrics").text
+    page = client.get("/docs").text
+    assert "POST /embed" in page
+    assert "https://" not in page
+
+
+def test_the_openai_client_reads_both_forms(server, elmo: polyseme.Elmo):
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any")
+    assert [model.id for model in client.models.list()] == ["zh-classic"]
+    wanted = elmo.embed(TEXTS[:2], layer="mean", pool="mean")
+    for form in ("float", "base64"):
+        found = client.embeddings.create(model="zh-classic", input=TEXTS[:2], encoding_format=form)
+        vectors = [row.embedding for row in found.data]
+        if form == "base64":
+            vectors = [np.frombuffer(__import__("base64").b64decode(v), "<f4") for v in vectors]
+        np.testing.assert_allclose(vectors, wanted, atol=1e-6)
+    by_default = client.embeddings.create(model="zh-classic", input=TEXTS[0])  # the client asks for base64
+    np.testing.assert_allclose(by_default.data[0].embedding, wanted[0], atol=1e-6)
+    assert by_default.usage.total_tokens == 3
+    with pytest.raises(openai.NotFoundError):
+        client.embeddings.create(model="gpt", input="x")
+
+
+WRONG = [
+    ("/embed", {}, 422),
+    ("/embed", {"texts": []}, 422),
+    ("/embed", {"texts": "one"}, 422),
+    ("/embed", {"texts": ["a"], "unknown": 1}, 422),
+    ("/embed", {"texts": ["a"] * 33}, 413),
+    ("/embed", {"texts": ["字 " * 2100]}, 413),
+    ("/embed", {"texts": ["a"], "layer": 7}, 422),
+    ("/embed", {"texts": ["a"], "layer": [1.0]}, 422),
+    ("/embed", {"texts": ["a"], "layer": "all"}, 422),
+    ("/embed", {"texts": [1]}, 422),
+    ("/nearest", {"word": "不存在的词语"}, 404),
+    ("/nearest", {"word": "曹操", "index": "none"}, 404),
+    ("/nearest", {"word": "曹操", "k": 0}, 422),
+    ("/nearest", {"word": "曹操", "text": "没有这个人"}, 422),
+    ("/nearest", {"word": "将", "text": "将将"}, 422),
+    ("/nearest", {"word": "将", "tokens": ["将"], "place": 5}, 422),
+    ("/nearest", {"word": "将", "text": "将军", "approximate": True}, 422),
+    ("/substitutes", {"text": "no mark"}, 422),
+    ("/substitutes", {}, 422),
+    ("/senses", {"word": "三十万"}, 422),
+    ("/change", {"one": "one-index", "other": "none"}, 404),
+    ("/predict", {"texts": [["a", "b"]]}, 422),
+    ("/predict", {"texts": ["a"], "task": "none"}, 404),
+    ("/similarity", {"texts": ["a"]}, 422),
+    ("/v1/embeddings", {"input": "a", "model": "zh-classic", "dimensions": 3}, 422),
+]
+
+
+@pytest.mark.parametrize(("route", "values", "status"), WRONG)
+def test_wrong_questions_have_a_clear_answer(client: httpx.Client, route: str, values: dict, status: int):
+    answer = client.post(route, json=values)
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error", "error_type"}
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{bad", 400),
+        (b"", 422),
+        (b"[1]", 422),
+        (b'{"texts": ["\\ud800"]}', 422),
+        (b'{"texts": ["a"], "layer": [NaN, 1, 1]}', 422),
+        (b'{"texts": ["a"], "layer": [1e999, 1, 1]}', 422),
+        (b'{"texts": ["\xff"]}', 400),
+        (b"[" * 100_000, 400),
+    ],
+)
+def test_broken_bodies_are_refused(client: httpx.Client, body: bytes, status: int):
+    answer = client.post("/embed", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error", "error_type"}
+
+
+def test_errors_do_not_repeat_what_was_sent(client: httpx.Client):
+    secret = "密码一二三"
+    for route, values in (
+        ("/nearest", {"word": secret}),
+        ("/nearest", {"word": "将", "text": secret}),
+        ("/substitutes", {"text": secret}),
+        ("/senses", {"word": secret}),
+        ("/embed", {"texts": [secret], "layer": secret}),
+        ("/embed", {"texts": {secret: 1}}),
+        ("/predict", {"texts": ["a"], "task": secret}),
+    ):
+        answer = client.post(route, json=values)
+        assert answer.status_code >= 400
+        assert secret not in answer.text, route
+
+
+def test_other_paths_and_methods(client: httpx.Client):
+    assert client.get("/nothing").json()["error_type"] == "not_found"
+    assert client.get("/embed").status_code == 405
+    for path in (
+        "/explorer/../app.py",
+        "/explorer/..%2fapp.py",
+        "/explorer/%2e%2e/app.py",
+        "/explorer/none.js",
+    ):
+        assert client.get(path).status_code == 404, path
+
+
+def test_every_answer_has_the_headers_of_a_careful_server(client: httpx.Client):
+    for answer in (client.get("/"), client.get("/nothing"), client.post("/embed", json={})):
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-request-id"]
+    own = client.get("/health", headers={"x-request-id": "abc-1"})
+    assert own.headers["x-request-id"] == "abc-1"
