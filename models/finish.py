@@ -169,7 +169,7 @@ def study(path: Path) -> str:
     minutes = {run["minutes"] for run in runs}
     rows = [
         [
-            "this model's settings" if run["changed"].startswith(SAME) else run["changed"] or run["preset"],
+            _trial(run),
             f"{run['rate']:,.0f}",
             f"{run['words']:,}",
             f"{run['unknown']:.1%}",
@@ -183,6 +183,13 @@ def study(path: Path) -> str:
     )
     head = ["what is different", "tokens/s", "words", "unknown", "forward", "backward", "mean"]
     return intro + "\n\n" + table(head, rows)
+
+
+def _trial(run: dict[str, Any]) -> str:
+    """What was tried: a change of this model's settings, or a preset, with this model's vocabulary."""
+    if run["preset"] != "config":
+        return f"the preset `{run['preset']}`"
+    return "this model's settings" if run["changed"].startswith(SAME) else f"`{run['changed']}`"
 
 
 def neighbours(shipped: Path, words: list[str]) -> str:

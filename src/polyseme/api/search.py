@@ -37,7 +37,7 @@ def index(
     stop: Iterable[str] = (),
     only: Iterable[str] = (),
     segment: str | None = None,
-    space: Kind = "centre",
+    space: Kind = "whiten",
     precision: Precision = "fp16",
     graph: Literal["float16", "int8"] | None = None,
     add: bool = False,
@@ -118,7 +118,7 @@ def disambiguate(
     *,
     layer: Layer = "top",
     first: str | Path | None = None,
-    space: Kind = "centre",
+    space: Kind = "whiten",
     prior: float = 0.0,
 ) -> tuple[Judged, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.

@@ -33,7 +33,7 @@ def index(
     stop: Annotated[str | None, typer.Option(help="A file of words to leave out, one a line.")] = None,
     only: Annotated[str | None, typer.Option(help="A file of the only words to keep, one a line.")] = None,
     segment: Segment = None,
-    space: Space = "centre",
+    space: Space = "whiten",
     precision: Annotated[str, typer.Option(help="Of the vectors on disk: fp16 or fp32.")] = "fp16",
     graph: Annotated[
         str | None, typer.Option(help="For approximate search, too: float16 or int8, with usearch.")
@@ -165,7 +165,7 @@ def disambiguate(
     first: Annotated[
         str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
     ] = None,
-    space: Space = "centre",
+    space: Space = "whiten",
     prior: Annotated[float, typer.Option(min=0, help="Weight of a sense's share of the examples.")] = 0.0,
     guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
 ) -> None:

@@ -120,7 +120,7 @@ def build_index(
     layer: str | int = "top",
     filters: Filters = Filters(),  # noqa: B008  # frozen
     segment: str | None = None,
-    space: Kind = "centre",
+    space: Kind = "whiten",
     precision: Precision = "fp16",
     model: str | None = None,
     add: bool = False,

@@ -52,7 +52,7 @@ class Disambiguator:
         vectors: Iterable[Array],
         *,
         first: Mapping[str, str] | None = None,
-        space: Kind = "centre",
+        space: Kind = "whiten",
         prior: float = 0.0,
     ) -> Disambiguator:
         """The means of all senses, from examples and their vectors; see `vectors_of`.

@@ -3,7 +3,7 @@
     search.building (a sample of usages)  ->  search.space  ->  search.index, search.senses
 
 centre: the mean is taken away; components: and the directions in which all vectors vary most; whiten: every
-direction is scaled to the same spread. N vectors, H values.
+direction is scaled to the same spread, as far as the sample knows it. N vectors, H values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind = Literal["none", "centre", "components", "whiten"]
 KINDS: tuple[Kind, ...] = ("none", "centre", "components", "whiten")
 PAIRS = 20_000  # of random vectors, to measure the cone
 TOP = 2  # components that are taken away
-LEAST = 1e-3  # of the largest spread: smaller ones are noise, and are not blown up
+TINY = 1e-12  # the spread of vectors that are all the same
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Space:
         return directions
 
 
-def fit(vectors: NDArray[np.floating], kind: Kind = "centre") -> Space:
+def fit(vectors: NDArray[np.floating], kind: Kind) -> Space:
     """The correction that a sample (N, H) asks for."""
     sample = np.asarray(vectors, np.float64)
     size = sample.shape[1]
@@ -54,7 +54,9 @@ def fit(vectors: NDArray[np.floating], kind: Kind = "centre") -> Space:
         top = axes[:, -TOP:]
         turn = np.eye(size) - top @ top.T
     else:
-        scales = 1 / np.sqrt(np.maximum(spreads, LEAST * spreads[-1]))
+        share = size / (len(sample) + size)  # few vectors do not know the spread of every direction
+        even = (1 - share) * np.maximum(spreads, 0) + share * max(spreads.mean(), TINY)
+        scales = 1 / np.sqrt(even)
         turn = (axes * scales) @ axes.T
     return Space(kind, centre.astype(np.float32), turn.astype(np.float32))
 

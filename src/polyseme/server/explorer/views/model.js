@@ -33,7 +33,7 @@ export function Model() {
         <${Tasks} tasks=${info.tasks} />
         <${Pairs}
           title=${t("model.limits")}
-          rows=${Object.entries(info.limits).map(([name, value]) => [t(`model.limit.${name}`) || name, number(value)])}
+          rows=${Object.entries(info.limits).map(([name, value]) => [t(`model.limit.${name}`) || name, number(value, value % 1 ? 3 : 0)])}
         />
       </div>
     </div>
