@@ -13,7 +13,7 @@ demo: $(VENV)/.installed  ## a published ELMo, exact; then a novel becomes an EL
 	$(BIN)/python examples/sanguo.py
 
 test: $(VENV)/.installed browser  ## everything that runs in minutes
-	$(BIN)/python -m pytest -m "not slow and not peers"
+	$(BIN)/python -m pytest -m "not slow and not peers" -n 2 --dist loadfile
 
 browser:  ## chromium, for the tests of the explorer, where apt can install it
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \

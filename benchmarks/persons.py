@@ -88,7 +88,7 @@ def names(path: Path) -> set[str]:
     known = json.loads(path.read_text(encoding="utf-8"))
     types: dict[str, str] = known["type"]
     persons = {name for name, kind in types.items() if kind == "人名"}
-    called = {word for word, meant in known["mention"].items() if persons & set(meant)}
+    called = {word for name in persons for word in known["mention"].get(name, ())}
     return {name for name in persons | called if len(name) >= 2}
 
 

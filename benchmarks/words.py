@@ -63,7 +63,7 @@ def main() -> None:
 
 def rows(elmo: Any, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row for each set, layer and correction."""
-    layers = [int(layer) if layer.isdecimal() else layer for layer in given.layers]
+    layers = [_layer(text) for text in given.layers]
     if given.wsd:
         sets = read_marked(given.wsd, "train"), read_marked(given.wsd, "test")
         yield from senses("CoarseWSD-20", elmo, *sets, layers, given, None)
@@ -77,6 +77,13 @@ def rows(elmo: Any, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield from change(elmo, given.dwug, layers, given.spaces)
     if given.persons:
         yield from persons(elmo, given.persons, layers)
+
+
+def _layer(text: str) -> Any:
+    """A number, a name, or weights with commas between them."""
+    if "," in text:
+        return [float(weight) for weight in text.split(",")]
+    return int(text) if text.isdecimal() else text
 
 
 def senses(

@@ -84,7 +84,7 @@ def test_a_wrong_word_is_named_with_the_right_ones(elmo, options, message, sente
         ([["a\u3000b"]], r"token 0 of sentence 0 holds white space ('a\u3000b')"),
         ([["a\nb"]], r"token 0 of sentence 0 holds white space ('a\nb')"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 @pytest.mark.parametrize("method", ["embed", "outputs", "features"])
 def test_what_is_no_sentence_is_refused_with_its_place(elmo, sentences, message, method):

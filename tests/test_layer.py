@@ -144,7 +144,7 @@ def test_batch_to_ids_of_another_width_fits_the_model(elmo):
         ((tokens for tokens in [["the"]]), "sentences is of type generator, expected a list. Say list(…)."),
         ([], "There is no sentence in the batch."),
     ],
-    ids=repr,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 def test_what_is_no_token_list_is_refused(elmo, sentences, message):
     layer = layer_of(elmo)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from polyseme.server.limits import missing, wrong
 from polyseme.tasks.model import TaskModel, is_task, load_task
 from polyseme.words import WordVectors, open_words
 
+Thing = TypeVar("Thing")
 SAMPLE = 300  # sentences of an index that the mean of each layer is taken from
 DOCUMENTS = 1000  # names of documents that /info tells
 
@@ -52,23 +53,11 @@ class Served:
 
     def index(self, name: str | None) -> Index:
         """The index of that name, or the first one."""
-        if not self.indexes:
-            raise wrong("No index is served here. Start the server with one: polyseme serve MODEL INDEX.")
-        if name is None:
-            return next(iter(self.indexes.values()))
-        if name not in self.indexes:
-            raise missing(f"There is no such index; there are {', '.join(self.indexes)}.")
-        return self.indexes[name]
+        return _chosen(self.indexes, name, "index", "INDEX")
 
     def task(self, name: str | None) -> TaskModel:
         """The task model of that name, or the first one."""
-        if not self.tasks:
-            raise wrong("No task model is served here. Start the server with one: polyseme serve MODEL TASK.")
-        if name is None:
-            return next(iter(self.tasks.values()))
-        if name not in self.tasks:
-            raise missing(f"There is no such task; there are {', '.join(self.tasks)}.")
-        return self.tasks[name]
+        return _chosen(self.tasks, name, "task model", "TASK")
 
     def info(self) -> dict[str, Any]:
         """What /info says, without the limits."""
@@ -132,6 +121,17 @@ def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | Tas
         else:
             raise UsageError(f"{other}: neither an index nor a task folder.")
     return served
+
+
+def _chosen(found: dict[str, Thing], name: str | None, what: str, argument: str) -> Thing:
+    """What has that name, or the first one; refusals say what there is."""
+    if not found:
+        raise wrong(f"No {what} is served here. Start the server with one: polyseme serve MODEL {argument}.")
+    if name is None:
+        return next(iter(found.values()))
+    if name not in found:
+        raise missing(f"There is no such {what}; there is {', '.join(found)}.")
+    return found[name]
 
 
 def _new(name: str, taken: dict[str, Any]) -> str:

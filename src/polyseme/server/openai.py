@@ -14,7 +14,7 @@ from fastapi import APIRouter, Response
 
 from polyseme.model.choice import choose
 from polyseme.server.answers import answer
-from polyseme.server.limits import RefusedError, missing, wrong
+from polyseme.server.limits import missing, wrong
 from polyseme.server.schemas import OpenAiRequest
 from polyseme.server.state import State
 
@@ -34,17 +34,13 @@ class OpenAi:
 
     async def embeddings(self, asked: OpenAiRequest) -> Response:
         """One vector a text."""
-        served, limits = self._state.served, self._state.limits
+        served = self._state.served
         if asked.model != served.name:
             raise missing(f"There is no such model; there is {served.name}.")
         if asked.dimensions not in (None, served.elmo.config.size):
             raise wrong(f"dimensions is wrong: the vectors have {served.elmo.config.size}.")
         texts = [asked.input] if isinstance(asked.input, str) else asked.input
-        if len(texts) > limits.texts:
-            raise RefusedError(413, "too_large", f"{len(texts)} texts, at most {limits.texts} a request.")
-        sentences = await self._state.batcher.run(lambda: [served.elmo.words(text) for text in texts])
-        if any(len(tokens) > limits.tokens for tokens in sentences):
-            raise RefusedError(413, "too_large", f"A text of more than {limits.tokens} tokens.")
+        sentences = await self._state.cut(texts)
         choice = choose("mean", "mean", "both", served.elmo.config.layers)
         vectors = await self._state.batcher.vectors(sentences, choice)
         used = sum(map(len, sentences))

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import uvicorn
@@ -165,26 +165,26 @@ def _serve_many(
     torch.set_num_threads(1)  # no thread may run when processes are forked
     served = open_all(model, others)
     served.elmo.embed([["."]])  # lays the weights out
+
+    def work() -> None:
+        torch.set_num_threads(threads)
+        _serve_one(lambda: served, listening, limits, key)
+
+    _keep_running(work, workers)
+
+
+def _keep_running(work: Callable[[], None], count: int) -> None:
+    """`work` in so many processes, each started again where it dies, until SIGTERM or Ctrl-C."""
     alive, held = os.pipe()  # only the first process holds its end; when it is gone, the others leave
     running: set[int] = set()
     stopping = False
 
     def start() -> int:
         child = os.fork()
-        if child:
-            return child
-        code = 1
-        try:
+        if not child:
             os.close(held)
-            threading.Thread(target=_follow, args=(alive,), daemon=True).start()
-            torch.set_num_threads(threads)
-            _serve_one(lambda: served, listening, limits, key)
-            code = 0
-        except Exception:
-            logger.exception("a process failed")
-        finally:
-            logging.shutdown()
-            os._exit(code)
+            _be_a_child(work, alive)
+        return child
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopping
@@ -192,7 +192,7 @@ def _serve_many(
         for child in running:
             os.kill(child, signal.SIGTERM)
 
-    running |= {start() for _ in range(workers)}
+    running |= {start() for _ in range(count)}
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     while running:
@@ -204,7 +204,20 @@ def _serve_many(
             running.add(start())
 
 
-def _follow(alive: int) -> None:
-    """Leave when the first process is gone."""
-    os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+def _be_a_child(work: Callable[[], None], alive: int) -> NoReturn:
+    """`work`, as long as the first process lives."""
+
+    def follow() -> None:
+        os.read(alive, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    code = 1
+    try:
+        threading.Thread(target=follow, daemon=True).start()
+        work()
+        code = 0
+    except Exception:
+        logger.exception("a process failed")
+    finally:
+        logging.shutdown()
+        os._exit(code)

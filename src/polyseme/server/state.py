@@ -5,7 +5,7 @@ server.app  ->  server.state  ->  server.verbs, server.openai, server.guard
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 
 from polyseme.search.index import Index
 from polyseme.server.batching import Batcher
@@ -56,6 +56,29 @@ class State:
         if self._batcher is None:
             raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)
         return self._batcher
+
+    async def cut(self, texts: list[str], segment: str | None = None) -> list[list[str]]:
+        """Texts to tokens, in a thread; too many texts, or one that is too long, are refused."""
+        self.check_count(texts)
+        elmo = self.served.elmo
+        found = await self.batcher.run(lambda: [elmo.words(text, segment) for text in texts])
+        for tokens in found:
+            self.check_length(tokens)
+        return found
+
+    def check_count(self, texts: Sized) -> None:
+        """Refuse more texts than a request may have."""
+        if len(texts) > self.limits.texts:
+            raise RefusedError(
+                413, "too_large", f"{len(texts)} texts, at most {self.limits.texts} a request."
+            )
+
+    def check_length(self, tokens: Sized) -> None:
+        """Refuse a text with more tokens than it may have."""
+        if len(tokens) > self.limits.tokens:
+            raise RefusedError(
+                413, "too_large", f"A text of {len(tokens)} tokens, at most {self.limits.tokens}."
+            )
 
     def layers(self, index: Index) -> Layers:
         """All layers of an index's usages."""

@@ -26,7 +26,7 @@ from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
 from polyseme.server import schemas
 from polyseme.server.answers import answer, raw, wanted
-from polyseme.server.limits import RefusedError, missing, wrong
+from polyseme.server.limits import missing, wrong
 from polyseme.server.state import State
 from polyseme.tasks.model import TaskModel
 from polyseme.words import WordVectors
@@ -62,14 +62,14 @@ class Verbs:
     async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
         """Cut texts into tokens, with their places."""
         elmo = self._state.served.elmo
-        self._count(asked.texts)
+        self._state.check_count(asked.texts)
         found = await self._run(lambda: [elmo.tokenize(text) for text in asked.texts])
         rows = [[{"text": t.text, "start": t.start, "end": t.end} for t in some] for some in found]
         return answer({"tokens": rows})
 
     async def embed(self, asked: schemas.EmbedRequest, request: Request) -> Response:
         """One vector a text: its words' vectors, pooled."""
-        sentences = await self._cut(asked.texts)
+        sentences = await self._state.cut(asked.texts)
         vectors = await self._state.batcher.vectors(sentences, self._choice(asked.layer, asked.pool))
         kind = wanted(request)
         if kind is not None:
@@ -80,7 +80,7 @@ class Verbs:
 
     async def embed_all(self, asked: schemas.EmbedAllRequest, request: Request) -> Response:
         """One vector a token."""
-        sentences = await self._cut(asked.texts)
+        sentences = await self._state.cut(asked.texts)
         vectors = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
         kind = wanted(request)
         if kind is not None:
@@ -90,7 +90,7 @@ class Verbs:
     async def score(self, asked: schemas.ScoreRequest) -> Response:
         """How likely the model finds texts: natural logarithms of probabilities."""
         self._needs_softmax()
-        sentences = await self._cut(asked.texts)
+        sentences = await self._state.cut(asked.texts)
         found = await self._run(lambda: score(self._state.served.elmo, sentences))
         rows = []
         for one in found:
@@ -112,10 +112,10 @@ class Verbs:
         self._needs_softmax()
         elmo, text, tokens = self._state.served.elmo, asked.text, asked.tokens
         if tokens is not None:
-            self._length(tokens)
+            self._state.check_length(tokens)
             found = await self._run(lambda: substitutes_at(elmo, tokens, asked.place or 0, asked.k))
         else:
-            self._count([text or ""])
+            self._state.check_count([text or ""])
             found = await self._run(
                 lambda: substitutes(elmo, text or "", asked.k), "Put one word of the text in [brackets]."
             )
@@ -181,7 +181,7 @@ class Verbs:
 
     async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
-        sentences = await self._cut(asked.texts)
+        sentences = await self._state.cut(asked.texts)
         one, other = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
         matrix = _directions(one) @ _directions(other).T
         cosine = None  # of a text without words
@@ -196,8 +196,10 @@ class Verbs:
         if any(isinstance(one, str) == pairs for one in asked.texts):
             raise wrong("The task is asked pairs of texts." if pairs else "The task is asked single texts.")
         flat = [part for one in asked.texts for part in ([one] if isinstance(one, str) else one)]
-        self._count(asked.texts)
-        await self._cut(flat, count=False)
+        self._state.check_count(asked.texts)
+        elmo = self._state.served.elmo
+        for tokens in await self._run(lambda: [elmo.words(text, model.segment) for text in flat]):
+            self._state.check_length(tokens)
         questions = [one if isinstance(one, str) else tuple(one) for one in asked.texts]
         found = await self._run(lambda: _predicted(model, questions), "These are no questions of that task.")
         return answer({"predictions": found})
@@ -228,9 +230,9 @@ class Verbs:
     async def _place(self, asked: schemas.NearestRequest, index: Index) -> tuple[list[str], int]:
         """The tokens of the sentence, and where among them the word stands."""
         if asked.tokens is not None:
-            self._length(asked.tokens)
+            self._state.check_length(asked.tokens)
             return asked.tokens, asked.place or 0
-        (tokens,) = await self._cut([asked.text or ""], index.head["segment"])
+        (tokens,) = await self._state.cut([asked.text or ""], index.head["segment"])
         places = [place for place, token in enumerate(tokens) if token == asked.word]
         if not places:
             raise wrong("The word is not a token of the text; /tokenize tells how it is cut.")
@@ -239,28 +241,6 @@ class Verbs:
         if asked.which is not None and asked.which > len(places):
             raise wrong(f"which is too large: the word stands {len(places)} times in the text.")
         return tokens, places[(asked.which or 1) - 1]
-
-    async def _cut(
-        self, texts: list[str], segment: str | None = None, *, count: bool = True
-    ) -> list[list[str]]:
-        """Texts to tokens, none longer than the limit."""
-        if count:
-            self._count(texts)
-        elmo = self._state.served.elmo
-        found = await self._run(lambda: [elmo.words(text, segment) for text in texts])
-        for tokens in found:
-            self._length(tokens)
-        return found
-
-    def _count(self, texts: list[Any]) -> None:
-        most = self._state.limits.texts
-        if len(texts) > most:
-            raise RefusedError(413, "too_large", f"{len(texts)} texts, at most {most} a request.")
-
-    def _length(self, tokens: list[str]) -> None:
-        most = self._state.limits.tokens
-        if len(tokens) > most:
-            raise RefusedError(413, "too_large", f"A text of {len(tokens)} tokens, at most {most}.")
 
     def _choice(self, layer: Any, pool: str | None) -> Choice:
         layers = self._state.served.elmo.config.layers
