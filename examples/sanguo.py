@@ -81,7 +81,7 @@ def show_senses(index: Index) -> None:
     for sense in found.senses:
         console.print(f"[bold]{sense.share:.0%}[/]  near {' '.join(sense.neighbours)}")
         for usage in sense.examples[:2]:
-            console.print("     " + usage.marked("[bold red]", "[/]"))
+            console.print("     " + usage.marked("【", "】"))
 
 
 def main() -> None:

@@ -28,6 +28,8 @@ from polyseme.search.building import LENGTHS, SPACE, write_head
 from polyseme.search.space import Space
 from polyseme.words import WordVectors, open_words
 
+COMMON = 5  # usages: the mean of fewer says little about a word
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -239,10 +241,13 @@ class Index:
         return [names[row] for row in found]
 
     def words_near(self, direction: NDArray[np.float32], k: int, *, without: str | None = None) -> list[str]:
-        """The words whose means lie nearest to a direction of the corrected space."""
+        """The words whose means lie nearest to a direction of the corrected space; rare ones only at need."""
         if self._types is None:
             self._types = self.space.apply(self.words.vectors)
-        order = np.argsort(-(self._types @ direction), kind="stable")
+        rare = self.words.counts < COMMON
+        if rare.sum() > len(rare) - k - 1:
+            rare[:] = False
+        order = np.lexsort((-(self._types @ direction), rare))
         names = (self.words.words[row] for row in order)
         return list(islice((name for name in names if name != without), k))
 
