@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -27,10 +28,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """An index, another one of other text, a task folder."""
     place = tmp_path_factory.mktemp("served")
-    (place / "one.txt").write_text(TEXT, encoding="utf-8")
-    (place / "other.txt").write_text(TEXT.replace("将", "大将"), encoding="utf-8")
-    for name in ("one", "other"):
-        polyseme.index("zh-classic", place / f"{name}.txt", place / f"{name}-index")
+    given = os.environ.get("POLYSEME_TEXT")  # for pictures of a real text
+    one, other = Path(given) if given else place / "one.txt", place / "other.txt"
+    if not given:
+        one.write_text(TEXT, encoding="utf-8")
+    other.write_text(TEXT.replace("将", "大将"), encoding="utf-8")
+    polyseme.index("zh-classic", one, place / "one-index")
+    polyseme.index("zh-classic", other, place / "other-index")
     settings = ["train.epochs=1"]
     reviews = EXAMPLES / "reviews.zh.csv"
     polyseme.train(

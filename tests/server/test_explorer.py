@@ -1,7 +1,7 @@
 """The explorer in a real browser: every view, both languages, both themes; no error, no foreign request.
 
 Needs Debian's chromium (`make test` installs it where it can). Screenshots go to a temporary folder, or to
-$POLYSEME_SCREENSHOTS: `POLYSEME_SCREENSHOTS=docs` makes those of the docs.
+$POLYSEME_SCREENSHOTS: with POLYSEME_SCREENSHOTS=docs and POLYSEME_TEXT=sanguo.txt it makes those of the docs.
 """
 
 from __future__ import annotations
