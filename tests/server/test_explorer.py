@@ -93,9 +93,8 @@ def visit(browser, server) -> Iterator:
 def test_every_view_in_both_languages(visit: Visit, tmp_path: Path, view: str, language: str):
     visit.go(view, language)
     assert visit.page.locator("html").get_attribute("lang").startswith(language)
-    text = visit.page.locator("main").inner_text()
     wanted = {"sentence": "将", "compare": "大怒", "senses": "将", "model": "zh-classic"}[view]
-    assert wanted in text
+    playwright.expect(visit.page.locator("main")).to_contain_text(wanted, timeout=30_000)
     folder = Path(os.environ.get("POLYSEME_SCREENSHOTS", tmp_path))
     ending = "" if language == "en" else f".{language}"
     visit.page.screenshot(path=folder / f"explorer-{view}{ending}.png")

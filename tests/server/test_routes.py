@@ -169,6 +169,7 @@ WRONG = [
     ("/nearest", {"word": "将", "text": "将军", "approximate": True}, 422),
     ("/substitutes", {"text": "no mark"}, 422),
     ("/substitutes", {}, 422),
+    ("/substitutes", {"text": "字 " * 2100 + "[将]"}, 413),
     ("/senses", {"word": "三十万"}, 422),
     ("/change", {"one": "one-index", "other": "none"}, 404),
     ("/predict", {"texts": [["a", "b"]]}, 422),

@@ -19,9 +19,8 @@ from polyseme.api.serving import serve
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
-from polyseme.formats import bundled
 from polyseme.formats.card import describe
-from polyseme.formats.opening import lasting, open_pretrained
+from polyseme.formats.opening import folder_of, open_pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.model.choice import Direction
@@ -131,9 +130,7 @@ def convert(
     place = Path(target).expanduser()
     check_target(place, force=force)
     model = open_pretrained(source, options)
-    ours = lasting(source) in bundled.bundled_names()
-    beside = bundled.FOLDER / source if ours else Path(source).expanduser()
-    words = beside / WORDS
+    words = folder_of(source) / WORDS
     kept = words.read_bytes() if to == "native" and words.exists() else None  # source may be the target
     save_pretrained(model, place, to=to, precision=precision, tables=tables, force=force)
     if kept is not None:

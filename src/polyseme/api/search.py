@@ -11,7 +11,6 @@ from typing import Literal
 
 from polyseme.api.embedding import loaded
 from polyseme.embedder import Elmo
-from polyseme.errors import UsageError
 from polyseme.formats.opening import lasting
 from polyseme.model.choice import Layer
 from polyseme.search.blocks import Precision
@@ -22,7 +21,7 @@ from polyseme.search.index import Index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
 from polyseme.search.senses import Senses, find_senses
-from polyseme.search.space import KINDS, Kind
+from polyseme.search.space import Kind, check_kind
 from polyseme.words import WordVectors, open_words
 
 
@@ -127,10 +126,10 @@ def disambiguate(
     without examples. space: how the cone of contextual vectors is corrected. prior: how much the logarithm of
     a sense's share of the examples counts beside its cosine.
     """
-    if space not in KINDS:
-        raise UsageError(f"space is {space!r}, expected one of {', '.join(KINDS)}.")
+    check_kind(space)
     elmo = loaded(model)
-    asked, known = read_marked(test, "test"), read_marked(train, "train")
+    asked = read_marked(test, "test")
+    known = [example for example in read_marked(train, "train") if example.senses]
     senses = None if first is None else read_first_senses(first)
     examples = vectors_of(elmo, known, layer)
     found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)

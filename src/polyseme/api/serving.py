@@ -10,16 +10,12 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from polyseme.embedder import Elmo
 from polyseme.errors import require
 from polyseme.search.index import Index
-from polyseme.server.limits import SHARED
+from polyseme.server.limits import SHARED, Limits
 from polyseme.tasks.model import TaskModel
-
-if TYPE_CHECKING:
-    from polyseme.server.limits import Limits
 
 
 def serve(

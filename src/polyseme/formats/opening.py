@@ -20,7 +20,7 @@ from polyseme.config import read_values
 from polyseme.errors import FormatError, PolysemeError, UsageError
 from polyseme.formats import hdf5, manylangs, native
 from polyseme.formats.archive import unpacked
-from polyseme.formats.bundled import bundled_model, bundled_names
+from polyseme.formats.bundled import FOLDER, bundled_model, bundled_names
 from polyseme.formats.precision import set_precision
 from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
@@ -82,6 +82,12 @@ def named(path: str | Path) -> Path:
         place,
     )
     return place
+
+
+def folder_of(path: str | Path) -> Path:
+    """Where a model lies, by its path or its name, without a look at it; see `named`."""
+    place = Path(path).expanduser()
+    return FOLDER / path if not place.exists() and str(path) in bundled_names() else place
 
 
 def lasting(path: str | Path) -> str:

@@ -38,7 +38,7 @@ from polyseme.search.blocks import (
     block_path,
     read_head,
 )
-from polyseme.search.space import KINDS, Kind, Space, fit
+from polyseme.search.space import Kind, Space, check_kind, fit
 from polyseme.text.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import read_lines
@@ -131,9 +131,9 @@ def build_index(
 
     Gives the head of the index.
     """
-    for name, value, known in (("space", space, KINDS), ("precision", precision, tuple(PRECISIONS))):
-        if value not in known:
-            raise UsageError(f"{name} is {value!r}, expected one of {', '.join(known)}.")
+    check_kind(space)
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}.")
     files = [Path(file) for file in expand_inputs(texts)]
     how = elmo.config.segment if segment is None else segment
     choice = choose(layer, None, "both", elmo.config.layers)

@@ -14,6 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.errors import UsageError
+
 Array = NDArray[np.float32]
 Kind = Literal["none", "centre", "components", "whiten"]
 KINDS: tuple[Kind, ...] = ("none", "centre", "components", "whiten")
@@ -40,12 +42,24 @@ class Space:
         return directions
 
 
+def check_kind(kind: str) -> None:
+    """Refuse a correction that there is not."""
+    if kind not in KINDS:
+        raise UsageError(f"space is {kind!r}, expected one of {', '.join(KINDS)}.")
+
+
+def plain(size: int) -> Space:
+    """No correction: only the lengths become 1."""
+    return Space("none", np.zeros(size, np.float32), None)
+
+
 def fit(vectors: NDArray[np.floating], kind: Kind) -> Space:
     """The correction that a sample (N, H) asks for."""
+    check_kind(kind)
     sample = np.asarray(vectors, np.float64)
     size = sample.shape[1]
     if kind == "none" or len(sample) == 0:
-        return Space("none", np.zeros(size, np.float32), None)
+        return plain(size)
     centre = sample.mean(axis=0)
     if kind == "centre" or len(sample) < 2:
         return Space("centre", centre.astype(np.float32), None)
@@ -69,6 +83,5 @@ def crowding(vectors: NDArray[np.floating], space: Space | None = None, seed: in
     chance = np.random.default_rng(seed)
     one, other = (chance.integers(len(found), size=PAIRS) for _ in range(2))
     kept = one != other
-    plain = Space("none", np.zeros(found.shape[1], np.float32), None)
-    directions = (space or plain).apply(found)
+    directions = (space or plain(found.shape[1])).apply(found)
     return float((directions[one[kept]] * directions[other[kept]]).sum(axis=1).mean())

@@ -8,14 +8,16 @@ Raw numbers are little-endian, one array after the other; the header X-Polyseme-
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from fastapi import Request, Response
+from fastapi.responses import JSONResponse
 from pydantic_core import to_json
 
 from polyseme.embedder import Array
+from polyseme.server.limits import RefusedError
 
 RAW = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
 SHAPES = "X-Polyseme-Shapes"
@@ -24,6 +26,17 @@ SHAPES = "X-Polyseme-Shapes"
 def answer(values: Any) -> Response:
     """A JSON response; numbers go straight to text in C."""
     return Response(to_json(values), media_type="application/json")
+
+
+def refused(refusal: RefusedError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The response that a refusal is."""
+    own = dict(headers or {})
+    if refusal.retry_after is not None:
+        own["Retry-After"] = str(refusal.retry_after)
+    if refusal.status == 401:
+        own["WWW-Authenticate"] = 'Basic realm="polyseme", Bearer'
+    values = {"error": refusal.message, "error_type": refusal.error_type}
+    return JSONResponse(values, refusal.status, headers=own)
 
 
 def wanted(request: Request) -> str | None:

@@ -14,10 +14,9 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from polyseme.server.answers import answer
+from polyseme.server.answers import answer, refused
 from polyseme.server.catalog import Served
 from polyseme.server.guard import Guard
 from polyseme.server.limits import Limits, RefusedError
@@ -99,7 +98,7 @@ def _add_facts(app: FastAPI, state: State) -> None:
     @app.get("/info", response_class=Response)
     async def info() -> Response:
         """The model, the indexes, the tasks and the limits."""
-        return answer(state.served.info() | {"limits": asdict(state.limits)})
+        return answer(state.served.info | {"limits": asdict(state.limits)})
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -110,28 +109,24 @@ def _add_facts(app: FastAPI, state: State) -> None:
 
 
 async def _refused(request: Request, refusal: Any) -> Response:
-    after = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
-    values = {"error": refusal.message, "error_type": refusal.error_type}
-    return JSONResponse(values, refusal.status, headers=after)
+    return refused(refusal)
 
 
 async def _invalid(request: Request, problem: Any) -> Response:
     """Which values are wrong and why, without the values."""
     errors = problem.errors()
     if any(error["type"] == "json_invalid" for error in errors):
-        return JSONResponse({"error": "The body is not JSON.", "error_type": "validation"}, 400)
+        return refused(RefusedError(400, "validation", "The body is not JSON."))
     places = [".".join(str(part) for part in error["loc"][1:]) for error in errors]
     said = [f"{place or 'body'}: {error['msg']}" for place, error in zip(places, errors, strict=True)]
     more = f" (and {len(said) - SHOWN} more)" if len(said) > SHOWN else ""
-    return JSONResponse({"error": "; ".join(said[:SHOWN]) + more, "error_type": "validation"}, 422)
+    return refused(RefusedError(422, "validation", "; ".join(said[:SHOWN]) + more))
 
 
 async def _http(request: Request, problem: Any) -> Response:
     """What the framework refuses: an unknown route, a wrong method."""
     kind = "not_found" if problem.status_code == 404 else "usage"
-    return JSONResponse(
-        {"error": str(problem.detail), "error_type": kind}, problem.status_code, headers=problem.headers
-    )
+    return refused(RefusedError(problem.status_code, kind, str(problem.detail)), problem.headers)
 
 
 HANDLERS = {RefusedError: _refused, RequestValidationError: _invalid, HTTPException: _http}

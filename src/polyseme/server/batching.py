@@ -156,7 +156,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         texts = [Waiting(tokens, choice, loop.create_future()) for tokens in sentences]
         for number, lane in enumerate(self._lanes):
-            own = [text for text in texts if (text.width > LONG + FRAME) == bool(number)]
+            own = [text for text in texts if (len(text.tokens) > LONG) == bool(number)]
             if own:
                 lane.add(own)
         self._metrics.queue(len(self))

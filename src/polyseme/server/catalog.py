@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from polyseme.embedder import Array, Elmo, load
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.formats.card import describe
-from polyseme.formats.opening import named
+from polyseme.formats.opening import folder_of
 from polyseme.model.choice import choose
 from polyseme.search.index import Index, Usage, is_index, open_index
 from polyseme.server.limits import missing, wrong
@@ -59,6 +59,7 @@ class Served:
         """The task model of that name, or the first one."""
         return _chosen(self.tasks, name, "task model", "TASK")
 
+    @cached_property
     def info(self) -> dict[str, Any]:
         """What /info says, without the limits."""
         config = self.elmo.config
@@ -93,7 +94,7 @@ class Served:
 
     def _beside(self, name: str) -> str | None:
         """A text file of the model's folder."""
-        file = None if self.path is None else named(self.path) / name
+        file = None if self.path is None else folder_of(self.path) / name
         return file.read_text(encoding="utf-8") if file is not None and file.is_file() else None
 
     def _curves(self) -> list[dict[str, float]]:
@@ -120,6 +121,7 @@ def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | Tas
             served.tasks[_new(Path(other).name, served.tasks)] = load_task(other)
         else:
             raise UsageError(f"{other}: neither an index nor a task folder.")
+    elmo.embed([["."]])  # lays the weights out: before a request, and before processes are forked
     return served
 
 

@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
+from polyseme.server.answers import refused
 from polyseme.server.limits import Limits, RefusedError, busy
 from polyseme.server.logs import NAME
 from polyseme.server.state import State
@@ -66,10 +67,11 @@ class Guard:
         try:
             await self._guarded(scope, headers, receive, talk)
         except RefusedError as refusal:
-            await talk.refuse(refusal)
+            await talk.refuse(refusal, scope, receive)
         except Exception:
             logger.exception("request %s failed", talk.id)
-            await talk.refuse(RefusedError(500, "internal", "Something went wrong; the log tells what."))
+            problem = RefusedError(500, "internal", "Something went wrong; the log tells what.")
+            await talk.refuse(problem, scope, receive)
         finally:
             self._running -= 1
             self._note(scope, talk, time.perf_counter() - start)
@@ -145,18 +147,10 @@ class _Talk:
             ]
         await self._send(message)
 
-    async def refuse(self, refusal: RefusedError) -> None:
+    async def refuse(self, refusal: RefusedError, scope: Scope, receive: Receive) -> None:
         """Answer with an error, unless an answer has begun."""
-        if self.status != 499:
-            return
-        body = json.dumps({"error": refusal.message, "error_type": refusal.error_type}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if refusal.retry_after is not None:
-            headers.append((b"retry-after", str(refusal.retry_after).encode()))
-        if refusal.status == 401:
-            headers.append((b"www-authenticate", b'Basic realm="polyseme", Bearer'))
-        await self.send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+        if self.status == 499:
+            await refused(refusal)(scope, receive, self.send)
 
 
 async def _body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> bytes:
@@ -191,8 +185,8 @@ def _replay(body: bytes) -> Receive:
         if not given:
             given = True
             return {"type": "http.request", "body": body, "more_body": False}
-        await asyncio.Event().wait()  # the guard itself watches for those who leave
-        raise AssertionError
+        await asyncio.Event().wait()  # for ever: the guard itself watches for those who leave
+        return {"type": "http.disconnect"}
 
     return receive
 

@@ -165,7 +165,6 @@ def _serve_many(
     threads = max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # no thread may run when processes are forked
     served = open_all(model, others)
-    served.elmo.embed([["."]])  # lays the weights out
 
     def work() -> None:
         torch.set_num_threads(threads)

@@ -28,20 +28,14 @@ class State:
         self._layers: dict[int, Layers] = {}
 
     def prepare(self) -> None:
-        """Load everything, and read one word, so that the first request does not pay for it."""
+        """Load everything."""
         try:
             served = self._load()
-            served.elmo.embed([["."]])
             self._batcher = Batcher(served.elmo, self.limits, self.metrics)
             self._served = served
         except Exception as problem:
             self.problem = problem
             self.failed()
-
-    @property
-    def ready(self) -> bool:
-        """Whether requests can be answered."""
-        return self._served is not None and not self.draining
 
     @property
     def served(self) -> Served:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
-from numpy.typing import NDArray
 
 from polyseme.errors import PolysemeError
 from polyseme.language import Substitutes, score, substitutes, substitutes_at
@@ -24,6 +23,7 @@ from polyseme.search.change import find_change
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
+from polyseme.search.space import plain
 from polyseme.server import schemas
 from polyseme.server.answers import answer, raw, wanted
 from polyseme.server.limits import missing, wrong
@@ -115,7 +115,7 @@ class Verbs:
             self._state.check_length(tokens)
             found = await self._run(lambda: substitutes_at(elmo, tokens, asked.place or 0, asked.k))
         else:
-            self._state.check_count([text or ""])
+            await self._state.cut([text or ""])  # refuses one that is too long
             found = await self._run(
                 lambda: substitutes(elmo, text or "", asked.k), "Put one word of the text in [brackets]."
             )
@@ -183,10 +183,11 @@ class Verbs:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
         sentences = await self._state.cut(asked.texts)
         one, other = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
-        matrix = _directions(one) @ _directions(other).T
+        to_directions = plain(one.shape[1]).apply
+        matrix = to_directions(one) @ to_directions(other).T
         cosine = None  # of a text without words
         if len(one) and len(other):
-            cosine = float(_directions(one.mean(axis=0)) @ _directions(other.mean(axis=0)))
+            cosine = float(to_directions(one.mean(axis=0)) @ to_directions(other.mean(axis=0)))
         return answer({"cosine": cosine, "tokens": sentences, "matrix": matrix.tolist()})
 
     async def predict(self, asked: schemas.PredictRequest) -> Response:
@@ -271,9 +272,3 @@ def _fitting(found: Substitutes) -> dict[str, Any]:
 def _predicted(model: TaskModel, questions: list[Any]) -> list[dict[str, Any]]:
     found = model.predict(questions)
     return [one.as_dict() for one in found] if isinstance(found, list) else [found.as_dict()]
-
-
-def _directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    found: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return found
