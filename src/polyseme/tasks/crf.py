@@ -8,10 +8,14 @@ tags, from the begin and to the end included; forbidden transitions never happen
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 FORBIDDEN = -10_000.0
+TINY = 1e-300  # of a sum that is zero in fp64
 
 
 class Crf(nn.Module):
@@ -46,13 +50,8 @@ class Crf(nn.Module):
 
     def _all(self, emissions: Tensor, lengths: Tensor) -> Tensor:
         """The logarithm of the sum over all sequences (B,)."""
-        mask = _mask(emissions, lengths)
-        transitions, begin, end = self._scores()
-        alpha = begin + emissions[:, 0]  # (B, K)
-        for place in range(1, emissions.shape[1]):
-            stepped = torch.logsumexp(alpha[:, :, None] + transitions, dim=1) + emissions[:, place]
-            alpha = torch.where(mask[:, place, None], stepped, alpha)
-        return torch.logsumexp(alpha + end, dim=1)
+        total: Tensor = _Total.apply(emissions, _mask(emissions, lengths), *self._scores())  # type: ignore[no-untyped-call]
+        return total
 
     @torch.no_grad()
     def best(self, emissions: Tensor, lengths: Tensor) -> list[list[int]]:
@@ -90,6 +89,55 @@ class Crf(nn.Module):
             self.begin + self.forbidden_begin,
             self.end + self.forbidden_end,
         )
+
+
+class _Total(torch.autograd.Function):
+    """The logarithm of the sum over all sequences by the forward algorithm, its gradient by the backward one.
+
+    Both run on probabilities in fp64, scaled to a sum of one at each token: a product of matrices a token,
+    where logarithms would need all K x K sums.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, mask: Tensor, transitions: Tensor, begin: Tensor, end: Tensor
+    ) -> Tensor:
+        """Emissions (B, T, K), real tokens (B, T) and scores to (B,)."""
+        peaks = emissions.amax(dim=2)
+        own = (emissions - peaks[..., None]).double().exp()  # (B, T, K)
+        steps, last = transitions.double().exp(), end.double().exp()
+        alphas, scales = torch.empty_like(own), own.new_empty(mask.shape)
+        alpha = begin.double().exp() * own[:, 0]
+        for place in range(own.shape[1]):
+            moved = (alpha @ steps) * own[:, place] if place else alpha
+            real = mask[:, place]
+            scales[:, place] = torch.where(real, moved.sum(dim=1).clamp(min=TINY), 1.0)
+            alpha = torch.where(real[:, None], moved / scales[:, place, None], alpha)
+            alphas[:, place] = alpha
+        final = (alpha @ last).clamp(min=TINY)
+        ctx.save_for_backward(mask, own, steps, last, alphas, scales, final)
+        return (scales.log().sum(dim=1) + final.log()).to(emissions.dtype) + (peaks * mask).sum(dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Marginals of tags for emissions, of pairs for transitions."""
+        mask, own, steps, last, alphas, scales, final = ctx.saved_tensors
+        weights = grad.double()[:, None]
+        beta = last / final[:, None]  # (B, K)
+        marginals, after = torch.empty_like(own), torch.zeros_like(own)
+        for place in range(own.shape[1] - 1, -1, -1):
+            marginals[:, place] = alphas[:, place] * beta
+            if place:
+                after[:, place] = own[:, place] * beta / scales[:, place, None]
+                beta = torch.where(mask[:, place, None], after[:, place] @ steps.T, beta)
+        marginals *= (mask * weights)[..., None]
+        before = alphas[:, :-1] * (mask[:, 1:] * weights)[..., None]
+        pairs = before.flatten(0, 1).T @ after[:, 1:].flatten(0, 1) * steps
+        ends = (alphas[:, -1] * weights / final[:, None]).sum(dim=0) * last
+        found = (marginals, pairs, marginals[:, 0].sum(dim=0), ends)
+        emissions, *scores = (values.to(grad.dtype) for values in found)
+        return emissions, None, *scores
 
 
 def _mask(emissions: Tensor, lengths: Tensor) -> Tensor:
