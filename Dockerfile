@@ -1,5 +1,7 @@
 # polyseme serve in a slim image, as a user without rights. docs/deploy.md tells how to use it.
 FROM python:3.11-slim AS build
+# The compiler does not reach the image; pinned versions of it vanish from the mirrors.
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
