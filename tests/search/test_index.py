@@ -257,3 +257,35 @@ def test_a_wrong_setting_is_refused_before_any_work(tmp_path: Path, elmo: Elmo, 
     with pytest.raises(UsageError, match="expected one of"):
         build_index(elmo, [corpus], tmp_path / "index", **wrong)
     assert not (tmp_path / "index").exists()
+
+
+def resident(folder: Path) -> int:
+    """KB of the blocks of an index that this process has in memory."""
+    found, own = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split(" ")[0]:
+            own = str(folder / "block-") in line
+        elif own and line.startswith("Rss:"):
+            found += int(line.split()[1])
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="counts the memory of Linux")
+def test_vectors_beyond_the_limit_leave_memory(tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch):
+    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    build_index(elmo, [corpus], tmp_path / "index")
+    everything, found = np.arange(sum(len(line) for line in tokens())), []
+    for memory in (0, None):
+        index = open_index(tmp_path / "index", elmo, memory=memory)
+        vectors = index.raw(everything)
+        found.append((resident(index.folder), vectors, [usage.number for usage in index.nearest(vectors[0])]))
+        del index
+    (bounded, one, near), (free, other, same) = found
+    assert bounded == 0 < free
+    assert near == same
+    np.testing.assert_array_equal(one, other)
+
+
+def test_less_than_no_memory_is_refused(index: Index, elmo: Elmo):
+    with pytest.raises(UsageError, match="0 or more"):
+        open_index(index.folder, elmo, memory=-1)

@@ -89,6 +89,9 @@ def nearest(
     k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
     min_chars: Annotated[int, typer.Option(min=1, help="Only words of so many characters.")] = 1,
+    memory: Annotated[
+        int | None, typer.Option(min=0, help="With --in: MB of vectors that may stay in memory.")
+    ] = None,
     own: OwnModel = None,
     as_json: AsJson = False,
 ) -> None:
@@ -99,7 +102,7 @@ def nearest(
     if sentence is not None:
         if not is_index(model):
             raise UsageError(f"{model}: --in needs an index. Make one: polyseme index MODEL TEXT --out DIR.")
-        index = open_index(model, own)
+        index = open_index(model, own, memory=None if memory is None else memory * 10**6)
         found = index.usages(word, sentence, k, same_word=same_word, which=which, approximate=approximate)
         _print_usages(found, as_json=as_json)
         return

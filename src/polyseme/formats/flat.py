@@ -14,6 +14,7 @@ so room is left for it; the smaller tensors wait in unnamed files beside the tar
 from __future__ import annotations
 
 import json
+import mmap
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -157,6 +158,15 @@ def mapped_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as problem:
         raise FormatError(f"{path}: not a whole safetensors file ({problem}). Copy it again.") from None
     return tensors, metadata
+
+
+def release(tensor: NDArray[Any]) -> None:
+    """Give back the memory of the file behind a tensor of `mapped_tensors`; the next look reads it again."""
+    found: Any = tensor
+    while isinstance(found, np.ndarray):
+        found = found.base
+    if isinstance(found, mmap.mmap) and hasattr(found, "madvise"):  # not on Windows
+        found.madvise(mmap.MADV_DONTNEED)
 
 
 def _read_header(file: IO[bytes]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from polyseme.errors import FormatError
-from polyseme.formats.flat import mapped_tensors
+from polyseme.formats.flat import mapped_tensors, release
 from polyseme.writing import new_file
 
 HEAD = "index.json"
@@ -150,6 +150,10 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    def release(self) -> None:
+        """Give back the memory of what was read; it is read again at need."""
+        release(self.vectors)
 
     def _texts(self, values: str, ends: str) -> list[str]:
         whole, places = self._tensors[values].tobytes(), self._tensors[ends].tolist()

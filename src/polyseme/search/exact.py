@@ -9,7 +9,7 @@ product of matrices. Q queries, U usages, H values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from polyseme.search.space import Space
 
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]  # numbers of usages and their cosines, best first
 
-ROWS = 8192  # usages that are widened to fp32 at a time, for many queries
+ROWS = 2048  # usages that are widened to fp32 at a time, for many queries: they stay in the cache
 FEW = 4  # queries: so many are quicker one by one
 
 
@@ -32,14 +32,18 @@ def search(
     space: Space,
     k: int,
     keep: NDArray[np.bool_] | None = None,  # (U,) which usages may be found
+    done: Callable[[int], None] = lambda number: None,
 ) -> list[Found]:
-    """For each query the numbers and cosines of the `k` usages with the greatest cosines, best first."""
+    """For each query the numbers and cosines of the `k` usages with the greatest cosines, best first.
+
+    done: is told the number of each block when it has been read.
+    """
     turned = np.ascontiguousarray(queries if space.turn is None else queries @ space.turn.T)  # (Q, H)
     offsets = turned @ space.centre  # (Q,)
     best: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
     one_by_one = len(queries) <= FEW and native.available()
     start = 0
-    for vectors in blocks:
+    for block, vectors in enumerate(blocks):
         span = slice(start, start + len(vectors))
         kept = None if keep is None else keep[span]
         if one_by_one:
@@ -48,6 +52,7 @@ def search(
                 best[number] = _merge(best[number], scores, tops, start, k)
         else:
             _many(vectors, lengths[span], turned, offsets, kept, start, k, best)
+        done(block)
         start += len(vectors)
     return best
 
@@ -67,10 +72,10 @@ def _many(
     for first in range(0, len(vectors), ROWS):
         span = slice(first, first + ROWS)
         rows = torch.from_numpy(np.array(vectors[span])).float()
-        scores = ((asked @ rows.T - less) / torch.from_numpy(lengths[span])).numpy()  # (Q, rows)
+        found = torch.addmm(less, asked, rows.T, beta=-1).div_(torch.from_numpy(lengths[span]))  # (Q, rows)
         if keep is not None:
-            scores[:, ~keep[span]] = -np.inf
-        tops = scores.max(axis=1)
+            found[:, torch.from_numpy(~keep[span])] = -torch.inf
+        scores, tops = found.numpy(), found.amax(dim=1).tolist()
         for number in range(len(queries)):
             if len(best[number][1]) < k or tops[number] > best[number][1][-1]:
                 best[number] = _merge(best[number], scores[number], None, start + first, k)

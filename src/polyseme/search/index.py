@@ -49,8 +49,14 @@ class Usage:
 class Index:
     """Every usage of a corpus. `polyseme.open_index(folder)` opens one."""
 
-    def __init__(self, folder: Path, head: dict[str, Any], model: Elmo | str | Path | None = None) -> None:
-        self.folder, self.head = folder, head
+    def __init__(
+        self,
+        folder: Path,
+        head: dict[str, Any],
+        model: Elmo | str | Path | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self.folder, self.head, self._memory = folder, head, memory
         self._model = model
         self._elmo: Elmo | None = None  # the model once it is known to be the right one
         self.blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
@@ -169,7 +175,7 @@ class Index:
             raise UsageError(f"k is {k}, expected 1 or more.")
         vectors = [block.vectors for block in self.blocks]
         ((numbers, cosines),) = exact.search(
-            vectors, self.lengths, query[None], self.space, min(k, len(self)), keep
+            vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._read
         )
         return [self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True)]
 
@@ -228,7 +234,14 @@ class Index:
             own = owners == number
             if own.any():
                 found[own] = block.vectors[numbers[own] - self._starts[number]]
+                self._read(number)
         return found
+
+    def _read(self, number: int) -> None:
+        """A block has been read: what is beyond the limit of memory is given back."""
+        row = self.head["size"] * self.blocks[number].vectors.itemsize
+        if self._memory is not None and int(self._starts[number + 1]) * row > self._memory:
+            self.blocks[number].release()
 
     def documents(self, numbers: NDArray[np.int64]) -> list[str]:
         """The document of each of these usages."""
@@ -252,13 +265,21 @@ class Index:
         return list(islice((name for name in names if name != without), k))
 
 
-def open_index(folder: str | Path, model: Elmo | str | Path | None = None) -> Index:
-    """Open an index; `model`: its ELMo, where that is not to be found any more."""
+def open_index(
+    folder: str | Path, model: Elmo | str | Path | None = None, *, memory: int | None = None
+) -> Index:
+    """Open an index.
+
+    model: its ELMo, where that is not to be found any more.
+    memory: bytes of vectors that may stay in memory, a block more while it is read; all of them if left out.
+    """
+    if memory is not None and memory < 0:
+        raise UsageError(f"memory is {memory}, expected 0 or more bytes.")
     place = Path(folder).expanduser()
     head = read_head(place)
     if head.get("finished") != len(head.get("blocks", ())):
         raise FormatError(f"{place}: not finished. Build it with the same command again: it goes on.")
-    return Index(place, head, model)
+    return Index(place, head, model, memory)
 
 
 def is_index(path: str | Path) -> bool:
