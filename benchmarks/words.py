@@ -7,7 +7,7 @@ centroid, first sense of WordNet for words without examples. DWUG: graded change
 1960-2010, Spearman with the judges. Persons: benchmarks/persons.py, and word2vec of the same sentences where
 gensim is installed. A set is measured where its path is given.
 
-    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--spaces none centre] [--prior 0 0.05] \
+    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--spaces none centre] [--prior 0 auto] \
         [--wsd COARSEWSD-20] [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] \
         [--dwug FOLDER] [--persons FOLDER] [--out FILE.json]
 """
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--layers", nargs="+", default=["0", "1", "2", "mean"])
     parser.add_argument("--spaces", nargs="+", default=["none", "centre", "components", "whiten"])
-    parser.add_argument("--prior", nargs="+", type=float, default=[0.0])
+    parser.add_argument("--prior", nargs="+", default=["0", "auto"], help="numbers; auto: by the examples")
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--semcor", nargs="+", type=Path)
     parser.add_argument("--raganato", type=Path)
@@ -99,14 +99,15 @@ def senses(
     for layer in layers:
         vectors, of_asked = (list(vectors_of(elmo, some, layer)) for some in (known, asked))
         for space in given.spaces:
-            for prior in given.prior:
+            for text in given.prior:
+                prior = "auto" if text == "auto" else float(text)
                 found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
                 judged = found.judge(asked, found.guess(asked, of_asked))
                 yield {
                     "set": name,
                     "layer": layer,
                     "space": space,
-                    "prior": prior,
+                    "prior": text if prior != "auto" else f"auto: {found.prior}",
                     "accuracy": judged.accuracy,
                     "by_word": judged.by_word,
                     "first": judged.first,

@@ -9,9 +9,10 @@ import pytest
 
 import polyseme
 from builders import random_model, small_config
+from polyseme.cli.words import _prior
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
-from polyseme.search.disambiguation import Disambiguator, vectors_of
+from polyseme.search.disambiguation import PRIORS, Disambiguator, vectors_of
 from polyseme.search.labelled import Marked, read_first_senses, read_marked, wordnet_key
 
 ROWS = (
@@ -140,3 +141,39 @@ def test_a_prior_moves_the_border_between_senses():
     asked, between = examples[:1], [np.array((1, 0.8), np.float32)]
     assert Disambiguator.learn(examples, vectors, space="none").guess(asked, between) == ["rare"]
     assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).guess(asked, between) == ["usual"]
+
+
+def random_senses(shares: dict[str, int], spread: float) -> tuple[list[Marked], list[np.ndarray]]:
+    """Examples of one word: around a direction for each sense, so many each."""
+    chance = np.random.default_rng(0)
+    centres = {sense: chance.standard_normal(8) for sense in shares}
+    names = [sense for sense, count in shares.items() for _ in range(count)]
+    vectors = [(centres[name] + spread * chance.standard_normal(8)).astype(np.float32) for name in names]
+    return [Marked(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)], vectors
+
+
+def left_out(examples: list[Marked], vectors: list[np.ndarray], prior: float) -> int:
+    """How many get their sense from all others, learned anew for each."""
+    right = 0
+    for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
+        others = [row for row in range(len(examples)) if row != number]
+        rest, of_rest = [examples[row] for row in others], [vectors[row] for row in others]
+        found = Disambiguator.learn(rest, of_rest, space="none", prior=prior)
+        right += found.guess([example], [vector])[0] in example.senses
+    return right
+
+
+@pytest.mark.parametrize(("spread", "least"), [(0.1, 0.0), (4.0, 0.01)])
+def test_the_prior_is_chosen_by_leaving_examples_out(spread: float, least: float):
+    examples, vectors = random_senses({"usual": 40, "rare": 6, "once": 1}, spread)
+    found = Disambiguator.learn(examples, vectors, space="none", prior="auto").prior
+    counts = {prior: left_out(examples, vectors, prior) for prior in PRIORS}
+    assert found >= least
+    assert counts[found] == max(counts.values())
+    assert all(counts[prior] < counts[found] for prior in PRIORS if prior < found)
+
+
+def test_a_strange_prior_is_refused():
+    for text in ("-1", "nan", "much"):
+        with pytest.raises(UsageError, match="expected a number from 0, or auto"):
+            _prior(text)

@@ -16,7 +16,7 @@ from polyseme.model.choice import Layer
 from polyseme.search.blocks import Precision
 from polyseme.search.building import Filters, Watch, build_index
 from polyseme.search.change import Change, draw_shares, find_change
-from polyseme.search.disambiguation import Disambiguator, Judged, vectors_of
+from polyseme.search.disambiguation import Disambiguator, Judged, Prior, vectors_of
 from polyseme.search.index import Index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
@@ -118,13 +118,13 @@ def disambiguate(
     layer: Layer = "top",
     first: str | Path | None = None,
     space: Kind = "whiten",
-    prior: float = 0.0,
+    prior: Prior = 0.0,
 ) -> tuple[Judged, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.
 
     train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
     without examples. space: how the cone of contextual vectors is corrected. prior: how much the logarithm of
-    a sense's share of the examples counts beside its cosine.
+    a sense's share of the examples counts beside its cosine; "auto" chooses it by the examples.
     """
     check_kind(space)
     elmo = loaded(model)

@@ -6,9 +6,10 @@ api  ->  cli.words  ->  a person's terminal
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -169,7 +170,9 @@ def disambiguate(
         str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
     ] = None,
     space: Space = "whiten",
-    prior: Annotated[float, typer.Option(min=0, help="Weight of a sense's share of the examples.")] = 0.0,
+    prior: Annotated[
+        str, typer.Option(help="Weight of a sense's share of the examples: a number, or auto.")
+    ] = "0",
     guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
 ) -> None:
     """Give words their senses, from labelled examples."""
@@ -177,13 +180,27 @@ def disambiguate(
 
     chosen = int(layer) if layer.isdecimal() else layer
     kind: Any = space  # checked there
-    judged, found = api.disambiguate(model, train, test, layer=chosen, first=first, space=kind, prior=prior)
+    judged, found = api.disambiguate(
+        model, train, test, layer=chosen, first=first, space=kind, prior=_prior(prior)
+    )
     if guesses:
         print(*(sense or "?" for sense in found), sep="\n")
     print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.by_word:.4f}")
     print(
         f"first sense alone {judged.first:.4f}; {judged.backed_off:.1%} of {judged.count:,} without examples"
     )
+
+
+def _prior(text: str) -> float | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise UsageError(f"--prior is {text!r}, expected a number from 0, or auto.")
+    return value
 
 
 def change(

@@ -12,6 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,13 @@ from polyseme.embedder import CHUNK, Elmo
 from polyseme.errors import UsageError
 from polyseme.model.choice import Layer, choose
 from polyseme.search.labelled import Marked
-from polyseme.search.space import Kind, Space, fit
+from polyseme.search.space import Kind, Space, directions, fit
 
 Array = NDArray[np.float32]
 Means = dict[str, dict[str, tuple[Array, int]]]  # of each sense of each word, with the number of its examples
-SAMPLE = 50_000  # examples that the correction of the space is fitted to
+Prior = float | Literal["auto"]
+SAMPLE = 50_000  # examples that the correction of the space is fitted to, and the prior is chosen by
+PRIORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 DIGITS = 5  # of scores: what differs less is equal
 
 
@@ -43,7 +46,7 @@ class Disambiguator:
     """Means of senses, by word. `learn` makes one."""
 
     def __init__(self, means: Means, usual: dict[str, str], space: Space, prior: float) -> None:
-        self._means, self._usual, self._space, self._prior = means, usual, space, prior
+        self._means, self._usual, self._space, self.prior = means, usual, space, prior
 
     @classmethod
     def learn(
@@ -53,35 +56,42 @@ class Disambiguator:
         *,
         first: Mapping[str, str] | None = None,
         space: Kind = "whiten",
-        prior: float = 0.0,
+        prior: Prior = 0.0,
     ) -> Disambiguator:
         """The means of all senses, from examples and their vectors; see `vectors_of`.
 
         first: the first senses of words, for those without examples. prior: how much the logarithm of a
-        sense's share of the examples counts beside its cosine.
+        sense's share of the examples counts beside its cosine; "auto": see `choose_prior`.
         """
         sums: dict[tuple[str, str], NDArray[np.float64]] = {}
         counts: Counter[tuple[str, str]] = Counter()
-        every, sample = -(-len(examples) // SAMPLE), []
+        every = -(-len(examples) // SAMPLE)
+        sample: list[tuple[Marked, Array]] = []
         for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
             if number % every == 0:
-                sample.append(vector)
+                sample.append((example, vector))
             for sense in example.senses:
                 place = example.key, sense
                 sums[place] = sums.get(place, 0) + vector.astype(np.float64)
                 counts[place] += 1
         if not sums:
             raise UsageError("None of the examples has a sense: there is nothing to learn from.")
-        fitted = fit(np.stack(sample), space)
+        fitted = fit(np.stack([vector for _, vector in sample]), space)
         means: Means = defaultdict(dict)
         for (key, sense), total in sums.items():
             count = counts[key, sense]
-            means[key][sense] = fitted.apply(total[None] / count)[0], count
+            means[key][sense] = fitted.move(total[None] / count)[0], count
+        if prior == "auto":
+            prior = choose_prior(sample, means, fitted)
+        pointing = {
+            key: {sense: (directions(mean), count) for sense, (mean, count) in some.items()}
+            for key, some in means.items()
+        }
         usual = dict(first or {})
         if first is None:
             for (key, sense), _ in counts.most_common():
                 usual.setdefault(key, sense)
-        return cls(dict(means), usual, fitted, prior)
+        return cls(pointing, usual, fitted, prior)
 
     def guess(self, examples: Sequence[Marked], vectors: Iterable[Array]) -> list[str | None]:
         """The sense of each; None where the word has neither examples nor a first sense."""
@@ -100,7 +110,7 @@ class Disambiguator:
 
         def score(sense: str) -> tuple[float, int]:
             mean, count = means[sense]
-            value = float(direction @ mean) + self._prior * math.log(count / total)
+            value = float(direction @ mean) + self.prior * math.log(count / total)
             return round(value, DIGITS), count
 
         return max(means, key=score)
@@ -122,6 +132,30 @@ class Disambiguator:
             float(np.mean([example.key not in self._means for example in known])),
             len(known),
         )
+
+
+def choose_prior(sample: Sequence[tuple[Marked, Array]], means: Means, space: Space) -> float:
+    """The prior of PRIORS with which most examples get their sense from all others; the least of equals.
+
+    means: of the moved vectors, not yet of length 1. Each example is taken out of the mean of its own sense.
+    """
+    right = np.zeros(len(PRIORS), np.int64)
+    weights = np.array(PRIORS)[:, None]
+    moved = space.move(np.stack([vector for _, vector in sample]))
+    for (example, _), own in zip(sample, moved, strict=True):
+        others: dict[str, tuple[Array, int]] = {}
+        for sense, (mean, count) in means[example.key].items():
+            if sense not in example.senses:
+                others[sense] = mean, count
+            elif count > 1:
+                others[sense] = (mean * count - own) / (count - 1), count - 1
+        if len(others) < 2:
+            continue
+        senses, counts = list(others), np.array([count for _, count in others.values()])
+        cosines = directions(np.stack([mean for mean, _ in others.values()])) @ directions(own)
+        best = (cosines + weights * np.log(counts / counts.sum())).argmax(axis=1)
+        right += [senses[row] in example.senses for row in best.tolist()]
+    return PRIORS[int(right.argmax())]
 
 
 def vectors_of(elmo: Elmo, examples: Sequence[Marked], layer: Layer) -> Iterator[Array]:

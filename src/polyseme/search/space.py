@@ -34,12 +34,19 @@ class Space:
 
     def apply(self, vectors: NDArray[np.floating]) -> Array:
         """(N, H) -> (N, H), of length 1; a vector of zeros stays one."""
-        moved = np.asarray(vectors, np.float32) - self.centre
-        if self.turn is not None:
-            moved = moved @ self.turn
-        lengths = np.linalg.norm(moved, axis=-1, keepdims=True)
-        directions: Array = moved / np.maximum(lengths, np.finfo(np.float32).tiny)
-        return directions
+        return directions(self.move(vectors))
+
+    def move(self, vectors: NDArray[np.floating]) -> Array:
+        """(N, H) -> (N, H), with their lengths."""
+        moved: Array = np.asarray(vectors, np.float32) - self.centre
+        return moved if self.turn is None else moved @ self.turn
+
+
+def directions(vectors: Array) -> Array:
+    """The vectors (…, H) with length 1; a vector of zeros stays one."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    found: Array = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return found
 
 
 def check_kind(kind: str) -> None:
@@ -83,5 +90,5 @@ def crowding(vectors: NDArray[np.floating], space: Space | None = None, seed: in
     chance = np.random.default_rng(seed)
     one, other = (chance.integers(len(found), size=PAIRS) for _ in range(2))
     kept = one != other
-    directions = (space or plain(found.shape[1])).apply(found)
-    return float((directions[one[kept]] * directions[other[kept]]).sum(axis=1).mean())
+    pointing = (space or plain(found.shape[1])).apply(found)
+    return float((pointing[one[kept]] * pointing[other[kept]]).sum(axis=1).mean())
