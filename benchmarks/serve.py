@@ -3,10 +3,12 @@
     a model, a text  ->  requests from 1, 8, 64, 256 connections  ->  a table, the direct call beside it
 
 Client and server share the machine: so the server, and the direct calls before it, run on the first core with
-one thread, and the client on the second. A request is an /embed (pooled, JSON) of one text or of 32. The last
-part sends mixed requests, good and bad, and watches the server's memory.
+one thread, and the client on the second. A request is an /embed (pooled, JSON) of one text or of 32. Mixed
+requests, good and bad, follow, while the server's memory is watched; then a server with low limits is asked by
+more connections than it allows. With an index, the requests of the explorer are timed first, on both cores.
 
     python benchmarks/serve.py MODEL --text FILE [--connections 1 8 64 256] [--seconds 8] [--mixed 20000]
+        [--index INDEX --words 曹操 将 …]
 """
 
 from __future__ import annotations
@@ -54,6 +56,10 @@ def main() -> None:
     parser.add_argument("--connections", nargs="+", type=int, default=[1, 8, 64, 256])
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--mixed", type=int, default=20_000, help="mixed requests; 0: none")
+    parser.add_argument("--index", help="of the text: times the requests of the explorer")
+    parser.add_argument(
+        "--words", nargs="+", default=["曹操", "将", "荆州"], help="to look at in the explorer"
+    )
     given = parser.parse_args()
     import tempfile
 
@@ -67,11 +73,16 @@ def main() -> None:
         f"direct, 32 texts: {direct['rate']:,.0f} texts/s; one text: p50 {1000 * direct['p50']:.1f} ms, "
         f"p99 {1000 * direct['p99']:.1f} ms"
     )
+    if given.index:
+        with Server(given.model, given.index, pinned=False) as server:
+            asyncio.run(page(server, given.model, texts, given.words))
     os.sched_setaffinity(0, {1})
-    with Server(given.model) as server:
+    with Server(given.model, "--queue", "20000", "--concurrent", "2000") as server:
         asyncio.run(measure(server, texts, direct, given))
         if given.mixed:
             asyncio.run(mixed(server, texts, given.mixed))
+    with Server(given.model, "--queue", "64", "--concurrent", "32") as server:
+        asyncio.run(above(server, texts, max(given.connections), given.seconds))
 
 
 def sentences(model: str, text: Path) -> list[str]:
@@ -87,13 +98,16 @@ def sentences(model: str, text: Path) -> list[str]:
 
 
 class Server:
-    """`polyseme serve` on the first core."""
+    """`polyseme serve`, on the first core or on all."""
 
-    def __init__(self, model: str) -> None:
-        command = ["taskset", "-c", "0", sys.executable, "-m", "polyseme", "serve", model, "--port", "0"]
-        command += ["--queue", "20000", "--concurrent", "2000"]
+    def __init__(self, *arguments: str, pinned: bool = True) -> None:
+        command = [sys.executable, "-m", "polyseme", "serve", *arguments, "--port", "0"]
+        alone = {"OMP_NUM_THREADS": "1"} if pinned else {}
         self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            ["taskset", "-c", "0", *command] if pinned else command,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **alone},
         )
         line = self.process.stderr.readline()
         self.port = int(re.search(r"http://[\d.]+:(\d+)", line)[1])
@@ -186,6 +200,47 @@ async def measure(server: Server, texts: list[str], direct: dict[str, float], gi
             times = f"{1000 * found['p50']:.1f} | {1000 * found['p99']:.1f}"
             share = f"{rate:,.0f} | {rate / direct['rate']:.0%}"
             print(f"| {size} | {connections} | {share} | {times} | {failed} |", flush=True)
+
+
+async def above(server: Server, texts: list[str], connections: int, seconds: float) -> None:
+    """More requests than the limits allow: answers, or 429."""
+    bodies = [request("/embed", json.dumps({"texts": texts[n : n + 8]}).encode()) for n in range(0, 64, 8)]
+    found = await load(server.port, bodies, connections, seconds)
+    print(f"{connections} connections, 32 requests allowed at a time: statuses {found['codes']}")
+
+
+async def page(server: Server, model: str, texts: list[str], words: list[str]) -> None:
+    """What a click in the explorer asks for: the median and the worst of 20, after one."""
+    import polyseme
+
+    cut = polyseme.load(model).words
+    connection = Connection(server.port)
+    await connection.open()
+    print("| the explorer asks | ms | worst |\n|---|---|---|")
+    for word in words:
+        tokens = next((tokens for tokens in map(cut, texts) if word in tokens), None)
+        if tokens is None:
+            raise SystemExit(f"{word} is not in the first {SENTENCES} sentences: choose other --words")
+        for name, route, body in asked(word, tokens):
+            sent = request(route, json.dumps(body).encode())
+            times = [await connection.ask(sent) for _ in range(21)][1:]
+            if {code for code, _ in times} != {200}:
+                raise SystemExit(f"{name}: statuses {sorted({code for code, _ in times})}")
+            taken = sorted(took for _, took in times)
+            print(f"| {name} of {word} | {1000 * taken[10]:.1f} | {1000 * taken[-1]:.1f} |", flush=True)
+
+
+def asked(word: str, tokens: list[str]) -> list[tuple[str, str, dict[str, Any]]]:
+    """The requests of the explorer's views for a word in its sentence."""
+    marked, text = {"tokens": tokens, "place": tokens.index(word)}, " ".join(tokens)
+    return [
+        ("tokens", "/tokenize", {"texts": [text]}),
+        ("nearest words", "/nearest", {"word": word}),
+        ("nearest usages", "/nearest", {**marked, "word": word, "k": 50, "layers": True}),
+        ("substitutes", "/substitutes", marked),
+        ("cosines of two sentences", "/similarity", {"texts": [text, text[::-1]]}),
+        ("senses", "/senses", {"word": word}),
+    ]
 
 
 async def mixed(server: Server, texts: list[str], count: int) -> None:

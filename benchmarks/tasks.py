@@ -31,6 +31,7 @@ from typing import Any
 VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo")
 MODELS = {"en": "en-classic", "zh": "zh-classic"}
 TOKENS = 200_000  # of the People's Daily
+SHAPE = ("encoder.size=64", "train.rate=0.002", "train.schedule=cosine", "train.patience=100")  # of all sets
 ADAPT = (
     "train.epochs=3",
     "train.rate=0.001",
@@ -48,7 +49,9 @@ class Set:
     task: str
     language: str
     files: Callable[[Path, Path], tuple[Path, Path | None, Path]]  # DATA, WORK -> train, dev, test
+    epochs: int
     settings: tuple[str, ...] = ()
+    text: str = ""  # the set whose adapted model serves, where that has the same sentences
 
 
 def plain(folder: str, train: str, dev: str | None, test: str) -> Callable[[Path, Path], Any]:
@@ -115,21 +118,21 @@ SICK_FILES = plain("en_sick", "SICK_train.txt", "SICK_trial.txt", "SICK_test_ann
 SETS = {
     found.name: found
     for found in (
-        Set("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), CUT),
-        Set("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), CUT),
-        Set("conll2003", "tagging", "en", plain("en_conll2003", "eng.train", "eng.testa", "eng.testb")),
-        Set("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu")),
-        Set("sick", "pairs", "en", SICK_FILES, (*SICK, "data.label=entailment_judgment")),
-        Set("sick-r", "pairs", "en", SICK_FILES,
-            (*SICK, "data.label=relatedness_score", "head.answer=number")),
+        Set("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), 6, CUT),
+        Set("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), 6, CUT, "sst5"),
+        Set("conll2003", "tagging", "en", plain("en_conll2003", "eng.train", "eng.testa", "eng.testb"), 10),
+        Set("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu"), 10),
+        Set("sick", "pairs", "en", SICK_FILES, 8, (*SICK, "data.label=entailment_judgment")),
+        Set("sick-r", "pairs", "en", SICK_FILES, 8,
+            (*SICK, "data.label=relatedness_score", "head.answer=number"), "sick"),
         Set("semeval", "relations", "en",
-            plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"),
+            plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"), 10,
             ("data.dev_share=0.1",)),
-        Set("weibo", "tagging", "zh", weibo),
-        Set("hotels", "classification", "zh", hotels, ("data.max_tokens=200",)),
-        Set("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"),
+        Set("weibo", "tagging", "zh", weibo, 20),
+        Set("hotels", "classification", "zh", hotels, 5, ("data.max_tokens=200",)),
+        Set("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"), 8,
             ('data.skip=["-"]', "data.dev_share=0.1")),
-        Set("daily", "tagging", "zh", daily),
+        Set("daily", "tagging", "zh", daily, 10),
     )
 }  # fmt: skip
 
@@ -174,8 +177,11 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     if place.exists():
         return
     files = found.files(given.data, given.work)
-    model = adapted(found, files[0], given.work) if variant == "adapted" else MODELS[found.language]
-    settings = [*found.settings, f"train.seed={seed}"]
+    model: Any = MODELS[found.language]
+    if variant == "adapted":
+        owner = SETS[found.text] if found.text else found
+        model = adapted(owner, owner.files(given.data, given.work)[0], given.work)
+    settings = [*SHAPE, *found.settings, f"train.epochs={found.epochs}", f"train.seed={seed}"]
     if variant.startswith("glove"):
         settings.append(f"input.static={static(given.glove, given.work)}")
     task = polyseme.train(
@@ -243,7 +249,7 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
     cut = cutter(config.data.segment or base.config.segment)
     examples = TASKS[found.task].read(str(train), config, cut)
     sentences = dict.fromkeys(" ".join(tokens) for example in examples for tokens in example.sentences)
-    text = work / "adapted" / f"{found.name}.txt"
+    text = out.with_suffix(".txt")
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_text("\n".join(sentences) + "\n", encoding="utf-8")
     settings = (*ADAPT, "model.segment=split", "train.order=sentences", "train.batch=32")
