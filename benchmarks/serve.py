@@ -4,8 +4,8 @@
 
 Client and server share the machine: so the server, and the direct calls before it, run on the first core with
 one thread, and the client on the second. A request is an /embed (pooled, JSON) of one text or of 32. Mixed
-requests, good and bad, follow, while the server's memory is watched; then a server with low limits is asked by
-more connections than it allows. With an index, the requests of the explorer are timed first, on both cores.
+requests, good and bad, follow, while the server's memory is watched; then a server with low limits is asked
+by more connections than it allows. With an index, requests of the explorer are timed first, on both cores.
 
     python benchmarks/serve.py MODEL --text FILE [--connections 1 8 64 256] [--seconds 8] [--mixed 20000]
         [--index INDEX --words 曹操 将 …]

@@ -4,8 +4,7 @@ r"""What vectors know of meaning: senses with labels, change between two periods
 
 CoarseWSD-20: nearest centroid, 20 words, beside the most frequent sense. SemCor to Raganato ALL: nearest
 centroid, first sense of WordNet for words without examples. DWUG: graded change of words between 1810-60 and
-1960-2010, Spearman with the judges. Persons: benchmarks/persons.py, and word2vec of the same sentences where
-gensim is installed. A set is measured where its path is given.
+1960-2010, Spearman with the judges. Persons: benchmarks/persons.py. A set is measured if its path is given.
 
     python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--spaces none centre] [--prior 0 auto] \
         [--wsd COARSEWSD-20] [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] \
@@ -159,15 +158,13 @@ def dwug(path: Path) -> dict[tuple[str, str], list[Marked]]:
 
 
 def persons(elmo: Any, folder: Path, layers: list[Any]) -> Iterator[dict[str, Any]]:
-    """The share of persons among the neighbours of persons, by layer; and by word2vec."""
-    from persons import share_of_persons, word2vec_share
+    """The share of persons among the neighbours of persons, and of names with another of the same person."""
+    from persons import contextual, judge, same_person
 
     for layer in layers:
-        yield {"set": "persons", "layer": layer, "share": share_of_persons(elmo, folder, layer)[0]}
-    for settings in ({"sg": 0, "epochs": 30}, {"sg": 1, "epochs": 30}, {"sg": 0, "epochs": 5}):
-        share = word2vec_share(folder, elmo.config.segment, **settings)
-        if share is not None:
-            yield {"set": "persons", "word2vec": json.dumps(settings), "share": share}
+        found = contextual(elmo, folder, layer)
+        row = {"set": "persons", "layer": layer, "share": judge(found, folder)[0]}
+        yield row | {"same person": same_person(found, folder)}
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from polyseme.text.stream import sentences_of_lines
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
-from persons import share_of_persons  # noqa: E402
+from persons import contextual, judge  # noqa: E402
 from precision import cosines, senses  # noqa: E402
 
 WORDS = {
@@ -155,7 +155,7 @@ def word_senses(models: dict[str, polyseme.Elmo], wsd: Path) -> str:
 
 def persons(models: dict[str, polyseme.Elmo], folder: Path) -> str:
     """Of the ten words nearest to each of the hundred most frequent persons, how many are persons."""
-    rows = [[name, f"{share_of_persons(elmo, folder)[0]:.3f}"] for name, elmo in models.items()]
+    rows = [[name, f"{judge(contextual(elmo, folder), folder)[0]:.3f}"] for name, elmo in models.items()]
     intro = (
         "Of the ten words nearest to each of the hundred most frequent persons, how many are persons "
         "(`benchmarks/persons.py`, top layer):"
