@@ -22,6 +22,7 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.model.choice import Layer, choose
 from polyseme.search import exact, graph, parts
 from polyseme.search.blocks import ADVICE, Block, Place, block_path, read_head, write_head
+from polyseme.search.similarity import Reader, reader_of
 from polyseme.search.space import plain
 from polyseme.words import Keys
 
@@ -70,6 +71,7 @@ class Index:
             self.lengths = np.concatenate([parts.lengths_in(self.space, b.vectors) for b in self.blocks])
         self._starts = np.cumsum([0, *map(len, self.blocks)])
         self._graph: Any = None
+        self._reader: Reader | None = None
         self._types: NDArray[np.float32] | None = None  # the words in the corrected space
 
     def __len__(self) -> int:
@@ -146,7 +148,7 @@ class Index:
 
     def vector(self, sentence: str, word: str, which: int | None = None) -> NDArray[np.float32]:
         """The vector of a word in a sentence, in the corrected space; `which` of several, from 1."""
-        tokens = self.elmo.words(sentence, self.head["segment"])
+        tokens = self.reader.cut(sentence)
         places = [place for place, token in enumerate(tokens) if token == word]
         if not places:
             raise UsageError(f"{word!r} is not in the sentence, which is cut as: {' '.join(tokens)}")
@@ -160,16 +162,23 @@ class Index:
 
     def vector_at(self, tokens: list[str], place: int) -> NDArray[np.float32]:
         """The vector of the token at a place of a sentence, in the corrected space."""
-        vector: NDArray[np.float32] = self.space.apply(self.read(tokens)[place][None])[0]
+        vector: NDArray[np.float32] = self.space.apply(self.reader.read(tokens)[place][None])[0]
         return vector
 
-    def read(self, tokens: list[str]) -> NDArray[np.float32]:
-        """The vectors of the tokens of a sentence (T, H), of the layer of the index, not corrected."""
-        choice = choose(self.head["layer"], None, "both", self.elmo.config.layers)
-        with self.elmo.call() as counts:
-            (found,) = self.elmo.vectors([tokens], choice, counts)
-        vectors: NDArray[np.float32] = found
-        return vectors
+    @property
+    def reader(self) -> Reader:
+        """The model as this index reads with it: its layer, its way to cut text, its space."""
+        if self._reader is None:
+            self._reader = reader_of(self.elmo, self.head["layer"], self.space, self.head["segment"])
+        return self._reader
+
+    def similarity_of_usages(self, one: str, other: str) -> float:
+        """Cosine of two usages: sentences with the word in [brackets]."""
+        return float(self.reader.usage(one) @ self.reader.usage(other))
+
+    def similarity_of_sentences(self, one: str, other: str) -> float:
+        """Cosine of two sentences, each the mean of its tokens."""
+        return float(self.reader.sentence(one) @ self.reader.sentence(other))
 
     def usages(
         self,
@@ -214,9 +223,7 @@ class Index:
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
         if not self.corrected:
-            raise UsageError(
-                "The graph is of corrected vectors: leave out approximate, or the correction on."
-            )
+            raise UsageError("The graph is of corrected vectors: approximate search needs the correction.")
         if self._graph is None:
             noted = self.head.get("graph")
             if noted is None or noted["usages"] != len(self):
