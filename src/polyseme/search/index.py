@@ -66,10 +66,10 @@ class Index:
         self.corrected = corrected
         self.space, self.words = parts.read_space(folder, head), parts.read_means(folder)
         self.lengths = parts.read_lengths(folder, sum(map(len, self.blocks)))
+        self._starts = np.cumsum([0, *map(len, self.blocks)])
         if not corrected:
             self.space, self.words = plain(head["size"]), self.words.uncentred()
-            self.lengths = np.concatenate([parts.lengths_in(self.space, b.vectors) for b in self.blocks])
-        self._starts = np.cumsum([0, *map(len, self.blocks)])
+            self.lengths = self._lengths()
         self._graph: Any = None
         self._reader: Reader | None = None
         self._types: NDArray[np.float32] | None = None  # the words in the corrected space
@@ -90,9 +90,10 @@ class Index:
             return
         layers = self.elmo.config.layers
         if choose(layer, None, "both", layers).weights != choose(own, None, "both", layers).weights:
+            wanted = layer if isinstance(layer, str | int) else "…"
             raise UsageError(
                 f"{self.folder}: an index of layer {own}. For another layer make another index: "
-                "polyseme index MODEL TEXT --out DIR --layer …"
+                f"polyseme index MODEL TEXT --out DIR --layer {wanted}"
             )
 
     @property
@@ -277,6 +278,14 @@ class Index:
                 found[own] = block.vectors[numbers[own] - self._starts[number]]
                 self._read(number)
         return found
+
+    def _lengths(self) -> NDArray[np.float32]:
+        """The lengths of all vectors in the space, from the blocks."""
+        found = []
+        for number, block in enumerate(self.blocks):
+            found.append(parts.lengths_in(self.space, block.vectors))
+            self._read(number)
+        return np.concatenate(found)
 
     def _read(self, number: int) -> None:
         """A block has been read: what is beyond the limit of memory is given back."""
