@@ -79,7 +79,7 @@ def index(
     blocks = count_of(len(found.blocks), "block")
     print(f"{out}: {len(found):,} usages of {len(found.words):,} words in {blocks}")
     if found.crowding is not None:
-        before, after = found.crowding
+        before, after = (round(value, 3) + 0.0 for value in found.crowding)  # -0.0 is 0.0
         print(f"mean cosine of random pairs: {before:.3f} as they are, {after:.3f} corrected ({space})")
 
 

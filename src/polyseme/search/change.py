@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,17 @@ def find_change(
     if words is None:
         both, enough = [word for word in one.words.words if word in other.words], max(min_count, FEWEST)
         words = [word for word in both if min(one.words.count(word), other.words.count(word)) >= enough]
-    found = [_change(one, other, word, seed) for word in words]
+    asked = list(words)
+    for word, index in product(asked, (one, other)):  # before any work
+        if (count := index.words.count(word)) < FEWEST:
+            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {FEWEST} are needed.")
+    found = [_change(one, other, word, seed) for word in asked]
     return sorted(found, key=lambda change: -change.distance)
 
 
 def _change(one: Index, other: Index, word: str, seed: int) -> Change:
     chance = np.random.default_rng(seed)
     rows = [index.rows(word) for index in (one, other)]
-    for index, numbers in zip((one, other), rows, strict=True):
-        if len(numbers) < FEWEST:
-            raise UsageError(f"{word!r} has {len(numbers)} usages in {index.folder}, {FEWEST} are needed.")
     drawn = [
         np.sort(chance.choice(numbers, MOST_USAGES, replace=False)) if len(numbers) > MOST_USAGES else numbers
         for numbers in rows
