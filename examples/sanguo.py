@@ -18,14 +18,16 @@ from rich.table import Table
 import polyseme
 from polyseme.progress import Progress
 from polyseme.search.index import Index
+from polyseme.search.senses import FEWEST, Senses
 from polyseme.training.show import Show
 
 FOLDER = Path("demo")
 MODEL, TEXT, INDEX = FOLDER / "sanguo", FOLDER / "sanguo.txt", FOLDER / "sanguo-index"
 PRESET = "novel"
 WORDS = ("曹操", "关羽", "荆州")
-# 将: a general, to lead troops, or the mark of what is about to happen.
-AMBIGUOUS = "将"
+# Words that may have several senses. 将: a general, to lead troops, or the mark of what is about to happen;
+# 见: to see, or to visit; 走: to flee, or to run up; and so on.
+AMBIGUOUS = ("将", "见", "走", "意", "行", "使", "道", "书", "下", "为", "与")
 PLACES = ("操 大怒 ， 欲 斩 此 [将] 。", "玄德 [将] 兵 来 攻 城 。", "天色 [将] 晚 ， 人马 困乏 。")
 console = Console(highlight=False)
 
@@ -74,10 +76,24 @@ def show_places(model: polyseme.Elmo) -> None:
     console.print(table)
 
 
+def senses_of_one_word(index: Index) -> Senses | None:
+    """The senses of the first of the words that may have several, and has; None where none does."""
+    for word in AMBIGUOUS:
+        if word not in index.words or index.words.count(word) < FEWEST:
+            continue
+        found = polyseme.senses(index, word)
+        if len(found.senses) > 1:
+            return found
+    return None
+
+
 def show_senses(index: Index) -> None:
-    """The senses that one word has in the novel: their neighbours and their most central sentences."""
-    found = polyseme.senses(index, AMBIGUOUS)
-    console.print(f"{AMBIGUOUS}: {len(found.senses)} senses among its {len(found.numbers):,} usages")
+    """Two or more senses that a word has in the novel: their neighbours and their most central sentences."""
+    found = senses_of_one_word(index)
+    if found is None:
+        console.print(f"None of {' '.join(AMBIGUOUS)} has more than one sense in this text, by this model.")
+        return
+    console.print(f"{found.word}: {len(found.senses)} senses among its {len(found.numbers):,} usages")
     for sense in found.senses:
         console.print(f"[bold]{sense.share:.0%}[/]  near {' '.join(sense.neighbours)}")
         for usage in sense.examples[:2]:

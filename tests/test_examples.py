@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from rich.cells import cell_len
 
 import polyseme
 from builders import write_bilm
+from polyseme.search.senses import find_senses
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -89,6 +91,25 @@ def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
     assert "曹操" in (tmp_path / "demo/sanguo/report.html").read_text(encoding="utf-8")
     example.main()
     assert "is there already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("example", ["sanguo"], indirect=True)
+def test_the_demo_shows_two_senses_of_the_first_word_that_has_them(example, tmp_path, monkeypatch, capsys):
+    lines = ["关羽 欲 斩 此 将 。", "我 来 见 你 。", "人 不 见 了 ！"] * 6
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    index = polyseme.index(write_bilm(tmp_path / "model"), tmp_path / "a.txt", tmp_path / "index")
+    several = {"见": 2}
+
+    def senses(index, word):
+        found = find_senses(index, word, most=1)
+        return replace(found, senses=found.senses * several.get(word, 1))
+
+    monkeypatch.setattr(polyseme, "senses", senses, raising=False)
+    example.show_senses(index)
+    assert "见: 2 senses among its 12 usages" in capsys.readouterr().out
+    several.clear()
+    example.show_senses(index)
+    assert "has more than one sense in this text" in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("name", ["movie_reviews", "text_topics"])

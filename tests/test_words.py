@@ -117,3 +117,53 @@ def test_bad_calls_are_refused() -> None:
         hand_made(centre=True).nearest("king", k=0)
     with pytest.raises(UsageError, match="token 0 of sentence 1 holds white space"):
         mean_vectors(elmo, [["a"], ["b c"]])
+
+
+def test_an_analogy_is_a_sum_of_directions_and_the_odd_one_lies_farthest() -> None:
+    spread = np.eye(4, dtype=np.float32)
+    rows = [spread[0] + spread[2], spread[0] + spread[3], spread[1] + spread[2], spread[1] + spread[3]]
+    names = ("king", "queen", "man", "woman")
+    vectors = np.stack([*rows, -spread[0] - spread[1]])
+    found = WordVectors((*names, "river"), np.array([9, 8, 7, 6, 5]), vectors, np.zeros(4, np.float32))
+    assert found.most_similar(["king", "woman"], ["man"], topn=1)[0][0] == "queen"
+    assert found.most_similar(["queen", "man"], ["woman"], topn=1)[0][0] == "king"
+    assert found.odd_one_out(["king", "river", "queen"]) == "river"
+    assert found.odd_one_out(["river", "king", "woman"]) == "river"
+
+
+def test_most_similar_has_gensims_signature_and_answers() -> None:
+    words = hand_made(centre=True)
+    assert words.most_similar("king") == words.nearest("king")
+    assert words.most_similar(positive=["king"], topn=1) == words.nearest("king", 1)
+    assert words.most_similar([("king", 2.0), "x"], [("river", -0.5)], 2) == words.combined(
+        [("king", 2.0), ("x", 1.0), ("river", -0.5)], 2
+    )
+    own = words.most_similar(words["king"], topn=1)  # a vector leaves no word out
+    assert own == [("king", pytest.approx(1, abs=1e-6))]
+    assert words.most_similar(np.stack([words["king"], words["x"]]), topn=4)
+    assert words.most_similar("king", topn=0) == []
+    every = words.most_similar("king", topn=None)
+    assert every.shape == (4,)
+    assert every[1] == pytest.approx(words.similarity("king", "queen"))
+    assert words.most_similar("king", topn=None, clip_start=1, clip_end=3).tolist() == every[1:3].tolist()
+    assert [word for word, _ in words.most_similar("king", clip_start=2)] == ["x", "river"]
+    assert [word for word, _ in words.most_similar("king", clip_start=2, restrict_vocab=3)] == [
+        "queen",
+        "river",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "needs a word"),
+        ({"positive": "king", "indexer": "annoy"}, "indexer"),
+        ({"positive": [3]}, "expected a word, a vector"),
+        ({"positive": [("king", "much")]}, "expected a word, a vector"),
+        ({"positive": np.zeros(5, np.float32)}, "3 finite values"),
+        ({"positive": np.array([1, np.nan, 0], np.float32)}, "3 finite values"),
+    ],
+)
+def test_strange_questions_are_refused(asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        hand_made(centre=True).most_similar(**asked)

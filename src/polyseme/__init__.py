@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         score,
         senses,
         serve,
+        similarity,
         substitutes,
         train,
     )
@@ -94,6 +95,7 @@ _HOMES = {
     "score": "api",
     "senses": "api",
     "serve": "api",
+    "similarity": "api",
     "substitutes": "api",
     "train": "api",
 }
@@ -137,6 +139,7 @@ __all__ = [
     "score",
     "senses",
     "serve",
+    "similarity",
     "substitutes",
     "train",
 ]

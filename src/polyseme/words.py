@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,8 @@ from polyseme.formats.opening import named
 from polyseme.formats.word_file import NAME, Words, read_words, write_words
 from polyseme.model.choice import Layer, choose
 
+Key = str | Array
+Keys = Key | Sequence[Key | tuple[Key, float]] | None  # as gensim takes them; a word or several
 NEAR_SPELLING = 0.5  # how alike a suggested word is; words of two characters that share one are 0.5
 
 
@@ -79,16 +82,82 @@ class WordVectors:
         given = [self._row(word) for word, _ in signs]
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
-        query = np.array([sign for _, sign in signs], np.float32) @ self._directions[given]
-        query /= max(float(np.linalg.norm(query)), float(np.finfo(np.float32).tiny))
-        cosines = self._directions @ query
-        usable = self.counts >= min_count
-        if min_chars > 1:
-            usable &= np.array([len(other) >= min_chars for other in self.words], dtype=np.bool_)
+        cosines = self._directions @ self._sum(signs)
+        usable = self._usable(min_count, min_chars)
         usable[given] = False
+        return self._best(cosines, usable, k)
+
+    def most_similar(
+        self,
+        positive: Keys = None,
+        negative: Keys = None,
+        topn: int | None = 10,
+        clip_start: int = 0,
+        clip_end: int | None = None,
+        restrict_vocab: int | None = None,
+        indexer: None = None,
+        *,
+        min_count: int = 1,
+        min_chars: int = 1,
+    ) -> Any:
+        """Words nearest to the sum of `positive` less `negative`, with gensim's signature and answers.
+
+        positive, negative: words, (word, weight) pairs, or vectors (H,) as `words[word]` gives them.
+        topn: how many; 0 or less gives none, None the cosines of all words from clip_start to clip_end.
+        clip_start, clip_end, restrict_vocab: only these of the words, which stand by falling count.
+        An unknown word is a KeyError. gensim's `indexer` is refused.
+        """
+        if indexer is not None:
+            raise UsageError("indexer: gensim's indexers are not taken. Leave it out: the search is exact.")
+        if topn is not None and topn < 1:
+            return []
+        keys = _keys(positive, 1.0) + _keys(negative, -1.0)
+        if not keys:
+            raise UsageError("most_similar needs a word.")
+        cosines = self._directions @ self._sum(keys)
+        span = slice(0, restrict_vocab) if restrict_vocab else slice(clip_start, clip_end or len(self))
+        if topn is None:
+            return cosines[span]
+        usable = np.zeros(len(self), np.bool_)
+        usable[span] = self._usable(min_count, min_chars)[span]
+        usable[[self._row(key) for key, _ in keys if isinstance(key, str)]] = False
+        return self._best(cosines, usable, topn)
+
+    def _sum(self, keys: Sequence[tuple[str | Array, float]]) -> Array:
+        """The direction of the weighted sum of words and vectors, each centred and of length 1."""
+        rows = [
+            self._directions[self._row(key)] if isinstance(key, str) else self._direction(key)
+            for key, _ in keys
+        ]
+        return _pointing(np.array([weight for _, weight in keys], np.float32) @ np.stack(rows))
+
+    def _direction(self, vector: Array) -> Array:
+        found = np.asarray(vector, np.float32)
+        if found.shape != self.centre.shape or not np.isfinite(found).all():
+            raise UsageError(f"A vector of {len(self.centre)} finite values is expected, not {found.shape}.")
+        return _pointing(found - self.centre)
+
+    def _usable(self, min_count: int, min_chars: int) -> NDArray[np.bool_]:
+        """Which words have so many usages, and so many characters."""
+        usable: NDArray[np.bool_] = self.counts >= min_count
+        if min_chars > 1:
+            usable &= np.array([len(word) >= min_chars for word in self.words], dtype=np.bool_)
+        return usable
+
+    def _best(self, cosines: Array, usable: NDArray[np.bool_], k: int) -> list[tuple[str, float]]:
+        """The `k` usable words with the greatest cosines."""
         rows = np.flatnonzero(usable)
         best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
-        return [(self.words[other], float(cosines[other])) for other in best]
+        return [(self.words[row], float(cosines[row])) for row in best]
+
+    def uncentred(self) -> WordVectors:
+        """The same words; cosines of their vectors as they are."""
+        return WordVectors(self.words, self.counts, self.vectors, np.zeros_like(self.centre))
+
+    def direction(self, word: str) -> Array:
+        """The vector of a word (H,), centred and of length 1."""
+        found: Array = self._directions[self._row(word)]
+        return found
 
     def odd_one_out(self, words: Sequence[str]) -> str:
         """The word farthest from the mean of all of them."""
@@ -114,6 +183,28 @@ class WordVectors:
         raise UnknownWordError(
             f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"
         )
+
+
+def _pointing(vector: Array) -> Array:
+    """The vector (H,) with length 1; zeros stay zeros."""
+    found: Array = vector / max(float(np.linalg.norm(vector)), float(np.finfo(np.float32).tiny))
+    return found
+
+
+def _keys(given: Keys, sign: float) -> list[tuple[str | Array, float]]:
+    """Words and vectors with their weights: the sign, unless a pair says another."""
+    if given is None:
+        return []
+    if isinstance(given, str) or (isinstance(given, np.ndarray) and given.ndim == 1):
+        given = [given]
+    found: list[tuple[str | Array, float]] = []
+    key: Any  # checked here
+    for key in given:
+        word, weight = key if isinstance(key, tuple) and len(key) == 2 else (key, sign)
+        if not isinstance(word, str | np.ndarray) or not isinstance(weight, int | float | np.number):
+            raise UsageError(f"{key!r:.60}: expected a word, a vector, or one of them with a weight.")
+        found.append((word, float(weight)))
+    return found
 
 
 def open_words(path: str | Path) -> WordVectors:

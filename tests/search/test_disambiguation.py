@@ -14,6 +14,7 @@ from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator, vectors_of
 from polyseme.search.labelled import Marked, read_first_senses, read_marked, wordnet_key
+from polyseme.text.segment import words
 
 ROWS = (
     "bank\tThey sat on the river [bank] .\tshore\n"
@@ -55,6 +56,34 @@ def test_rows_semcor_and_xml_are_read(tmp_path: Path):
     again = read_marked(write(tmp_path / "s.tsv", SEMCOR), "train")
     assert [m.key for m in again] == ["river_bank%1", "be%2"]
     assert again[0].tokens == noun.tokens
+
+
+def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_word(tmp_path: Path):
+    path = write(tmp_path / "r.tsv", "意\t关公会其[意]，遂辞而去。\tmeaning\n江山\t不爱[大好 江山]爱人\tx\n")
+    one, two = read_marked(path, "train", lambda text: words(text, "zh-char"))
+    assert one.tokens == ("关", "公", "会", "其", "意", "，", "遂", "辞", "而", "去", "。")
+    assert one.tokens[one.start : one.stop] == ("意",)
+    assert two.tokens[two.start : two.stop] == ("大好", "江山")  # what is marked is cut at spaces only
+    assert two.tokens[two.stop :] == ("爱", "人")
+    elmo = Elmo(random_model(small_config(segment="zh-char")))
+    seen: list[list[str]] = []
+    read = elmo.vectors
+    elmo.vectors = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
+    polyseme.disambiguate(elmo, path, path)
+    assert list(one.tokens) in seen
+    polyseme.disambiguate(elmo, path, path, segment="split")
+    assert ["关公会其", "意", "，遂辞而去。"] in seen
+
+
+def test_vectors_that_are_not_finite_are_refused_with_their_place(tmp_path: Path, elmo: Elmo, monkeypatch):
+    path, read = write(tmp_path / "r.tsv", ROWS), elmo.vectors
+
+    def broken(*asked):
+        return [np.full_like(array, np.nan) for array in read(*asked)]
+
+    monkeypatch.setattr(elmo, "vectors", broken)
+    with pytest.raises(DataError, match=r"r\.tsv:1: a vector is not finite"):
+        polyseme.disambiguate(elmo, path, path)
 
 
 def test_coarse_folders_are_read(tmp_path: Path):
@@ -114,6 +143,7 @@ def test_adjectives_and_satellites_are_one_class():
     [
         ("a.tsv", "bank\tno brackets\tx\n", r"a\.tsv:1: expected a word"),
         ("a.tsv", "", "no marked words"),
+        ("a.tsv", "bank\tan empty [ ] pair\tx\n", "nothing stands in the brackets"),
         ("a.tsv", "# s\nThe\tthe\n", r"a\.tsv:2: 2 columns"),
         ("a.xml", "<corpus>", "not XML"),
     ],

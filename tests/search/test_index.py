@@ -12,8 +12,9 @@ from builders import random_model, small_config
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.search import building, exact
-from polyseme.search.building import Filters, build_index, lengths_in
+from polyseme.search.building import Filters, build_index
 from polyseme.search.index import Index, open_index
+from polyseme.search.parts import lengths_in
 from polyseme.search.space import crowding, fit
 
 TEXT = (

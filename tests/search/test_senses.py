@@ -13,7 +13,7 @@ from polyseme import api
 from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.building import build_index
-from polyseme.search.change import find_change
+from polyseme.search.change import compare, find_change
 from polyseme.search.clusters import adjusted_rand, group
 from polyseme.search.index import Index, open_index
 from polyseme.search.senses import find_senses
@@ -86,6 +86,31 @@ def test_senses_have_shares_neighbours_and_sentences(tmp_path: Path, elmo: Elmo)
         find_senses(make(tmp_path, "b", elmo, RIVER), "bank")
 
 
+def test_the_share_of_a_sense_is_told_by_document(tmp_path: Path):
+    """The vectors of sentences with river, and of all others, lie far apart."""
+    chance = np.random.default_rng(0)
+    elmo = Elmo(random_model(small_config()))
+    read = elmo.vectors
+    centres = {True: np.eye(8)[0] * 9, False: np.eye(8)[1] * 9}
+
+    def apart(tokens, *rest):
+        found = read(tokens, *rest)
+        for words, array in zip(tokens, found, strict=True):
+            array[:] = centres["river" in words] + 0.3 * chance.normal(size=array.shape)
+        return found
+
+    elmo.vectors = apart  # type: ignore[method-assign]
+    (tmp_path / "a.txt").write_text("the river bank\n" * 12 + "the money bank\n" * 4, encoding="utf-8")
+    (tmp_path / "b.txt").write_text("the money bank\n" * 6, encoding="utf-8")
+    index = api.index(elmo, [tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "i", space="none")
+    found = find_senses(index, "bank").senses
+    a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
+    assert [sense.count for sense in found] == [12, 10]
+    assert found[0].documents == {a: 0.75, b: 0.0}
+    assert found[1].documents == {a: 0.25, b: 1.0}
+    assert found[0].share == pytest.approx(12 / 22)
+
+
 def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: Elmo):
     frame = ["the dog sleeps", "a dog barks", "dog and cat"] * 6
     one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
@@ -94,12 +119,41 @@ def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: 
     assert [change.word for change in found] == ["bank", "dog"]
     assert found[0].p < 0.05
     assert found[1].p > 0.5
+    assert found[0].distance_p < 0.05 < 0.5 < found[1].distance_p
     assert found[0].changed
     assert found[0].prototype > found[1].prototype
     assert found[0].shift >= found[1].shift
     assert {change.word for change in find_change(one, other, min_count=10)} >= {"dog", "bank"}
     with pytest.raises(KeyError):
         find_change(one, other, ["river"])
+
+
+def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
+    one = make(tmp_path, "one", elmo, RIVER * 6 + ["a cat sleeps"] * 3)
+    other = make(tmp_path, "other", elmo, MONEY * 6 + ["a cat sleeps"] * 4)
+    found = {change.word for change in find_change(one, other, min_count=3)}
+    assert "bank" in found
+    assert "cat" not in found
+    with pytest.raises(UsageError, match=r"3 usages in .*, 5 are needed"):
+        find_change(one, other, ["cat"])
+
+
+def test_distances_are_those_of_all_pairs():
+    chance = np.random.default_rng(0)
+    a, b = (unit(chance.normal(size=(count, 6)) + shift) for count, shift in ((7, 0.0), (9, 1.0)))
+    found = compare("x", a, b, (7, 9))
+
+    def apart(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.mean([1 - x @ y for x in one for y in other if x is not y and (x != y).any()]))
+
+    assert found.distance == pytest.approx(apart(a, b) - (apart(a, a) + apart(b, b)) / 2, abs=1e-5)
+    means = a.mean(axis=0), b.mean(axis=0)
+    cosine = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
+    assert found.prototype == pytest.approx(1 - cosine, abs=1e-5)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def test_shares_of_senses_are_drawn(tmp_path: Path, elmo: Elmo):

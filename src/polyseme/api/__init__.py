@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from polyseme import language
 from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
-from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses
+from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses, similarity
 from polyseme.api.serving import serve
 from polyseme.api.tasks import predict, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
@@ -58,6 +58,7 @@ __all__ = [
     "score",
     "senses",
     "serve",
+    "similarity",
     "substitutes",
     "train",
 ]

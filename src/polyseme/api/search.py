@@ -1,4 +1,4 @@
-"""Verbs about words in a corpus: index, nearest, senses, disambiguate, change.
+"""Verbs about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change.
 
 search, words  ->  api.search  ->  api
 """
@@ -6,21 +6,25 @@ search, words  ->  api.search  ->  api
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
 from polyseme.api.embedding import loaded
 from polyseme.embedder import Elmo
+from polyseme.errors import FormatError, UsageError
 from polyseme.formats.opening import lasting
 from polyseme.model.choice import Layer
 from polyseme.search.blocks import Precision
 from polyseme.search.building import Filters, Watch, build_index
 from polyseme.search.change import Change, draw_shares, find_change
 from polyseme.search.disambiguation import Disambiguator, Judged, Prior, vectors_of
-from polyseme.search.index import Index, open_index
+from polyseme.search.index import Index, is_index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
 from polyseme.search.senses import Senses, find_senses
+from polyseme.search.similarity import Likeness, reader_of
+from polyseme.search.similarity import likeness as find_likeness
 from polyseme.search.space import Kind, check_kind
 from polyseme.words import WordVectors, open_words
 
@@ -30,7 +34,7 @@ def index(
     texts: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    layer: str | int = "top",
+    layer: Layer = "top",
     min_count: int = 1,
     max_count: int | None = None,
     stop: Iterable[str] = (),
@@ -46,9 +50,9 @@ def index(
 ) -> Index:
     """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
 
-    layer: whose vectors. min_count, max_count, stop, only: which words have their usages kept. space: how the
-    cone of contextual vectors is corrected, none, centre, components or whiten. precision: of the vectors on
-    disk, fp16 or fp32. add: to one that is there.
+    layer: whose vectors, or the weights of a mix. min_count, max_count, stop, only: which words have their
+    usages kept; counts are those of `texts`. space: how the cone of contextual vectors is corrected, none,
+    centre, components or whiten. precision: of the vectors on disk, fp16 or fp32. add: to one that is there.
     graph: build one for approximate search, too, of vectors in that type; `building` is told the share done.
     """
     elmo = loaded(model)
@@ -83,10 +87,55 @@ def nearest(
     words: an index, a model that has vectors of words beside it (`open_words`), or what `mean_vectors` gives.
     min_count, min_chars: only words with so many usages, of so many characters.
     """
-    if isinstance(words, Index):
-        words = words.words
-    found = words if isinstance(words, WordVectors) else open_words(words)
-    return found.nearest(word, k, min_count=min_count, min_chars=min_chars)
+    return words_of(words).nearest(word, k, min_count=min_count, min_chars=min_chars)
+
+
+def words_of(source: WordVectors | Index | str | Path) -> WordVectors:
+    """The vectors of words of an index, which must be finished, or those that lie beside a model."""
+    if isinstance(source, WordVectors):
+        return source
+    if isinstance(source, Index):
+        return source.words
+    return open_index(source).words if is_index(source) else open_words(source)
+
+
+def similarity(
+    source: Index | Elmo | str | Path, one: str, other: str, *, layer: Layer | None = None
+) -> float:
+    """The cosine of two words, of two usages (the word in [brackets]) or of two sentences (their means).
+
+    source: an index, whose correction of the space is used, or a model, whose vectors are taken as they are.
+    layer: of a model, "top" if left out; an index has one layer, and another one is refused.
+    """
+    return float(likeness(source, [one, other], layer=layer).cosines[0, 1])
+
+
+def likeness(
+    source: Index | Elmo | str | Path, texts: Sequence[str], *, layer: Layer | None = None
+) -> Likeness:
+    """As `similarity`, of two or more texts: the cosines of all pairs, and which is the odd one out."""
+    if not isinstance(source, Index | Elmo) and is_index(source):
+        source = open_index(source)
+    if isinstance(source, Index):
+        if layer is not None:
+            source.check_layer(layer)
+        index = source
+        return find_likeness(texts, lambda: index.words, lambda: index.reader)
+    model = source
+    reader = cache(lambda: reader_of(loaded(model), "top" if layer is None else layer))
+
+    @cache
+    def words() -> WordVectors:
+        if isinstance(model, Elmo):
+            raise FormatError("A loaded model has no vectors of words: give its path, or an index.")
+        if layer is not None:
+            raise UsageError(
+                f"{model}: the words beside a model have vectors of one layer only. For another one make an "
+                "index: polyseme index MODEL TEXT --out DIR --layer …"
+            )
+        return open_words(model)
+
+    return find_likeness(texts, words, reader)
 
 
 def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
@@ -119,17 +168,21 @@ def disambiguate(
     first: str | Path | None = None,
     space: Kind = "whiten",
     prior: Prior = 0.0,
+    segment: str | None = None,
 ) -> tuple[Judged, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.
 
     train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
     without examples. space: how the cone of contextual vectors is corrected. prior: how much the logarithm of
     a sense's share of the examples counts beside its cosine; "auto" chooses it by the examples.
+    segment: how the sentences of plain rows are cut around the marked word; as the model was trained if left
+    out.
     """
     check_kind(space)
     elmo = loaded(model)
-    asked = read_marked(test, "test")
-    known = [example for example in read_marked(train, "train") if example.senses]
+    cut = partial(elmo.words, segment=segment)
+    asked = read_marked(test, "test", cut)
+    known = [example for example in read_marked(train, "train", cut) if example.senses]
     senses = None if first is None else read_first_senses(first)
     examples = vectors_of(elmo, known, layer)
     found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)

@@ -32,6 +32,7 @@ VERBS = (
     language.generate,
     words.index,
     words.nearest,
+    words.similarity,
     words.senses,
     words.disambiguate,
     words.map_words,

@@ -1,4 +1,4 @@
-"""Verbs about words in a corpus: index, nearest, senses, disambiguate, change.
+"""Verbs about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change.
 
 api  ->  cli.words  ->  a person's terminal
 """
@@ -8,28 +8,36 @@ from __future__ import annotations
 import json
 import math
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polyseme.cli.options import AsJson, Force, ModelPath, Segment, TextPaths
+from polyseme.cli.options import AsJson, Force, ModelPath, Segment, count_of, parse_layer
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
-    from polyseme.search.index import Usage
+    from polyseme.search.index import Index, Usage
 
+HOW = "polyseme index MODEL TEXT --out DIR"
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that index wrote.")]
 Space = Annotated[str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")]
+Memory = Annotated[int | None, typer.Option(min=0, help="MB of vectors that may stay in memory.")]
+Layer = Annotated[str, typer.Option(help="top, mean, a number from 0, or weights: 0.2,0.3,0.5*1.4.")]
+OneLayer = Annotated[
+    str | None, typer.Option("--layer", help="Of a model; an index has one, and another is refused.")
+]
+Raw = Annotated[bool, typer.Option("--raw", help="Of an index: without its correction of the cone.")]
 OwnModel = Annotated[str | None, typer.Option("--model", help="The ELMo, if it does not lie where it did.")]
 
 
 def index(
     model: ModelPath,
-    text: TextPaths,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz or .zst.")],
     out: Annotated[Path, typer.Option(help="A new folder for the index, or one to go on with.")],
-    layer: Annotated[str, typer.Option(help="top, mean, or a number from 0.")] = "top",
-    min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
+    layer: Layer = "top",
+    min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages in TEXT.")] = 1,
     max_count: Annotated[int | None, typer.Option(min=1, help="Only words with at most so many.")] = None,
     stop: Annotated[str | None, typer.Option(help="A file of words to leave out, one a line.")] = None,
     only: Annotated[str | None, typer.Option(help="A file of the only words to keep, one a line.")] = None,
@@ -54,7 +62,7 @@ def index(
             model,
             text,
             out,
-            layer=int(layer) if layer.isdecimal() else layer,
+            layer=parse_layer(layer),
             min_count=min_count,
             max_count=max_count,
             stop=_words(stop),
@@ -68,7 +76,11 @@ def index(
             watch=progress.embedded,
             building=progress.building,
         )
-    print(f"{out}: {len(found):,} usages of {len(found.words):,} words in {len(found.blocks)} blocks")
+    blocks = count_of(len(found.blocks), "block")
+    print(f"{out}: {len(found):,} usages of {len(found.words):,} words in {blocks}")
+    if found.crowding is not None:
+        before, after = (round(value, 3) + 0.0 for value in found.crowding)  # -0.0 is 0.0
+        print(f"mean cosine of random pairs: {before:.3f} as they are, {after:.3f} corrected ({space})")
 
 
 def nearest(
@@ -90,25 +102,37 @@ def nearest(
     k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
     min_chars: Annotated[int, typer.Option(min=1, help="Only words of so many characters.")] = 1,
-    memory: Annotated[
-        int | None, typer.Option(min=0, help="With --in: MB of vectors that may stay in memory.")
+    like: Annotated[
+        list[str] | None, typer.Option(help="Another word that is added: a : b = c : ? is b --like c")
     ] = None,
+    unlike: Annotated[list[str] | None, typer.Option(help="A word that is taken away: … --unlike a")] = None,
+    layer: OneLayer = None,
+    raw: Raw = False,
+    memory: Memory = None,
     own: OwnModel = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the words nearest to a word, or the usages nearest to a word in a sentence."""
-    from polyseme import open_index, open_words
-    from polyseme.search.index import is_index
-
+    needs = {"--word": same_word, "--which": which is not None, "--approximate": approximate}
+    excludes = {
+        "--like": like,
+        "--unlike": unlike,
+        "--min-count": min_count > 1,
+        "--min-chars": min_chars > 1,
+    }
+    _refuse_idle(excludes if sentence is not None else needs, sentence is not None)
+    index = _index_or_none(model, own, memory, raw=raw, layer=layer)
     if sentence is not None:
-        if not is_index(model):
-            raise UsageError(f"{model}: --in needs an index. Make one: polyseme index MODEL TEXT --out DIR.")
-        index = open_index(model, own, memory=None if memory is None else memory * 10**6)
+        if index is None:
+            raise UsageError(f"{model}: --in needs an index. Make one: {HOW}.")
         found = index.usages(word, sentence, k, same_word=same_word, which=which, approximate=approximate)
         _print_usages(found, as_json=as_json)
         return
-    words = open_words(model)
-    near = words.nearest(word, k, min_count=min_count, min_chars=min_chars)
+    from polyseme import open_words
+
+    words = open_words(model) if index is None else index.words
+    signs = [(word, 1.0), *((w, 1.0) for w in like or ()), *((w, -1.0) for w in unlike or ())]
+    near = words.combined(signs, k, min_count=min_count, min_chars=min_chars)
     if as_json:
         rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
         print(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -117,20 +141,51 @@ def nearest(
         print(f"{cosine:.3f}\t{words.count(other)}\t{other}")
 
 
+def similarity(
+    model: Annotated[str, typer.Argument(metavar="INDEX", help="An index, or a model.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(metavar="A B…", help="Words, sentences, or sentences with a word in [brackets]."),
+    ],
+    layer: OneLayer = None,
+    raw: Raw = False,
+    own: OwnModel = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the cosine of words, of usages or of sentences; of three or more, which is the odd one out."""
+    from polyseme.api.search import likeness
+
+    index = _index_or_none(model, own, None, raw=raw, layer=None)
+    chosen = None if layer is None else parse_layer(layer)
+    found = likeness(model if index is None else index, texts, layer=chosen)
+    pairs = list(combinations(range(len(texts)), 2))
+    if as_json:
+        rows = [{"texts": [texts[a], texts[b]], "cosine": float(found.cosines[a, b])} for a, b in pairs]
+        values = {"kind": found.kind, "pairs": rows, "odd": found.odd}
+        print(json.dumps(values, ensure_ascii=False, indent=2))
+        return
+    for a, b in pairs:
+        print(f"{found.cosines[a, b]:.3f}\t{texts[a]}\t{texts[b]}")
+    if found.odd is not None:
+        print(f"odd one out: {found.odd}")
+
+
 def senses(
     folder: IndexPath,
     word: Annotated[str, typer.Argument(help="The word to look at.")],
     most: Annotated[int, typer.Option(min=1, help="Senses at most.")] = 6,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Say which senses a word has in a corpus: groups of its usages."""
     from polyseme import api
 
-    found = api.senses(folder, word, most=most)
-    if as_json:
-        print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
-        return
+    found = api.senses(_open(folder, memory), word, most=most)
     several = len(found.senses) > 1
+    if as_json:
+        unknown = {} if several else {"stability": None}  # there is nothing that could come back
+        print(json.dumps(found.as_dict() | unknown, ensure_ascii=False, indent=2))
+        return
     print(
         f"{word}: "
         + (f"{len(found.senses)} senses, stability {found.stability:.2f}" if several else "one sense")
@@ -150,6 +205,7 @@ def map_words(
     out: Annotated[Path, typer.Option(help="A .html or .png file.")],
     by: Annotated[str, typer.Option(help="Colours by word or by sense.")] = "word",
     method: Annotated[str, typer.Option(help="pca, or tsne with openTSNE.")] = "pca",
+    memory: Memory = None,
     force: Force = False,
 ) -> None:
     """Draw the usages of words on a plane."""
@@ -157,7 +213,7 @@ def map_words(
 
     colours: Any = by  # checked there
     how: Any = method
-    found = api.map_of(folder, words, out, by=colours, method=how, force=force)
+    found = api.map_of(_open(folder, memory), words, out, by=colours, method=how, force=force)
     print(f"{out}: {len(found.usages):,} usages")
 
 
@@ -165,7 +221,7 @@ def disambiguate(
     model: ModelPath,
     train: Annotated[str, typer.Option(help="Words with their senses: a file, or a folder of CoarseWSD-20.")],
     test: Annotated[str, typer.Option(help="Words to give senses to, in the same form.")],
-    layer: Annotated[str, typer.Option(help="top, mean, or a number from 0.")] = "top",
+    layer: Layer = "top",
     first: Annotated[
         str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
     ] = None,
@@ -173,15 +229,22 @@ def disambiguate(
     prior: Annotated[
         str, typer.Option(help="Weight of a sense's share of the examples: a number, or auto.")
     ] = "0",
+    segment: Segment = None,
     guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
 ) -> None:
     """Give words their senses, from labelled examples."""
     from polyseme import api
 
-    chosen = int(layer) if layer.isdecimal() else layer
     kind: Any = space  # checked there
     judged, found = api.disambiguate(
-        model, train, test, layer=chosen, first=first, space=kind, prior=_prior(prior)
+        model,
+        train,
+        test,
+        layer=parse_layer(layer),
+        first=first,
+        space=kind,
+        prior=_prior(prior),
+        segment=segment,
     )
     if guesses:
         print(*(sense or "?" for sense in found), sep="\n")
@@ -212,21 +275,56 @@ def change(
     k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 30,
     min_count: Annotated[int, typer.Option(min=1, help="Usages in both, where no words are given.")] = 20,
     out: Annotated[Path | None, typer.Option(help="A .png file: the shares of the senses.")] = None,
+    memory: Memory = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how words moved between two corpora: two periods, authors or books."""
     from polyseme import api
 
-    found = api.change(one, other, words or None, min_count=min_count, out=out, force=force)[:k]
+    pair = _open(one, memory), _open(other, memory)
+    found = api.change(*pair, words or None, min_count=min_count, out=out, force=force)[:k]
     if as_json:
         print(json.dumps([one.as_dict() for one in found], ensure_ascii=False, indent=2))
         return
-    print("distance\tprototype\tp\tshift\tp\tusages\tword")
+    print("distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword")
     for moved in found:
+        pairs = ((moved.distance, moved.distance_p), (moved.prototype, moved.p), (moved.shift, moved.shift_p))
+        figures = "\t".join(f"{value:.3f}\t{p:.3f}" for value, p in pairs)
         counts = f"{moved.counts[0]} {moved.counts[1]}"
-        whole = f"{moved.distance:.3f}\t{moved.prototype:.3f}\t{moved.p:.3f}"
-        print(f"{whole}\t{moved.shift:.3f}\t{moved.shift_p:.3f}\t{counts}\t{moved.word}")
+        print(f"{figures}\t{'yes' if moved.changed else 'no'}\t{counts}\t{moved.word}")
+
+
+def _refuse_idle(options: dict[str, Any], with_sentence: bool) -> None:
+    """Refuse options that would do nothing."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        what = "says nothing beside --in" if with_sentence else "needs --in SENTENCE"
+        raise UsageError(f"{given[0]} {what}. Leave it out{'' if with_sentence else ', or say --in'}.")
+
+
+def _open(folder: str | Path, memory: int | None, own: str | None = None, *, raw: bool = False) -> Index:
+    from polyseme import open_index
+
+    return open_index(folder, own, memory=None if memory is None else memory * 10**6, corrected=not raw)
+
+
+def _index_or_none(
+    path: str, own: str | None, memory: int | None, *, raw: bool, layer: str | None
+) -> Index | None:
+    """The index at a path, with what is asked of it; None for a model, which knows nothing of these."""
+    from polyseme.search.index import is_index
+
+    if is_index(path):
+        index = _open(path, memory, own, raw=raw)
+        if layer is not None:
+            index.check_layer(parse_layer(layer))
+        return index
+    given = {"--raw": raw, "--layer": layer, "--memory": memory is not None, "--model": own}
+    for name in [name for name, value in given.items() if value]:
+        more = f" --layer {layer}" if name == "--layer" else ""
+        raise UsageError(f"{path}: {name} needs an index. Make one: {HOW}{more}.")
+    return None
 
 
 def _words(path: str | None) -> list[str]:

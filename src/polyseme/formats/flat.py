@@ -140,8 +140,13 @@ def rows_first(vectors: NDArray[Any], pooled: bool) -> NDArray[Any]:
     return vectors[None] if pooled else np.moveaxis(vectors, -2, 0)
 
 
-def mapped_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """All tensors as views of the file, and the metadata. safetensors checks that sizes and places agree."""
+def mapped_tensors(
+    path: Path, advice: str = "Copy it again."
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """All tensors as views of the file, and the metadata. safetensors checks that sizes and places agree.
+
+    advice: what to do about a file that is missing or cut off.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -156,7 +161,7 @@ def mapped_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]
             first, stop = (start + place for place in entry["data_offsets"])
             tensors[name] = everything[first:stop].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as problem:
-        raise FormatError(f"{path}: not a whole safetensors file ({problem}). Copy it again.") from None
+        raise FormatError(f"{path}: not a whole safetensors file ({problem}). {advice}") from None
     return tensors, metadata
 
 

@@ -57,22 +57,22 @@ def write_words(path: Path, content: Words, *, force: bool = False) -> None:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items() if tensor is not None}, new)
 
 
-def read_words(path: Path) -> Words:
-    """Read the file; what does not fit together is refused."""
-    tensors = read_tensors(path, "vectors of words")
-    _check(tensors, path)
+def read_words(path: Path, advice: str = "Copy it, or make it again.") -> Words:
+    """Read the file; what does not fit together is refused, with `advice`."""
+    tensors = read_tensors(path, "vectors of words", advice)
+    _check(tensors, path, advice)
     rows = Narrow(tensors["rows"], tensors["scales"]).wide()
     try:
         words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
     except UnicodeDecodeError as problem:
-        raise FormatError(f"{path}: its words are not UTF-8 ({problem}). Make it again.") from None
+        raise FormatError(f"{path}: its words are not UTF-8 ({problem}). {advice}") from None
     if len(words) != len(rows) or len(set(words)) != len(words):
-        raise FormatError(f"{path}: {len(set(words))} words and {len(rows)} vectors. Make it again.")
+        raise FormatError(f"{path}: {len(set(words))} words and {len(rows)} vectors. {advice}")
     vectors = (rows + tensors["centre"]).numpy()
     return Words(tuple(words), tensors["counts"].numpy(), vectors, tensors["centre"].numpy())
 
 
-def _check(tensors: dict[str, Tensor], path: Path) -> None:
+def _check(tensors: dict[str, Tensor], path: Path, advice: str) -> None:
     """Refuse a file that is something else, or whose parts are not of one size."""
     for name, (kind, axes) in KINDS.items():
         if name not in tensors or (tensors[name].dtype, tensors[name].ndim) != (kind, axes):
@@ -84,6 +84,8 @@ def _check(tensors: dict[str, Tensor], path: Path) -> None:
     sizes = {"scales": count, "counts": count, "centre": size}
     for name, expected in sizes.items():
         if len(tensors[name]) != expected:
-            raise FormatError(f"{path}: {name} has {len(tensors[name])} values, expected {expected}.")
+            raise FormatError(
+                f"{path}: {name} has {len(tensors[name])} values, expected {expected}. {advice}"
+            )
     if not all(torch.isfinite(tensors[name]).all() for name in ("scales", "centre")):
-        raise FormatError(f"{path}: holds NaN or infinite values. Make it again.")
+        raise FormatError(f"{path}: holds NaN or infinite values. {advice}")

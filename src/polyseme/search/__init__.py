@@ -2,9 +2,11 @@
 
 space      the cone that contextual vectors crowd into: measured, and taken away
 blocks     usages on disk: vectors, sentences, places; memory-mapped
+parts      what follows from the blocks: the space, the lengths in it, the mean of each word
 building   a model and a corpus -> an index, in constant memory, through kills
 exact      the nearest of millions by one product after the other
 graph      the same, approximately (usearch)
+similarity   cosines of words, usages and sentences; the odd one out
 index      the door: nearest words, usages in a sense, similarity, analogies
 clusters   directions in groups: how many, how firmly
 senses     the usages of a word in groups, with neighbours and sentences

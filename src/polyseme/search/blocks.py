@@ -29,6 +29,7 @@ from polyseme.writing import new_file
 
 HEAD = "index.json"
 FORMAT = 1
+ADVICE = "Build the index anew: the same polyseme index command with --force, and again what --add put in."
 NAME = re.compile(r"block-(\d{5})\.safetensors")
 KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, and axes
     "vectors": (("f2", "f4"), 2),
@@ -115,7 +116,7 @@ class Block:
     """A block on disk."""
 
     def __init__(self, path: Path) -> None:
-        tensors, _ = mapped_tensors(path)
+        tensors, _ = mapped_tensors(path, ADVICE)
         for name, (kinds, axes) in KINDS.items():
             found = tensors.get(name)
             if found is None or found.dtype not in map(np.dtype, kinds) or found.ndim != axes:
@@ -182,7 +183,7 @@ class Block:
 
 
 def _broken(path: Path, what: str) -> FormatError:
-    return FormatError(f"{path}: damaged: {what}. Remove the index and build it again with the same command.")
+    return FormatError(f"{path}: damaged: {what}. {ADVICE}")
 
 
 def block_path(folder: Path, number: int) -> Path:
@@ -202,9 +203,15 @@ def read_head(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise FormatError(f"{folder}: no {HEAD} in it. `polyseme index` makes an index.") from None
     except (OSError, ValueError, RecursionError) as problem:
-        raise FormatError(f"{folder / HEAD}: cannot be read ({problem}). Build the index again.") from None
+        raise FormatError(f"{folder / HEAD}: cannot be read ({problem}). {ADVICE}") from None
     if not isinstance(values, dict) or values.get("polyseme_index") != FORMAT:
         raise FormatError(
             f"{folder / HEAD}: not an index that this Polyseme reads. Upgrade it, or build it again."
         )
     return values
+
+
+def write_head(folder: Path, head: dict[str, Any]) -> None:
+    """Write index.json, whole or not at all."""
+    with new_file(folder / HEAD, force=True) as new:
+        new.write_text(json.dumps(head, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,10 +1,9 @@
 """A model and a corpus to an index of every usage: in constant memory, block by block, through kills.
 
-    embedder, text.stream  ->  search.building  ->  index.json, block-*.safetensors, words.safetensors, …
+    embedder, text.stream  ->  search.building  ->  index.json, block-*.safetensors  ->  search.parts
 
 index.json notes what was asked for and which blocks are whole; the same call goes on behind the last of them.
-When all text is read, the blocks are read again for the correction of the space, the lengths of all vectors
-in it, and the mean vector of each word.
+When all text is read, `search.parts` makes from the blocks what search needs beside them.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,35 +20,34 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
 from polyseme.bulk import fingerprint
 from polyseme.embedder import CHUNK, Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.word_file import NAME as WORDS
-from polyseme.model.choice import Choice, choose
+from polyseme.model.choice import Choice, Layer, choose
 from polyseme.search.blocks import (
     FORMAT,
     HEAD,
     PRECISIONS,
-    Block,
     NewBlock,
     Precision,
-    Vectors,
     block_path,
     read_head,
+    write_head,
 )
-from polyseme.search.space import Kind, Space, check_kind, fit
+from polyseme.search.graph import FILE as GRAPH
+from polyseme.search.parts import LENGTHS, SPACE, finish
+from polyseme.search.space import Kind, check_kind
 from polyseme.text.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import read_lines
 from polyseme.text.stream import placed_units, sentences_of_unit
-from polyseme.words import WordVectors
-from polyseme.writing import check_folder, new_file
+from polyseme.writing import check_folder
 
 BLOCK_USAGES = 100_000
-SAMPLE = 50_000  # usages that the correction of the space is fitted to
-SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
+LARGEST = float(np.finfo(np.float16).max)
+FP32 = "say --precision fp32, with --force or another --out."
 Watch = Callable[[int], None]  # is told how many tokens were read
 
 
@@ -117,7 +116,7 @@ def build_index(
     texts: Sequence[str | Path],
     folder: Path,
     *,
-    layer: str | int = "top",
+    layer: Layer = "top",
     filters: Filters = Filters(),  # noqa: B008  # frozen
     segment: str | None = None,
     space: Kind = "whiten",
@@ -129,7 +128,7 @@ def build_index(
 ) -> dict[str, Any]:
     """Build the index of `texts` in `folder`, or go on with it; `add`: to one that is whole.
 
-    Gives the head of the index.
+    Gives the head of the index. The filters of counts look at `texts` alone, not at what was there before.
     """
     check_kind(space)
     if precision not in PRECISIONS:
@@ -138,12 +137,12 @@ def build_index(
     how = elmo.config.segment if segment is None else segment
     choice = choose(layer, None, "both", elmo.config.layers)
     if choice.weights is None:
-        raise UsageError("layer is 'all', but a usage has one vector: choose top, mean or a number.")
+        raise UsageError("layer is 'all', but a usage has one vector: choose top, mean, a number or weights.")
     asked = {
         "polyseme_index": FORMAT,
         "model": fingerprint(elmo),
         "name": model,
-        "layer": layer,
+        "layer": layer if isinstance(layer, str | int) else list(choice.weights),  # gamma within
         "segment": how,
         "space": space,
         "precision": precision,
@@ -152,7 +151,7 @@ def build_index(
     }
     head = _begin(folder, asked, files, add=add, force=force)
     _read_texts(elmo, folder, head, files, choice, filters, watch)
-    _finish(folder, head)
+    finish(folder, head)
     return head
 
 
@@ -160,18 +159,14 @@ def _begin(
     folder: Path, asked: dict[str, Any], files: list[Path], *, add: bool, force: bool
 ) -> dict[str, Any]:
     """The head of a new index, of one that goes on, or of one that gets more text."""
-    corpus = {"files": [str(file) for file in files], "content": digest([s.content for s in stamp(files)])}
-    there = (folder / HEAD).exists() and not force
-    if not there:
+    contents = [found.content for found in stamp(files)]
+    names = [str(file) for file in files]
+    corpus = {"files": names, "content": digest(contents), "contents": contents, "done": False}
+    if force or not (folder / HEAD).exists():
         if add:
-            raise UsageError(f"{folder}: no index to add to. Leave out --add.")
-        if folder.exists() and force:
-            check_folder(folder, force=True, ours=[path.name for path in folder.iterdir() if _is_ours(path)])
-            shutil.rmtree(folder)
-        elif folder.exists() and any(folder.iterdir()):
-            raise UsageError(f"{folder}: exists already and is no index. Choose another name.")
-        folder.mkdir(parents=True, exist_ok=True)
-        head = {**asked, "documents": [], "corpora": [{**corpus, "done": False}], "blocks": []}
+            raise UsageError(f"{folder}: no index to add to. Leave out --add{' and --force' * force}.")
+        _make_room(folder, force=force)
+        head = {**asked, "documents": [], "corpora": [corpus], "blocks": []}
         write_head(folder, head)
         return head
     head = read_head(folder)
@@ -187,27 +182,44 @@ def _begin(
             "--force."
         )
     last = head["corpora"][-1]
-    if last["content"] == corpus["content"]:
-        return head
-    if not last["done"]:
+    if last["content"] != corpus["content"] and not last["done"]:
         raise UsageError(f"{folder}: not finished, and of another text. Finish it first, or say --force.")
+    if any(one["content"] == corpus["content"] for one in head["corpora"]):
+        return head
     if not add:
         raise UsageError(
             f"{folder}: an index of another text. Say --add to put this one into it too, or --force."
         )
-    head["corpora"].append({**corpus, "done": False})
+    _refuse_doubles(folder, head, corpus)
+    head["corpora"].append(corpus)
     write_head(folder, head)
     return head
 
 
+def _refuse_doubles(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
+    """Refuse a file that the index holds already, whatever its name was."""
+    known = {content for one in head["corpora"] for content in one.get("contents", ())}
+    wholes = {one["content"] for one in head["corpora"]}  # older indexes note nothing else
+    for file, content in zip(corpus["files"], corpus["contents"], strict=True):
+        if content in known or digest([content]) in wholes:
+            raise UsageError(f"{file}: in the index {folder} already. Leave it out: its usages would double.")
+
+
+def _make_room(folder: Path, *, force: bool) -> None:
+    """An empty folder; with `force` an index that stands there goes, anything else stays and is refused."""
+    if folder.exists() and force:
+        check_folder(folder, force=True, ours=[path.name for path in folder.iterdir() if _is_ours(path)])
+        shutil.rmtree(folder)
+    elif folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder}: exists already and is no index. Choose another name.")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 def _is_ours(path: Path) -> bool:
-    return path.name in (HEAD, SPACE, LENGTHS, WORDS, "graph.usearch") or path.name.startswith("block-")
-
-
-def write_head(folder: Path, head: dict[str, Any]) -> None:
-    """Write index.json, whole or not at all."""
-    with new_file(folder / HEAD, force=True) as new:
-        new.write_text(json.dumps(head, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    """Whether a file is a part of an index, or what a killed process left of one."""
+    parts = (HEAD, SPACE, LENGTHS, WORDS, GRAPH)
+    begun = tuple(f".{Path(name).stem}-" for name in parts)
+    return path.name in parts or path.name.startswith(("block-", ".block-", *begun))
 
 
 def _read_texts(
@@ -238,14 +250,27 @@ def _read_texts(
         if len(block) >= BLOCK_USAGES:
             _write_block(folder, head, block, corpus, units)
             block = NewBlock(elmo.config.size, head["precision"])
-    if len(block) or not head["blocks"]:
+    if len(block):
         _write_block(folder, head, block, corpus, units)
     head["corpora"][corpus]["done"] = True
-    if not sum(one["usages"] for one in head["blocks"]):
+    if not any(one["corpus"] == corpus for one in head["blocks"]):
+        _forget_last(folder, head)
         raise DataError(
             f"{', '.join(map(str, files[:3]))}: no usage to index: no text, or no word that the filters keep."
         )
     write_head(folder, head)
+
+
+def _forget_last(folder: Path, head: dict[str, Any]) -> None:
+    """Leave an index as it was before its last corpus; one that has no other goes."""
+    head["corpora"].pop()
+    if head["corpora"]:
+        write_head(folder, head)
+        return
+    for path in [path for path in folder.iterdir() if _is_ours(path)]:
+        path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _batches(elmo: Elmo, sentences: Iterator[tuple[int, Usage]]) -> Iterator[tuple[int, list[Usage]]]:
@@ -273,8 +298,13 @@ def _add(
     kept = [place for place, word in enumerate(usage.words) if keeps(word)]
     if not kept:
         return
-    if not np.isfinite(vectors).all():
-        raise DataError(f"{usage.document}:{usage.line}: a vector is not finite. Is the model broken?")
+    place = f"{usage.document}:{usage.line}"
+    if not np.isfinite(vectors[kept]).all():
+        raise DataError(f"{place}: a vector is not finite. Is the model broken?")
+    if block.precision == "fp16" and np.abs(vectors[kept]).max() > LARGEST:
+        raise DataError(
+            f"{place}: a vector has values beyond {LARGEST:.0f}, the most that fp16 holds: {FP32}"
+        )
     if not documents or documents[-1] != usage.document:
         documents.append(usage.document)
     found = [(usage.words[place], *usage.places[place]) for place in kept]
@@ -290,59 +320,3 @@ def _write_block(folder: Path, head: dict[str, Any], block: NewBlock, corpus: in
 
 def _count(files: list[Path], how: str) -> Counter[str]:
     return Counter(word for _, usage in sentences_of(files, how) for word in usage.words)
-
-
-def _finish(folder: Path, head: dict[str, Any]) -> None:
-    """The space, the lengths in it, and the mean of each word: one pass over the blocks for each."""
-    if head.get("finished") == len(head["blocks"]):
-        return
-    blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
-    total = sum(map(len, blocks))
-    every = max(1, total // SAMPLE)
-    sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
-    space = fit(sample, head["space"])
-    tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
-    lengths = np.concatenate([lengths_in(space, block.vectors) for block in blocks])
-    for name, values in ((SPACE, tensors), (LENGTHS, {"lengths": lengths})):
-        with new_file(folder / name, force=True) as new:
-            save_file(values, new)
-    mean_of_words(blocks, head["size"]).save(folder / WORDS, force=True)
-    head["finished"] = len(head["blocks"])
-    write_head(folder, head)
-
-
-def lengths_in(space: Space, vectors: Vectors) -> NDArray[np.float32]:
-    """The length of each vector in the corrected space, block by block of rows."""
-    found = np.empty(len(vectors), np.float32)
-    for start in range(0, len(vectors), 8192):
-        moved = np.asarray(vectors[start : start + 8192], np.float32) - space.centre
-        if space.turn is not None:
-            moved = moved @ space.turn
-        found[start : start + 8192] = np.linalg.norm(moved, axis=1)
-    return np.maximum(found, np.finfo(np.float32).tiny)
-
-
-def mean_of_words(blocks: Sequence[Block], size: int) -> WordVectors:
-    """The mean of the usages of each word, words by falling count."""
-    rows: dict[str, int] = {}
-    for block in blocks:
-        for word in block.types:
-            rows.setdefault(word, len(rows))
-    sums, counts = np.zeros((len(rows), size)), np.zeros(len(rows), np.int64)
-    for block in blocks:
-        own = np.array([rows[word] for word in block.types], np.int64)[block.words]
-        order = np.argsort(own, kind="stable")
-        ordered = own[order]
-        starts = (
-            np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(own) else np.zeros(0, int)
-        )
-        if len(starts):
-            added = np.add.reduceat(np.asarray(block.vectors[:], np.float32)[order], starts, axis=0)
-            sums[ordered[starts]] += added
-        counts += np.bincount(own, minlength=len(rows))
-    means = sums / np.maximum(counts, 1)[:, None]
-    order = np.argsort(-counts, kind="stable")
-    names = list(rows)
-    centre = means.mean(axis=0) if len(means) else np.zeros(size)
-    words = tuple(names[row] for row in order)
-    return WordVectors(words, counts[order], means[order].astype(np.float32), centre.astype(np.float32))

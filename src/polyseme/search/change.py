@@ -3,15 +3,16 @@
     search.index (two of them, of one model), search.clusters  ->  search.change  ->  api
 
 distance: the mean cosine distance of usages of one corpus to those of the other, less that within the two
-(average pairwise distance); prototype: the distance of their means, and p, how often usages dealt by chance
-have means as far apart. shift: how much the shares of the senses differ (Jensen-Shannon, 0 to 1), and
-shift_p, how often shares dealt by chance differ as much: whether a sense was won or lost.
+(average pairwise distance), and distance_p, how often usages dealt by chance into two corpora are as far
+apart; prototype: the distance of their means, and p in the same way. shift: how much the shares of the senses
+differ (Jensen-Shannon, 0 to 1), and shift_p: whether a sense was won or lost. N usages, H values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ FEWEST = 5
 DEALS = 200  # of the permutation test
 CHANCE = 0.05
 DRAWN = 12  # words of a picture
+TINY = 1e-12  # what differs less is equal
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,9 @@ class Change:
     prototype: float
     shift: float
     shares: list[tuple[float, float]]  # of each sense, in both corpora
-    p: float
+    p: float  # of the prototypes
     shift_p: float
+    distance_p: float
 
     @property
     def changed(self) -> bool:
@@ -57,23 +61,24 @@ class Change:
 def find_change(
     one: Index, other: Index, words: Iterable[str] | None = None, *, min_count: int = 20, seed: int = 0
 ) -> list[Change]:
-    """The change of `words`, or of all words with enough usages in both, the greatest first."""
+    """The change of `words`, or of all with `min_count` usages in both, and FEWEST, the greatest first."""
     for name in ("model", "layer"):
         if one.head[name] != other.head[name]:
             raise UsageError(f"The two indexes have another {name}: their vectors cannot be compared.")
     if words is None:
-        both = [word for word in one.words.words if word in other.words]
-        words = [word for word in both if min(one.words.count(word), other.words.count(word)) >= min_count]
-    found = [_change(one, other, word, seed) for word in words]
+        both, enough = [word for word in one.words.words if word in other.words], max(min_count, FEWEST)
+        words = [word for word in both if min(one.words.count(word), other.words.count(word)) >= enough]
+    asked = list(words)
+    for word, index in product(asked, (one, other)):  # before any work
+        if (count := index.words.count(word)) < FEWEST:
+            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {FEWEST} are needed.")
+    found = [_change(one, other, word, seed) for word in asked]
     return sorted(found, key=lambda change: -change.distance)
 
 
 def _change(one: Index, other: Index, word: str, seed: int) -> Change:
     chance = np.random.default_rng(seed)
     rows = [index.rows(word) for index in (one, other)]
-    for index, numbers in zip((one, other), rows, strict=True):
-        if len(numbers) < FEWEST:
-            raise UsageError(f"{word!r} has {len(numbers)} usages in {index.folder}, {FEWEST} are needed.")
     drawn = [
         np.sort(chance.choice(numbers, MOST_USAGES, replace=False)) if len(numbers) > MOST_USAGES else numbers
         for numbers in rows
@@ -90,15 +95,21 @@ def compare(
     chance = np.random.default_rng(seed)
     groups = group(np.concatenate([a, b]), seed=seed)
     shares = _shares(groups.labels, len(a))
+    own = np.arange(len(a) + len(b)) < len(a)
+    deals = np.stack([own, *(chance.permutation(own) for _ in range(DEALS))])
+    distances, prototypes = _apart(np.concatenate([a, b]), deals)
+    shifts = [_divergence(*_shares(chance.permutation(groups.labels), len(a))) for _ in range(DEALS)]
+    shift = _divergence(*shares)
     return Change(
         word,
         counts,
-        _between(a, b) - (_between(a, a) + _between(b, b)) / 2,
-        _prototype(a, b),
-        _divergence(*shares),
+        float(distances[0]),
+        float(prototypes[0]),
+        shift,
         [(float(x), float(y)) for x, y in zip(*shares, strict=True)],
-        _chance(np.concatenate([a, b]), lambda both: _prototype(both[: len(a)], both[len(a) :]), chance),
-        _chance(groups.labels, lambda labels: _divergence(*_shares(labels, len(a))), chance),
+        _chance(prototypes[0], prototypes[1:]),
+        _chance(shift, np.array(shifts)),
+        _chance(distances[0], distances[1:]),
     )
 
 
@@ -109,18 +120,24 @@ def _shares(labels: NDArray[np.int64], first: int) -> tuple[NDArray[np.float64],
     return one, other
 
 
-def _between(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """The mean cosine distance of all pairs; a vector and itself are no pair."""
-    total, pairs = float(a.sum(axis=0) @ b.sum(axis=0)), len(a) * len(b)
-    if a is b:
-        total, pairs = total - float((a * a).sum()), pairs - len(a)
-    return 1 - total / max(1, pairs)
+def _apart(both: NDArray[np.float32], deals: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """The distance and the prototype distance of every deal (M, N) of the usages (N, H) into two corpora.
 
-
-def _prototype(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    one, other = a.mean(axis=0), b.mean(axis=0)
-    size = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return 1 - float(one @ other) / max(size, 1e-12)
+    The mean cosine of all pairs is a product of sums; a vector and itself are no pair.
+    """
+    wide = both.astype(np.float64)
+    one = deals @ wide  # (M, H) the sum of the usages of the first corpus
+    other = wide.sum(axis=0) - one
+    first, second = int(deals[0].sum()), int((~deals[0]).sum())
+    squares = (wide * wide).sum(axis=1)
+    across = (one * other).sum(axis=1)
+    within = [
+        1 - ((sums * sums).sum(axis=1) - own @ squares) / max(1, count * (count - 1))
+        for sums, own, count in ((one, deals, first), (other, ~deals, second))
+    ]
+    distances = 1 - across / (first * second) - (within[0] + within[1]) / 2
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return distances, 1 - across / np.maximum(lengths, TINY)
 
 
 def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
@@ -134,11 +151,9 @@ def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     return (bits(p) + bits(q)) / 2
 
 
-def _chance(usages: NDArray[Any], far: Callable[[NDArray[Any]], float], chance: np.random.Generator) -> float:
-    """How often usages dealt by chance are as far apart."""
-    found = far(usages)
-    as_far = sum(far(chance.permutation(usages)) >= found for _ in range(DEALS))
-    return (as_far + 1) / (DEALS + 1)
+def _chance(found: float, dealt: Array) -> float:
+    """How often usages dealt by chance are as far apart as those that were found."""
+    return (int((dealt >= found - TINY).sum()) + 1) / (len(dealt) + 1)
 
 
 def draw_shares(changes: Sequence[Change], names: tuple[str, str], path: str | Path, *, force: bool) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.embedder import CHUNK, Elmo
-from polyseme.errors import UsageError
+from polyseme.errors import DataError, UsageError
 from polyseme.model.choice import Layer, choose
 from polyseme.search.labelled import Marked
 from polyseme.search.space import Kind, Space, directions, fit
@@ -162,14 +162,17 @@ def vectors_of(elmo: Elmo, examples: Sequence[Marked], layer: Layer) -> Iterator
     """The vector of each marked word, the mean of its tokens; a sentence is read once for all its words."""
     choice = choose(layer, None, "both", elmo.config.layers)
     if choice.weights is None:
-        raise UsageError("layer is 'all', but a word has one vector: choose top, mean or a number.")
+        raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
     for some in _together(examples, CHUNK * elmo.batch_tokens):
         sentences = list(dict.fromkeys(example.tokens for example in some))
         with elmo.call() as counts:
             read = elmo.vectors([list(tokens) for tokens in sentences], choice, counts)
         found = dict(zip(sentences, read, strict=True))
         for example in some:
-            yield found[example.tokens][example.start : example.stop].mean(axis=0)
+            vector = found[example.tokens][example.start : example.stop].mean(axis=0)
+            if not np.isfinite(vector).all():
+                raise DataError(f"{example.name}: a vector is not finite. Is the model broken?")
+            yield vector
 
 
 def _together(examples: Sequence[Marked], tokens: int) -> Iterator[list[Marked]]:

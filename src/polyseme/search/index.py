@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 from polyseme.bulk import fingerprint
 from polyseme.embedder import Elmo, load
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.tensors import read_tensors
-from polyseme.formats.word_file import NAME as WORDS
-from polyseme.model.choice import choose
-from polyseme.search import exact, graph
-from polyseme.search.blocks import Block, Place, block_path, read_head
-from polyseme.search.building import LENGTHS, SPACE, write_head
-from polyseme.search.space import Space
-from polyseme.words import WordVectors, open_words
+from polyseme.model.choice import Layer, choose
+from polyseme.search import exact, graph, parts
+from polyseme.search.blocks import ADVICE, Block, Place, block_path, read_head, write_head
+from polyseme.search.similarity import Reader, reader_of
+from polyseme.search.space import plain
+from polyseme.words import Keys
 
 COMMON = 5  # usages: the mean of fewer says little about a word
 
@@ -55,6 +53,7 @@ class Index:
         head: dict[str, Any],
         model: Elmo | str | Path | None = None,
         memory: int | None = None,
+        corrected: bool = True,
     ) -> None:
         self.folder, self.head, self._memory = folder, head, memory
         self._model = model
@@ -63,18 +62,39 @@ class Index:
         for number, (block, noted) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
             if len(block) != noted["usages"]:
                 path, wanted = block_path(folder, number), noted["usages"]
-                raise FormatError(
-                    f"{path}: {len(block)} usages, expected {wanted}. Remove the index and build it again."
-                )
-        self.space = _space(folder, head)
-        self.lengths = _tensor(folder / LENGTHS, "lengths", sum(map(len, self.blocks)))
-        self.words: WordVectors = open_words(folder / WORDS)
+                raise FormatError(f"{path}: {len(block)} usages, expected {wanted}. {ADVICE}")
+        self.corrected = corrected
+        self.space, self.words = parts.read_space(folder, head), parts.read_means(folder)
+        self.lengths = parts.read_lengths(folder, sum(map(len, self.blocks)))
         self._starts = np.cumsum([0, *map(len, self.blocks)])
+        if not corrected:
+            self.space, self.words = plain(head["size"]), self.words.uncentred()
+            self.lengths = self._lengths()
         self._graph: Any = None
+        self._reader: Reader | None = None
         self._types: NDArray[np.float32] | None = None  # the words in the corrected space
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    @property
+    def crowding(self) -> parts.Crowding | None:
+        """The mean cosine of random pairs of usages, before and after the correction; None of old indexes."""
+        noted = self.head.get("crowding")
+        return None if noted is None else parts.Crowding(noted["before"], noted["after"])
+
+    def check_layer(self, layer: Layer) -> None:
+        """Refuse another layer than the one whose vectors the index holds."""
+        own = self.head["layer"]
+        if layer == own:
+            return
+        layers = self.elmo.config.layers
+        if choose(layer, None, "both", layers).weights != choose(own, None, "both", layers).weights:
+            wanted = layer if isinstance(layer, str | int) else "…"
+            raise UsageError(
+                f"{self.folder}: an index of layer {own}. For another layer make another index: "
+                f"polyseme index MODEL TEXT --out DIR --layer {wanted}"
+            )
 
     @property
     def elmo(self) -> Elmo:
@@ -95,21 +115,29 @@ class Index:
 
     def most_similar(
         self,
-        positive: str | Sequence[str] | None = None,
-        negative: str | Sequence[str] | None = None,
-        topn: int = 10,
+        positive: Keys = None,
+        negative: Keys = None,
+        topn: int | None = 10,
+        clip_start: int = 0,
+        clip_end: int | None = None,
+        restrict_vocab: int | None = None,
+        indexer: None = None,
         *,
         min_count: int = 1,
         min_chars: int = 1,
-    ) -> list[tuple[str, float]]:
-        """Words nearest to the sum of `positive` less `negative`, as gensim has it.
-
-        An unknown word is a KeyError.
-        """
-        signs = [(word, 1.0) for word in _several(positive)] + [(word, -1.0) for word in _several(negative)]
-        if not signs:
-            raise UsageError("most_similar needs a word.")
-        return self.words.combined(signs, topn, min_count=min_count, min_chars=min_chars)
+    ) -> Any:
+        """Words nearest to the sum of `positive` less `negative`; see `WordVectors.most_similar`."""
+        return self.words.most_similar(
+            positive,
+            negative,
+            topn,
+            clip_start,
+            clip_end,
+            restrict_vocab,
+            indexer,
+            min_count=min_count,
+            min_chars=min_chars,
+        )
 
     def doesnt_match(self, words: Sequence[str]) -> str:
         """The odd one out: the word farthest from the mean of all."""
@@ -121,7 +149,7 @@ class Index:
 
     def vector(self, sentence: str, word: str, which: int | None = None) -> NDArray[np.float32]:
         """The vector of a word in a sentence, in the corrected space; `which` of several, from 1."""
-        tokens = self.elmo.words(sentence, self.head["segment"])
+        tokens = self.reader.cut(sentence)
         places = [place for place, token in enumerate(tokens) if token == word]
         if not places:
             raise UsageError(f"{word!r} is not in the sentence, which is cut as: {' '.join(tokens)}")
@@ -135,11 +163,23 @@ class Index:
 
     def vector_at(self, tokens: list[str], place: int) -> NDArray[np.float32]:
         """The vector of the token at a place of a sentence, in the corrected space."""
-        choice = choose(self.head["layer"], None, "both", self.elmo.config.layers)
-        with self.elmo.call() as counts:
-            (found,) = self.elmo.vectors([tokens], choice, counts)
-        vector: NDArray[np.float32] = self.space.apply(found[place][None])[0]
+        vector: NDArray[np.float32] = self.space.apply(self.reader.read(tokens)[place][None])[0]
         return vector
+
+    @property
+    def reader(self) -> Reader:
+        """The model as this index reads with it: its layer, its way to cut text, its space."""
+        if self._reader is None:
+            self._reader = reader_of(self.elmo, self.head["layer"], self.space, self.head["segment"])
+        return self._reader
+
+    def similarity_of_usages(self, one: str, other: str) -> float:
+        """Cosine of two usages: sentences with the word in [brackets]."""
+        return float(self.reader.usage(one) @ self.reader.usage(other))
+
+    def similarity_of_sentences(self, one: str, other: str) -> float:
+        """Cosine of two sentences, each the mean of its tokens."""
+        return float(self.reader.sentence(one) @ self.reader.sentence(other))
 
     def usages(
         self,
@@ -183,6 +223,8 @@ class Index:
         """As `nearest`, by the graph: quicker, and now and then one is missed."""
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
+        if not self.corrected:
+            raise UsageError("The graph is of corrected vectors: approximate search needs the correction.")
         if self._graph is None:
             noted = self.head.get("graph")
             if noted is None or noted["usages"] != len(self):
@@ -237,6 +279,14 @@ class Index:
                 self._read(number)
         return found
 
+    def _lengths(self) -> NDArray[np.float32]:
+        """The lengths of all vectors in the space, from the blocks."""
+        found = []
+        for number, block in enumerate(self.blocks):
+            found.append(parts.lengths_in(self.space, block.vectors))
+            self._read(number)
+        return np.concatenate(found)
+
     def _read(self, number: int) -> None:
         """A block has been read: what is beyond the limit of memory is given back."""
         row = self.head["size"] * self.blocks[number].vectors.itemsize
@@ -266,12 +316,17 @@ class Index:
 
 
 def open_index(
-    folder: str | Path, model: Elmo | str | Path | None = None, *, memory: int | None = None
+    folder: str | Path,
+    model: Elmo | str | Path | None = None,
+    *,
+    memory: int | None = None,
+    corrected: bool = True,
 ) -> Index:
     """Open an index.
 
     model: its ELMo, where that is not to be found any more.
     memory: bytes of vectors that may stay in memory, a block more while it is read; all of them if left out.
+    corrected: False for cosines of the vectors as the model gives them, which reads them all once.
     """
     if memory is not None and memory < 0:
         raise UsageError(f"memory is {memory}, expected 0 or more bytes.")
@@ -279,34 +334,9 @@ def open_index(
     head = read_head(place)
     if head.get("finished") != len(head.get("blocks", ())):
         raise FormatError(f"{place}: not finished. Build it with the same command again: it goes on.")
-    return Index(place, head, model, memory)
+    return Index(place, head, model, memory, corrected)
 
 
 def is_index(path: str | Path) -> bool:
     """Whether a folder holds an index."""
     return (Path(path).expanduser() / "index.json").is_file()
-
-
-def _space(folder: Path, head: dict[str, Any]) -> Space:
-    size = head["size"]
-    tensors = _load(folder / SPACE)
-    centre, turn = tensors.get("centre"), tensors.get("turn")
-    if centre is None or centre.shape != (size,) or (turn is not None and turn.shape != (size, size)):
-        raise FormatError(f"{folder / SPACE}: does not fit the index. Remove it and build the index again.")
-    return Space(head["space"], centre, turn)
-
-
-def _tensor(path: Path, name: str, count: int) -> NDArray[np.float32]:
-    found: NDArray[np.float32] | None = _load(path).get(name)
-    if found is None or found.shape != (count,):
-        raise FormatError(f"{path}: does not fit the blocks. Remove it and build the index again.")
-    return found
-
-
-def _load(path: Path) -> dict[str, NDArray[Any]]:
-    tensors = read_tensors(path, "parts of the index", "Remove it and build the index again.")
-    return {name: values.numpy() for name, values in tensors.items()}
-
-
-def _several(words: str | Sequence[str] | None) -> list[str]:
-    return [words] if isinstance(words, str) else list(words or ())

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 from polyseme.errors import DataError, UsageError
 from polyseme.text.reading import read_lines
 
+Cut = Callable[[str], list[str]]
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: adjectives both
 CLASSES = {"NOUN": "1", "VERB": "2", "ADJ": "3", "ADV": "4"}
@@ -34,8 +35,11 @@ class Marked:
     senses: tuple[str, ...] = ()
 
 
-def read_marked(path: str | Path, part: str) -> list[Marked]:
-    """The marked words of a file, or of a folder of CoarseWSD-20, of which `part` is train or test."""
+def read_marked(path: str | Path, part: str, cut: Cut = str.split) -> list[Marked]:
+    """The marked words of a file, or of a folder of CoarseWSD-20, of which `part` is train or test.
+
+    cut: text to tokens, for plain rows: the other forms hold tokens already.
+    """
     place = Path(path).expanduser()
     if place.is_dir():
         found = list(_coarse(place, part))
@@ -43,8 +47,7 @@ def read_marked(path: str | Path, part: str) -> list[Marked]:
         found = list(_xml(place))
     else:
         first = next((line.text for line in read_lines(place) if line.text.strip()), "")
-        reader: Callable[[Path], Iterator[Marked]] = _semcor if first.startswith("# ") else _rows
-        found = list(reader(place))
+        found = list(_semcor(place) if first.startswith("# ") else _rows(place, cut))
     if not found:
         raise DataError(f"{path}: no marked words in it.")
     return found
@@ -87,8 +90,8 @@ def _coarse(folder: Path, part: str) -> Iterator[Marked]:
             yield Marked(name, word.name, tokens, int(at), int(at) + 1, (label,))
 
 
-def _rows(path: Path) -> Iterator[Marked]:
-    """word, tab, a sentence with the word in [brackets], tab, sense."""
+def _rows(path: Path, cut: Cut) -> Iterator[Marked]:
+    """word, tab, a sentence with the word in [brackets], tab, sense; what is marked is cut at spaces only."""
     for line in read_lines(path):
         if not line.text.strip():
             continue
@@ -99,10 +102,12 @@ def _rows(path: Path) -> Iterator[Marked]:
             raise DataError(f"{name}: expected a word, a sentence with one [word] in brackets, its sense.")
         before, _, rest = fields[1].partition("[")
         inside, _, after = rest.partition("]")
-        tokens = (*before.split(), *inside.split(), *after.split())
-        start = len(before.split())
+        left, own = cut(before), inside.split()
+        if not own:
+            raise DataError(f"{name}: nothing stands in the brackets.")
+        tokens, start = (*left, *own, *cut(after)), len(left)
         senses = (fields[2].strip(),) if len(fields) == 3 and fields[2].strip() else ()
-        yield Marked(name, fields[0].strip(), tokens, start, start + len(inside.split()), senses)
+        yield Marked(name, fields[0].strip(), tokens, start, start + len(own), senses)
 
 
 def _semcor(path: Path) -> Iterator[Marked]:

@@ -1,0 +1,240 @@
+"""The verbs about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polyseme
+from programs import TEXT, Ran, run_program, write_models
+
+LINES = ["He sat on the river bank .", "The bank failed .", "The river rose ."] * 6
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def bilm(models: Path) -> str:
+    return str(models / "bilm")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+    """The program in `tmp_path`, where TEXT is text.txt."""
+    monkeypatch.chdir(tmp_path)
+    write("text.txt", TEXT)
+    return run_program
+
+
+@pytest.fixture
+def indexed(run: Callable[..., Ran], bilm: str) -> Callable[..., Ran]:
+    """The same, with `index`, of LINES."""
+    write("corpus.txt", "\n".join(LINES) + "\n")
+    made = run("index", bilm, "corpus.txt", "--out", "index")
+    assert made.code == 0, made.err
+    return run
+
+
+def write(name: str, text: str) -> None:
+    Path(name).write_text(text, encoding="utf-8")
+
+
+def refused(ran: Ran, says: str) -> None:
+    assert ran.code == 2
+    assert says in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_an_index_is_built_and_asked(run: Callable[..., Ran], bilm: str):
+    write("corpus.txt", "\n".join(LINES) + "\n")
+    made = run("index", bilm, "corpus.txt", "--out", "index")
+    assert made.code == 0, made.err
+    measured = polyseme.open_index("index").crowding
+    assert made.out.splitlines() == [
+        "index: 90 usages of 10 words in 1 block",
+        f"mean cosine of random pairs: {measured.before:.3f} as they are, "
+        f"{measured.after:.3f} corrected (whiten)",
+    ]
+    assert len(run("nearest", "index", "bank", "-k", "3").out.splitlines()) == 3
+    found = run("nearest", "index", "bank", "--in", "The bank failed .", "-k", "2").out.splitlines()
+    assert found[0].split("\t")[1:] == ["corpus.txt:2", "The [bank] failed ."]
+    rows = json.loads(run("nearest", "index", "bank", "--in", "The bank .", "--word", "--json").out)
+    assert {row["word"] for row in rows} == {"bank"}
+    assert run("senses", "index", "bank").out.startswith("bank: ")
+    assert json.loads(run("senses", "index", "bank", "--json").out)["word"] == "bank"
+
+
+def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
+    moved = indexed("change", "index", "index", "bank", "river").out.splitlines()
+    assert moved[0] == "distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword"
+    assert len(moved) == 3
+    assert all(line.split("\t")[6] == "no" for line in moved[1:])
+    rows = json.loads(indexed("change", "index", "index", "--min-count", "5", "--json").out)
+    assert len(rows) > 3
+    assert {"p", "distance_p", "shift_p", "changed"} <= set(rows[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nearest", "{bilm}", "bank", "--in", "the bank"], "--in needs an index"),
+        (["nearest", "{bilm}", "bank", "--layer", "1"], "--out DIR --layer 1"),
+        (["nearest", "{bilm}", "bank", "--raw"], "--raw needs an index"),
+        (["nearest", "index", "bank", "--layer", "1"], "an index of layer top"),
+        (["nearest", "index", "bank", "--layer", "9"], "the model has layers 0 to 2"),
+        (["nearest", "index", "bank", "--word"], "--word needs --in"),
+        (["nearest", "index", "bank", "--which", "1"], "--which needs --in"),
+        (["nearest", "index", "bank", "--approximate"], "--approximate needs --in"),
+        (["nearest", "index", "bank", "--in", "the bank", "--like", "river"], "--like says nothing"),
+        (["nearest", "index", "bank", "--in", "the bank", "--min-count", "2"], "--min-count says nothing"),
+        (["nearest", "index", "bank", "--in", "the bank", "--approximate"], "no graph"),
+        (["nearest", "index", "banks", "--unlike", "rivers"], "Did you mean bank"),
+        (["senses", "{bilm}", "bank"], "no index.json in it"),
+        (["senses", "index", "failed"], "too few to tell senses apart"),
+        (["index", "{bilm}", "none.txt", "--out", "x"], "no such file"),
+        (["index", "{bilm}", "text.txt", "--out", "x", "--layer", "all"], "a usage has one vector"),
+        (["index", "{bilm}", "text.txt", "--out", "x", "--layer", "1,2"], "the model has 3 layers"),
+        (["index", "{bilm}", "text.txt", "--out", "x", "--add"], "no index to add to"),
+        (["index", "{bilm}", "-", "--out", "x"], "cannot come from standard input"),
+        (["similarity", "index", "bank"], "two or more to compare"),
+        (["similarity", "index", "the [bank]", "the bank"], "some do not"),
+        (["similarity", "index", "the [bank] [failed]", "the [bank]"], "not one pair"),
+        (["similarity", "index", "banks", "river"], "Did you mean bank"),
+        (["similarity", "index", "bank", "river", "--layer", "0"], "an index of layer top"),
+        (["similarity", "{bilm}", "bank", "river"], "no vectors of words"),
+        (["map", "index", "bank", "--out", "map.gif"], "a .png or a .html"),
+        (["map", "index", "bink", "--out", "map.html"], "Did you mean bank"),
+        (["change", "index", "index", "bank", "--out", "x.pdf"], "a picture of shares is a .png"),
+        (["change", "index", "index", "bink"], "Did you mean bank"),
+        (
+            ["disambiguate", "{bilm}", "--train", "text.txt", "--test", "text.txt"],
+            "text.txt:1: expected a word",
+        ),
+    ],
+)
+def test_wrong_words_about_indexes_get_one_line(indexed: Callable[..., Ran], bilm: str, words, says: str):
+    refused(indexed(*(word.format(bilm=bilm) for word in words)), says)
+    assert not Path("x").exists()
+
+
+def test_the_help_of_index_does_not_offer_what_it_refuses(run: Callable[..., Ran]):
+    assert "stdin" not in run("index", "--help").out
+
+
+def test_an_analogy_is_asked_with_like_and_unlike(indexed: Callable[..., Ran]):
+    rows = json.loads(
+        indexed("nearest", "index", "bank", "--like", "rose", "--unlike", "failed", "-k", "4", "--json").out
+    )
+    wanted = polyseme.open_index("index").most_similar(["bank", "rose"], ["failed"], topn=4)
+    assert [(row["word"], row["cosine"]) for row in rows] == wanted
+    assert not {"bank", "rose", "failed"} & {row["word"] for row in rows}
+
+
+def test_a_layer_that_the_index_has_is_taken(indexed: Callable[..., Ran], bilm: str):
+    plainly = indexed("nearest", "index", "bank")
+    assert indexed("nearest", "index", "bank", "--layer", "top") == plainly
+    assert indexed("nearest", "index", "bank", "--layer", "2") == plainly
+    mixed = indexed("index", bilm, "corpus.txt", "--out", "mixed", "--layer", "0.2,0.3,0.5*1.4")
+    assert mixed.code == 0, mixed.err
+    found = indexed("nearest", "mixed", "bank", "--in", "The bank failed .", "--layer", "0.2,0.3,0.5*1.4")
+    assert found.code == 0, found.err
+    assert found.out.splitlines()[0].startswith("1.000\t")
+
+
+def test_nearest_without_the_correction(indexed: Callable[..., Ran]):
+    wanted = polyseme.open_index("index", corrected=False).most_similar("bank", topn=2)
+    rows = json.loads(indexed("nearest", "index", "bank", "-k", "2", "--raw", "--json").out)
+    assert [(row["word"], row["cosine"]) for row in rows] == wanted
+
+
+def test_an_index_that_is_not_finished_gives_no_words(indexed: Callable[..., Ran]):
+    head = json.loads(Path("index/index.json").read_text(encoding="utf-8"))
+    write("index/index.json", json.dumps(head | {"finished": 0}))
+    refused(indexed("nearest", "index", "bank"), "not finished")
+    with pytest.raises(polyseme.FormatError, match="not finished"):
+        polyseme.nearest("index", "bank")
+
+
+def test_a_graph_is_built_and_asked(run: Callable[..., Ran], bilm: str):
+    pytest.importorskip("usearch")
+    write("corpus.txt", "\n".join(LINES) + "\n")
+    made = run("index", bilm, "corpus.txt", "--out", "index", "--graph", "float16")
+    assert made.code == 0, made.err
+    asked = ("nearest", "index", "bank", "--in", "The bank failed .", "-k", "1")
+    found = run(*asked, "--approximate")
+    assert found.code == 0, found.err
+    assert found.out.split("\t")[2] == run(*asked).out.split("\t")[2]
+    refused(run("index", bilm, "corpus.txt", "--out", "index", "--graph", "float8"), "graph is 'float8'")
+
+
+def test_a_word_never_seen_and_one_of_two_and_less_memory(indexed: Callable[..., Ran]):
+    found = indexed("nearest", "index", "banks", "--in", "The banks failed .", "-k", "2")
+    assert (found.code, len(found.out.splitlines())) == (0, 2)
+    twice = ("nearest", "index", "bank", "--in", "The bank and the bank .", "-k", "1")
+    refused(indexed(*twice), "say which")
+    assert indexed(*twice, "--which", "2").code == 0
+    assert indexed(*twice, "--which", "2", "--memory", "0").code == 0
+    for words in (["senses", "index", "bank"], ["change", "index", "index", "bank"]):
+        assert indexed(*words, "--memory", "0").out == indexed(*words).out
+
+
+def test_similarity_of_words_usages_and_sentences(indexed: Callable[..., Ran], bilm: str):
+    index = polyseme.open_index("index")
+    assert indexed("similarity", "index", "bank", "river").out == (
+        f"{index.similarity('bank', 'river'):.3f}\tbank\triver\n"
+    )
+    one, other = "He sat on the river [bank] .", "The [bank] failed ."
+    values = json.loads(indexed("similarity", "index", one, other, "--json").out)
+    assert values["kind"] == "usages"
+    assert values["pairs"][0]["cosine"] == pytest.approx(index.similarity_of_usages(one, other))
+    plain = [text.replace("[", "").replace("]", "") for text in (one, other)]
+    values = json.loads(indexed("similarity", "index", *plain, "--json").out)
+    assert (values["kind"], values["odd"]) == ("sentences", None)
+    assert values["pairs"][0]["cosine"] == pytest.approx(index.similarity_of_sentences(*plain))
+    of_model = json.loads(indexed("similarity", bilm, *plain, "--layer", "1", "--json").out)
+    means = polyseme.load(bilm).embed(plain, layer=1, pool="mean")
+    wanted = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
+    assert of_model["pairs"][0]["cosine"] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_odd_one_out_of_three(indexed: Callable[..., Ran]):
+    lines = indexed("similarity", "index", "bank", "river", "rose").out.splitlines()
+    assert len(lines) == 4
+    odd = polyseme.open_index("index").doesnt_match(["bank", "river", "rose"])
+    assert lines[-1] == f"odd one out: {odd}"
+
+
+def test_a_map_and_shares_are_written_once(indexed: Callable[..., Ran]):
+    for words in (
+        ["map", "index", "bank", "river", "--out", "map.html"],
+        ["change", "index", "index", "bank", "--out", "shares.png"],
+    ):
+        made = indexed(*words)
+        assert made.code == 0, made.err
+        assert Path(words[-1]).stat().st_size > 0
+        refused(indexed(*words), "exists already")
+        assert indexed(*words, "--force").code == 0
+
+
+def test_senses_are_given_to_rows_of_raw_text(run: Callable[..., Ran], models: Path):
+    write("senses.tsv", "银行\t他他[银行]了。\tmoney\n银行\t一行[银行]river\tshore\n")
+    zh = str(models / "zh")
+    found = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--guesses")
+    assert found.code == 0, found.err
+    assert found.out.splitlines()[:3] == ["money", "shore", "accuracy 1.0000, mean over words 1.0000"]
+    again = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--segment", "split")
+    assert again.code == 0
+
+
+def test_one_sense_has_no_stability(run: Callable[..., Ran], bilm: str):
+    write("same.txt", "The bank failed .\n" * 12)
+    assert run("index", bilm, "same.txt", "--out", "same").code == 0
+    assert run("senses", "same", "bank").out.startswith("bank: one sense")
+    assert json.loads(run("senses", "same", "bank", "--json").out)["stability"] is None
