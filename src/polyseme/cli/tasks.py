@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from polyseme.training.checkpoint import Position
     from polyseme.training.loop import Metrics
 
+NEEDS_OUT = "train needs --out, a new folder for the model (or --dry-run)."
 EVERY = 10.0  # seconds between two lines on the way
+Elsewhere = Annotated[
+    str | None, typer.Option("--model", help="The ELMo of a task folder, if it does not lie where it did.")
+]
+StaticElsewhere = Annotated[
+    str | None, typer.Option("--static", help="The static vectors of a task folder, if they do not, either.")
+]
 
 
 def train(
@@ -58,21 +65,25 @@ def train(
 ) -> None:
     """Train a task model on files of examples."""
     from polyseme import api
-    from polyseme.tasks.probes import probe
     from polyseme.tasks.report import difference, layer_text, results_table
     from polyseme.tasks.runs import best_of
 
-    chosen = tuple(settings or ())
+    chosen, files = tuple(settings or ()), (train, dev, test)
+    if task == "probes":
+        given: dict[str, object] = {
+            "--config": config,
+            "--runs": runs > 1,
+            "--curve": curve,
+            "--compare": compare,
+        }
+        given |= {"--without-elmo": without_elmo, "--link": link, "--resume": resume, "--vectors": vectors}
+        _probe(model, files, out, chosen, given, force=force, dry_run=dry_run)
+        return
     if dry_run:
-        _print_counts("tagging" if task == "probes" else task, model, config, chosen, (train, dev, test))
+        _print_counts(task, model, config, chosen, files)
         return
     if out is None:
-        raise UsageError("train needs --out, a new folder for the model (or --dry-run).")
-    if task == "probes":
-        with _Show() as show:
-            found = probe(model, (train, dev, test), out, settings=chosen, force=force, watch=show.step)
-        print(found.table())
-        return
+        raise UsageError(NEEDS_OUT)
     with _Show() as show:
         trained = api.train(
             task,
@@ -95,8 +106,38 @@ def train(
         )
     results = trained.results
     parts = [results_table(results), *difference(results, "test" if test else "dev")]
-    print("\n\n".join([*parts, *layer_text(best_of(results))[1:]]))
+    print("\n\n".join([*parts, *layer_text(best_of(results), trained.config.input)[1:]]))
     print(f"\n{out}: the model, report.md, report.json and pictures")
+
+
+def _probe(
+    model: str,
+    files: tuple[str, str | None, str | None],
+    out: Path | None,
+    settings: tuple[str, ...],
+    given: dict[str, object],
+    *,
+    force: bool,
+    dry_run: bool,
+) -> None:
+    """What `train probes` does; options that it does not know (`given`, if they are) are refused."""
+    from polyseme import api
+    from polyseme.tasks.probes import probe_settings
+
+    ignored = [name for name, value in given.items() if value]
+    if ignored:
+        raise UsageError(f"train probes knows no {ignored[0]}. Leave it out.")
+    if dry_run:
+        _print_counts("tagging", model, None, probe_settings(settings), files)
+        return
+    if out is None:
+        raise UsageError(NEEDS_OUT)
+    train, dev, test = files
+    with _Show() as show:
+        found = api.probe(
+            model, train=train, dev=dev, test=test, out=out, settings=settings, force=force, watch=show.step
+        )
+    print(found.table())
 
 
 def predict(
@@ -106,14 +147,15 @@ def predict(
     raw: Annotated[
         bool, typer.Option("--raw", help="FILE is plain text, a line each; of pairs, two with a tab between.")
     ] = False,
-    model: Annotated[str | None, typer.Option(help="The ELMo, if it does not lie where it did.")] = None,
+    model: Elsewhere = None,
+    static: StaticElsewhere = None,
 ) -> None:
     """Answer the examples of a file, a line each."""
     from polyseme import api, load_task
 
     if format not in ("jsonl", "columns"):
         raise UsageError(f"--format {format}: expected jsonl or columns.")
-    found = load_task(folder, model)
+    found = load_task(folder, model, static=static)
     if format == "columns" and found.config.task != "tagging":
         raise UsageError("--format columns is for tagging. Leave it out.")
     chosen: Any = format  # checked above
@@ -121,12 +163,12 @@ def predict(
         print(line)
 
 
-def print_scores(folder: str, text: str, *, as_json: bool) -> None:
+def print_scores(folder: str, text: str, model: str | None, static: str | None, *, as_json: bool) -> None:
     """What `evaluate` prints for a task folder."""
     from polyseme import load_task
     from polyseme.tasks.report import label_table
 
-    scores = load_task(folder).evaluate(text)
+    scores = load_task(folder, model, static=static).evaluate(text)
     if as_json:
         print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
         return
