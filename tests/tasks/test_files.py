@@ -111,7 +111,7 @@ def test_illegal_tags_are_refused_with_their_line(tmp_path: Path):
 @pytest.mark.parametrize(
     ("slip", "says"),
     [
-        ("x O\ny I-PER\n", r"a\.conll:62: I-PER cannot follow O in IOB2, .*data\.scheme to iob1"),
+        ("x O\ny I-PER\n", r"a\.conll:62: I-PER cannot follow O in IOB2\. .*data\.scheme to iob1"),
         ("x PER\n", r"a\.conll:61: PER is no tag in IOB2"),
         ("x X-PER\n", r"a\.conll:61: X-PER is no tag in IOB2"),
         ("x B\n", r"a\.conll:61: B is no tag in IOB2"),
@@ -122,6 +122,13 @@ def test_a_slip_in_a_clean_file_is_refused_with_its_line(tmp_path: Path, slip: s
     with pytest.raises(DataError, match=says):
         read("tagging", path)
     assert len(read("tagging", path, "data.scheme=none")) == 21
+
+
+def test_tags_without_types_are_no_spans(tmp_path: Path):
+    path = file(tmp_path, "a.conll", "a B\nb E\nc S\n")
+    assert read("tagging", path)[0].gold == ("B", "E", "S")
+    with pytest.raises(DataError, match=r"a\.conll:1: B is no tag in BMES\. .*none"):
+        read("tagging", path, "data.scheme=bmes")
 
 
 def test_compressed_conllu_is_conllu(tmp_path: Path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from polyseme.errors import UsageError
 from polyseme.tasks.inputs import Inputs, Reader
 from polyseme.tasks.report import confusion_text, layer_text
 from polyseme.tasks.scores import Row, Scores, classes
-from polyseme.tasks.settings import InputConfig, read_task_config
+from polyseme.tasks.settings import InputConfig, TaskTrainConfig, read_task_config
 
 EPOCH = (*toys.QUICK, "train.epochs=1")
 
@@ -138,3 +140,10 @@ def test_texts_of_one_token_are_learned_with_batch_norm(tmp_path: Path, elmo: El
         config=config,
         settings=settings,
     )
+
+
+def test_the_docs_name_every_setting_of_training_with_its_default():
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| `(\w+)` \| `([^|`]*)` \|", page, re.MULTILINE))
+    wanted = {name: json.dumps(field.default) for name, field in TaskTrainConfig.model_fields.items()}
+    assert shown == wanted

@@ -80,13 +80,13 @@ CLEAN = [["B-PER", "I-PER", "O", "B-LOC", "O"]] * 20
 )
 def test_one_slip_does_not_change_the_scheme_of_a_clean_file(slip: list[str]):
     assert guess_scheme([*CLEAN, slip]) == "iob2"
-    assert fault(slip, "iob2", typed=True) is not None
+    assert fault(slip, "iob2") is not None
 
 
 def test_iob1_with_b_in_odd_places_stays_iob1():
     conll = [["I-PER", "I-PER", "O"]] * 50 + [["O", "B-MISC", "I-MISC"], ["I-LOC", "B-LOC"], ["B-ORG", "O"]]
     assert guess_scheme(conll) == "iob1"
-    assert not any(fault(tags, "iob1", typed=True) for tags in conll)
+    assert not any(fault(tags, "iob1") for tags in conll)
 
 
 def test_a_slip_in_a_scheme_with_ends_is_found():

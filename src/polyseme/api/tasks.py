@@ -47,8 +47,8 @@ def train(
     out. out: a folder for the model, report.md and pictures. config: a preset or a .toml file; settings:
     overrides such as "train.seed=7". runs: seeds, for a mean and a deviation. compare: the same model without
     ELMo, too; without_elmo: only that. curve: shares of the examples, such as 0.1, with and without ELMo.
-    resume: go on with what was interrupted. copy: whether the folder gets its ELMo, or only its path.
-    vectors: a folder where the vectors of a frozen ELMo are kept for other calls.
+    resume: go on with what was interrupted. copy: whether the folder gets ELMo and static vectors, or only
+    their paths. vectors: a folder where the vectors of a frozen ELMo are kept for other calls.
     The model that is given is the best of those with ELMo on all examples; its `results` are those of all.
     """
     if task == "probes":

@@ -17,9 +17,20 @@ from polyseme.cli.options import MODEL, Force
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
+    from polyseme.tasks.model import TaskModel
     from polyseme.training.checkpoint import Position
     from polyseme.training.loop import Metrics
 
+NOT_OF_PROBES = (
+    "--config",
+    "--runs",
+    "--curve",
+    "--compare",
+    "--without-elmo",
+    "--link",
+    "--resume",
+    "--vectors",
+)
 NEEDS_OUT = "train needs --out, a new folder for the model (or --dry-run)."
 EVERY = 10.0  # seconds between two lines on the way
 Elsewhere = Annotated[
@@ -52,7 +63,7 @@ def train(
         bool, typer.Option("--without-elmo", help="Train the same model without ELMo.")
     ] = False,
     link: Annotated[
-        bool, typer.Option("--link", help="Note the path of the ELMo instead of copying it.")
+        bool, typer.Option("--link", help="Note where ELMo and static vectors lie; do not copy them.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted.")] = False,
     dry_run: Annotated[
@@ -65,18 +76,11 @@ def train(
 ) -> None:
     """Train a task model on files of examples."""
     from polyseme import api
-    from polyseme.tasks.report import difference, layer_text, results_table
-    from polyseme.tasks.runs import best_of
 
     chosen, files = tuple(settings or ()), (train, dev, test)
     if task == "probes":
-        given: dict[str, object] = {
-            "--config": config,
-            "--runs": runs > 1,
-            "--curve": curve,
-            "--compare": compare,
-        }
-        given |= {"--without-elmo": without_elmo, "--link": link, "--resume": resume, "--vectors": vectors}
+        values = (config, runs > 1, curve, compare, without_elmo, link, resume, vectors)
+        given = [name for name, value in zip(NOT_OF_PROBES, values, strict=True) if value]
         _probe(model, files, out, chosen, given, force=force, dry_run=dry_run)
         return
     if dry_run:
@@ -104,10 +108,18 @@ def train(
             vectors=vectors,
             watch=show.step,
         )
-    results = trained.results
-    parts = [results_table(results), *difference(results, "test" if test else "dev")]
-    print("\n\n".join([*parts, *layer_text(best_of(results), trained.config.input)[1:]]))
+    _print_results(trained, "test" if test else "dev")
     print(f"\n{out}: the model, report.md, report.json and pictures")
+
+
+def _print_results(trained: TaskModel, part: str) -> None:
+    """The table of all trainings, what ELMo adds, and the layers that are read."""
+    from polyseme.tasks.report import difference, layer_text, results_table
+    from polyseme.tasks.runs import best_of
+
+    results = trained.results
+    layers = layer_text(best_of(results), trained.config.input)[1:]
+    print("\n\n".join([results_table(results), *difference(results, part), *layers]))
 
 
 def _probe(
@@ -115,18 +127,17 @@ def _probe(
     files: tuple[str, str | None, str | None],
     out: Path | None,
     settings: tuple[str, ...],
-    given: dict[str, object],
+    given: list[str],
     *,
     force: bool,
     dry_run: bool,
 ) -> None:
-    """What `train probes` does; options that it does not know (`given`, if they are) are refused."""
+    """What `train probes` does; `given`: options that it does not know, and refuses."""
     from polyseme import api
     from polyseme.tasks.probes import probe_settings
 
-    ignored = [name for name, value in given.items() if value]
-    if ignored:
-        raise UsageError(f"train probes knows no {ignored[0]}. Leave it out.")
+    if given:
+        raise UsageError(f"train probes knows no {given[0]}. Leave it out.")
     if dry_run:
         _print_counts("tagging", model, None, probe_settings(settings), files)
         return

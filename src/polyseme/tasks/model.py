@@ -1,9 +1,9 @@
 """A trained task: ask it, judge it, keep it.
 
-    tasks.runs  ->  tasks.model  <->  a folder (task.json, head.safetensors, elmo/)
+    tasks.runs  ->  tasks.model  <->  a folder (task.json, head.safetensors, elmo/, static.vectors)
 
-The folder holds settings, labels, words and the task's own weights, and its ELMo: a copy, or where that lies
-and its fingerprint. Nothing in it is executed.
+The folder holds settings, labels, words and the task's own weights, its ELMo and its static vectors: copies,
+or where they lie and their fingerprints. Nothing in it is executed.
 """
 
 from __future__ import annotations

@@ -47,18 +47,15 @@ class Tagging:
         scheme: str = data.scheme
         if gold and scheme == "auto":
             scheme = guess_scheme([sentence.tags for sentence in sentences])
-        typed = any(split_tag(tag)[1] for sentence in sentences for tag in sentence.tags)
         examples = []
         for words, tags, places in sentences:
             tokens = checked(words, places[0], data.max_tokens)
             lines = tuple(int(place.rpartition(":")[2]) for place in places)
             wanted: tuple[str, ...] | None = tuple(tags) if gold else None
             if gold and scheme != "none":
-                wrong = fault(tags, scheme, typed=typed)
+                wrong = fault(tags, scheme)
                 if wrong is not None:
-                    raise DataError(
-                        _advice(places[min(wrong[0], len(places) - 1)], wrong[1], scheme, data.scheme)
-                    )
+                    raise DataError(_advice(places[min(wrong[0], len(places) - 1)], wrong[1], scheme))
                 wanted = tuple(write_spans(spans_of(tags), len(tags), "bioes"))
             examples.append(Example(places[0], (tokens,), wanted, scheme=scheme, lines=lines))
         return examples
@@ -171,15 +168,12 @@ class Tagging:
         return classes(gold_tags, [tag for answer in answers for tag in answer.answer], self.labels)
 
 
-def _advice(place: str, what: str, scheme: str, asked: str) -> str:
+def _advice(place: str, what: str, scheme: str) -> str:
     """What is said of a tag that breaks the scheme of its file."""
-    found = f"{place}: {what} in {scheme.upper()}"
-    if asked == "auto":
-        return (
-            f"{found}, which most tags of the file follow. Mend the line; or set data.scheme to iob1, where "
-            "spans may begin with I, or to none, if tags are no spans."
-        )
-    return f"{found}. Mend it, or set data.scheme."
+    return (
+        f"{place}: {what} in {scheme.upper()}. Mend the line; or set data.scheme to iob1, where spans may "
+        "begin with I, or to none, if tags are no spans."
+    )
 
 
 class Tagger(nn.Module):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-LETTERS = {"iob1": "IBO", "iob2": "IBO", "bioes": "BIESO", "bilou": "BILUO", "bmes": "BMESO"}
+LETTERS = {"iob1": "IBO", "iob2": "IBO", "bioes": "BIESLUO", "bilou": "BILUESO", "bmes": "BMESO"}
 MOST = 0.8  # of the tags but O must spell spans, else they are no spans
 SAME = {"L": "E", "U": "S", "M": "I"}  # other letters of the same meaning
 
@@ -65,12 +65,12 @@ def _free_starts(tags: Sequence[str]) -> Iterator[str]:
         kind_before = kind
 
 
-def fault(tags: Sequence[str], scheme: str, *, typed: bool = False) -> tuple[int, str] | None:
-    """The first place where `tags` break the scheme, and how; `typed`: each but O must have a type."""
+def fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
+    """The first place where `tags` break the scheme, and how; each but O must have a type."""
     before, kind_before = "O", ""
     for place, tag in enumerate([*tags, "O"]):
         letter, kind = split_tag(tag)
-        if letter not in set(LETTERS[scheme]) or (typed and not kind and letter != "O"):
+        if letter not in set(LETTERS[scheme]) or (not kind and letter != "O"):
             return place, f"{tag} is no tag"
         if not _follows(before, kind_before, letter, kind, scheme):
             seen = tags[place - 1] if place else "the begin"
