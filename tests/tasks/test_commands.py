@@ -46,6 +46,7 @@ def test_evaluate_takes_the_model_that_was_moved(folder: Path, tmp_path: Path):
     assert ran.code == 0, ran.err
     assert ran.out.startswith("accuracy\t")
     assert run("predict", task, "test.csv", "--model", moved).code == 0
+    assert "are for a language model" in refused("evaluate", str(task), "test.csv", "--stateful")
     assert "are for a task folder" in refused("evaluate", str(moved), "test.csv", "--model", str(moved))
 
 
@@ -57,6 +58,7 @@ def test_evaluate_takes_the_model_that_was_moved(folder: Path, tmp_path: Path):
         (("classification", "--train", "train.csv", "--set", "input.static=none.txt"), "none.txt"),
         (("classification", "--train", "train.csv", "--set", "input.static=train.csv"), "train.csv"),
         (("classification", "--train", "train.csv", "--set", "input.layers=9"), "has layers 0 to 2"),
+        (("classification", "--train", "train.csv", "--curve", "200%"), "share of the curve is 2"),
         (("probes", "--train", "train.conll", "--set", "data.scheme=iob2"), "data.scheme is fixed in probes"),
         (("probes", "--train", "train.conll", "--set", "train.epoch=2"), "epochs"),
     ],

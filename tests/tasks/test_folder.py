@@ -88,6 +88,14 @@ def test_a_run_does_not_go_on_with_other_texts(tmp_path: Path, files: Path, elmo
         train(elmo, files, tmp_path / "task", train=data, resume=True)
 
 
+def test_a_run_of_an_earlier_version_is_begun_anew(tmp_path: Path, files: Path, elmo: Elmo):
+    train(elmo, files, tmp_path / "task")
+    (tmp_path / "task" / "plan.json").write_text('{"plan": "0123"}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"an earlier version of Polyseme\. Begin anew with --force"):
+        train(elmo, files, tmp_path / "task", resume=True)
+    train(elmo, files, tmp_path / "task", force=True)
+
+
 def test_a_finished_run_embeds_no_training_text_again(
     tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
 ):

@@ -40,6 +40,8 @@ def evaluate(
     from polyseme.tasks.model import is_task
 
     if is_task(model):
+        if segment or stateful or options:
+            raise UsageError("--segment, --stateful and --options are for a language model. Leave them out.")
         print_scores(model, text, elmo_path, static, as_json=as_json)
         return
     if elmo_path or static:

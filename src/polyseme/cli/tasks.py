@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -84,7 +85,7 @@ def train(
         _probe(model, files, out, chosen, given, force=force, dry_run=dry_run)
         return
     if dry_run:
-        _print_counts(task, model, config, chosen, files)
+        _print_counts(task, model, config, chosen, files, _shares(curve))
         return
     if out is None:
         raise UsageError(NEEDS_OUT)
@@ -202,13 +203,20 @@ def _shares(text: str | None) -> list[float]:
 
 
 def _print_counts(
-    task: str, model: str, config: str | None, settings: tuple[str, ...], files: tuple[str, Any, Any]
+    task: str,
+    model: str,
+    config: str | None,
+    settings: tuple[str, ...],
+    files: tuple[str, str | None, str | None],
+    curve: Sequence[float] = (),
 ) -> None:
     """What `--dry-run` prints: all files are read and checked."""
     from polyseme import load
     from polyseme.tasks.runs import Plan, prepare
 
-    _, data, segment = prepare(Plan(task, config, settings), load(model), *files)
+    plan = Plan(task, config, settings, curve=curve)
+    plan.cells(0)  # refuses shares that are none
+    _, data, segment = prepare(plan, load(model), *files)
     print(f"texts are cut as {segment}")
     for part, found in data.counts().items():
         labels = ", ".join(f"{label} {count:,}" for label, count in list(found["labels"].items())[:20])

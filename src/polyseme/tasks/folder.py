@@ -46,7 +46,12 @@ def go_on(folder: Path, plan: dict[str, str]) -> None:
     before = _value(folder / PLAN, "plan")
     if before is None:
         raise UsageError(f"{folder}: no run to go on with. Leave out --resume.")
-    known = before if isinstance(before, dict) else {}
+    if not isinstance(before, dict):
+        raise UsageError(
+            f"{folder}: its runs were begun by an earlier version of Polyseme. Begin anew with --force, or "
+            "choose another --out."
+        )
+    known = before
     other = [name for name in plan.keys() | known.keys() if plan.get(name) != known.get(name)]
     if other:
         raise UsageError(
@@ -66,7 +71,7 @@ def _check_ours(folder: Path) -> None:
     if others:
         raise UsageError(
             f"{folder}: {', '.join(others[:3])}{' …' if len(others) > 3 else ''} came from no training of "
-            f"Polyseme (there is no {PLAN}) and is not replaced. Choose another name."
+            "Polyseme and would be replaced. Choose another name."
         )
 
 
