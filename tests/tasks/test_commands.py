@@ -78,6 +78,14 @@ def test_options_that_probes_do_not_know_are_refused(option: str):
     assert f"train probes knows no {option.partition('=')[0]}" in line
 
 
+def test_a_dry_run_counts_the_spans_of_each_type(tmp_path: Path):
+    (tmp_path / "a.conll").write_text("a B-PER\nb I-PER\nc B-LOC\n\nd B-PER\ne O\n", encoding="utf-8")
+    path = tmp_path / "a.conll"
+    ran = run("train", "tagging", "model", "--train", path, "--dev", path, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "train: 2 examples, 5 tokens; PER 2, LOC 1" in ran.out
+
+
 def test_a_dry_run_of_probes_counts_their_tags():
     ran = run("train", "probes", "model", "--train", "train.conll", "--dry-run")
     assert ran.code == 0, ran.err

@@ -32,6 +32,7 @@ from polyseme.tasks.model import TASKS, TaskModel, Where, check_layer, make_stor
 from polyseme.tasks.scores import Scores
 from polyseme.tasks.settings import TaskConfig, read_task_config
 from polyseme.tasks.stored import Stored
+from polyseme.tasks.tags import spans_of
 from polyseme.tasks.work import TaskWork
 from polyseme.text.fingerprint import checksum, digest
 from polyseme.text.vectors import read_vectors
@@ -87,14 +88,16 @@ class Data:
         ]
 
     def counts(self) -> dict[str, Any]:
-        """What is in the files, for `dry_run`."""
+        """What is in the files, for `dry_run`: examples, tokens, and labels, or spans of each type."""
         found: dict[str, Any] = {}
         for name in ("train", "dev", "test"):
             examples: list[Example] = getattr(self, name)
             labels: Counter[str] = Counter()
             for example in examples:
                 gold = example.gold
-                if isinstance(gold, str | tuple):
+                if example.scheme != "none":
+                    labels.update(span.label for span in spans_of(gold))
+                elif isinstance(gold, str | tuple):
                     labels.update([gold] if isinstance(gold, str) else gold)
             tokens = sum(len(s) for example in examples for s in example.sentences)
             found[name] = {"examples": len(examples), "tokens": tokens, "labels": dict(labels.most_common())}
