@@ -9,6 +9,7 @@ import torch
 from torchcrf import CRF
 
 from polyseme.tasks.crf import FORBIDDEN, Crf
+from polyseme.tasks.tags import allowed
 
 K, T = 3, 4
 
@@ -106,3 +107,55 @@ def test_gradients_reach_emissions_and_transitions(batch):
     assert emissions.grad is not None
     assert float(emissions.grad[1, 2:].abs().sum()) == 0  # behind the end of the second sentence
     assert float(crf.transitions.grad.abs().sum()) > 0
+
+
+def plain_loss(crf: Crf, emissions: torch.Tensor, tags: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """The loss in logarithms, with autograd for its gradient."""
+    transitions = crf.transitions + crf.forbidden
+    begin, end = crf.begin + crf.forbidden_begin, crf.end + crf.forbidden_end
+    losses = []
+    for row, length in enumerate(lengths.tolist()):
+        score = begin + emissions[row, 0]
+        own = begin[tags[row, 0]] + emissions[row, 0, tags[row, 0]]
+        for place in range(1, length):
+            score = torch.logsumexp(score[:, None] + transitions, dim=0) + emissions[row, place]
+            before, now = tags[row, place - 1], tags[row, place]
+            own = own + transitions[before, now] + emissions[row, place, now]
+        losses.append(torch.logsumexp(score + end, dim=0) - own - end[tags[row, length - 1]])
+    return torch.stack(losses)
+
+
+def bioes() -> tuple[Crf, torch.Tensor]:
+    """A chain over O, B, I, E, S that allows what BIOES does, and three legal sequences of other lengths."""
+    letters = "OBIES"
+    may = torch.tensor([[allowed(a, "X", b, "X") for b in letters] for a in letters])
+    crf = Crf(may, may[0], may[:, 0])
+    tags = [[1, 2, 3, 0, 4, 0], [0, 4, 1, 3, 0, 0], [4, 0, 0, 0, 0, 0]]
+    return crf, torch.tensor(tags)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("chain", ["free", "bioes"])
+def test_gradients_are_those_of_autograd(chain: str, scale: float):
+    torch.manual_seed(3)
+    lengths = torch.tensor([6, 4, 1])
+    crf, tags = (free(5), torch.randint(5, (3, 6))) if chain == "free" else bioes()
+    crf = crf.double()
+    with torch.no_grad():
+        for values in crf.parameters():
+            values.normal_()
+    emissions = (scale * torch.randn(3, 6, 5, dtype=torch.float64)).requires_grad_()
+    weights = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    wanted: dict[str, torch.Tensor] = {}
+    given = {"emissions": emissions, **dict(crf.named_parameters())}
+    for loss in (plain_loss(crf, emissions, tags, lengths), crf.loss(emissions, tags, lengths)):
+        found = dict(
+            zip(given, torch.autograd.grad((weights * loss).sum(), list(given.values())), strict=True)
+        )
+        for name in wanted:
+            torch.testing.assert_close(found[name], wanted[name], atol=1e-9, rtol=1e-6)
+        wanted = found
+    assert set(wanted) == {"emissions", "transitions", "begin", "end"}
+    if chain == "bioes":
+        assert float(wanted["transitions"][crf.forbidden != 0].abs().max()) < 1e-9
+        assert float(wanted["begin"][crf.forbidden_begin != 0].abs().max()) < 1e-9

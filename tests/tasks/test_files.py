@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import toys
+import zstandard
 
 from polyseme.errors import ConfigError, DataError, PolysemeError, UsageError
 from polyseme.tasks.model import TASKS
@@ -88,6 +89,8 @@ def test_marked_entities(tmp_path: Path):
         ("tagging", "a.conll", "a O\nb X O\n", r"a\.conll:2: 3 columns, expected 2"),
         ("tagging", "a.conll", "a\n", r"a\.conll:1: 1 column"),
         ("tagging", "a.conllu", "1\ta\n", r"a\.conllu:1: 2 columns, expected 10"),
+        ("tagging", "a.conll", "a\tO\nb\t\n", r"a\.conll:2: the tag is empty"),
+        ("classification", "a.csv", "pos,a film\nneg,b\n", r"Is the first line, .* the columns, missing\?"),
         ("pairs", "a.jsonl", '{"sentence1": "a", "label": "x"}\n', r"a\.jsonl:1: no field 'sentence2'"),
         ("relations", "a.txt", '1\t"no marks"\nR\n\n', r"a\.txt:1: expected one <e1>"),
         ("relations", "a.txt", '1\t"<e1></e1> a <e2>b</e2>"\nR\n\n', r"a\.txt:1: expected one <e1>"),
@@ -103,6 +106,42 @@ def test_illegal_tags_are_refused_with_their_line(tmp_path: Path):
     path = file(tmp_path, "a.conll", "a O\nb I-PER\n")
     with pytest.raises(DataError, match=r"a\.conll:2: I-PER cannot follow O in IOB2"):
         read("tagging", path, "data.scheme=iob2")
+
+
+@pytest.mark.parametrize(
+    ("slip", "says"),
+    [
+        ("x O\ny I-PER\n", r"a\.conll:62: I-PER cannot follow O in IOB2\. .*data\.scheme to iob1"),
+        ("x PER\n", r"a\.conll:61: PER is no tag in IOB2"),
+        ("x X-PER\n", r"a\.conll:61: X-PER is no tag in IOB2"),
+        ("x B\n", r"a\.conll:61: B is no tag in IOB2"),
+    ],
+)
+def test_a_slip_in_a_clean_file_is_refused_with_its_line(tmp_path: Path, slip: str, says: str):
+    path = file(tmp_path, "a.conll", "a B-PER\nb I-PER\n\n" * 20 + slip)
+    with pytest.raises(DataError, match=says):
+        read("tagging", path)
+    assert len(read("tagging", path, "data.scheme=none")) == 21
+
+
+def test_tags_without_types_are_no_spans(tmp_path: Path):
+    path = file(tmp_path, "a.conll", "a B\nb E\nc S\n")
+    assert read("tagging", path)[0].gold == ("B", "E", "S")
+    with pytest.raises(DataError, match=r"a\.conll:1: B is no tag in BMES\. .*none"):
+        read("tagging", path, "data.scheme=bmes")
+
+
+def test_compressed_conllu_is_conllu(tmp_path: Path):
+    row = "1\ta\tl\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "a.conllu.zst").write_bytes(zstandard.compress(("# text = a\n" + row).encode()))
+    assert read("tagging", tmp_path / "a.conllu.zst")[0].gold == ("NOUN",)
+
+
+def test_spaces_beside_several_labels_do_not_count(tmp_path: Path):
+    path = file(tmp_path, "a.tsv", "text\tlabel\nx\ta | b\ny\ta|b\n")
+    assert [e.gold for e in read("classification", path, "data.multi=true")] == [("a", "b")] * 2
+    with pytest.raises(DataError, match=r"a\.tsv:2: an empty label"):
+        read("classification", file(tmp_path, "a.tsv", "text\tlabel\nx\ta||b\n"), "data.multi=true")
 
 
 def test_numbers_must_be_numbers(tmp_path: Path):
@@ -128,6 +167,30 @@ def test_labels_that_training_never_saw_are_refused(tmp_path: Path):
         prepare(Plan("classification"), toys.elmo(), train, train, test)
 
 
+UNSEEN = {
+    "tagging": ("a O\nb B-PER\n\n", "a O\nc O\nb B-LOC\n\n", r":3: the type 'LOC' is not in the training"),
+    "pairs": ('{"sentence1": "a", "sentence2": "b", "label": "%s"}\n', "maybe", r":1: the label 'maybe'"),
+    "relations": ('1\t"<e1>a</e1> <e2>b</e2>"\n%s\n\n', "Other", r":1: the label 'Other'"),
+}
+
+
+@pytest.mark.parametrize("task", UNSEEN)
+def test_labels_that_training_never_saw_are_refused_in_every_task(tmp_path: Path, task: str):
+    row, new, says = UNSEEN[task]
+    known = "".join(row % label for label in ("A", "B")) if "%s" in row else row * 3
+    train = file(tmp_path, "train.jsonl" if task == "pairs" else "train.txt", known)
+    test = file(tmp_path, f"test{train.suffix}", row % new if "%s" in row else new)
+    with pytest.raises(DataError, match=says):
+        prepare(Plan(task), toys.elmo(), train, train, test)
+
+
+def test_a_tag_that_training_never_saw_has_its_own_line(tmp_path: Path):
+    train = file(tmp_path, "a.conll", "a NN\nb VB\n\n" * 3)
+    test = file(tmp_path, "t.conll", "a NN\nb VB\nc XX\n")
+    with pytest.raises(DataError, match=r"t\.conll:3: the tag 'XX' is not in the training data"):
+        prepare(Plan("tagging"), toys.elmo(), train, train, test)
+
+
 def test_one_class_only_is_refused(tmp_path: Path):
     path = file(tmp_path, "a.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(DataError, match="only one label, 1"):
@@ -144,6 +207,32 @@ def test_one_file_alone_is_split_with_a_seed(tmp_path: Path):
     assert other.dev != one.dev
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_rare_label_stays_in_training_when_one_file_is_split(tmp_path: Path, seed: int):
+    rows = "".join(f"{n % 2},text {n}\n" for n in range(18))
+    path = file(tmp_path, "a.csv", "label,text\n" + rows + "rare,a text\nseldom,another\n")
+    plan = Plan("classification", settings=[f"train.seed={seed}"])
+    one, two = (prepare(plan, toys.elmo(), path, None, None)[1] for _ in range(2))
+    assert one == two
+    assert (len(one.train), len(one.dev)) == (16, 4)
+    assert {"rare", "seldom"} <= {example.gold for example in one.train}
+
+
+def test_types_of_names_stay_in_training_too(tmp_path: Path):
+    text = "a B-PER\nb O\n\n" * 9 + "c B-LOC\nd I-LOC\n"
+    for seed in range(1, 9):
+        plan = Plan("tagging", settings=[f"train.seed={seed}"])
+        data = prepare(plan, toys.elmo(), file(tmp_path, "a.conll", text), None, None)[1]
+        assert len(data.dev) == 2
+        assert any("B-LOC" in example.gold for example in data.train)
+
+
+def test_a_file_of_which_nothing_can_be_held_out_is_refused(tmp_path: Path):
+    path = file(tmp_path, "a.csv", "label,text\n1,a\n0,b\n")
+    with pytest.raises(DataError, match=r"a\.csv: no example can be held out.*--dev"):
+        prepare(Plan("classification"), toys.elmo(), path, None, None)
+
+
 def test_unwanted_labels_are_skipped(tmp_path: Path):
     path = file(tmp_path, "a.csv", "label,text\n1,a\n-,b\n")
     assert len(read("classification", path, 'data.skip=["-"]')) == 1
@@ -156,6 +245,10 @@ def test_unwanted_labels_are_skipped(tmp_path: Path):
         ("classification", ["head.pool=last", "encoder.directions=0"], "head.pool last"),
         ("tagging", ["train.class_weights=balanced"], "class_weights"),
         ("tagging", ["data.multi=true"], "data.multi is for classification"),
+        ("tagging", ["head.pool=mean"], "head.pool is for classification"),
+        ("pairs", ["head.pool=max"], "head.pool is for classification"),
+        ("relations", ["head.pool=mean"], "head.pool is for classification"),
+        ("classification", ["data.positive=yes"], "data.positive is for pairs"),
         ("tagging", ["input.elmmo=none"], "elmo"),
         ("taging", [], "Did you mean tagging"),
     ],

@@ -9,11 +9,13 @@ import pytest
 import scipy.stats
 from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.metrics import precision_score as seqeval_precision
+from seqeval.metrics import recall_score as seqeval_recall
+from seqeval.scheme import BILOU, IOB1, IOB2, IOBES
 from sklearn import metrics
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from polyseme.tasks import scores
-from polyseme.tasks.tags import spans_of
+from polyseme.tasks.tags import Span, spans_of, write_spans
 
 LABELS = ("a", "b", "c")
 
@@ -47,13 +49,37 @@ def test_several_labels_agree_with_scikit_learn(chance: random.Random):
     assert found.figures["all right"] == pytest.approx(metrics.accuracy_score(one, other))
 
 
-@pytest.mark.parametrize("scheme", ["IOB1", "IOB2"])
-def test_spans_agree_with_seqeval(scheme: str, chance: random.Random):
+def test_spans_agree_with_seqeval_as_conlleval_reads_them(chance: random.Random):
     tags = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
     gold, guess = ([[chance.choice(tags) for _ in range(12)] for _ in range(60)] for _ in range(2))
     found = scores.span_scores([spans_of(t) for t in gold], [spans_of(t) for t in guess])
     assert found.figures["F1"] == pytest.approx(seqeval_f1(gold, guess))
     assert found.figures["precision"] == pytest.approx(seqeval_precision(gold, guess))
+
+
+def some_spans(chance: random.Random, length: int) -> list[Span]:
+    """Spans of one to four words, some of which touch."""
+    found, start = [], 0
+    while start < length:
+        stop = min(length, start + chance.randint(1, 4))
+        if chance.random() < 0.6:
+            found.append(Span(chance.choice(("PER", "LOC")), start, stop))
+        start = stop
+    return found
+
+
+@pytest.mark.parametrize(
+    ("scheme", "theirs"),
+    [("iob1", IOB1), ("iob2", IOB2), ("bioes", IOBES), ("bmes", IOBES), ("bilou", BILOU)],
+)
+def test_spans_of_a_scheme_agree_with_seqeval(scheme: str, theirs: type, chance: random.Random):
+    sides = [[some_spans(chance, 12) for _ in range(80)] for _ in range(2)]
+    gold, guess = ([write_spans(spans, 12, scheme) for spans in side] for side in sides)
+    found = scores.span_scores([spans_of(t) for t in gold], [spans_of(t) for t in guess])
+    asked = [[[tag.replace("M-", "I-") for tag in tags] for tags in side] for side in (gold, guess)]
+    for name, oracle in (("F1", seqeval_f1), ("precision", seqeval_precision), ("recall", seqeval_recall)):
+        assert found.figures[name] == pytest.approx(oracle(*asked, mode="strict", scheme=theirs))
+    assert 0 < found.figures["F1"] < 1
 
 
 def test_correlations_agree_with_scipy(chance: random.Random):

@@ -12,6 +12,7 @@ SPELT = {
     "iob1": ["I-PER", "I-PER", "B-PER", "O", "I-LOC"],
     "iob2": ["B-PER", "I-PER", "B-PER", "O", "B-LOC"],
     "bioes": ["B-PER", "E-PER", "S-PER", "O", "S-LOC"],
+    "bilou": ["B-PER", "L-PER", "U-PER", "O", "U-LOC"],
     "bmes": ["B-PER", "E-PER", "S-PER", "O", "S-LOC"],
 }
 SPANS = [Span("PER", 0, 2), Span("PER", 2, 3), Span("LOC", 4, 5)]
@@ -45,6 +46,7 @@ def test_spans_survive_any_scheme(kinds: list[str], scheme: str):
         (["B-PER", "E-PER", "S-LOC"], "bioes"),
         (["B_PER", "M_PER", "E_PER"], "bmes"),
         (["NN", "VB", "O"], "none"),
+        (["B-PER", "I-PER", "L-PER", "U-LOC"], "bilou"),
         (["O", "O"], "none"),
         (["B", "I", "O"], "none"),
     ],
@@ -68,6 +70,33 @@ def test_what_breaks_a_scheme_has_a_place(tags: list[str], scheme: str, place: i
     found = fault(tags, scheme)
     assert found is not None
     assert found[0] == place
+
+
+CLEAN = [["B-PER", "I-PER", "O", "B-LOC", "O"]] * 20
+
+
+@pytest.mark.parametrize(
+    "slip", [["O", "I-PER"], ["PER", "O"], ["X-PER"], ["B", "O"], ["B-PER", "I-LOC"], ["E-PER"]]
+)
+def test_one_slip_does_not_change_the_scheme_of_a_clean_file(slip: list[str]):
+    assert guess_scheme([*CLEAN, slip]) == "iob2"
+    assert fault(slip, "iob2") is not None
+
+
+def test_iob1_with_b_in_odd_places_stays_iob1():
+    conll = [["I-PER", "I-PER", "O"]] * 50 + [["O", "B-MISC", "I-MISC"], ["I-LOC", "B-LOC"], ["B-ORG", "O"]]
+    assert guess_scheme(conll) == "iob1"
+    assert not any(fault(tags, "iob1") for tags in conll)
+
+
+def test_a_slip_in_a_scheme_with_ends_is_found():
+    tags = [["B-PER", "E-PER", "O"], ["S-LOC", "B-ORG", "I-ORG", "E-ORG"]] * 10
+    assert guess_scheme([*tags, ["B-PER", "I-PER"]]) == "bioes"
+    assert guess_scheme([*tags, ["I-PER", "I-PER"]]) == "bioes"
+
+
+def test_columns_of_parts_of_speech_are_no_spans():
+    assert guess_scheme([["NN", "VB", "O", "B-NP"]] * 5) == "none"
 
 
 def test_letters_of_bilou_mean_the_same():

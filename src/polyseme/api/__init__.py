@@ -16,7 +16,7 @@ from polyseme import language
 from polyseme.api.embedding import Embedded, embed, loaded, sentences_of
 from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses, similarity
 from polyseme.api.serving import serve
-from polyseme.api.tasks import predict, train
+from polyseme.api.tasks import predict, probe, train
 from polyseme.embedder import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
 from polyseme.formats.card import describe
@@ -53,6 +53,7 @@ __all__ = [
     "nearest",
     "predict",
     "pretrain",
+    "probe",
     "rerank",
     "runtime",
     "score",

@@ -1,4 +1,4 @@
-"""Verbs about tasks: train, predict.
+"""Verbs about tasks: train, predict, probe.
 
 tasks  ->  api.tasks  ->  api
 """
@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.embedder import Elmo
+from polyseme.errors import UsageError
 from polyseme.tasks.model import TaskModel, load_task
+from polyseme.tasks.probes import Probes
+from polyseme.tasks.probes import probe as probe_layers
 from polyseme.tasks.report import write_report
 from polyseme.tasks.runs import Plan, Watch
 from polyseme.tasks.runs import train as train_cells
@@ -44,10 +47,12 @@ def train(
     out. out: a folder for the model, report.md and pictures. config: a preset or a .toml file; settings:
     overrides such as "train.seed=7". runs: seeds, for a mean and a deviation. compare: the same model without
     ELMo, too; without_elmo: only that. curve: shares of the examples, such as 0.1, with and without ELMo.
-    resume: go on with what was interrupted. copy: whether the folder gets its ELMo, or only its path.
-    vectors: a folder where the vectors of a frozen ELMo are kept for other calls.
+    resume: go on with what was interrupted. copy: whether the folder gets ELMo and static vectors, or only
+    their paths. vectors: a folder where the vectors of a frozen ELMo are kept for other calls.
     The model that is given is the best of those with ELMo on all examples; its `results` are those of all.
     """
+    if task == "probes":
+        raise UsageError("Probes give a table, not a model: call polyseme.probe(model, train=…).")
     plan = Plan(task, config, settings, runs, curve, compare, without_elmo)
     trained = train_cells(
         plan,
@@ -65,6 +70,26 @@ def train(
     return trained.model
 
 
+def probe(
+    model: Elmo | str | Path,
+    *,
+    train: str | Path,
+    dev: str | Path | None = None,
+    test: str | Path | None = None,
+    out: str | Path | None = None,
+    settings: Sequence[str] = (),
+    force: bool = False,
+    watch: Watch | None = None,
+) -> Probes:
+    """What each layer knows of a column of tags: a linear probe for each, and for the mixture of all.
+
+    Files and settings are as those of tagging; what would make a probe more than linear cannot be set.
+    out: a folder for the table and a picture. `values` are the accuracies by layer, `baseline` is that of
+    each word's most frequent tag.
+    """
+    return probe_layers(model, (train, dev, test), out, settings=settings, force=force, watch=watch)
+
+
 def predict(
     model: TaskModel | str | Path,
     path: str | Path,
@@ -74,7 +99,7 @@ def predict(
 ) -> Iterator[str]:
     """The answers to the examples of a file, as lines: JSON, or columns as CoNLL has them for tagging.
 
-    The file is one as `train` reads it, whose answers may be missing; or, `raw`, plain text.
+    The file is one as `train` reads it, whose answers may be missing; or, `raw`, plain text, a line each.
     """
     found = model if isinstance(model, TaskModel) else load_task(model)
     for answer in found.answer(found.read_raw(path) if raw else found.read(path, gold=False)):
@@ -83,5 +108,5 @@ def predict(
 
 def _columns(answer: Answer) -> str:
     """A token and its tag a line, and an empty line behind the sentence."""
-    lines = [f"{token}\t{tag}" for token, tag in zip(answer.tokens[0], answer.answer, strict=True)]
+    lines = [f"{token}\t{tag}" for token, tag in zip(answer.tokens[0], answer.answer or (), strict=True)]
     return "\n".join([*lines, ""])

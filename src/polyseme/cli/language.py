@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyseme.cli.options import AsJson, BatchTokens, ModelPath, Options, Segment, Stateful, TextPath
-from polyseme.cli.tasks import print_scores
+from polyseme.cli.tasks import Elsewhere, StaticElsewhere, print_scores
+from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
     from polyseme.language import Ranked, SentenceScore
@@ -29,6 +30,8 @@ def evaluate(
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
+    elmo_path: Elsewhere = None,
+    static: StaticElsewhere = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how well a model predicts a text: perplexity, by file; of a task folder, the task's scores."""
@@ -37,8 +40,12 @@ def evaluate(
     from polyseme.tasks.model import is_task
 
     if is_task(model):
-        print_scores(model, text, as_json=as_json)
+        if segment or stateful or options:
+            raise UsageError("--segment, --stateful and --options are for a language model. Leave them out.")
+        print_scores(model, text, elmo_path, static, as_json=as_json)
         return
+    if elmo_path or static:
+        raise UsageError("--model and --static are for a task folder. Leave them out.")
     elmo = load(model, options, batch_tokens=batch_tokens)
     with Progress(text) as progress:
         found = api.evaluate(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -17,10 +18,28 @@ from polyseme.cli.options import MODEL, Force
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
+    from polyseme.tasks.model import TaskModel
     from polyseme.training.checkpoint import Position
     from polyseme.training.loop import Metrics
 
+NOT_OF_PROBES = (
+    "--config",
+    "--runs",
+    "--curve",
+    "--compare",
+    "--without-elmo",
+    "--link",
+    "--resume",
+    "--vectors",
+)
+NEEDS_OUT = "train needs --out, a new folder for the model (or --dry-run)."
 EVERY = 10.0  # seconds between two lines on the way
+Elsewhere = Annotated[
+    str | None, typer.Option("--model", help="The ELMo of a task folder, if it does not lie where it did.")
+]
+StaticElsewhere = Annotated[
+    str | None, typer.Option("--static", help="The static vectors of a task folder, if they do not, either.")
+]
 
 
 def train(
@@ -45,7 +64,7 @@ def train(
         bool, typer.Option("--without-elmo", help="Train the same model without ELMo.")
     ] = False,
     link: Annotated[
-        bool, typer.Option("--link", help="Note the path of the ELMo instead of copying it.")
+        bool, typer.Option("--link", help="Note where ELMo and static vectors lie; do not copy them.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted.")] = False,
     dry_run: Annotated[
@@ -58,21 +77,18 @@ def train(
 ) -> None:
     """Train a task model on files of examples."""
     from polyseme import api
-    from polyseme.tasks.probes import probe
-    from polyseme.tasks.report import difference, layer_text, results_table
-    from polyseme.tasks.runs import best_of
 
-    chosen = tuple(settings or ())
+    chosen, files = tuple(settings or ()), (train, dev, test)
+    if task == "probes":
+        values = (config, runs > 1, curve, compare, without_elmo, link, resume, vectors)
+        given = [name for name, value in zip(NOT_OF_PROBES, values, strict=True) if value]
+        _probe(model, files, out, chosen, given, force=force, dry_run=dry_run)
+        return
     if dry_run:
-        _print_counts("tagging" if task == "probes" else task, model, config, chosen, (train, dev, test))
+        _print_counts(task, model, config, chosen, files, _shares(curve))
         return
     if out is None:
-        raise UsageError("train needs --out, a new folder for the model (or --dry-run).")
-    if task == "probes":
-        with _Show() as show:
-            found = probe(model, (train, dev, test), out, settings=chosen, force=force, watch=show.step)
-        print(found.table())
-        return
+        raise UsageError(NEEDS_OUT)
     with _Show() as show:
         trained = api.train(
             task,
@@ -93,10 +109,47 @@ def train(
             vectors=vectors,
             watch=show.step,
         )
-    results = trained.results
-    parts = [results_table(results), *difference(results, "test" if test else "dev")]
-    print("\n\n".join([*parts, *layer_text(best_of(results))[1:]]))
+    _print_results(trained, "test" if test else "dev")
     print(f"\n{out}: the model, report.md, report.json and pictures")
+
+
+def _print_results(trained: TaskModel, part: str) -> None:
+    """The table of all trainings, what ELMo adds, and the layers that are read."""
+    from polyseme.tasks.report import difference, layer_text, results_table
+    from polyseme.tasks.runs import best_of
+
+    results = trained.results
+    layers = layer_text(best_of(results), trained.config.input)[1:]
+    print("\n\n".join([results_table(results), *difference(results, part), *layers]))
+
+
+def _probe(
+    model: str,
+    files: tuple[str, str | None, str | None],
+    out: Path | None,
+    settings: tuple[str, ...],
+    given: list[str],
+    *,
+    force: bool,
+    dry_run: bool,
+) -> None:
+    """What `train probes` does; `given`: options that it does not know, and refuses."""
+    from polyseme import api
+    from polyseme.tasks.probes import probe_settings
+
+    if given:
+        raise UsageError(f"train probes knows no {given[0]}. Leave it out.")
+    if dry_run:
+        _print_counts("tagging", model, None, probe_settings(settings), files)
+        return
+    if out is None:
+        raise UsageError(NEEDS_OUT)
+    train, dev, test = files
+    with _Show() as show:
+        found = api.probe(
+            model, train=train, dev=dev, test=test, out=out, settings=settings, force=force, watch=show.step
+        )
+    print(found.table())
 
 
 def predict(
@@ -106,14 +159,15 @@ def predict(
     raw: Annotated[
         bool, typer.Option("--raw", help="FILE is plain text, a line each; of pairs, two with a tab between.")
     ] = False,
-    model: Annotated[str | None, typer.Option(help="The ELMo, if it does not lie where it did.")] = None,
+    model: Elsewhere = None,
+    static: StaticElsewhere = None,
 ) -> None:
     """Answer the examples of a file, a line each."""
     from polyseme import api, load_task
 
     if format not in ("jsonl", "columns"):
         raise UsageError(f"--format {format}: expected jsonl or columns.")
-    found = load_task(folder, model)
+    found = load_task(folder, model, static=static)
     if format == "columns" and found.config.task != "tagging":
         raise UsageError("--format columns is for tagging. Leave it out.")
     chosen: Any = format  # checked above
@@ -121,12 +175,12 @@ def predict(
         print(line)
 
 
-def print_scores(folder: str, text: str, *, as_json: bool) -> None:
+def print_scores(folder: str, text: str, model: str | None, static: str | None, *, as_json: bool) -> None:
     """What `evaluate` prints for a task folder."""
     from polyseme import load_task
     from polyseme.tasks.report import label_table
 
-    scores = load_task(folder).evaluate(text)
+    scores = load_task(folder, model, static=static).evaluate(text)
     if as_json:
         print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
         return
@@ -149,13 +203,20 @@ def _shares(text: str | None) -> list[float]:
 
 
 def _print_counts(
-    task: str, model: str, config: str | None, settings: tuple[str, ...], files: tuple[str, Any, Any]
+    task: str,
+    model: str,
+    config: str | None,
+    settings: tuple[str, ...],
+    files: tuple[str, str | None, str | None],
+    curve: Sequence[float] = (),
 ) -> None:
     """What `--dry-run` prints: all files are read and checked."""
     from polyseme import load
     from polyseme.tasks.runs import Plan, prepare
 
-    _, data, segment = prepare(Plan(task, config, settings), load(model), *files)
+    plan = Plan(task, config, settings, curve=curve)
+    plan.cells(0)  # refuses shares that are none
+    _, data, segment = prepare(plan, load(model), *files)
     print(f"texts are cut as {segment}")
     for part, found in data.counts().items():
         labels = ", ".join(f"{label} {count:,}" for label, count in list(found["labels"].items())[:20])

@@ -109,10 +109,13 @@ def labels_of(row: Row, config: TaskConfig) -> tuple[str, ...]:
     data = config.data
     value = row.fields.get(data.label)
     if isinstance(value, list):
-        found = tuple(str(label) for label in value)
+        found = tuple(str(label).strip() for label in value)
     else:
         text = row.text(data.label).strip()
-        found = tuple(text.split(data.separator)) if data.multi and text else (text,) if text else ()
+        parts = text.split(data.separator) if data.multi and text else [text] if text else []
+        found = tuple(part.strip() for part in parts)
+    if data.multi and not all(found):
+        raise DataError(f"{row.place}: an empty label in {value!r:.40}. Is a {data.separator!r} too many?")
     if not data.multi and len(found) != 1:
         hint = "set data.multi=true" if found else "every example needs one"
         raise DataError(f"{row.place}: {len(found)} labels ({data.label}), expected one: {hint}.")

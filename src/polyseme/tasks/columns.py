@@ -30,7 +30,7 @@ def tagged_kind(path: str | Path, asked: str) -> str:
     """The format of a file: as asked for, or by its name and its first line."""
     if asked != "auto":
         return asked
-    if Path(home(path)).name.removesuffix(".gz").endswith(".conllu"):
+    if Path(home(path)).name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".conllu"):
         return "conllu"
     first = next((line.text for line in read_lines(path) if line.text.strip()), "")
     words = first.split()
@@ -100,7 +100,9 @@ def _sentence(
         if tags:
             if len(fields) == 1:
                 raise DataError(f"{place}: 1 column, expected a word and its tag.")
-            found.tags.append(_column(fields, tag, kind, place))
+            found.tags.append(_column(fields, tag, kind, place).strip())
+            if not found.tags[-1]:
+                raise DataError(f"{place}: the tag is empty. Write O, or what else stands for none.")
     return found
 
 

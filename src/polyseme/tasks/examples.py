@@ -8,12 +8,13 @@ An example has one sentence, or two for pairs; gold is a label, several labels, 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from polyseme.errors import DataError
-from polyseme.tasks.tags import Span
+from polyseme.tasks.tags import Span, split_tag
 from polyseme.text.segment import words
 
 Cut = Callable[[str], list[str]]  # a text to its tokens
@@ -29,6 +30,19 @@ class Example:
     gold: Any = None  # what is right; None where it is not known
     marks: tuple[Span, ...] = ()  # of relations: the two entities
     scheme: str = "none"  # of tagging: how the file spells spans
+    lines: tuple[int, ...] = ()  # of tagging: the line of each word
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a token in it; a blank line of plain text has none."""
+        return any(self.sentences)
+
+    def labels(self) -> set[str]:
+        """The labels of what is right, of tags that spell spans their types; numbers have none."""
+        if isinstance(self.gold, str):
+            return {self.gold}
+        found = set(self.gold) if isinstance(self.gold, tuple) else set()
+        return found if self.scheme == "none" else {split_tag(tag)[1] for tag in found} - {""}
 
 
 def cutter(segment: str) -> Cut:
@@ -49,10 +63,24 @@ def checked(tokens: Sequence[str], place: str, most: int, *, cut: bool = False) 
 
 
 def split(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """Training and dev part of one file: `share` of it, at least one, for dev, drawn with a seed."""
+    """Training and dev part of one file: `share` of it, at least one, for dev, drawn with a seed.
+
+    Of each label an example stays in training; where that leaves nothing for dev, the file is refused.
+    """
     order = list(range(len(examples)))
     random.Random(seed).shuffle(order)  # noqa: S311
-    held = set(order[: max(1, round(share * len(examples)))])
+    left = Counter(label for example in examples for label in example.labels())
+    wanted, held = max(1, round(share * len(examples))), set[int]()
+    for number in order:
+        labels = examples[number].labels()
+        if len(held) < wanted and all(left[label] > 1 for label in labels):
+            held.add(number)
+            left.subtract(labels)
+    if not held:
+        raise DataError(
+            f"{examples[0].place.rpartition(':')[0]}: no example can be held out, as each is the only one of "
+            "a label. Give more examples, or a file of its own with --dev."
+        )
     train = [example for number, example in enumerate(examples) if number not in held]
     return train, [examples[number] for number in sorted(held)]
 

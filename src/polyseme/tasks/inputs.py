@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.embedder import Elmo
@@ -23,9 +24,9 @@ from polyseme.model.mix import Mix
 from polyseme.model.tokens import CharCnn, lookup_table
 from polyseme.tasks.examples import Tokens
 from polyseme.tasks.settings import InputConfig
+from polyseme.tasks.static import Static
 from polyseme.tasks.stored import Stored
 from polyseme.text.chars import CodepointAlphabet
-from polyseme.text.vectors import read_vectors
 
 CHARACTERS, CHARACTER_DIM, WIDTH = 20, 25, 3  # of the trained character encoder
 UNKNOWN = 1  # the id of words outside the embedding; 0 is padding
@@ -48,32 +49,6 @@ class Side:
         """Which tokens are real: (B, T)."""
         width = int(self.lengths.max()) if len(self.lengths) else 0
         return torch.arange(width, device=self.lengths.device) < self.lengths[:, None]
-
-
-class Static:
-    """Static vectors of the words that were needed so far, from one file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._known: dict[str, np.ndarray] = {}
-        self._asked: set[str] = set()
-        self.dim = 0
-        self.need([])
-
-    def need(self, words: Iterable[str]) -> None:
-        """Read the vectors of words that were not asked for before, or of their lower case."""
-        new = {form for word in words for form in (word, word.lower())} - self._asked
-        if self.dim and not new:
-            return
-        found = read_vectors(self.path, only=new)
-        self.dim = found.dim
-        self._known |= {word: found.matrix[row] for word, row in found.words.items()}
-        self._asked |= new
-
-    def rows(self, tokens: Sequence[str]) -> np.ndarray:
-        """(T, S); zeros for words that the file does not have."""
-        missing = np.zeros(self.dim, np.float32)
-        return np.stack([self._known.get(t, self._known.get(t.lower(), missing)) for t in tokens])
 
 
 class Reader:
@@ -103,6 +78,11 @@ class Reader:
         words = [word for word, count in counts.most_common() if count >= config.min_count]
         characters = CodepointAlphabet.from_counts(counts, CHARACTERS).characters if config.chars else ()
         return cls(config, words if config.words else (), characters, stored)
+
+    def need(self, sentences: Iterable[Tokens]) -> None:
+        """Read the static vectors of all these at once: a file of them is read from begin to end."""
+        if self.static is not None:
+            self.static.need(word for tokens in sentences for word in tokens)
 
     def read(self, sentences: Sequence[Tokens], device: torch.device) -> Side:
         """Sentences as a batch."""
@@ -141,7 +121,7 @@ class Reader:
     def _static(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
         if self.static is None:
             return None
-        self.static.need(word for tokens in sentences for word in tokens)
+        self.need(sentences)
         values = torch.zeros(len(sentences), width, self.static.dim)
         for row, tokens in enumerate(sentences):
             values[row, : len(tokens)] = torch.from_numpy(self.static.rows(tokens))
@@ -191,9 +171,16 @@ class Inputs(nn.Module):
         x = torch.cat(parts, dim=2)
         if self.norm is not None:
             mask = side.mask
-            flat = self.norm(x[mask])
+            flat = self._normed(x[mask])
             x = x.new_zeros(x.shape).masked_scatter(mask[..., None], flat)
         return x, mixed[-1] if self.late_size else None
+
+    def _normed(self, x: Tensor) -> Tensor:
+        """(N, D), normalised; one token alone has no deviation, and takes the statistics seen so far."""
+        norm = cast(nn.BatchNorm1d, self.norm)
+        if len(x) > 1 or not self.training:
+            return norm(x)  # type: ignore[no-any-return]
+        return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
 
     def _own_parts(self, side: Side) -> Iterable[Tensor]:
         if self.words is not None and side.words is not None:

@@ -1,14 +1,15 @@
 """A trained task: ask it, judge it, keep it.
 
-    tasks.runs  ->  tasks.model  <->  a folder (task.json, head.safetensors, elmo/)
+    tasks.runs  ->  tasks.model  <->  a folder (task.json, head.safetensors, elmo/, static.vectors)
 
-The folder holds settings, labels, words and the task's own weights, and its ELMo: a copy, or where that lies
-and its fingerprint. Nothing in it is executed.
+The folder holds settings, labels, words and the task's own weights, its ELMo and its static vectors: copies,
+or where they lie and their fingerprints. Nothing in it is executed.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -35,11 +36,13 @@ from polyseme.tasks.pairs import Pairs
 from polyseme.tasks.relations import Relations
 from polyseme.tasks.scores import Scores
 from polyseme.tasks.settings import InputConfig, TaskConfig
+from polyseme.tasks.static import COPY, find, keep
 from polyseme.tasks.stored import Stored
+from polyseme.tasks.tables import kind_of, without_labels
 from polyseme.tasks.tagging import Tagging
 from polyseme.tasks.task import Answer, Task
 from polyseme.tasks.work import answer, judge
-from polyseme.text.reading import read_lines
+from polyseme.text.reading import Line, read_lines
 from polyseme.training.checkpoint import load_weights
 from polyseme.training.devices import choose_device
 from polyseme.writing import new_folder
@@ -121,15 +124,24 @@ class TaskModel:
         return self.answer([self.task.ask(one, self._cut()) for one in given])
 
     def answer(self, examples: Sequence[Example]) -> list[Answer]:
-        """What the model says of examples."""
+        """What the model says of examples; nothing of those without tokens."""
+        asked = [example for example in examples if example.asks]
+        self.reader.need(tokens for example in asked for tokens in example.sentences)
         found: list[Answer] = []
-        for start in range(0, len(examples), CHUNK):
-            some = examples[start : start + CHUNK]
+        for start in range(0, len(asked), CHUNK):
+            some = asked[start : start + CHUNK]
             found += answer(self.task, self.network, self.reader, some, self.device)
-        return found
+        answers = iter(found)
+        return [next(answers) if example.asks else Answer(example.sentences, None) for example in examples]
 
     def read(self, path: str | Path, *, gold: bool = True) -> list[Example]:
-        """The examples of a file, as training read them."""
+        """The examples of a file, as training read them; without `gold` their answers may be missing.
+
+        Lines of plain text to be classified are then texts, unless all begin with a label.
+        """
+        lines = self.config.task == "classification" and kind_of(path, self.config.data.format) == "lines"
+        if lines and not gold:
+            return self._texts(path, without_labels(list(read_lines(path)), self.labels))
         examples = self.task.read(str(path), self.config, self._cut(), gold=gold)
         if not examples:
             raise UsageError(f"{path}: no examples in it.")
@@ -138,17 +150,25 @@ class TaskModel:
         return examples
 
     def read_raw(self, path: str | Path) -> list[Example]:
-        """Plain text, a question a line; of pairs, two texts with a tab between them."""
+        """Plain text, a question a line; of pairs, two texts with a tab between them.
+
+        A blank line is a question without tokens, so that answers stand on the lines of their questions.
+        """
+        return self._texts(path, list(read_lines(path)))
+
+    def _texts(self, path: str | Path, lines: Sequence[Line]) -> list[Example]:
         found = []
-        for line in read_lines(path):
+        for line in lines:
+            place = f"{line.source}:{line.number}"
             if not line.text.strip():
+                found.append(Example(place, ((),)))
                 continue
             given = tuple(line.text.split("\t")) if self.config.task == "pairs" else line.text
             try:
-                found.append(self.task.ask(given, self._cut()))
+                found.append(replace(self.task.ask(given, self._cut()), place=place))
             except PolysemeError as problem:
-                raise DataError(f"{line.source}:{line.number}: {problem}") from None
-        if not found:
+                raise DataError(f"{place}: {problem}") from None
+        if not any(example.asks for example in found):
             raise DataError(f"{path}: no text in it.")
         return found
 
@@ -158,15 +178,16 @@ class TaskModel:
 
     def judge(self, examples: Sequence[Example]) -> Scores:
         """How good the answers to examples are."""
+        self.reader.need(tokens for example in examples for tokens in example.sentences)
         return judge(self.task, self.network, self.reader, examples, self.device)[0]
 
     def _cut(self) -> Cut:
         return cutter(self.segment)
 
     def save(self, path: str | Path, *, copy: bool = True, force: bool = False) -> None:
-        """Write the folder; its ELMo as a copy, or, without `copy`, as its path and fingerprint."""
+        """Write the folder; ELMo and static vectors are copied, or, without `copy`, noted by their paths."""
         place = Path(path).expanduser()
-        with new_folder(place, force=force, ours=(TASK, HEAD, ELMO, CARD)) as new:
+        with new_folder(place, force=force, ours=(TASK, HEAD, ELMO, CARD, COPY)) as new:
             self.write_into(new, copy=copy)
 
     def write_into(self, folder: Path, *, copy: bool = True) -> None:
@@ -174,12 +195,13 @@ class TaskModel:
         values = {
             "polyseme_task": FORMAT,
             "polyseme_version": version("polyseme"),
-            "config": self.config.model_dump(mode="json"),
+            "config": self._config_to_keep(copy=copy).model_dump(mode="json"),
             "segment": self.segment,
             "labels": list(self.labels),
             "words": list(self.reader.words),
             "characters": list(self.reader.characters),
             "elmo": self._write_elmo(folder, copy=copy),
+            "static": keep(self.config.input.static, folder, copy=copy),
             "scores": self.scores,
         }
         save_file(own_weights(self.network), folder / HEAD)
@@ -187,9 +209,17 @@ class TaskModel:
         text = json.dumps(values, ensure_ascii=False, indent=1)
         (folder / TASK).write_text(text + "\n", encoding="utf-8")  # last: it makes the folder a task
 
+    def _config_to_keep(self, *, copy: bool) -> TaskConfig:
+        """The settings; a copy of the static vectors lies in the folder, wherever that goes."""
+        given = self.config.input
+        if given.static is None or not copy:
+            return self.config
+        return self.config.model_copy(update={"input": given.model_copy(update={"static": COPY})})
+
     def _write_elmo(self, folder: Path, *, copy: bool) -> dict[str, str] | None:
         elmo = self.where.elmo
         if elmo is None or self.config.input.elmo == "none":
+            shutil.rmtree(folder / ELMO, ignore_errors=True)  # of an earlier model in this folder
             return None
         layer = self.inputs.layer
         if layer is not None:  # fine-tuned: another model than before
@@ -230,20 +260,29 @@ def make_stored(config: InputConfig, elmo: Elmo | None) -> Stored | None:
     """What keeps the vectors of a frozen ELMo: their mean, the top layer, or all layers to choose from."""
     if elmo is None or config.elmo == "none" or config.tune == "full":
         return None
-    if isinstance(config.layers, int) and config.layers >= elmo.config.layers:
-        raise UsageError(
-            f"input.layers is {config.layers}, the model has layers 0 to {elmo.config.layers - 1}."
-        )
+    check_layer(config, elmo)
     if config.layers == "top":
         return Stored(elmo, "top")
     return Stored(elmo, "mean" if config.tune == "frozen" and config.layers == "mix" else "all")
 
 
-def load_task(path: str | Path, model: Elmo | str | Path | None = None) -> TaskModel:
-    """Open a task folder; `model`: its ELMo, where that is not to be found any more."""
+def check_layer(config: InputConfig, elmo: Elmo) -> None:
+    """Refuse a layer that the ELMo does not have."""
+    if isinstance(config.layers, int) and config.layers >= elmo.config.layers:
+        raise UsageError(
+            f"input.layers is {config.layers}, the model has layers 0 to {elmo.config.layers - 1}."
+        )
+
+
+def load_task(
+    path: str | Path, model: Elmo | str | Path | None = None, *, static: str | Path | None = None
+) -> TaskModel:
+    """Open a task folder; `model`, `static`: its ELMo, its static vectors, where these are gone."""
     folder = Path(path).expanduser()
     values = _read(folder)
     config = parse_settings(TaskConfig, values["config"], f"{folder / TASK}: config")
+    vectors = {"static": find(values.get("static"), config.input.static, folder, static)}
+    config = config.model_copy(update={"input": config.input.model_copy(update=vectors)})
     where = _find_elmo(values["elmo"], folder, model)
     task = TASKS[config.task](config, tuple(values["labels"]))
     try:
@@ -283,6 +322,7 @@ def _read(folder: Path) -> dict[str, Any]:
         "segment": lambda value: isinstance(value, str),
         "scores": lambda value: isinstance(value, dict),
         "elmo": lambda value: value is None or isinstance(value, dict),
+        "static": lambda value: value is None or isinstance(value, dict),
         "config": lambda value: isinstance(value, dict) and value.get("task") in TASKS,
     }
     for name, fits in kinds.items():

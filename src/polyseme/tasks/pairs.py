@@ -26,6 +26,21 @@ from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tables import Row, kind_of, read_rows
 from polyseme.tasks.task import Answer, Dense, class_weights, most_probable
 
+RIGHT = (
+    "1",
+    "true",
+    "yes",
+    "y",
+    "right",
+    "correct",
+    "positive",
+    "pos",
+    "relevant",
+    "match",
+    "answer",
+    "same",
+)
+
 
 class Pairs:
     """Implements `task.Task`."""
@@ -62,7 +77,12 @@ class Pairs:
                 f"{examples[0].place if examples else 'The training file'}: all answers are the same. "
                 "There is nothing to learn."
             )
-        return () if config.head.answer == "number" else label_set(golds)
+        if config.head.answer == "number":
+            return ()
+        labels, positive = label_set(golds), config.data.positive
+        if positive is not None and positive not in labels:
+            raise UsageError(f"data.positive is {positive!r}, the labels are {', '.join(labels[:8])}.")
+        return labels
 
     def check(self, examples: Sequence[Example]) -> None:
         """Refuse a label that training never saw."""
@@ -106,17 +126,27 @@ class Pairs:
         return most_probable(outputs, examples, self.labels)
 
     def score(self, examples: Sequence[Example], answers: Sequence[Answer]) -> Scores:
-        """Accuracy, with the ranks of right answers where first sentences repeat; or correlations."""
+        """Accuracy, with the ranks of right answers where first sentences repeat; or correlations.
+
+        Ranks need to know which label is that of a right answer (`data.positive`).
+        """
         gold, guess = [example.gold for example in examples], [answer.answer for answer in answers]
         if self.number:
             return numbers(gold, guess)
         found = classes(gold, guess, self.labels)
-        if len(self.labels) == 2:
-            yes = self.labels[1]
+        yes = self._positive()
+        if yes is not None:
             groups = [example.sentences[0] for example in examples]
             chances = [answer.probabilities[yes] for answer in answers]
             found.figures.update(ranking(groups, [one == yes for one in gold], chances))
         return found
+
+    def _positive(self) -> str | None:
+        """The label of a right answer: as set, or the one of two that says so by its name."""
+        if self.config.data.positive is not None:
+            return self.config.data.positive
+        found = [label for label in self.labels if label.lower() in RIGHT]
+        return found[0] if len(self.labels) == 2 and len(found) == 1 else None
 
 
 def _gold(row: Row, config: TaskConfig) -> str | float:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from polyseme import pictures
 from polyseme.embedder import Elmo, load
+from polyseme.errors import UsageError
 from polyseme.tasks.examples import Example
 from polyseme.tasks.runs import Plan, Watch, train
 from polyseme.writing import check_target
@@ -35,6 +36,8 @@ LINEAR = (
     "train.epochs=10",
     "train.patience=2",
 )
+
+OPEN = ("input.elmo_dropout", "head.dropout")  # what may be set of the sections that make a probe linear
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def probe(
     watch: Watch | None = None,
 ) -> Probes:
     """Train a linear probe on each layer and on the mixture of all; `out`: a folder for table and picture."""
+    chosen = probe_settings(settings)
     elmo = model if isinstance(model, Elmo) else load(model)
     place = None if out is None else Path(out).expanduser()
     if place is not None:
@@ -69,7 +73,7 @@ def probe(
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
         for layer in [*range(elmo.config.layers), "mix"]:
-            plan = Plan("tagging", settings=(*LINEAR, f"input.layers={json.dumps(layer)}", *settings))
+            plan = Plan("tagging", settings=(*chosen, f"input.layers={json.dumps(layer)}"))
             found = train(plan, elmo, files, vectors=vectors, watch=watch)
             figures = found.best.test or found.best.dev
             values[f"layer {layer}" if layer != "mix" else "mix"] = figures["accuracy"]
@@ -81,6 +85,19 @@ def probe(
         if find_spec("matplotlib") is not None:
             pictures.by_layer(values, result.baseline, "accuracy", place / "probes.png")
     return result
+
+
+def probe_settings(settings: Sequence[str] = ()) -> tuple[str, ...]:
+    """The settings of a linear probe with a person's own; those that would make it another are refused."""
+    for line in settings:
+        name = line.partition("=")[0].strip()
+        fixed = name.startswith(("input.", "encoder.", "head.")) and name not in OPEN
+        if fixed or name == "data.scheme":
+            raise UsageError(
+                f"{name} is fixed in probes: they are linear, over each tag alone. Leave it out; what may be "
+                f"set is data, train, {' and '.join(OPEN)}."
+            )
+    return (*LINEAR, *settings)
 
 
 def most_frequent(train_examples: Sequence[Example], asked: Sequence[Example]) -> float:

@@ -19,6 +19,7 @@ from statistics import mean, stdev
 from polyseme import pictures
 from polyseme.tasks.runs import Result, Trained
 from polyseme.tasks.scores import Scores
+from polyseme.tasks.settings import InputConfig
 
 MOST_LABELS = 40  # of a confusion that is drawn
 NAMES = {True: "with ELMo", False: "without ELMo"}
@@ -29,7 +30,7 @@ def write_report(trained: Trained, folder: Path) -> str:
     """Write the report of all trainings into `folder`; give its table."""
     model, data = trained.model, trained.data
     part = "test" if data.test else "dev"
-    scores = model.judge(data.test or data.dev)
+    scores = trained.scores or model.judge(data.test or data.dev)
     summary = results_table(trained.results)
     sections = [
         f"# {model.config.task}",
@@ -37,9 +38,10 @@ def write_report(trained: Trained, folder: Path) -> str:
         "judge.",
         summary,
         *difference(trained.results, part),
-        *layer_text(trained.best),
+        *layer_text(trained.best, model.config.input),
         f"## By label ({part}, the model that is kept)" if scores.rows else "",
         label_table(scores) if scores.rows else "",
+        confusion_text(scores),
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
     (folder / "report.md").write_text(text, encoding="utf-8")
@@ -56,7 +58,7 @@ def draw(trained: Trained, scores: Scores, folder: Path) -> None:
     if find_spec("matplotlib") is None:
         logger.warning('Pictures are not drawn: they need matplotlib, pip install "polyseme[plot]".')
         return
-    if trained.best.shares:
+    if trained.best.shares and one_layer(trained.model.config.input) is None:
         pictures.layers(trained.best.shares, folder / "layers.png")
     if 1 < len(scores.labels) <= MOST_LABELS:
         pictures.confusion(scores.confusion, scores.labels, folder / "confusion.png")
@@ -114,13 +116,37 @@ def difference(results: Sequence[Result], part: str) -> list[str]:
     ]
 
 
-def layer_text(best: Result) -> list[str]:
-    """The learned mixtures in words."""
-    lines = []
+def layer_text(best: Result, config: InputConfig) -> list[str]:
+    """The learned mixtures in words; or what is read, where nothing is mixed."""
+    one, lines = one_layer(config), []
     for number, (shares, gamma) in enumerate(zip(best.shares, best.gammas, strict=True), start=1):
-        flat = ", ".join(f"layer {layer}: {share:.3f}" for layer, share in enumerate(shares))
-        lines.append(f"Mixture {number}: {flat}; gamma {gamma:.3f}.")
+        flat = one or ", ".join(f"layer {layer}: {share:.3f}" for layer, share in enumerate(shares))
+        lines.append(f"{'Vectors' if one else 'Mixture'} {number}: {flat}; gamma {gamma:.3f}.")
     return ["## Layers", "\n".join(lines)] if lines else []
+
+
+def one_layer(config: InputConfig) -> str | None:
+    """What of ELMo is read, where that is one vector a token; None where layers are mixed in training."""
+    if config.layers == "top":
+        return "the top layer alone"
+    if config.layers != "mix":
+        return f"layer {config.layers} alone"
+    return "the mean of all layers, not trained" if config.tune == "frozen" else None
+
+
+def confusion_text(scores: Scores) -> str:
+    """Why there is no picture of a confusion, where there is none."""
+    if len(scores.labels) > MOST_LABELS:
+        return (
+            f"The confusion is not drawn: {len(scores.labels)} labels are more than {MOST_LABELS}. "
+            "Its counts stand in report.json."
+        )
+    if scores.rows and not scores.labels:
+        return (
+            "There is no confusion matrix: of spans, and of several labels for an example, no one answer "
+            "stands for another. The table counts each label by itself."
+        )
+    return ""
 
 
 def label_table(scores: Scores) -> str:

@@ -21,21 +21,26 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from polyseme.bulk import fingerprint
 from polyseme.embedder import Elmo, load
 from polyseme.errors import DataError, UsageError
+from polyseme.tasks import folder as folders
 from polyseme.tasks.examples import Example, Tokens, cutter, part, split
+from polyseme.tasks.folder import RUNS, VECTORS
 from polyseme.tasks.inputs import Inputs, Reader, absolute_path
-from polyseme.tasks.model import TASKS, TaskModel, Where, make_stored, restore
+from polyseme.tasks.model import TASKS, TaskModel, Where, check_layer, make_stored, restore
+from polyseme.tasks.scores import Scores
 from polyseme.tasks.settings import TaskConfig, read_task_config
 from polyseme.tasks.stored import Stored
+from polyseme.tasks.tags import spans_of
 from polyseme.tasks.work import TaskWork
-from polyseme.text.fingerprint import digest
+from polyseme.text.fingerprint import checksum, digest
+from polyseme.text.vectors import read_vectors
 from polyseme.training.checkpoint import Position, weights_of
 from polyseme.training.devices import choose_device
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
-from polyseme.writing import check_target
 
-RUNS, PLAN, RESULT, WEIGHTS, VECTORS = "runs", "plan.json", "result.json", "weights.safetensors", "vectors"
+RESULT, WEIGHTS = "result.json", "weights.safetensors"
 Watch = Callable[[str, Position, Metrics], None]  # of a cell, or of "vectors": with the share that is "done"
 
 
@@ -83,14 +88,16 @@ class Data:
         ]
 
     def counts(self) -> dict[str, Any]:
-        """What is in the files, for `dry_run`."""
+        """What is in the files, for `dry_run`: examples, tokens, and labels, or spans of each type."""
         found: dict[str, Any] = {}
         for name in ("train", "dev", "test"):
             examples: list[Example] = getattr(self, name)
             labels: Counter[str] = Counter()
             for example in examples:
                 gold = example.gold
-                if isinstance(gold, str | tuple):
+                if example.scheme != "none":
+                    labels.update(span.label for span in spans_of(gold))
+                elif isinstance(gold, str | tuple):
                     labels.update([gold] if isinstance(gold, str) else gold)
             tokens = sum(len(s) for example in examples for s in example.sentences)
             found[name] = {"examples": len(examples), "tokens": tokens, "labels": dict(labels.most_common())}
@@ -105,6 +112,7 @@ class Trained:
     results: list[Result]
     data: Data
     out: Path | None
+    scores: Scores | None = None  # of the model on test, or dev, where there is a folder for a report
 
     @property
     def best(self) -> Result:
@@ -151,9 +159,11 @@ def prepare(
 ) -> tuple[TaskConfig, Data, str]:
     """Settings, examples and segmentation, all checked; labels and spans must fit the training file."""
     config = read_task_config(plan.task, plan.config, plan.settings)
+    check_layer(config.input, elmo)
     if config.input.static:
         static = {"static": absolute_path(config.input.static)}
         config = config.model_copy(update={"input": config.input.model_copy(update=static)})
+        read_vectors(str(config.input.static), only=(), limit=1)  # refused here, before any training
     segment = config.data.segment or elmo.config.segment
     task, cut = TASKS[plan.task], cutter(segment)
     examples = task.read(str(train), config, cut)
@@ -196,7 +206,8 @@ def train(
     where = Where(elmo, None if isinstance(model, Elmo) else str(model))
     config, data, segment = prepare(plan, elmo, *files)
     with ExitStack() as stack:
-        folder = _folder(out, stack, plan, config, data, resume=resume, force=force)
+        noted = _noted(plan, config, data, elmo) if out is not None else {}
+        folder = _folder(out, stack, noted, resume=resume, force=force)
         kept = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
         job = _Job(plan, config, data, where, segment, folder, kept, watch)
         results = [job.result(cell) for cell in plan.cells(config.train.seed)]
@@ -206,36 +217,38 @@ def train(
         found.network.eval()
         found.results = results
         found.scores = {"main": chosen.main, "dev": chosen.dev, "test": chosen.test}
+        scores = None
         if out is not None:
             found.write_into(folder, copy=copy)
+            scores = found.judge(data.test or data.dev)
         job.close(remove=vectors is None)
-        return Trained(found, results, data, folder if out is not None else None)
+        return Trained(found, results, data, folder if out is not None else None, scores)
 
 
 def _folder(
-    out: str | Path | None, stack: ExitStack, plan: Plan, config: TaskConfig, data: Data, **how: bool
+    out: str | Path | None, stack: ExitStack, plan: dict[str, str], *, resume: bool, force: bool
 ) -> Path:
     """The folder to work in; one that holds another plan is not gone on with."""
     if out is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polyseme-")))
     folder = Path(out).expanduser()
-    asked = digest([config.model_dump(mode="json"), data.counts(), [asdict(c) for c in plan.cells(0)]])
-    if how["resume"]:
-        try:
-            before = json.loads((folder / PLAN).read_text(encoding="utf-8"))["plan"]
-        except (OSError, ValueError, KeyError, TypeError):
-            raise UsageError(f"{folder}: no run to go on with. Leave out --resume.") from None
-        if before != asked:
-            raise UsageError(
-                f"{folder}: its runs have other settings, examples or sizes. Go on with the same ones, or "
-                "choose another --out."
-            )
-        return folder
-    check_target(folder, force=how["force"])
-    shutil.rmtree(folder / RUNS, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / PLAN).write_text(json.dumps({"plan": asked}) + "\n", encoding="utf-8")
+    if resume:
+        folders.go_on(folder, plan)
+    else:
+        folders.begin(folder, plan, force=force)
     return folder
+
+
+def _noted(plan: Plan, config: TaskConfig, data: Data, elmo: Elmo) -> dict[str, str]:
+    """What plan.json keeps, so that a run goes on with the same only."""
+    static = config.input.static
+    return {
+        "settings": digest(config.model_dump(mode="json")),
+        "examples": folders.hash_examples((data.train, data.dev, data.test)),
+        "sizes or seeds": digest([asdict(cell) for cell in plan.cells(0)]),
+        "model": "" if plan.without_elmo else fingerprint(elmo),
+        "static vectors": checksum(Path(static)) if static else "",
+    }
 
 
 class _Job:
@@ -266,11 +279,10 @@ class _Job:
         config = self._config_of(cell)
         examples = self._examples(cell)
         where = self._where if config.input.elmo != "none" else Where(None)
-        stored = self._vectors_of(config) if where.elmo is not None else None
+        stored = self._stored_of(config) if where.elmo is not None else None
         sentences = (sentence for example in examples for sentence in example.sentences)
         reader = Reader.learn(config.input, sentences, stored)
-        if reader.static is not None:
-            reader.static.need(word for tokens in self._data.sentences() for word in tokens)
+        reader.need(self._data.sentences())
         task_type = TASKS[config.task]
         task = task_type(config, task_type.learn(self._data.train, config))
         torch.manual_seed(config.train.seed)
@@ -280,12 +292,10 @@ class _Job:
     def _examples(self, cell: Cell) -> list[Example]:
         return self._data.train if cell.share == 1.0 else part(self._data.train, cell.share, cell.seed)
 
-    def _vectors_of(self, config: TaskConfig) -> Stored | None:
-        """The vectors of all sentences, computed at the first need."""
+    def _stored_of(self, config: TaskConfig) -> Stored | None:
+        """What keeps the vectors of all sentences; they are computed before the first training."""
         if self._stored is None:
             self._stored = make_stored(config.input, self._where.elmo)
-            if self._stored is not None:
-                self._stored.add(self._data.sentences(), self._vectors, self._embedded)
         return self._stored
 
     def _embedded(self, done: float) -> None:
@@ -307,6 +317,8 @@ class _Job:
 
     def _train(self, cell: Cell, model: TaskModel, examples: list[Example], place: Path) -> Result:
         config = model.config
+        if model.reader.stored is not None:
+            model.reader.stored.add(self._data.sentences(), self._vectors, self._embedded)
         work = TaskWork(model.task, model.network, model.reader, examples, self._data.dev, self._device)
         total = config.train.epochs * len(examples)
         tell = self._watch or (lambda name, position, figures: None)

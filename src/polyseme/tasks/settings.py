@@ -35,9 +35,10 @@ class DataConfig(Settings):
     multi: bool = False  # an example may have several labels, or none
     separator: str = "|"  # between several labels in one field
     skip: tuple[str, ...] = ()  # examples with these labels are left out
+    positive: str | None = None  # of pairs: the label of a right answer; by its name if left out (yes, 1, …)
     word: str | int = 0  # columns of tagged files: a number, from the end if negative, or a name of CoNLL-U
     tag: str | int = -1
-    scheme: Literal["auto", "none", "iob1", "iob2", "bioes", "bmes"] = "auto"  # how tags spell spans
+    scheme: Literal["auto", "none", "iob1", "iob2", "bioes", "bilou", "bmes"] = "auto"  # how tags spell spans
     segment: str | None = None  # how texts are cut; as the model was trained if left out
     max_tokens: PositiveInt = 1000  # longer sentences are cut in classification, refused elsewhere
     dev_share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the training file, where there is no dev file
@@ -72,7 +73,7 @@ class EncoderConfig(Settings):
 class HeadConfig(Settings):
     """What makes an answer of the encoder's outputs."""
 
-    pool: Literal["mean", "max", "last", "attention", "biattention"] = "attention"
+    pool: Literal["mean", "max", "last", "attention", "biattention"] = "attention"  # of classification
     hidden: NonNegativeInt = 0  # a dense layer before the last one
     dropout: Share = 0.2
     crf: bool = True  # of tagging
@@ -136,6 +137,10 @@ class TaskConfig(Settings):
             raise ValueError("input.tune full trains the mix of all layers: leave input.layers at mix.")
         if self.head.pool == "last" and self.encoder.directions == 0:
             raise ValueError("head.pool last is the encoder's last output: set encoder.directions to 1 or 2.")
+        if self.head.pool != "attention" and self.task != "classification":
+            raise ValueError("head.pool is for classification: other tasks pool in their own way.")
+        if self.data.positive is not None and (self.task != "pairs" or self.head.answer == "number"):
+            raise ValueError("data.positive is for pairs with labels: it names that of a right answer.")
         if self.head.answer == "number" and self.task != "pairs":
             raise ValueError('head.answer "number" is for pairs: other tasks answer with labels.')
         if self.train.class_weights != "none" and (

@@ -10,13 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.documents import read_record
-from polyseme.text.reading import files_below, home, open_bytes, read_lines
+from polyseme.text.reading import Line, files_below, home, open_bytes, read_lines
 
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
 LONGEST_FIELD = 10_000_000  # characters of a field of a CSV file
@@ -28,13 +28,20 @@ class Row(NamedTuple):
 
     place: str
     fields: dict[str, Any]
+    header: bool = False  # whether the first line of the file named the fields
 
     def text(self, name: str) -> str:
         """A field that must be there, as text."""
         if name not in self.fields:
+            shown = ", ".join(f"{field!s:.30}" for field in self.fields) or "none"
             raise DataError(
-                f"{self.place}: no field {name!r}; there are {', '.join(map(str, self.fields)) or 'none'}. "
-                "Name the right one with --set data.text, data.first, data.second or data.label."
+                f"{self.place}: no field {name!r}; there are {shown}. "
+                + (
+                    "Is the first line, which must name the columns, missing? Add it, or name"
+                    if self.header
+                    else "Name"
+                )
+                + " the right one with --set data.text, data.first, data.second or data.label."
             )
         value = self.fields[name]
         if value is None or isinstance(value, dict | list):
@@ -102,7 +109,7 @@ def _fields(rows: Any, header: list[str], path: str) -> Iterator[Row]:
                 f"{place}: {len(values)} columns, expected {len(header)} ({', '.join(header)}). "
                 "Does a text hold the separator without quotation marks?"
             )
-        yield Row(place, dict(zip(header, values, strict=True)))
+        yield Row(place, dict(zip(header, values, strict=True)), header=True)
 
 
 def _json_lines(path: str | Path) -> Iterator[Row]:
@@ -129,6 +136,42 @@ def _labelled_lines(path: str | Path, text: str, label: str) -> Iterator[Row]:
         if not rest.strip():
             raise DataError(f"{place}: {line.text!r:.40}, expected a label, a space and a text.")
         yield Row(place, {label: first, text: rest.strip()})
+
+
+def without_labels(lines: Sequence[Line], known: Collection[str]) -> list[Line]:
+    """Lines to be classified, as texts: labels before them are taken off, if all lines have one.
+
+    fastText's labels are seen by their `__label__`. Other words are labels where every line, of two or more,
+    begins with one that is `known`; if most lines but not all do, the file is refused.
+    """
+    fast = [line for line in lines if line.text.startswith(FASTTEXT)]
+    if fast:
+        return [line._replace(text=_behind_fasttext(line.text)) for line in lines]
+    texts = [line for line in lines if line.text.strip()]
+    plain = [line for line in texts if not _begins_with(line, known)]
+    if 2 * len(plain) >= len(texts):
+        return list(lines)
+    if plain or len(texts) == 1:
+        place = plain[0] if plain else texts[0]
+        raise DataError(
+            f"{place.source}:{place.number}: "
+            + ("begins with no label of the task, but most lines do. " if plain else "begins with a label. ")
+            + "Say --raw if all lines are texts without labels, or give them as .csv or .jsonl."
+        )
+    return [line._replace(text=line.text.strip().partition(" ")[2].strip()) for line in lines]
+
+
+def _begins_with(line: Line, known: Collection[str]) -> bool:
+    """Whether a line is a label, a space and a text."""
+    first, _, rest = line.text.strip().partition(" ")
+    return first in known and bool(rest.strip())
+
+
+def _behind_fasttext(text: str) -> str:
+    words = text.split()
+    while words and words[0].startswith(FASTTEXT):
+        words.pop(0)
+    return " ".join(words)
 
 
 def _folder(folder: Path, text: str, label: str) -> Iterator[Row]:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
+from polyseme.language.joining import join
 from polyseme.tasks.columns import read_tagged, tagged_kind
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.encoder import Stack
@@ -49,14 +50,14 @@ class Tagging:
         examples = []
         for words, tags, places in sentences:
             tokens = checked(words, places[0], data.max_tokens)
+            lines = tuple(int(place.rpartition(":")[2]) for place in places)
             wanted: tuple[str, ...] | None = tuple(tags) if gold else None
             if gold and scheme != "none":
                 wrong = fault(tags, scheme)
                 if wrong is not None:
-                    place = places[min(wrong[0], len(places) - 1)]
-                    raise DataError(f"{place}: {wrong[1]} in {scheme.upper()}. Mend it, or set data.scheme.")
+                    raise DataError(_advice(places[min(wrong[0], len(places) - 1)], wrong[1], scheme))
                 wanted = tuple(write_spans(spans_of(tags), len(tags), "bioes"))
-            examples.append(Example(places[0], (tokens,), wanted, scheme=scheme))
+            examples.append(Example(places[0], (tokens,), wanted, scheme=scheme, lines=lines))
         return examples
 
     @staticmethod
@@ -77,12 +78,13 @@ class Tagging:
         """Refuse a tag that training never saw."""
         known = set(self.labels)
         for example in examples:
-            new = set(example.gold) - known
-            if new:
-                raise DataError(
-                    f"{example.place}: the tag {min(new)!r} of this sentence is not in the training data. "
-                    "Is it another task's file?"
-                )
+            for tag, line in zip(example.gold, example.lines, strict=True):
+                if tag not in known:
+                    name = f"type {split_tag(tag)[1]!r}" if self.spans else f"tag {tag!r}"
+                    raise DataError(
+                        f"{example.place.rpartition(':')[0]}:{line}: the {name} is not in the training data. "
+                        "Is it misspelt, or is it another task's file?"
+                    )
 
     def ask(self, given: Any, cut: Cut) -> Example:
         """A text, or its tokens."""
@@ -140,7 +142,7 @@ class Tagging:
         tags = [self.labels[number] for number in path]
         own = [float(shares[place, number]) for place, number in enumerate(path)]
         if not self.spans:
-            return Answer(example.sentences, tags, min(own, default=None))
+            return Answer(example.sentences, tags, min(own), by_token=tuple(own))
         tokens = example.sentences[0]
         spans = spans_of(tags)
         said = tuple(
@@ -148,15 +150,14 @@ class Tagging:
                 "label": span.label,
                 "start": span.start,
                 "stop": span.stop,
-                "text": " ".join(tokens[span.start : span.stop]),
+                "text": join(tokens[span.start : span.stop]),
                 "probability": round(min(own[span.start : span.stop]), 6),
             }
             for span in spans
         )
         scheme = example.scheme if example.scheme != "none" else self.config.data.scheme
-        return Answer(
-            example.sentences, write_spans(spans, len(tags), scheme), min(own, default=None), spans=said
-        )
+        written = write_spans(spans, len(tags), scheme)
+        return Answer(example.sentences, written, min(own), spans=said, by_token=tuple(own))
 
     def score(self, examples: Sequence[Example], answers: Sequence[Answer]) -> Scores:
         """Span F1 as conlleval counts it, or accuracy."""
@@ -165,6 +166,14 @@ class Tagging:
             return span_scores(gold, [spans_of(answer.answer) for answer in answers])
         gold_tags = [tag for example in examples for tag in example.gold]
         return classes(gold_tags, [tag for answer in answers for tag in answer.answer], self.labels)
+
+
+def _advice(place: str, what: str, scheme: str) -> str:
+    """What is said of a tag that breaks the scheme of its file."""
+    return (
+        f"{place}: {what} in {scheme.upper()}. Mend the line; or set data.scheme to iob1, where spans may "
+        "begin with I, or to none, if tags are no spans."
+    )
 
 
 class Tagger(nn.Module):

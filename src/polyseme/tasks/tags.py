@@ -1,20 +1,21 @@
-"""Tags that spell spans: IOB1, IOB2, BIOES, BMES; which follow which, and what they say.
+"""Tags that spell spans: IOB1, IOB2, BIOES, BILOU, BMES; which follow which, and what they say.
 
     tasks.columns  ->  tasks.tags  ->  tasks.tagging, tasks.scores
 
 A tag is O, or a letter, a hyphen and a type: B-PER. IOB1: I, and B where two spans of a type touch (but
 CoNLL-2003 has B in two other places, so it may stand anywhere).
-IOB2: every span begins with B. BIOES (or BILOU): E ends, S stands alone (L, U). BMES: M is inside.
+IOB2: every span begins with B. BIOES: E ends, S stands alone; BILOU: L and U do. BMES: M is inside.
 Inside, everything is BIOES; spans are (type, first, last + 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-SCHEMES = ("iob1", "iob2", "bioes", "bmes")
-LETTERS = {"iob1": "IBO", "iob2": "IBO", "bioes": "BIESLUO", "bmes": "BMESO"}
+LETTERS = {"iob1": "IBO", "iob2": "IBO", "bioes": "BIESLUO", "bilou": "BILUESO", "bmes": "BMESO"}
+MOST = 0.8  # of the tags but O must spell spans, else they are no spans
 SAME = {"L": "E", "U": "S", "M": "I"}  # other letters of the same meaning
 
 
@@ -34,26 +35,43 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def guess_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The scheme in which all of these are legal, or "none" where tags are no spans."""
-    letters = {split_tag(tag)[0] for tags in sentences for tag in tags}
-    typed = all(tag == "O" or split_tag(tag)[1] for tags in sentences for tag in tags)
-    if not typed or not letters <= set("BIESLUMO") or letters <= {"O"}:
+    """The scheme that most of these tags follow, or "none" where tags are no spans.
+
+    The few that break it are for `fault` to find.
+    """
+    counts = Counter(tag for tags in sentences for tag in tags if tag != "O")
+    letters: Counter[str] = Counter()
+    for tag, count in counts.items():
+        letter, kind = split_tag(tag)
+        letters[letter if kind and letter in "BIESLUM" else "other"] += count
+    if not counts or letters["other"] > (1 - MOST) * counts.total():
         return "none"
-    for scheme in ("iob2", "bioes", "bmes", "iob1"):
-        if letters <= set(LETTERS[scheme]) and not any(fault(tags, scheme) for tags in sentences):
-            return scheme
-    if letters <= set("BIO"):
-        return "iob2"
-    return "bmes" if "M" in letters else "bioes"
+    spans = sum(len(spans_of(tags)) for tags in sentences)
+    if 2 * sum(letters[letter] for letter in "ESLU") > spans:  # an end for each span
+        if letters["L"] + letters["U"] > letters["E"] + letters["S"]:
+            return "bilou"
+        return "bmes" if letters["M"] > letters["I"] else "bioes"
+    starts = Counter(letter for tags in sentences for letter in _free_starts(tags))
+    return "iob1" if starts["I"] >= starts["B"] else "iob2"
+
+
+def _free_starts(tags: Sequence[str]) -> Iterator[str]:
+    """The first letters of the spans that touch no other one of their type: B in IOB2, I in IOB1."""
+    kind_before = ""
+    for tag in tags:
+        letter, kind = split_tag(tag)
+        if kind and kind != kind_before:
+            yield letter
+        kind_before = kind
 
 
 def fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
-    """The first place where `tags` break the scheme, and how."""
+    """The first place where `tags` break the scheme, and how; each but O must have a type."""
     before, kind_before = "O", ""
     for place, tag in enumerate([*tags, "O"]):
         letter, kind = split_tag(tag)
-        if letter not in LETTERS[scheme]:
-            return place, f"{tag} is no tag of {scheme.upper()}"
+        if letter not in set(LETTERS[scheme]) or (not kind and letter != "O"):
+            return place, f"{tag} is no tag"
         if not _follows(before, kind_before, letter, kind, scheme):
             seen = tags[place - 1] if place else "the begin"
             return place, f"{tag if place < len(tags) else 'the end'} cannot follow {seen}"
@@ -117,4 +135,5 @@ def _letters(length: int, scheme: str) -> str:
     if scheme == "iob2":
         return "B" + "I" * (length - 1)
     inside = "M" if scheme == "bmes" else "I"
-    return "S" if length == 1 else "B" + inside * (length - 2) + "E"
+    alone, last = "UL" if scheme == "bilou" else "SE"
+    return alone if length == 1 else "B" + inside * (length - 2) + last

@@ -27,9 +27,10 @@ class Answer:
 
     tokens: tuple[Tokens, ...]
     answer: Any  # a label, several labels, a tag a token, or a number
-    probability: float | None = None  # of the answer
+    probability: float | None = None  # of the answer; of tags the least probable one's
     probabilities: dict[str, float] = field(default_factory=dict)  # of every label
     spans: tuple[dict[str, Any], ...] = ()  # of tagging: label, start, stop, text, probability
+    by_token: tuple[float, ...] = ()  # of tagging: how probable the tag of each token is
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON lines."""
@@ -39,6 +40,8 @@ class Answer:
             values["probability"] = round(self.probability, 6)
         if self.probabilities:
             values["probabilities"] = {name: round(share, 6) for name, share in self.probabilities.items()}
+        if self.by_token:
+            values["by_token"] = [round(share, 6) for share in self.by_token]
         if self.spans:
             values["spans"] = list(self.spans)
         return values

@@ -1,0 +1,174 @@
+"""What trained models are asked, and how they answer: plain lines, blank lines, spans, probabilities."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import toys
+
+import polyseme
+from polyseme.embedder import Elmo
+from polyseme.errors import DataError, PolysemeError
+from polyseme.tasks.model import TaskModel
+from polyseme.tasks.scores import Scores
+from polyseme.tasks.tags import Span, write_spans
+from polyseme.tasks.task import Answer
+
+EPOCH = (*toys.QUICK, "train.epochs=1")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toys.write(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture(scope="module")
+def elmo() -> Elmo:
+    return toys.elmo()
+
+
+@pytest.fixture(scope="module")
+def classifier(files: Path, elmo: Elmo) -> TaskModel:
+    return polyseme.train("classification", elmo, train=files / "train.csv", settings=EPOCH)
+
+
+def tokens(model: TaskModel, path: Path, **how: bool) -> list[list[str]]:
+    return [json.loads(line)["tokens"] for line in polyseme.predict(model, path, **how)]
+
+
+# ---- plain text ----
+
+
+def test_lines_of_plain_text_are_texts(classifier: TaskModel, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("What a film\n\nneg is short\nlovely\n", encoding="utf-8")
+    wanted = [["What", "a", "film"], [], ["neg", "is", "short"], ["lovely"]]
+    assert tokens(classifier, tmp_path / "a.txt") == wanted
+    assert tokens(classifier, tmp_path / "a.txt", raw=True) == wanted
+
+
+def test_labels_before_all_lines_are_no_text(classifier: TaskModel, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("neg What a film\npos lovely\n", encoding="utf-8")
+    assert tokens(classifier, tmp_path / "a.txt") == [["What", "a", "film"], ["lovely"]]
+    assert tokens(classifier, tmp_path / "a.txt", raw=True)[1] == ["pos", "lovely"]
+    (tmp_path / "f.txt").write_text("__label__x __label__y some words\n", encoding="utf-8")
+    assert tokens(classifier, tmp_path / "f.txt") == [["some", "words"]]
+
+
+@pytest.mark.parametrize("text", ["neg a\npos b\nc d e\n", "neg a film\n"])
+def test_lines_that_may_have_labels_or_not_are_refused(classifier: TaskModel, tmp_path: Path, text: str):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=rf"a\.txt:{text.count(chr(10))}: begins with .*--raw"):
+        tokens(classifier, tmp_path / "a.txt")
+
+
+def test_a_blank_line_has_an_answer_of_its_own(
+    classifier: TaskModel, files: Path, elmo: Elmo, tmp_path: Path
+):
+    (tmp_path / "a.txt").write_text("good film\n\nbad film\n", encoding="utf-8")
+    lines = [json.loads(line) for line in polyseme.predict(classifier, tmp_path / "a.txt", raw=True)]
+    assert lines[1] == {"tokens": [], "answer": None}
+    assert None not in (lines[0]["answer"], lines[2]["answer"])
+    tagger = polyseme.train("tagging", elmo, train=files / "train.conll", settings=EPOCH)
+    shown = list(polyseme.predict(tagger, tmp_path / "a.txt", raw=True, format="columns"))
+    assert [block.count("\t") for block in shown] == [2, 0, 2]
+    (tmp_path / "a.txt").write_text("\n \n", encoding="utf-8")
+    with pytest.raises(DataError, match="no text in it"):
+        list(polyseme.predict(classifier, tmp_path / "a.txt", raw=True))
+
+
+# ---- tags ----
+
+
+def names(chance: random.Random) -> tuple[list[str], list[Span]]:
+    """A sentence with a name of one word and one of three."""
+    words = [*chance.sample(toys.OTHER, 3), "Anna", "went", "to", "New", "South", "Wales"]
+    return words, [Span("PER", 3, 4), Span("LOC", 6, 9)]
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "bioes", "bilou", "bmes"])
+def test_tags_come_back_in_the_scheme_of_the_file(scheme: str, tmp_path: Path, elmo: Elmo):
+    chance = random.Random(1)
+    for name, count in (("train", 40), ("test", 10)):
+        texts = [names(chance) for _ in range(count)]
+        rows = [zip(words, write_spans(spans, len(words), scheme), strict=True) for words, spans in texts]
+        blocks = ["\n".join(f"{word} {tag}" for word, tag in row) for row in rows]
+        (tmp_path / f"{name}.conll").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    given = {part: tmp_path / f"{part}.conll" for part in ("train", "test")}
+    model = polyseme.train("tagging", elmo, settings=toys.QUICK, **given)  # type: ignore[arg-type]
+    assert model.config.data.scheme == scheme
+    assert model.results[0].test["F1"] > 0.9
+    answer = model.predict("the film is Anna went to New South Wales")
+    assert isinstance(answer, Answer)
+    assert answer.answer == write_spans(names(chance)[1], 9, scheme)
+
+
+def test_an_answer_says_how_probable_each_tag_is(files: Path, elmo: Elmo):
+    model = polyseme.train("tagging", elmo, train=files / "train.conll", settings=toys.QUICK)
+    found = model.predict("the film is good").as_dict()  # type: ignore[union-attr]
+    assert len(found["by_token"]) == 4
+    assert found["probability"] == min(found["by_token"])
+    assert found["spans"][0]["probability"] == found["by_token"][3]
+
+
+def test_spans_of_chinese_have_no_spaces(tmp_path: Path, elmo: Elmo):
+    rows = "刘 B-PER\n备 I-PER\n大 O\n喜 O\n\n曹 B-PER\n操 I-PER\n走 O\n\n" * 10
+    (tmp_path / "a.conll").write_text(rows, encoding="utf-8")
+    model = polyseme.train("tagging", elmo, train=tmp_path / "a.conll", settings=toys.QUICK)
+    (answer,) = model.predict([["刘", "备", "走"]])  # type: ignore[misc]
+    assert [span["text"] for span in answer.spans] == ["刘备"]
+
+
+# ---- pairs ----
+
+
+def rank(elmo: Elmo, path: Path, *settings: str) -> Scores:
+    model = polyseme.train("pairs", elmo, train=path, dev=path, settings=(*EPOCH, *settings))
+    examples = model.read(path)
+    chances = {"right": 0.9, "wrong": 0.2, "ja": 0.9, "nein": 0.2}
+    answers = [
+        Answer(e.sentences, e.gold, chances[e.gold], {n: abs(float(n != e.gold) - 0.9) for n in model.labels})
+        for e in examples
+    ]
+    return model.task.score(examples, answers)
+
+
+def candidates(path: Path, yes: str, no: str) -> Path:
+    rows = [
+        {"sentence1": f"question {n // 3}", "sentence2": f"answer {n}", "label": yes if n % 3 == 1 else no}
+        for n in range(12)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_right_answers_are_known_by_the_name_of_their_label(tmp_path: Path, elmo: Elmo):
+    path = candidates(tmp_path / "a.jsonl", "right", "wrong")
+    assert rank(elmo, path).figures["first is right"] == 1
+    assert rank(elmo, path, "data.positive=wrong").figures["mean 1/rank"] == 1
+
+
+def test_a_label_that_says_nothing_of_right_or_wrong_is_named(tmp_path: Path, elmo: Elmo):
+    path = candidates(tmp_path / "a.jsonl", "ja", "nein")
+    assert "first is right" not in rank(elmo, path).figures
+    assert rank(elmo, path, "data.positive=ja").figures["first is right"] == 1
+    with pytest.raises(PolysemeError, match=r"data\.positive is 'si', the labels are ja, nein"):
+        rank(elmo, path, "data.positive=si")
+
+
+def test_pairs_are_learned(tmp_path: Path, elmo: Elmo):
+    chance = random.Random(2)
+    for name, count in (("train", 150), ("test", 40)):
+        rows = []
+        for number in range(count):
+            words = chance.sample([*toys.GOOD, *toys.BAD, *toys.OTHER], 6)
+            other = words[:3] if number % 2 else words[3:]
+            label = "within" if number % 2 else "without"
+            rows.append({"sentence1": " ".join(words[:3]), "sentence2": " ".join(other), "label": label})
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    given = {part: tmp_path / f"{part}.jsonl" for part in ("train", "test")}
+    model = polyseme.train("pairs", elmo, settings=toys.QUICK, **given)  # type: ignore[arg-type]
+    assert model.results[0].test["accuracy"] > 0.9

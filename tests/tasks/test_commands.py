@@ -1,0 +1,92 @@
+"""`polyseme train`, `predict` and `evaluate` of tasks: what they check, refuse and find again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import toys
+
+from polyseme.formats.saving import save_pretrained
+from programs import run_program as run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of toys, and model/."""
+    place = toys.write(tmp_path_factory.mktemp("files"))
+    save_pretrained(toys.elmo().model, place / "model")
+    (place / "v.txt").write_text("good 1 0\nbad 0 1\n", encoding="utf-8")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def refused(*words: str) -> str:
+    """The one line that a command is refused with."""
+    ran = run(*words)
+    assert ran.code == 2, ran.err
+    (line,) = ran.err.strip().splitlines()
+    return line
+
+
+def test_evaluate_takes_the_model_that_was_moved(folder: Path, tmp_path: Path):
+    model, task = tmp_path / "elmo", tmp_path / "task"
+    shutil.copytree(folder / "model", model)
+    settings = ("--set", "train.epochs=1", "--set", "input.static=v.txt")
+    made = run("train", "classification", model, "--train", "train.csv", "--out", task, "--link", *settings)
+    assert made.code == 0, made.err
+    moved, vectors = model.rename(tmp_path / "moved"), shutil.copy("v.txt", tmp_path / "w.txt")
+    assert "its ELMo is gone" in refused("evaluate", str(task), "test.csv")
+    ran = run("evaluate", task, "test.csv", "--model", moved, "--static", vectors)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("accuracy\t")
+    assert run("predict", task, "test.csv", "--model", moved).code == 0
+    assert "are for a language model" in refused("evaluate", str(task), "test.csv", "--stateful")
+    assert "are for a task folder" in refused("evaluate", str(moved), "test.csv", "--model", str(moved))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("classification", "--train", "bad.csv"), "bad.csv:3: 3 columns, expected 2"),
+        (("classification", "--train", "train.csv", "--test", "new.csv"), "new.csv:2: the label 'new'"),
+        (("classification", "--train", "train.csv", "--set", "input.static=none.txt"), "none.txt"),
+        (("classification", "--train", "train.csv", "--set", "input.static=train.csv"), "train.csv"),
+        (("classification", "--train", "train.csv", "--set", "input.layers=9"), "has layers 0 to 2"),
+        (("classification", "--train", "train.csv", "--curve", "200%"), "share of the curve is 2"),
+        (("probes", "--train", "train.conll", "--set", "data.scheme=iob2"), "data.scheme is fixed in probes"),
+        (("probes", "--train", "train.conll", "--set", "train.epoch=2"), "epochs"),
+    ],
+)
+def test_a_dry_run_refuses_what_training_would(folder: Path, words: tuple[str, ...], says: str):
+    (folder / "bad.csv").write_text("label,text\n1,a\n1,b,c\n", encoding="utf-8")
+    (folder / "new.csv").write_text("label,text\nnew,a\n", encoding="utf-8")
+    task, *more = words
+    assert says in refused("train", task, "model", "--dry-run", *more)
+
+
+@pytest.mark.parametrize(
+    "option", ["--compare", "--resume", "--link", "--without-elmo", "--runs=2", "--curve=10%", "--vectors=v"]
+)
+def test_options_that_probes_do_not_know_are_refused(option: str):
+    line = refused("train", "probes", "model", "--train", "train.conll", "--out", "x", option)
+    assert f"train probes knows no {option.partition('=')[0]}" in line
+
+
+def test_a_dry_run_counts_the_spans_of_each_type(tmp_path: Path):
+    (tmp_path / "a.conll").write_text("a B-PER\nb I-PER\nc B-LOC\n\nd B-PER\ne O\n", encoding="utf-8")
+    path = tmp_path / "a.conll"
+    ran = run("train", "tagging", "model", "--train", path, "--dev", path, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "train: 2 examples, 5 tokens; PER 2, LOC 1" in ran.out
+
+
+def test_a_dry_run_of_probes_counts_their_tags():
+    ran = run("train", "probes", "model", "--train", "train.conll", "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "B-GOOD" in ran.out  # tags as they stand, not spans
