@@ -121,7 +121,7 @@ def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | Tas
             index.elmo  # noqa: B018  # compares the model's fingerprint
             served.indexes[_new(_short(index.folder), served.indexes)] = index
         elif is_task(other):
-            served.tasks[_new(_short(Path(other)), served.tasks)] = load_task(other)
+            served.tasks[_new(Path(other).name, served.tasks)] = load_task(other)
         else:
             raise UsageError(f"{other}: neither an index nor a task folder.")
     elmo.embed([["."]])  # lays the weights out: before a request, and before processes are forked

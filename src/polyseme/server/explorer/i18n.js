@@ -265,6 +265,7 @@ const TEXTS = {
   "model.limit.seconds": ["seconds for an answer", "回答时限（秒）"],
   "model.limit.grace": ["seconds to finish when stopped", "停止前的宽限（秒）"],
   "model.limit.batch_tokens": ["tokens in a batch", "每批的词数"],
+  "model.limit.answer_values": ["numbers in an answer", "单个回答的数值个数"],
   "model.limit.wait": ["seconds to wait for a batch", "等待组批的时间（秒）"],
   "model.noIndexes": ["None is served.", "没有加载索引。"],
   "model.indexName": ["name", "名称"],
@@ -294,6 +295,7 @@ export function t(name, values = {}) {
 }
 
 export function number(value, digits = 0) {
+  if (value === null || value === undefined) return "–"; // JSON has no infinite numbers
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return value.toLocaleString(LANGUAGES[language], options);
 }
