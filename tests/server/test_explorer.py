@@ -6,29 +6,44 @@ $POLYSEME_SCREENSHOTS: with POLYSEME_SCREENSHOTS=docs and POLYSEME_TEXT=sanguo.t
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
-import tarfile
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+
+import polyseme
+from browsing import CHANGE, LINKS, SENTENCE, VIEWS, WORD, Visit, axe_source, nearest
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
+PICTURES = os.environ.get("POLYSEME_SCREENSHOTS")
 
-AXE = "axe-core@4.14.0"
-SENTENCE = "天色将晚，人马困乏。"
-VIEWS = {
-    "sentence": f"#/sentence?text={quote(SENTENCE)}&token=1",
-    "compare": f"#/compare?a={quote('曹操大怒。')}&b={quote('曹操大喜。')}",
-    "senses": f"#/senses?word={quote('将')}",
-    "model": "#/model",
-}
+
+@pytest.fixture(scope="module")
+def server(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory, request) -> Iterator:
+    """The model of the box with curves of its training; everything is named from here, as people do."""
+    model = tmp_path_factory.mktemp("models") / "zh-classic"
+    shutil.copytree(Path(polyseme.__file__).parent / "bundled" / "zh-classic", model)
+    rows = [{"validation": 1, "tokens": n * 1000, "forward": 90 / n, "backward": 80 / n} for n in (1, 2, 3)]
+    lines = [json.dumps(row | {"mean": (row["forward"] + row["backward"]) / 2}) + "\n" for row in rows]
+    if not PICTURES:  # those of the docs show no invented curve
+        (model / "metrics.jsonl").write_text("".join(lines))
+    shared = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    found = shared.Served(*map(os.path.relpath, (model, *folders))).wait()
+    yield found
+    found.stop()
 
 
 @pytest.fixture(scope="module")
@@ -42,43 +57,8 @@ def browser() -> Iterator:
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The source of axe-core, from npm."""
-    folder = tmp_path_factory.mktemp("axe")
-    if shutil.which("npm") is None:
-        pytest.skip("axe-core comes from npm, which is not installed")
-    done = subprocess.run(["npm", "pack", AXE], cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip("axe-core cannot be fetched from npm")
-    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
-        return archive.extractfile("package/axe.min.js").read().decode()
-
-
-class Visit:
-    """A page that notes what goes wrong on it."""
-
-    def __init__(self, browser, address: str, *, dark: bool = False, width: int = 1280) -> None:
-        scheme = "dark" if dark else "light"
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=False
-        )
-        self.page, self.address, self.wrong = self.context.new_page(), address, []
-        self.page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda problem: self.wrong.append(str(problem)))
-        self.page.on("request", self._check)
-
-    def _check(self, request) -> None:
-        if not request.url.startswith((self.address, "data:", "blob:")):
-            self.wrong.append(f"asked another host: {request.url}")
-
-    def go(self, view: str, language: str = "en") -> None:
-        """Open a view and wait until it has its answers."""
-        mark = "&" if "?" in VIEWS[view] else "?"
-        self.page.goto(f"{self.address}/{VIEWS[view]}{mark}lang={language}")
-        self.page.wait_for_load_state("networkidle")
-        self.page.wait_for_function("!document.querySelector('main [aria-busy=true]')")
-
-    def close(self) -> None:
-        self.context.close()
-        assert self.wrong == []
+    found = axe_source(tmp_path_factory.mktemp("axe"))
+    return found or pytest.skip("axe-core comes from npm, which is not here or cannot fetch it")
 
 
 @pytest.fixture
@@ -93,26 +73,26 @@ def visit(browser, server) -> Iterator:
 def test_every_view_in_both_languages(visit: Visit, tmp_path: Path, view: str, language: str):
     visit.go(view, language)
     assert visit.page.locator("html").get_attribute("lang").startswith(language)
-    wanted = {"sentence": "将", "compare": "大怒", "senses": "将", "model": "zh-classic"}[view]
+    wanted = {"sentence": WORD, "compare": "大怒", "senses": WORD, "model": "zh-classic"}[view]
     playwright.expect(visit.page.locator("main")).to_contain_text(wanted, timeout=30_000)
-    folder = Path(os.environ.get("POLYSEME_SCREENSHOTS", tmp_path))
+    folder = Path(PICTURES or tmp_path)
     ending = "" if language == "en" else f".{language}"
     visit.page.screenshot(path=folder / f"explorer-{view}{ending}.png")
     assert (folder / f"explorer-{view}{ending}.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_is_accessible(browser, server, axe: str, view: str, dark: bool):
+@pytest.mark.parametrize(("language", "dark"), [("en", False), ("en", True), ("zh", True)])
+@pytest.mark.parametrize("view", [*VIEWS, CHANGE], ids=[*VIEWS, "change"])
+def test_every_view_is_accessible(browser, server, axe: str, view: str, language: str, dark: bool):
     visit = Visit(browser, server.address, dark=dark)
-    visit.go(view)
+    visit.go(view, language)
     found = visit.page.evaluate(f"async () => {{ {axe}; return await axe.run() }}")
     broken = [(one["id"], one["nodes"][0]["html"][:120]) for one in found["violations"]]
     assert broken == [], json.dumps(broken, ensure_ascii=False, indent=1)
     visit.close()
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", [*VIEWS, CHANGE], ids=[*VIEWS, "change"])
 def test_no_view_is_wider_than_a_phone(browser, server, view: str):
     visit = Visit(browser, server.address, width=380)
     visit.go(view)
@@ -120,29 +100,296 @@ def test_no_view_is_wider_than_a_phone(browser, server, view: str):
     visit.close()
 
 
-def test_a_word_is_chosen_with_the_keyboard_and_layers_are_mixed_without_asking_again(visit: Visit):
+@pytest.mark.parametrize("by", ["pointer", "keyboard"])
+def test_a_word_is_chosen(visit: Visit, by: str):
+    visit.go(f"#/sentence?text={quote(SENTENCE)}")
+    words = visit.page.locator(".token")
+    if by == "pointer":
+        words.nth(1).click()
+    else:
+        words.first.focus()
+        for key in ("End", "Home", "ArrowRight", "Enter"):
+            visit.page.keyboard.press(key)
+    visit.until("token=1")
+    playwright.expect(words.nth(1)).to_have_attribute("aria-pressed", "true")
+    visit.see(".usages mark", WORD)
+    for part in (".rankings", ".types"):
+        visit.see(part)
+
+
+def test_the_layer_of_the_index_alone_gives_the_cosines_of_the_index(server):
+    found = nearest(server.address, k=30, layers=True)
+    top = [[np.array(one[name])[-1, -1] for name in ("own", "cross")] for one in found["usages"]]
+    length = found["query"]["own"][-1][-1]
+    cosines = [cross / np.sqrt(own * length) for own, cross in top]
+    np.testing.assert_allclose(cosines, [usage["cosine"] for usage in found["usages"]], atol=1e-3)
+
+
+def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing(visit: Visit, server):
     visit.go("sentence")
-    marks = visit.page.locator("mark")
-    playwright.expect(marks.first).to_have_text("将")
-    before = visit.page.url
-    asked = []
+    answer = nearest(server.address, k=50)["usages"][:10]
+    assert visit.cosines() == [f"{usage['cosine']:.3f}" for usage in answer]
+    assert visit.page.locator(".usages .quote").all_inner_texts() == [usage["sentence"] for usage in answer]
+    assert visit.page.locator(".moved").count() == 0
+    visit.see(".mixer", "one-index holds the top layer, 2")
+    before, asked = visit.cosines(), []
     visit.page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
     slider = visit.page.locator("input[type=range]").first
     slider.focus()
     slider.press("End")
     playwright.expect(slider).to_be_focused()
-    visit.page.wait_for_function("before => location.href !== before", arg=before)
+    visit.until("mix=1,0,1")
     assert asked == []
-    assert "mix=" in visit.page.url
+    moved = visit.cosines()
+    assert moved != before
+    visit.reload()
+    assert visit.cosines() == moved
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(visit.line("Python"), {})
+    assert [line.split()[0] for line in said.getvalue().splitlines()] == moved
+    assert "command line ranks by the layer" in visit.page.locator("details.code").first.inner_text()
+    visit.page.get_by_role("button", name="As the index").click()
+    assert visit.cosines() == before
 
 
-def test_a_permalink_opens_the_same_view_again(visit: Visit):
+def test_lines_are_copied_and_run_as_they_stand(browser, server, folders):
+    visit = Visit(browser, server.address, permissions=["clipboard-read", "clipboard-write"])
+    visit.go("sentence")
+    line = visit.line("Command line")
+    visit.page.get_by_role("button", name="Copy: Command line").first.click()
+    visit.page.get_by_text("Copied").first.wait_for()
+    assert visit.page.evaluate("navigator.clipboard.readText()") == line
+    program, *arguments = shlex.split(line)
+    assert (program, arguments[1]) == ("polyseme", os.path.relpath(folders[0]))
+    done = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [row.split("\t")[0] for row in done.stdout.splitlines()] == visit.cosines()
+    assert '"index":"one-index"' in visit.line("curl")
+    visit.close()
+
+
+def test_the_same_word_is_linked_in_both_sentences(browser, server):
+    for width in (1280, 380):
+        visit = Visit(browser, server.address, width=width)
+        visit.go("compare")
+        rows = visit.page.locator(".linked .tokens")
+        boxes = [rows.nth(at).bounding_box() for at in (0, 1)]
+        assert (boxes[0]["y"] == boxes[1]["y"]) == (width > 620)  # side by side, or one over the other
+        assert visit.page.locator(".link").count() == 1  # 曹操; a full stop is no word
+        assert visit.page.locator(".lit").count() == 0
+        rows.nth(1).locator(".token").first.hover()
+        playwright.expect(rows.nth(0).locator(".twin")).to_have_text("曹操")
+        playwright.expect(visit.page.locator(".link.lit")).to_have_count(1)
+        playwright.expect(visit.page.locator(".cell.lit")).to_have_count(1)
+        visit.page.mouse.move(0, 0)
+        playwright.expect(visit.page.locator(".lit")).to_have_count(0)
+        visit.close()
+
+
+def test_sentences_are_swapped_and_a_chosen_word_is_told(visit: Visit):
+    visit.go("compare")
+    visit.page.locator(".linked .token").first.click()
+    visit.until("token=a0")
+    visit.see("section [role=status]", "“曹操” in both sentences: cosine 0.")
+    visit.page.get_by_role("button", name="Swap").click()
+    visit.until("a=曹操大喜。&b=曹操大怒。")
+    assert "print((one @ other.T).round(2))" in visit.line("Python")
+    assert visit.page.locator("pre[aria-label='Command line']").count() == 0
+
+
+def test_a_text_without_words_is_no_error(visit: Visit):
+    visit.go(f"#/compare?a={quote(chr(0x1F))}&b={quote(SENTENCE)}")
+    visit.see("main", "One of these texts has no words")
+
+
+def test_a_sense_is_picked_and_a_rectangle_is_drawn_with_the_pointer(visit: Visit):
     visit.go("senses")
-    playwright.expect(visit.page.locator("svg circle, svg path").first).to_be_visible()
-    text = visit.page.locator("main").inner_text()
-    visit.page.reload()
-    visit.page.wait_for_load_state("networkidle")
-    playwright.expect(visit.page.locator("main")).to_contain_text(text.splitlines()[-1])
+    rows, every = visit.page.locator(".sentences li"), visit.page.locator(".sentences li").count()
+    sense = visit.page.locator(".sense").nth(1)
+    sense.click()
+    visit.until("sense=0")
+    playwright.expect(sense).to_have_attribute("aria-pressed", "true")
+    visit.page.locator(".sense").first.click()
+    box = visit.page.locator("svg.map").bounding_box()
+    visit.page.mouse.move(box["x"] + 2, box["y"] + 2)
+    visit.page.mouse.down()
+    visit.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 2, steps=4)
+    visit.page.mouse.up()
+    visit.until("box=")
+    few = rows.count()
+    assert 0 < few < every
+    visit.reload()
+    playwright.expect(rows).to_have_count(few)
+    visit.page.get_by_role("button", name="Clear the rectangle").click()
+    playwright.expect(rows).to_have_count(every)
+
+
+def test_the_rectangle_is_moved_sized_and_cleared_with_the_keyboard(visit: Visit):
+    visit.go("senses")
+    every = visit.page.locator("svg.map .dot.faded").count()
+    drawn = visit.page.locator(".brush .selection")
+    visit.page.locator(".brushed").focus()
+    places = []
+    for key in ("ArrowRight", "ArrowLeft", "Shift+ArrowDown"):
+        visit.page.keyboard.press(key)
+        playwright.expect(drawn).to_be_visible()
+        places.append([float(drawn.get_attribute(name)) for name in ("x", "y", "width", "height")])
+    assert places[0] == pytest.approx([160, 115, 320, 230], abs=2)
+    assert places[1] == pytest.approx([140, 115, 320, 230], abs=2)
+    assert places[2] == pytest.approx([140, 115, 320, 250], abs=2)
+    visit.until("box=")
+    visit.page.keyboard.press("Escape")
+    playwright.expect(drawn).to_be_hidden()
+    playwright.expect(visit.page.locator("svg.map .dot.faded")).to_have_count(every)
+
+
+def test_a_sample_is_called_one_and_documents_are_in_the_order_of_their_names(visit: Visit):
+    def change(found: dict) -> None:
+        found["senses"][0]["count"] += 1000
+        for sense in found["senses"]:
+            (share,) = sense["documents"].values()
+            sense["documents"] = {f"texts/{name}.txt": share for name in ("10", "9", "1")}
+
+    visit.alter("/senses", change)
+    visit.go("senses")
+    visit.see(".stays .hint", " usages are shown, chosen at random")
+    names = visit.page.locator("svg.shares > g > text").all_text_contents()
+    assert names == ["1.txt", "9.txt", "10.txt"]
+
+
+def test_a_word_of_the_table_of_change_keeps_the_table(visit: Visit):
+    visit.go("#/senses")
+    visit.page.get_by_label("Words (all frequent ones if left empty)").fill("曹操 将")
+    visit.page.locator("select[name=other]").select_option("one-index")
+    visit.page.get_by_role("button", name="Compare").click()
+    visit.page.locator(".change").get_by_role("link", name="将").click()
+    visit.see("h2", "将")
+    visit.until("one=one-index&other=one-index&words=曹操 将".replace(" ", "+"))
+    visit.see(".change")
+    assert visit.line("Command line").startswith("polyseme senses ")
+
+
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [
+        ("sentence", "Nearest usages"),
+        ("compare", "Cosines of all words"),
+        ("senses", "Map of usages"),
+        ("senses", "Shares by document"),
+        (CHANGE, "Change between two indexes"),
+        ("model", "Perplexity while training"),
+    ],
+)
+def test_charts_are_saved_as_svg_png_and_csv(visit: Visit, view: str, name: str):
+    if view == "model" and PICTURES:
+        pytest.skip("no curve")
+    visit.go(view)
+    files = {}
+    for kind in ("SVG", "PNG", "CSV"):
+        with visit.page.expect_download() as download:
+            visit.page.get_by_role("button", name=f"Save {name} as {kind}").click()
+        files[kind] = Path(download.value.path()).read_bytes()
+        assert download.value.suggested_filename.endswith(f".{kind.lower()}")
+    drawing = ElementTree.fromstring(files["SVG"])
+    assert len(list(drawing.iter())) > 10
+    assert drawing.get("class") is None
+    assert files["PNG"].startswith(b"\x89PNG")
+    assert len(files["PNG"]) > 2000
+    assert files["CSV"].startswith("\ufeff".encode())
+    assert files["CSV"].count(b"\r\n") > 1
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_permalink_opens_what_was_on_screen(visit: Visit, name: str):
+    place, selector, text = LINKS[name]
+    if name == "curves" and PICTURES:
+        pytest.skip("no curve")
+    visit.go(place)
+    visit.line("curl")
+    playwright.expect(visit.page.locator("main").locator(selector, has_text=text).first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("view", "text"),
+    [("sentence", "Type a sentence"), ("compare", "Two sentences"), ("senses", "Type a word")],
+)
+def test_an_empty_view_offers_an_example(visit: Visit, view: str, text: str):
+    visit.go(f"#/{view}")
+    visit.see(".empty", text)
+    visit.page.locator(".empty a").first.click()
+    playwright.expect(visit.page.locator(".empty")).to_have_count(0)
+    visit.settle()
+
+
+@pytest.mark.parametrize("view", ["sentence", "senses"])
+def test_without_an_index_the_page_says_how_to_make_one(visit: Visit, view: str):
+    visit.alter("/info", lambda info: info.update(indexes=[]))
+    visit.go(view)
+    visit.see("main pre", "corpus-index")
+
+
+REFUSALS = {
+    "busy": (429, "busy", "The server is busy.", "It will be tried again in 1 s."),
+    "internal": (500, "internal", "Something went wrong in the server.", "Try again"),
+    "missing": (404, "not_found", "The server does not have this.", "An own sentence."),
+    "network": (0, "", "The server cannot be reached.", "Try again"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_goes_wrong_is_told_and_tried_again(visit: Visit, name: str):
+    status, kind, *said = REFUSALS[name]
+    visit.refused = True
+    body = {"error": "An own sentence.", "error_type": kind}
+
+    def refuse(route) -> None:
+        route.fulfill(status=status, json=body, headers={"Retry-After": "1"}) if status else route.abort()
+
+    visit.page.route("**/tokenize", refuse)
+    visit.go("sentence")
+    for text in said:
+        visit.see("[role=alert]", text)
+    visit.page.unroute("**/tokenize")
+    if name == "missing":  # what was refused as wrong would be refused again
+        assert visit.page.locator("[role=alert] button").count() == 0
+        return
+    if name != "busy":
+        visit.page.get_by_role("button", name="Try again").click()
+    visit.see(".token")
+
+
+def test_a_slow_answer_is_waited_for_in_sight(visit: Visit):
+    held = []
+    visit.page.route("**/senses", lambda route: held.append(route))
+    visit.page.goto(f"{visit.address}/{VIEWS['senses']}&lang=en")
+    visit.see(".loading", "Loading…")
+    held[0].continue_()
+    visit.see(".map")
+
+
+def test_a_key_is_asked_for_and_stands_in_the_lines(browser, server, start, tmp_path: Path):
+    (tmp_path / "key").write_text("a-key")
+    guarded = start("zh-classic", "--api-key-file", tmp_path / "key").wait()
+    visit = Visit(browser, guarded.address, http_credentials={"username": "", "password": "a-key"})
+    visit.go("model")
+    assert '-H "Authorization: Bearer $POLYSEME_KEY"' in visit.line("curl")
+    visit.close()
+    visit = Visit(browser, server.address)
+    visit.refused = True
+
+    def check(route) -> None:
+        known = route.request.headers.get("authorization") == "Bearer a-key"
+        route.continue_() if known else route.fulfill(status=401, json={"error_type": "unauthorized"})
+
+    visit.page.route("**/info", check)
+    visit.go("model")
+    for key in ("wrong", "a-key"):
+        visit.page.get_by_label("This server asks for an API key").fill(key)
+        visit.page.get_by_role("button", name="Use this key").click()
+    visit.see("h2.title", "zh-classic")
+    assert '-H "Authorization: Bearer $POLYSEME_KEY"' in visit.line("curl")
+    visit.close()
 
 
 def test_the_page_and_its_files_are_small():

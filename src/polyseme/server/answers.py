@@ -34,7 +34,7 @@ def refused(refusal: RefusedError, headers: Mapping[str, str] | None = None) -> 
     if refusal.retry_after is not None:
         own["Retry-After"] = str(refusal.retry_after)
     if refusal.status == 401:
-        own["WWW-Authenticate"] = 'Basic realm="polyseme", Bearer'
+        own["WWW-Authenticate"] = 'Basic realm="polyseme"'  # Chromium reads no second scheme behind a comma
     values = {"error": refusal.message, "error_type": refusal.error_type}
     return JSONResponse(values, refusal.status, headers=own)
 

@@ -77,14 +77,14 @@ def create_app(
     app.state.polyseme = state
     app.include_router(Verbs(state).router())
     app.include_router(OpenAi(state).router())
-    _add_facts(app, state)
+    _add_facts(app, state, key is not None)
     add_pages(app)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
     return Guard(app, state, content_policy(), key), state
 
 
-def _add_facts(app: FastAPI, state: State) -> None:
+def _add_facts(app: FastAPI, state: State, key: bool) -> None:
     """What is served, whether it is ready, what was counted."""
 
     @app.get("/health", response_class=Response)
@@ -97,8 +97,8 @@ def _add_facts(app: FastAPI, state: State) -> None:
 
     @app.get("/info", response_class=Response)
     async def info() -> Response:
-        """The model, the indexes, the tasks and the limits."""
-        return answer(state.served.info | {"limits": asdict(state.limits)})
+        """The model, the indexes, the tasks, the limits, and whether requests need a key."""
+        return answer(state.served.info | {"limits": asdict(state.limits), "key": key})
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:

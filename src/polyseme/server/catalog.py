@@ -22,12 +22,13 @@ from polyseme.formats.card import describe
 from polyseme.formats.opening import folder_of
 from polyseme.model.choice import choose
 from polyseme.search.index import Index, Usage, is_index, open_index
+from polyseme.search.space import Space, fit
 from polyseme.server.limits import missing, wrong
 from polyseme.tasks.model import TaskModel, is_task, load_task
 from polyseme.words import WordVectors, open_words
 
 Thing = TypeVar("Thing")
-SAMPLE = 300  # sentences of an index that the mean of each layer is taken from
+SAMPLE = 300  # sentences of an index that tell how the vectors of each layer lie
 DOCUMENTS = 1000  # names of documents that /info tells
 
 
@@ -67,6 +68,7 @@ class Served:
             "version": version("polyseme"),
             "model": {
                 "name": self.name,
+                "path": self.name if self.path is None else str(self.path),
                 "layers": config.layers,
                 "size": config.size,
                 "segment": config.segment,
@@ -79,6 +81,7 @@ class Served:
             "indexes": [
                 {
                     "name": name,
+                    "path": str(index.folder),  # as it was given, for lines to copy
                     "usages": len(index),
                     "words": len(index.words),
                     "layer": index.head["layer"],
@@ -109,14 +112,14 @@ def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | Tas
     """Load a model, and open indexes and task folders; an index of another model is refused."""
     elmo = model if isinstance(model, Elmo) else load(model)
     path = None if isinstance(model, Elmo) else Path(model)
-    served = Served("model" if path is None else path.name, path, elmo)
+    served = Served("model" if path is None else _short(path), path, elmo)
     for other in others:
         if isinstance(other, TaskModel):
             served.tasks[f"task{len(served.tasks) + 1}"] = other
         elif isinstance(other, Index) or is_index(other):
             index = other if isinstance(other, Index) else open_index(other, elmo)
             index.elmo  # noqa: B018  # compares the model's fingerprint
-            served.indexes[_new(index.folder.name, served.indexes)] = index
+            served.indexes[_new(_short(index.folder), served.indexes)] = index
         elif is_task(other):
             served.tasks[_new(Path(other).name, served.tasks)] = load_task(other)
         else:
@@ -136,39 +139,62 @@ def _chosen(found: dict[str, Thing], name: str | None, what: str, argument: str)
     return found[name]
 
 
+def _short(path: Path) -> str:
+    """The last part of a path; of `.` the name of that folder."""
+    return path.name or path.resolve().name
+
+
 def _new(name: str, taken: dict[str, Any]) -> str:
     """The name of a folder, with a number behind it where it is taken."""
     return name if name not in taken else _new(f"{name}-{len(taken) + 1}", taken)
 
 
 class Layers:
-    """All layers of usages of an index, for mixtures that are chosen later."""
+    """All layers of usages of an index, for mixtures that are chosen later.
+
+    A layer is corrected as the index corrects its own, so the index's layer alone gives the index's cosines.
+    """
 
     def __init__(self, elmo: Elmo, index: Index) -> None:
         self._elmo, self._index = elmo, index
         self._choice = choose("all", None, "both", elmo.config.layers)
 
     @cached_property
-    def centre(self) -> Array:
-        """The mean of each layer (L, 1, H), over words of sentences from all parts of the corpus."""
+    def spaces(self) -> list[Space]:
+        """The correction of each layer, from words of sentences from all parts of the corpus."""
         rows = np.linspace(0, len(self._index) - 1, min(SAMPLE, len(self._index))).astype(int)
         texts = {self._index.usage(int(row)).place.sentence for row in rows}
-        found = self._read([self._elmo.words(text, self._index.head["segment"]) for text in sorted(texts)])
-        mean: Array = np.concatenate(found, axis=1).mean(axis=1, keepdims=True)
-        return mean
+        read = self._read([self._elmo.words(text, self._index.head["segment"]) for text in sorted(texts)])
+        sample: Array = np.concatenate(read, axis=1)  # (L, N, H)
+        own = self._index.space
+        weights = np.array(choose(self._index.head["layer"], None, "both", len(sample)).weights, np.float32)
+        if np.count_nonzero(weights) == 1:
+            return [
+                own if weight else fit(layer, own.kind) for weight, layer in zip(weights, sample, strict=True)
+            ]
+        # The correction of a mix was fitted to the mix: its layers share it, and their centres add up to its.
+        centres = sample.mean(axis=1) if own.kind != "none" else np.zeros_like(sample[:, 0])
+        centres += (own.centre - weights @ centres) / weights.sum()
+        return [Space(own.kind, centre, own.turn) for centre in centres]
 
     def products(self, tokens: list[str], place: int, usages: Sequence[Usage]) -> dict[str, Any]:
         """Products of the layers of a word and of usages, each with its own and with the word's (L, L)."""
         segment = self._index.head["segment"]
         cut = [self._elmo.tokenize(usage.place.sentence, segment) for usage in usages]
         found = self._read([tokens, *([token.text for token in some] for some in cut)])
-        query = found[0][:, place] - self.centre[:, 0]
+        query = self._moved(found[0][:, place])
         rows = []
         for usage, some, layers in zip(usages, cut, found[1:], strict=True):
             at = next((n for n, token in enumerate(some) if token.start >= usage.place.start), len(some) - 1)
-            own = layers[:, at] - self.centre[:, 0]
+            own = self._moved(layers[:, at])
             rows.append({"own": _rounded(own @ own.T), "cross": _rounded(query @ own.T)})
         return {"query": {"own": _rounded(query @ query.T)}, "usages": rows}
+
+    def _moved(self, layers: Array) -> Array:
+        """The layers (L, H) of one word, corrected."""
+        return np.stack(
+            [space.move(layer[None])[0] for space, layer in zip(self.spaces, layers, strict=True)]
+        )
 
     def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
         with self._elmo.call() as counts:

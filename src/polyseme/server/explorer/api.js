@@ -4,6 +4,7 @@ const KEPT = 80;
 const answers = new Map(); // the last answers by their request, so that going back is instant
 
 let key = null; // the API key, if the server asks for one; kept in memory only
+let guarded = false; // whether /info said that requests need a key: the browser may know it and not tell
 
 export class ServerError extends Error {
   constructor(message, { status = 0, type = "network", retryAfter = null } = {}) {
@@ -18,8 +19,12 @@ export function setKey(value) {
   key = value;
 }
 
-export function hasKey() {
-  return key !== null;
+export function noteGuarded(value) {
+  guarded = value;
+}
+
+export function needsKey() {
+  return guarded || key !== null;
 }
 
 export function nameOf(path, body) {

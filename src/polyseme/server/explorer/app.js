@@ -2,6 +2,7 @@
 
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { noteGuarded } from "/explorer/api.js";
 import { html } from "/explorer/html.js";
 import { t } from "/explorer/i18n.js";
 import { Answer, useAnswer } from "/explorer/parts/answer.js";
@@ -19,6 +20,7 @@ function App() {
   const [route, go] = useRoute();
   const info = useAnswer("/info");
   const lang = applyLanguage(route.params.lang);
+  noteGuarded(info.data?.key ?? false);
   const name = info.data?.model.name;
   useEffect(() => {
     document.title = `${t(`view.${route.view}`)} · ${name ? `${name} · ` : ""}Polyseme`;

@@ -1,5 +1,7 @@
 // What is on screen in, files out: charts as SVG and PNG, tables as CSV.
 
+import { render } from "preact";
+
 const LOOKS = [
   "fill",
   "fill-opacity",
@@ -23,6 +25,15 @@ export async function savePng(svg, name, scale = 2) {
   const canvas = Object.assign(document.createElement("canvas"), { width: width * scale, height: height * scale });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   canvas.toBlob((blob) => save(blob, `${name}.png`), "image/png");
+}
+
+// A chart for a file alone, of what stands on the screen in pieces: drawn aside, styled, and gone again.
+export function drawnAside(chart) {
+  const host = Object.assign(document.createElement("div"), { className: "unseen" });
+  document.body.append(host);
+  render(chart, host);
+  setTimeout(() => host.remove());
+  return host.firstElementChild;
 }
 
 export function saveCsv(rows, name) {

@@ -50,6 +50,14 @@ const TEXTS = {
   "code.copyName": ["Copy: {name}", "复制：{name}"],
   "code.copied": ["Copied", "已复制"],
   "code.failed": ["Select and copy by hand", "请手动选中复制"],
+  "code.noMix": [
+    "The command line ranks by the layer of the index: a mix of its own is for Python and HTTP.",
+    "命令行只按索引所存的层排序；自定的混合请用 Python 或 HTTP。",
+  ],
+  "code.noSimilarity": [
+    "There is no verb of the command line for cosines: use Python or HTTP.",
+    "命令行没有计算余弦的命令，请用 Python 或 HTTP。",
+  ],
   "export.as": ["Save {name} as {kind}", "将“{name}”保存为 {kind}"],
 
   "sentence.text": ["Text", "文本"],
@@ -75,11 +83,19 @@ const TEXTS = {
   "usages.moved": ["was {rank}", "原第 {rank} 位"],
   "usages.cosine": ["cosine", "余弦"],
   "usages.inLayers": ["Cosine in each layer alone", "各层单独的余弦"],
+  "usages.chart": ["Cosines of the nearest usages by layer", "最相近用法的各层余弦"],
 
   "mix.title": ["Mix of layers", "层的混合"],
-  "mix.hint": [
-    "The sliders rank the {count} nearest usages again, at once. They were found by the layer of the index: {layer}.",
-    "拖动滑块，会立即对最相近的 {count} 个用法重新排序。这些用法是按索引所用的层（{layer}）找出的。",
+  "mix.holds": ["The index {index} holds layer {layer}.", "索引 {index} 存的是第 {layer} 层。"],
+  "mix.holdsTop": ["The index {index} holds the top layer, {layer}.", "索引 {index} 存的是最高层（第 {layer} 层）。"],
+  "mix.holdsMean": ["The index {index} holds the mean of all layers.", "索引 {index} 存的是各层的平均。"],
+  "mix.untouched": [
+    "The list is its answer; move a slider, and its {count} nearest usages are ranked again, at once.",
+    "下面就是按它查得的结果；拖动滑块，会立即对最相近的 {count} 个用法重新排序。",
+  ],
+  "mix.moved": [
+    "Its {count} nearest usages are ranked again by this mix.",
+    "最相近的 {count} 个用法已按此混合重新排序。",
   ],
   "mix.alone": [
     "{text}. Alone: {same} of its best {of} are the same word, mean cosine {cosine}",
@@ -122,10 +138,15 @@ const TEXTS = {
   "compare.whole": ["Cosine of the two sentences: {cosine}", "两句整体的余弦：{cosine}"],
   "compare.words": ["Word for word", "逐词对照"],
   "compare.hint": [
-    "Choose a word: the other sentence is shaded by its cosines. Words that stand in both are underlined.",
-    "选择一个词，另一句会按余弦深浅着色。两句共有的词带下划线。",
+    "Choose a word: the other sentence is shaded by its cosines. Words that stand in both are underlined and linked.",
+    "选择一个词，另一句会按余弦深浅着色。两句共有的词带下划线，并用线相连。",
   ],
   "compare.best": ["Nearest to “{word}”: {others}", "与“{word}”最近的：{others}"],
+  "compare.twins": ["“{word}” in both sentences: cosine {cosine}.", "两句中的“{word}”：余弦 {cosine}。"],
+  "compare.noWords": [
+    "One of these texts has no words, so there is nothing to compare.",
+    "其中一段文本里没有词，无法比较。",
+  ],
   "compare.matrix": ["Cosines of all words", "所有词的余弦"],
   "compare.matrixName": [
     "Heat map of cosines, {rows} by {columns} words; the table below has the values",
@@ -159,8 +180,13 @@ const TEXTS = {
     "“{word}”的 {count} 个用法分布图，按义项着色；句子列表内容相同",
   ],
   "senses.brush": [
-    "Draw a rectangle on the map to read the sentences in it.",
-    "在图上拖出一个矩形，即可阅读其中的句子。",
+    "Draw a rectangle on the map to read the sentences in it. With the keyboard: arrow keys move it, with Shift they change its size, Escape clears it.",
+    "在图上拖出一个矩形，即可阅读其中的句子。也可用键盘：方向键移动矩形，按住 Shift 改变大小，Esc 清除。",
+  ],
+  "senses.brushName": ["Rectangle on the map", "图上的矩形"],
+  "senses.sample": [
+    "{shown} of {count} usages are shown, chosen at random; the senses and shares are of all {count}.",
+    "共 {count} 个用法，图和列表随机显示其中 {shown} 个；义项与占比按全部 {count} 个计算。",
   ],
   "senses.name": ["Sense {number}", "义项 {number}"],
   "senses.all": ["All senses", "全部义项"],
@@ -178,6 +204,10 @@ const TEXTS = {
     "共 {count} 篇文档，图中为前 {drawn} 篇；CSV 中有全部数值。",
   ],
   "senses.document": ["Document", "文档"],
+  "senses.periods": [
+    "In the order of their names: documents named by period show a course in time.",
+    "按名称排序：若文档以时期命名，可由此看出历时变化。",
+  ],
   "senses.share": ["{share} · {count} usages", "{share} · {count} 次"],
 
   "change.title": ["Change between two indexes", "两个索引之间的变化"],
@@ -235,6 +265,7 @@ const TEXTS = {
   "model.limit.seconds": ["seconds for an answer", "回答时限（秒）"],
   "model.limit.grace": ["seconds to finish when stopped", "停止前的宽限（秒）"],
   "model.limit.batch_tokens": ["tokens in a batch", "每批的词数"],
+  "model.limit.answer_values": ["numbers in an answer", "单个回答的数值个数"],
   "model.limit.wait": ["seconds to wait for a batch", "等待组批的时间（秒）"],
   "model.noIndexes": ["None is served.", "没有加载索引。"],
   "model.indexName": ["name", "名称"],
@@ -264,6 +295,7 @@ export function t(name, values = {}) {
 }
 
 export function number(value, digits = 0) {
+  if (value === null || value === undefined) return "–"; // JSON has no infinite numbers
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return value.toLocaleString(LANGUAGES[language], options);
 }

@@ -28,24 +28,27 @@ export function weightsOf(layer, layers) {
   return oneLayer(Number.isInteger(number) && number < layers ? number : layers - 1, layers);
 }
 
-// The weights that a permalink holds, 0,0.5,1, or the usual ones where it holds none that fit.
+// The weights that a permalink holds, 0,0.5,1, or null where it holds none that fit, or those of the index.
 export function parseMix(text, usual) {
   const weights = (text ?? "").split(",").map(Number);
   const fits = weights.length === usual.length && weights.every((weight) => weight >= 0 && weight <= 1);
-  return text && fits ? weights : usual;
+  return text && fits && String(weights) !== String(usual) ? weights : null;
 }
 
 // Usages by falling cosine in the mix, each with `cosine`, the cosine in every layer alone, and where it stood before.
+// Without a mix of its own (`weights` null, or nothing but zeros) the list is the server's, in order and in cosines.
 export function rank(answer, weights, most) {
-  const layers = weights.map((_, layer) => oneLayer(layer, weights.length));
-  const silent = weights.every((weight) => weight === 0);
+  const count = answer.query.own.length;
+  const layers = Array.from({ length: count }, (_, layer) => oneLayer(layer, count));
+  const mixed = weights?.some((weight) => weight > 0);
   const ranked = answer.usages.map((usage, before) => ({
     ...usage,
     before,
-    cosine: silent ? usage.cosine : cosine(weights, answer.query, usage),
+    cosine: mixed ? cosine(weights, answer.query, usage) : usage.cosine,
     layers: layers.map((layer) => cosine(layer, answer.query, usage)),
   }));
-  return ranked.sort((one, other) => other.cosine - one.cosine || one.before - other.before).slice(0, most);
+  if (mixed) ranked.sort((one, other) => other.cosine - one.cosine || one.before - other.before);
+  return ranked.slice(0, most);
 }
 
 // What a layer alone would find: how many of its best are the same word, and their mean cosine.

@@ -2,13 +2,14 @@
 //
 // Parameters: one, other (indexes), words (with spaces between, or none). Nothing is asked before "compare".
 
+import { drawnAside } from "/explorer/export.js";
 import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
 import { Answer, useAnswer } from "/explorer/parts/answer.js";
 import { Code } from "/explorer/parts/code.js";
 import { Exports } from "/explorer/parts/exports.js";
-import { tongueOf, useInfo } from "/explorer/parts/info.js";
-import { barText, Stack } from "/explorer/parts/shares.js";
+import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
+import { barText, PairChart, Stack } from "/explorer/parts/shares.js";
 import * as snippets from "/explorer/snippets.js";
 import { linkTo, useTyped } from "/explorer/state.js";
 
@@ -29,9 +30,9 @@ export function ChangeTable({ params, go }) {
       ${!several && html`<p class="hint">${t("change.need")}</p>`}
       <${Answer} of=${answer}>
         ${({ changes }) => html`
-          ${changes.length > 0 && html`<${Table} changes=${changes} names=${[one, other]} />`}
+          ${changes.length > 0 && html`<${Table} changes=${changes} params=${params} />`}
           ${changes.length === 0 && html`<p>${t("change.none")}</p>`}
-          <${Code} lines=${snippets.change(body)} />
+          <${Code} lines=${snippets.change({ ...body, one: indexOf(info, one), other: indexOf(info, other) })} />
         `}
       <//>
     </section>
@@ -70,8 +71,12 @@ function Form({ info, params, go }) {
   `;
 }
 
-function Table({ changes, names }) {
+function Table({ changes, params }) {
   const info = useInfo();
+  const { one, other, words } = params;
+  const names = [one, other];
+  // The senses of the word come above, and the table stays as it is.
+  const senses = (word) => linkTo("senses", { word, one, other, words });
   const heads = ["word", "counts", "distance", "p", "shift", "shiftP", "verdict", "shares"];
   return html`
     <p class="hint">${t("change.hint")}</p>
@@ -90,7 +95,7 @@ function Table({ changes, names }) {
             (row) => html`
               <tr key=${row.word}>
                 <th scope="row" lang=${tongueOf(info)}>
-                  <a href=${linkTo("senses", { word: row.word })}>${row.word}</a>
+                  <a href=${senses(row.word)} onClick=${() => scrollTo({ top: 0 })}>${row.word}</a>
                 </th>
                 <td>${row.counts.map((count) => number(count)).join(" → ")}</td>
                 <td>${number(row.distance, 3)}</td>
@@ -105,7 +110,12 @@ function Table({ changes, names }) {
         </tbody>
       </table>
     </div>
-    <${Exports} name=${t("change.title")} file=${`change-${names.join("-")}`} csv=${() => rows(changes, names)} />
+    <${Exports}
+      name=${t("change.title")}
+      file=${`change-${names.join("-")}`}
+      svg=${() => drawnAside(html`<${PairChart} rows=${changes} names=${names} />`)}
+      csv=${() => rows(changes, names)}
+    />
   `;
 }
 

@@ -1,4 +1,4 @@
-// Lines of Python, curl and command line in; a fold with copy buttons out.
+// Lines of Python, curl and command line in; a fold with copy buttons out. A kind may be missing; a note says why.
 
 import { useState } from "preact/hooks";
 import { html } from "/explorer/html.js";
@@ -8,7 +8,10 @@ export function Code({ lines }) {
   return html`
     <details class="code">
       <summary>${t("code.title")}</summary>
-      ${["python", "curl", "cli"].map((kind) => html`<${Lines} key=${kind} name=${t(`code.${kind}`)} text=${lines[kind]} />`)}
+      ${["python", "curl", "cli"].map(
+        (kind) => lines[kind] && html`<${Lines} key=${kind} name=${t(`code.${kind}`)} text=${lines[kind]} />`,
+      )}
+      ${lines.note && html`<p class="hint">${lines.note}</p>`}
     </details>
   `;
 }

@@ -1,9 +1,12 @@
 // A matrix of cosines between two rows of words in; a heat map and a table of the same values out.
+//
+// lit: the row or the column of a word that is chosen or pointed at: where it meets itself, the cell is marked.
 
 import { useRef } from "preact/hooks";
 import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
 import { Exports } from "/explorer/parts/exports.js";
+import { isTwin } from "/explorer/parts/links.js";
 import { widthOf } from "/explorer/parts/width.js";
 
 const CELL = 36;
@@ -15,7 +18,7 @@ export function strength(cosine) {
   return Math.min(1, cosine * cosine);
 }
 
-export function HeatMap({ one, other, matrix, lang }) {
+export function HeatMap({ one, other, matrix, lang, lit }) {
   const drawing = useRef(null);
   const rows = one.slice(0, MOST);
   const columns = other.slice(0, MOST);
@@ -25,7 +28,7 @@ export function HeatMap({ one, other, matrix, lang }) {
       <h2 id="matrix-title">${t("compare.matrix")}</h2>
       ${Math.max(one.length, other.length) > MOST && html`<p class="hint">${t("compare.most", { most: MOST })}</p>`}
       <div class="scroll" tabindex="0" role="group" aria-label=${t("compare.matrix")}>
-        <${Drawing} rows=${rows} columns=${columns} matrix=${matrix} lang=${lang} drawing=${drawing} />
+        <${Drawing} rows=${rows} columns=${columns} matrix=${matrix} lang=${lang} lit=${lit} drawing=${drawing} />
       </div>
       <${Exports} name=${t("compare.matrix")} file="cosines" svg=${() => drawing.current} csv=${csv} />
       <details>
@@ -36,7 +39,7 @@ export function HeatMap({ one, other, matrix, lang }) {
   `;
 }
 
-function Drawing({ rows, columns, matrix, lang, drawing }) {
+function Drawing({ rows, columns, matrix, lang, lit, drawing }) {
   const left = widest(rows) + 12;
   const slanted = widest(columns) > CELL - 4;
   const top = slanted ? widest(columns) * 0.72 + 20 : LETTER + 12;
@@ -63,6 +66,7 @@ function Drawing({ rows, columns, matrix, lang, drawing }) {
             ...${place}
             cosine=${matrix[row][column]}
             words=${[word, same]}
+            lit=${lit && (lit.row === row || lit.column === column)}
           />`;
         }),
       )}
@@ -79,14 +83,16 @@ function Names({ rows, columns, left, top, slanted }) {
   const beside = (at) => ({ x: left - 8, y: top + (at + 0.5) * CELL + LETTER * 0.35, "text-anchor": "end" });
   const names = (words, others, place) =>
     words.map((word, at) => {
-      const look = { class: others.includes(word) ? "shared" : "", ...place(at) };
+      const shared = others.some((other) => isTwin(word, other));
+      const look = { class: shared ? "shared" : "", ...place(at) };
       return html`<text key=${at} ...${look}>${word}</text>`;
     });
   return html`<g>${names(columns, rows, above)}</g><g>${names(rows, columns, beside)}</g>`;
 }
 
-function Cell({ x, y, cosine, words }) {
-  const names = ["cell", cosine < 0 && "negative", words[0] === words[1] && "same"];
+function Cell({ x, y, cosine, words, lit }) {
+  const same = isTwin(...words);
+  const names = ["cell", cosine < 0 && "negative", same && "same", same && lit && "lit"];
   return html`
     <g>
       <title>${words.join(" · ")} ${number(cosine, 3)}</title>

@@ -1,5 +1,6 @@
 // Usages with their places on a plane in; a map out, coloured by sense, with a rectangle to draw.
 //
+// The keyboard has the same rectangle: arrow keys make and move it, with Shift they size it, Escape clears it.
 // The rectangle lives in the permalink in the units of the data: [[x0, y0], [x1, y1]].
 
 import { useEffect, useRef } from "preact/hooks";
@@ -9,6 +10,12 @@ import { t } from "/explorer/i18n.js";
 const { brush: newBrush, extent, scaleLinear, select, symbol, symbolsFill } = globalThis.d3;
 
 const SIZE = { width: 640, height: 460, edge: 14 };
+const STEP = 20; // how far an arrow key moves the rectangle, in units of the drawing
+const ARROWS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
+const MIDDLE = [
+  [SIZE.width / 4, SIZE.height / 4],
+  [(SIZE.width * 3) / 4, (SIZE.height * 3) / 4],
+];
 
 export const HUES = 8; // colours of the style sheet, .hue-0 to .hue-7
 
@@ -17,20 +24,35 @@ export function UsageMap({ found, sense, box, setBox, drawing }) {
   const scales = scalesOf(found.usages);
   const name = t("senses.mapName", { count: found.usages.length, word: found.word });
   useBrush(layer, found, scales, box, setBox);
+  const press = (event) => {
+    const next = pressed(event, box && toPixels(box, scales));
+    if (next === undefined) return;
+    event.preventDefault();
+    setBox(next && toData(next, scales));
+  };
   return html`
-    <svg ref=${drawing} class="map" role="img" aria-label=${name} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
-      <rect class="frame" x="0.5" y="0.5" width=${SIZE.width - 1} height=${SIZE.height - 1} rx="6" />
-      ${found.usages.map((usage, at) => {
-        const faded = (sense !== null && usage.sense !== sense) || (box && !within(usage, box));
-        return html`<path
-          key=${at}
-          class=${`dot hue-${usage.sense % HUES} ${faded ? "faded" : ""}`}
-          d=${shapeOf(usage.sense, 34)}
-          transform=${`translate(${scales.x(usage.x)} ${scales.y(usage.y)})`}
-        />`;
-      })}
-      <g ref=${layer} class="brush" data-screen-only="true"></g>
-    </svg>
+    <div
+      class="brushed"
+      tabindex="0"
+      role="application"
+      aria-label=${t("senses.brushName")}
+      aria-describedby="brush-hint"
+      onKeyDown=${press}
+    >
+      <svg ref=${drawing} class="map" role="img" aria-label=${name} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
+        <rect class="frame" x="0.5" y="0.5" width=${SIZE.width - 1} height=${SIZE.height - 1} rx="6" />
+        ${found.usages.map((usage, at) => {
+          const faded = (sense !== null && usage.sense !== sense) || (box && !within(usage, box));
+          return html`<path
+            key=${at}
+            class=${`dot hue-${usage.sense % HUES} ${faded ? "faded" : ""}`}
+            d=${shapeOf(usage.sense, 34)}
+            transform=${`translate(${scales.x(usage.x)} ${scales.y(usage.y)})`}
+          />`;
+        })}
+        <g ref=${layer} class="brush" data-screen-only="true"></g>
+      </svg>
+    </div>
   `;
 }
 
@@ -62,7 +84,42 @@ function padded([low = 0, high = 0]) {
   return low === high ? [low - 1, high + 1] : [low, high];
 }
 
-function useBrush(layer, found, { x, y }, box, setBox) {
+// The rectangle after a key, in pixels; null: none; undefined: the key means nothing here.
+function pressed({ key, shiftKey }, pixels) {
+  if (key === "Escape") return pixels ? null : undefined;
+  if (!(key in ARROWS)) return undefined;
+  if (!pixels) return MIDDLE;
+  const [[left, top], [right, bottom]] = pixels;
+  const [across, down] = ARROWS[key];
+  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+  if (shiftKey) {
+    const corner = [clamp(right + across, left + STEP, SIZE.width), clamp(bottom + down, top + STEP, SIZE.height)];
+    return [pixels[0], corner];
+  }
+  const dx = clamp(across, -left, SIZE.width - right);
+  const dy = clamp(down, -top, SIZE.height - bottom);
+  return [
+    [left + dx, top + dy],
+    [right + dx, bottom + dy],
+  ];
+}
+
+// On the screen y grows downwards, in the data upwards.
+function toPixels([[x0, y0], [x1, y1]], { x, y }) {
+  return [
+    [x(x0), y(y1)],
+    [x(x1), y(y0)],
+  ];
+}
+
+function toData([[left, top], [right, bottom]], { x, y }) {
+  return [
+    [x.invert(left), y.invert(bottom)],
+    [x.invert(right), y.invert(top)],
+  ];
+}
+
+function useBrush(layer, found, scales, box, setBox) {
   const brush = useRef(null);
   const tell = useRef(setBox);
   tell.current = setBox;
@@ -70,11 +127,7 @@ function useBrush(layer, found, { x, y }, box, setBox) {
     const brushed = ({ selection, sourceEvent }) => {
       if (!sourceEvent) return; // moved by the code below, not by a person
       if (!selection) return tell.current(null);
-      const [[left, top], [right, bottom]] = selection;
-      tell.current([
-        [x.invert(left), y.invert(bottom)],
-        [x.invert(right), y.invert(top)],
-      ]);
+      tell.current(toData(selection, scales));
     };
     brush.current = newBrush()
       .extent([
@@ -85,10 +138,6 @@ function useBrush(layer, found, { x, y }, box, setBox) {
     select(layer.current).call(brush.current);
   }, [found]);
   useEffect(() => {
-    const pixels = box && [
-      [x(box[0][0]), y(box[1][1])],
-      [x(box[1][0]), y(box[0][1])],
-    ];
-    select(layer.current).call(brush.current.move, pixels);
+    select(layer.current).call(brush.current.move, box && toPixels(box, scales));
   }, [found, box?.toString()]);
 }

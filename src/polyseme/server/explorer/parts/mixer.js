@@ -14,12 +14,20 @@ export function layerName(layer) {
   return layer === "top" || layer === "mean" ? t(`layer.${layer}`) : t("layer.name", { layer });
 }
 
-export function Mixer({ answer, weights, usual, word, shown, index, change }) {
+// What the index holds, in a sentence; "top" has a number, too, and the sliders are numbered.
+function holds(index, layers) {
+  if (index.layer === "mean") return t("mix.holdsMean", { index: index.name });
+  const layer = index.layer === "top" ? layers - 1 : index.layer;
+  return t(layer === layers - 1 ? "mix.holdsTop" : "mix.holds", { index: index.name, layer });
+}
+
+export function Mixer({ answer, weights, moved, usual, word, shown, index, change }) {
+  const hint = t(moved ? "mix.moved" : "mix.untouched", { count: answer.usages.length });
   const set = (layer, value) => change(weights.map((weight, at) => (at === layer ? value : weight)));
   return html`
     <fieldset class="mixer">
       <legend>${t("mix.title")}</legend>
-      <p class="hint">${t("mix.hint", { count: answer.usages.length, layer: layerName(index.layer) })}</p>
+      <p class="hint">${holds(index, weights.length)} ${hint}</p>
       ${weights.map((weight, layer) => {
         const alone = layerAlone(answer, layer, weights.length, word, shown);
         return html`

@@ -1,5 +1,6 @@
 // A word in a sentence in; the nearest usages of the corpus out, ranked live by the mix of layers.
 
+import { drawnAside } from "/explorer/export.js";
 import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
 import { parseMix, rank, weightsOf } from "/explorer/mix.js";
@@ -7,6 +8,7 @@ import { Answer, useAnswer } from "/explorer/parts/answer.js";
 import { Code, Lines } from "/explorer/parts/code.js";
 import { Exports } from "/explorer/parts/exports.js";
 import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
+import { LayerChart } from "/explorer/parts/layers.js";
 import { Mixer } from "/explorer/parts/mixer.js";
 import { Quote, Source } from "/explorer/parts/quote.js";
 import * as snippets from "/explorer/snippets.js";
@@ -40,24 +42,15 @@ export function Usages({ text, words, place, params, go }) {
       <${Answer} of=${answer}>
         ${(data) =>
           data.usages.length
-            ? html`<${Ranked}
-                data=${data}
-                word=${words[place]}
-                text=${text}
-                index=${index}
-                params=${params}
-                go=${go}
-              />`
+            ? html`<${Ranked} data=${data} asked=${{ text, words, place, index, same }} params=${params} go=${go} />`
             : html`<p>${t("usages.none")}</p>`}
       <//>
-      <${Code} lines=${snippets.usages({ text, words, place, index: index.name, same, k: SHOWN })} />
     </section>
   `;
 }
 
 export function NoIndex({ title, text }) {
-  const { name } = useInfo().model;
-  const lines = `polyseme index ${name} corpus.txt --out corpus-index\npolyseme serve ${name} corpus-index`;
+  const lines = snippets.newIndex(useInfo().model);
   return html`<section>
     <h2>${title}</h2>
     <p>${text}</p>
@@ -65,17 +58,21 @@ export function NoIndex({ title, text }) {
   </section>`;
 }
 
-function Ranked({ data, word, text, index, params, go }) {
+// asked: text, words, place, index, same.
+function Ranked({ data, asked, params, go }) {
   const info = useInfo();
+  const { text, index } = asked;
+  const word = asked.words[asked.place];
   const usual = weightsOf(index.layer, data.query.own.length);
   const [mix, setMix] = useTyped(params.mix ?? "", (next) => go({ mix: next }));
   const weights = parseMix(mix, usual);
-  const change = (next) => setMix(String(next) === String(usual) ? "" : String(next));
+  const change = (next) => setMix(parseMix(String(next), usual) ? String(next) : "");
   const best = rank(data, weights, SHOWN);
   return html`
     <${Mixer}
       answer=${data}
-      weights=${weights}
+      weights=${weights ?? usual}
+      moved=${weights !== null}
       usual=${usual}
       word=${word}
       shown=${SHOWN}
@@ -88,7 +85,13 @@ function Ranked({ data, word, text, index, params, go }) {
         return html`<${Found} key=${usage.before} ...${shared} />`;
       })}
     </ol>
-    <${Exports} name=${t("usages.title")} file=${`usages-${word}`} csv=${() => rows(best)} />
+    <${Exports}
+      name=${t("usages.title")}
+      file=${`usages-${word}`}
+      svg=${() => drawnAside(html`<${LayerChart} usages=${best} lang=${tongueOf(info)} />`)}
+      csv=${() => rows(best)}
+    />
+    <${Code} lines=${snippets.usages({ ...asked, k: SHOWN, asked: ASKED, weights: mixedOf(weights) })} />
   `;
 }
 
@@ -126,6 +129,11 @@ function LayerBars({ layers }) {
       )}
     </ul>
   `;
+}
+
+// Nothing but zeros is no mix: the list is the server's, and so are the lines.
+function mixedOf(weights) {
+  return weights?.some((weight) => weight > 0) ? weights : null;
 }
 
 function rows(usages) {

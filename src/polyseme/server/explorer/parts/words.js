@@ -14,8 +14,8 @@ const DIRECTIONS = ["forward", "joint", "backward"];
 
 export function Types({ word, params }) {
   const info = useInfo();
-  const index = indexOf(info, params.index)?.name ?? null;
-  const answer = useAnswer("/nearest", { word, index, k: SHOWN });
+  const index = indexOf(info, params.index);
+  const answer = useAnswer("/nearest", { word, index: index?.name ?? null, k: SHOWN });
   return html`
     <section aria-labelledby="types-title">
       <h2 id="types-title">${t("types.title")}</h2>
@@ -23,7 +23,7 @@ export function Types({ word, params }) {
       <${Answer} of=${answer}>
         ${({ words }) => html`<${TypeList} words=${words} word=${word} index=${index} lang=${tongueOf(info)} />`}
       <//>
-      <${Code} lines=${snippets.types({ word, index, model: info.model.name, k: SHOWN })} />
+      <${Code} lines=${snippets.types({ word, index, model: info.model, k: SHOWN })} />
     </section>
   `;
 }
@@ -58,7 +58,7 @@ export function Substitutes({ text, token, words, place }) {
       <h2 id="subs-title">${t("subs.title")}</h2>
       ${!has && html`<p>${t("subs.noSoftmax")}</p>`}
       <${Answer} of=${answer}>${(data) => html`<${Rankings} data=${data} lang=${tongueOf(info)} />`}<//>
-      ${has && html`<${Code} lines=${snippets.substitutes({ ...asked, text, token, words, model: info.model.name })} />`}
+      ${has && html`<${Code} lines=${snippets.substitutes({ ...asked, text, token, words, model: info.model })} />`}
     </section>
   `;
 }

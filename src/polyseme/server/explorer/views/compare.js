@@ -2,6 +2,7 @@
 //
 // Parameters: a, b (the sentences), layer (mean, top, or a number), token (a3: the word 3 of the first, from 0).
 
+import { useRef, useState } from "preact/hooks";
 import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
 import { Answer, useAnswer } from "/explorer/parts/answer.js";
@@ -9,6 +10,7 @@ import { Code } from "/explorer/parts/code.js";
 import { Choice, TextField } from "/explorer/parts/fields.js";
 import { HeatMap, strength } from "/explorer/parts/heatmap.js";
 import { tongueOf, useInfo } from "/explorer/parts/info.js";
+import { isTwin, Links } from "/explorer/parts/links.js";
 import { layerText } from "/explorer/parts/mixer.js";
 import { Tokens } from "/explorer/parts/tokens.js";
 import * as snippets from "/explorer/snippets.js";
@@ -48,11 +50,13 @@ export function Compare({ params, go }) {
     </div>
     ${!both && html`<${Empty} info=${info} />`}
     <${Answer} of=${answer}>
-      ${(data) => html`
-        <${Linked} data=${data} settled=${!answer.busy} params=${params} go=${go} />
-        <${HeatMap} one=${data.tokens[0]} other=${data.tokens[1]} matrix=${data.matrix} lang=${tongueOf(info)} />
-        <${Code} lines=${snippets.compare({ texts: [a, b], layer, model: info.model.name })} />
-      `}
+      ${(data) =>
+        data.cosine === null
+          ? html`<p>${t("compare.noWords")}</p>`
+          : html`
+              <${Compared} data=${data} settled=${!answer.busy} params=${params} go=${go} />
+              <${Code} lines=${snippets.compare({ texts: [a, b], layer, model: info.model })} />
+            `}
     <//>
   `;
 }
@@ -67,37 +71,65 @@ function Empty({ info }) {
   `;
 }
 
-// Both sentences as words; the chosen word shades the other sentence.
-function Linked({ data, settled, params, go }) {
-  const info = useInfo();
-  const [one, other] = data.tokens;
-  const [side, place] = settled ? chosenWord(params.token, data.tokens) : [null, null];
-  const cosines = side === "a" ? data.matrix[place] : data.matrix.map((row) => row[place]);
-  const look = (name, words, others) => (at) => ({
-    class: others.includes(words[at]) ? "shared" : "",
-    ...(side !== null && side !== name && shade(cosines[at])),
-  });
-  const row = (name, words, others, label) => html`
-    <${Tokens}
-      words=${words}
-      chosen=${side === name ? place : null}
-      choose=${(at) => go({ token: `${name}${at}` }, true)}
-      label=${label}
-      lang=${tongueOf(info)}
-      look=${look(name, words, others)}
+// The words, linked, and the matrix. The word under the pointer counts, else the chosen one.
+function Compared({ data, settled, params, go }) {
+  const [pointed, point] = useState(null);
+  const chosen = settled ? chosenWord(params.token, data.tokens) : null;
+  const active = (settled && pointed) || chosen;
+  const lang = tongueOf(useInfo());
+  return html`
+    <${Linked} data=${data} chosen=${chosen} active=${active} point=${point} go=${go} lang=${lang} />
+    <${HeatMap}
+      one=${data.tokens[0]}
+      other=${data.tokens[1]}
+      matrix=${data.matrix}
+      lang=${lang}
+      lit=${active && { [active.side === 0 ? "row" : "column"]: active.place }}
     />
   `;
+}
+
+// Both sentences as words: the chosen word shades the other sentence, and lines link the words that stand in both.
+function Linked({ data, chosen, active, point, go, lang }) {
+  const frame = useRef(null);
+  const cosines = chosen && cosinesOf(data.matrix, chosen);
+  const row = (side, label) => {
+    const [words, others] = [data.tokens[side], data.tokens[1 - side]];
+    const look = (at) => {
+      const twin = active && active.side !== side && isTwin(words[at], data.tokens[active.side][active.place]);
+      return {
+        class: `${others.some((other) => isTwin(words[at], other)) ? "shared" : ""} ${twin ? "twin" : ""}`,
+        onPointerEnter: () => point({ side, place: at }),
+        onPointerLeave: () => point(null),
+        ...(chosen && chosen.side !== side && shade(cosines[at])),
+      };
+    };
+    return html`
+      <${Tokens}
+        words=${words}
+        chosen=${chosen?.side === side ? chosen.place : null}
+        choose=${(at) => go({ token: `${"ab"[side]}${at}` }, true)}
+        label=${label}
+        lang=${lang}
+        look=${look}
+      />
+    `;
+  };
   return html`
     <section aria-labelledby="words-title">
       <h2 id="words-title">${t("compare.words")}</h2>
       <p class="hint">${t("compare.whole", { cosine: number(data.cosine, 3) })}</p>
-      ${row("a", one, other, t("compare.one"))} ${row("b", other, one, t("compare.other"))}
-      <p class="hint" role="status">
-        ${side === null && t("compare.hint")} ${side === "a" && nearest(one[place], other, cosines)}
-        ${side === "b" && nearest(other[place], one, cosines)}
-      </p>
+      <div class="linked" ref=${frame}>
+        <${Links} frame=${frame} tokens=${data.tokens} active=${active} />
+        ${row(0, t("compare.one"))} ${row(1, t("compare.other"))}
+      </div>
+      <p class="hint" role="status">${chosen ? said(data.tokens, chosen, cosines) : t("compare.hint")}</p>
     </section>
   `;
+}
+
+function cosinesOf(matrix, { side, place }) {
+  return side === 0 ? matrix[place] : matrix.map((row) => row[place]);
 }
 
 function shade(cosine) {
@@ -106,16 +138,20 @@ function shade(cosine) {
   return { style: { backgroundColor: pale }, title: number(cosine, 3) };
 }
 
-function nearest(word, words, cosines) {
-  const order = words.map((_, at) => at).sort((x, y) => cosines[y] - cosines[x]);
-  const others = order.slice(0, NAMED).map((at) => `${words[at]} ${number(cosines[at], 2)}`);
-  return t("compare.best", { word, others: others.join(" · ") });
+// The nearest words of the other sentence, and how near the same word is there.
+function said(tokens, { side, place }, cosines) {
+  const [word, others] = [tokens[side][place], tokens[1 - side]];
+  const order = others.map((_, at) => at).sort((x, y) => cosines[y] - cosines[x]);
+  const best = order.slice(0, NAMED).map((at) => `${others[at]} ${number(cosines[at], 2)}`);
+  const twins = others.flatMap((other, at) => (isTwin(word, other) ? [number(cosines[at], 3)] : []));
+  const both = twins.length ? `${t("compare.twins", { word, cosine: twins.join(" · ") })} ` : "";
+  return both + t("compare.best", { word, others: best.join(" · ") });
 }
 
 function chosenWord(token, tokens) {
-  const [, side, place] = /^([ab])(\d+)$/.exec(token ?? "") ?? [];
-  const words = tokens[side === "a" ? 0 : 1];
-  return side && Number(place) in words ? [side, Number(place)] : [null, null];
+  const [, letter, place] = /^([ab])(\d+)$/.exec(token ?? "") ?? [];
+  const side = letter === "a" ? 0 : 1;
+  return letter && Number(place) in tokens[side] ? { side, place: Number(place) } : null;
 }
 
 function layerOf(text, layers) {

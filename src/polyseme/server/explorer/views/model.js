@@ -37,7 +37,7 @@ export function Model() {
         />
       </div>
     </div>
-    <${Code} lines=${snippets.model({ model: model.name })} />
+    <${Code} lines=${snippets.model({ model })} />
     <section>
       <h3>${t("model.licence")}</h3>
       <${Licences} model=${model} version=${info.version} />
@@ -104,7 +104,7 @@ function Indexes({ indexes }) {
         indexes.length > 0 &&
         html`
           <div class="scroll" tabindex="0" role="group" aria-label=${t("app.indexes")}>
-            <table>
+            <table class="indexes">
               <thead>
                 <tr>
                   ${heads.map((name) => html`<th key=${name} scope="col">${t(`model.index${name}`)}</th>`)}

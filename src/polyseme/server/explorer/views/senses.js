@@ -58,23 +58,24 @@ function WithIndex({ info, index, params, go }) {
       />
       <${IndexChoice} info=${info} value=${index.name} commit=${(next) => go({ index: next, ...fresh }, true)} />
     </form>
-    ${!word && html`<${Empty} info=${info} />`}
+    ${!word && html`<${Empty} info=${info} params=${params} />`}
     <${Answer} of=${answer}>
-      ${(found) => html`<${Found} found=${found} params=${params} go=${go} /><${Code} lines=${snippets.senses(body)} />`}
+      ${(found) => html`<${Found} found=${found} params=${params} go=${go} /><${Code} lines=${snippets.senses({ ...body, index })} />`}
     <//>
     <${ChangeTable} params=${params} go=${go} />
   `;
 }
 
-function Empty({ info }) {
+function Empty({ info, params }) {
   const lang = tongueOf(info);
+  const link = (word) => linkTo("senses", { ...params, word });
   const examples = EXAMPLES[info.model.segment] ?? EXAMPLES.en;
   return html`
     <div class="empty">
       <p>${t("senses.empty")}</p>
       <p>
         ${t("senses.try")}${" "}
-        ${examples.map((word) => html`<a key=${word} lang=${lang} href=${linkTo("senses", { word })}>${word}</a> `)}
+        ${examples.map((word) => html`<a key=${word} lang=${lang} href=${link(word)}>${word}</a> `)}
       </p>
     </div>
   `;
@@ -86,6 +87,8 @@ function Found({ found, params, go }) {
   const sense = Number(params.sense) in found.senses && params.sense !== undefined ? Number(params.sense) : null;
   const [corners, setCorners] = useTyped(params.box ?? "", (next) => go({ box: next }));
   const box = boxOf(corners);
+  const total = found.senses.reduce((sum, one) => sum + one.count, 0);
+  const sample = { shown: number(found.usages.length), count: number(total) };
   const quality = { stability: number(found.stability, 2), silhouette: number(found.silhouette, 2) };
   const setBox = (next) => setCorners((next ?? []).flat().map((value) => value.toFixed(3)).join(","));
   const shown = found.usages.filter(
@@ -95,13 +98,14 @@ function Found({ found, params, go }) {
     <section aria-labelledby="senses-title">
       <h2 id="senses-title">${t(count === 1 ? "senses.one" : "senses.found", { word: found.word, count })}</h2>
       ${count > 1 && html`<p class="hint">${t("senses.quality", quality)}</p>`}
-      <${SenseChoice} found=${found} sense=${sense} choose=${(next) => go({ sense: next }, true)} />
+      <${SenseChoice} found=${found} total=${total} sense=${sense} choose=${(next) => go({ sense: next }, true)} />
       <div class="columns even">
         <div class="stays">
           <h3>${t("senses.map")}</h3>
+          ${found.usages.length < total && html`<p class="hint">${t("senses.sample", sample)}</p>`}
           <${UsageMap} found=${found} sense=${sense} box=${box} setBox=${setBox} drawing=${drawing} />
           <p class="under">
-            <span class="hint">${t("senses.brush")}</span>
+            <span class="hint" id="brush-hint">${t("senses.brush")}</span>
             <${Exports}
               name=${t("senses.map")}
               file=${`senses-${found.word}`}
@@ -117,9 +121,8 @@ function Found({ found, params, go }) {
   `;
 }
 
-function SenseChoice({ found, sense, choose }) {
-  const count = found.senses.reduce((sum, one) => sum + one.count, 0);
-  const all = t("senses.share", { share: "100%", count: number(count) });
+function SenseChoice({ found, total, sense, choose }) {
+  const all = t("senses.share", { share: "100%", count: number(total) });
   const button = (value, content) => html`
     <button type="button" class="sense" aria-pressed=${String(sense === value)} onClick=${() => choose(value)}>
       ${content}
@@ -149,7 +152,7 @@ function Sentences({ usages, box, clear }) {
   const more = () => setMost(most + PAGE);
   return html`
     <div>
-      <h3>${t("senses.sentences", { count: number(usages.length) })}</h3>
+      <h3 aria-live="polite">${t("senses.sentences", { count: number(usages.length) })}</h3>
       ${box && html`<p><button type="button" class="small" onClick=${clear}>${t("senses.clear")}</button></p>`}
       ${!usages.length && html`<p>${t("senses.nothing")}</p>`}
       <ul class="sentences">
@@ -171,13 +174,16 @@ function Sentences({ usages, box, clear }) {
 // A sense knows its share of the word's usages in every document, so a document's shares add up to one.
 function Documents({ found }) {
   const drawing = useRef(null);
-  const names = [...new Set(found.senses.flatMap((sense) => Object.keys(sense.documents)))].sort();
+  const names = [...new Set(found.senses.flatMap((sense) => Object.keys(sense.documents)))];
+  names.sort((one, other) => one.localeCompare(other, "en", { numeric: true })); // chapter 10 after chapter 9
   if (!names.length) return null;
-  const shares = names.map((name) => [name, found.senses.map((sense) => sense.documents[name] ?? 0)]);
+  const short = folderOf(names).length;
+  const shares = names.map((name) => [name.slice(short), found.senses.map((sense) => sense.documents[name] ?? 0)]);
   const heads = found.senses.map((_, at) => t("senses.name", { number: at + 1 }));
   const csv = () => [[t("senses.document"), ...heads], ...shares.map(([name, row]) => [name, ...row])];
   return html`
     <h3>${t("senses.documents")}</h3>
+    ${names.length > 1 && html`<p class="hint">${t("senses.periods")}</p>`}
     ${names.length > DRAWN && html`<p class="hint">${t("senses.drawn", { drawn: DRAWN, count: names.length })}</p>`}
     <${ShareBars} rows=${shares.slice(0, DRAWN)} name=${t("senses.documents")} drawing=${drawing} />
     <${Exports}
@@ -188,6 +194,13 @@ function Documents({ found }) {
     />
     <${ShareTable} rows=${shares} heads=${[t("senses.document"), ...heads]} name=${t("senses.documents")} />
   `;
+}
+
+// The folder that all documents lie in says nothing about any of them.
+function folderOf(names) {
+  const parts = names[0].split("/").slice(0, -1);
+  while (!names.every((name) => name.startsWith(parts.map((part) => `${part}/`).join("")))) parts.pop();
+  return parts.map((part) => `${part}/`).join("");
 }
 
 function boxOf(text) {
