@@ -180,7 +180,8 @@ class _Talk:
     async def refuse(self, refusal: RefusedError, scope: Scope, receive: Receive) -> None:
         """Answer with an error, unless an answer has begun."""
         if self.status == 499:
-            headers = {"Connection": "close"} if refusal.error_type == "draining" else None
+            last = refusal.error_type == "draining" or refusal.status == 408
+            headers = {"Connection": "close"} if last else None
             await refused(refusal, headers)(scope, receive, self.send)
 
 
