@@ -43,28 +43,32 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
     return place / "one-index", place / "other-index", place / "reviews"
 
 
-class Served:
-    """A running server: its address, its process, what it said."""
+def children(process: int) -> list[int]:
+    """The processes that a process started."""
+    found = Path(f"/proc/{process}/task/{process}/children")
+    return [int(child) for child in found.read_text().split()]
 
-    def __init__(self, *arguments: str | Path, read: bool = True) -> None:
-        command = [sys.executable, "-m", "polyseme", "serve", *map(str, arguments), "--port", "0"]
+
+class Served:
+    """A running server: its address, its process, what it said. first: Python that is run before it."""
+
+    def __init__(self, *arguments: str | Path, read: bool = True, first: str = "") -> None:
+        code = f"{first}\nfrom polyseme.cli import main\nmain()"
+        command = [sys.executable, "-c", code, "serve", *map(str, arguments), "--port", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        first = self.process.stderr.readline()
-        while first and "http://" not in first:
-            first = self.process.stderr.readline()
-        found = re.search(r"http://\S+?(?=\s)", first)
-        assert found, first
-        self.address = found.group()
         self.said: list[str] = []
+        while not self.said or (self.said[-1] and "http://" not in self.said[-1]):
+            self.said.append(self.process.stderr.readline())
+        found = re.search(r"http://\S+?(?=\s)", self.said[-1])
+        assert found, self.said
+        self.address = found.group()
+        self.place = (found.group().split(":")[1].strip("/"), int(found.group().split(":")[2]))
         self._reader = threading.Thread(
             target=lambda: self.said.extend(self.process.stderr or ()), daemon=True
         )
         if read:
             self._reader.start()
-
-    def _read(self) -> None:
-        self.said.extend(self.process.stderr or ())
 
     def wait(self, seconds: float = 60) -> Served:
         """Until it is ready."""
@@ -77,6 +81,11 @@ class Served:
                 assert self.process.poll() is None, "the server ended"
             time.sleep(0.1)
         raise AssertionError("the server did not get ready")
+
+    @property
+    def children(self) -> list[int]:
+        """Its processes, where it has several."""
+        return children(self.process.pid)
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Its exit code, and its log."""
@@ -105,13 +114,22 @@ def client(server: Served) -> Iterator[httpx.Client]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def quick() -> Iterator[Served]:
+    """A server with little patience."""
+    soon = "import polyseme.server.protocol as protocol\nprotocol.HEAD_SECONDS = 1.0"
+    found = Served("zh-classic", "--seconds", "6", first=soon).wait()
+    yield found
+    assert found.stop()[0] == 0
+
+
 @pytest.fixture
 def start() -> Iterator[Callable[..., Served]]:
     """Servers that a test starts for itself; they are stopped at its end."""
     running: list[Served] = []
 
-    def run(*arguments: str | Path, read: bool = True) -> Served:
-        running.append(Served(*arguments, read=read))
+    def run(*arguments: str | Path, read: bool = True, first: str = "") -> Served:
+        running.append(Served(*arguments, read=read, first=first))
         return running[-1]
 
     yield run

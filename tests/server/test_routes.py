@@ -101,6 +101,20 @@ def test_senses_with_a_map(client: httpx.Client):
     assert all(np.isfinite([usage["x"], usage["y"]]).all() for usage in found["usages"])
 
 
+def test_senses_name_documents_without_their_paths(client: httpx.Client):
+    answer = client.post("/senses", json={"word": "将", "most": 3})
+    for sense in answer.json()["senses"]:
+        assert set(sense["documents"]) <= {"one.txt"}
+    assert "/" not in answer.text
+
+
+def test_change_of_the_frequent_words_that_moved_most(client: httpx.Client):
+    found = ask(client, "/change", one="one-index", other="other-index", k=3)["changes"]
+    assert 1 <= len(found) <= 3
+    assert [one["distance"] for one in found] == sorted((one["distance"] for one in found), reverse=True)
+    assert all(min(one["counts"]) >= 20 for one in found)
+
+
 def test_change_between_two_indexes(client: httpx.Client):
     found = ask(client, "/change", one="one-index", other="other-index", words=["曹操"])["changes"]
     assert found[0]["word"] == "曹操"

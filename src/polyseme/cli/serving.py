@@ -5,6 +5,8 @@ api  ->  cli.serving  ->  a person's terminal
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -34,11 +36,13 @@ def serve(
     concurrent: Annotated[int, typer.Option(min=1, help="Most requests under way.")] = 512,
     seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds of a request.")] = 30.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish when stopped.")] = 20.0,
+    answer_values: Annotated[int, typer.Option(min=1, help="Most numbers of an answer.")] = 4_000_000,
 ) -> None:
     """Serve a model over HTTP, and a page to look at words."""
     from polyseme import api
     from polyseme.server.limits import Limits
     from polyseme.server.logs import log_to
+    from polyseme.server.threads import any_left
 
     log_to()
     api.serve(
@@ -47,10 +51,13 @@ def serve(
         host=host,
         port=port,
         key=_key(api_key_file),
-        limits=Limits(body_bytes, texts, tokens, queue, concurrent, seconds, grace),
+        limits=Limits(body_bytes, texts, tokens, queue, concurrent, seconds, grace, answer_values),
         workers=workers,
         started=_say,
     )
+    if any_left():  # at work on what nobody waits for any more: the end of the process would wait for them
+        logging.shutdown()
+        os._exit(0)
 
 
 def _say(address: str) -> None:

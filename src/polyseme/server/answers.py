@@ -3,6 +3,7 @@
     server.verbs  ->  server.answers  ->  a response
 
 Raw numbers are little-endian, one array after the other; the header X-Polyseme-Shapes holds their shapes.
+JSON has no infinite numbers: among vectors they are refused, elsewhere they are null.
 """
 
 from __future__ import annotations
@@ -14,18 +15,42 @@ from typing import Any
 import numpy as np
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from polyseme.embedder import Array
-from polyseme.server.limits import RefusedError
+from polyseme.server.limits import RefusedError, wrong
 
+JSON = "application/json"
 RAW = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
 SHAPES = "X-Polyseme-Shapes"
 
 
 def answer(values: Any) -> Response:
     """A JSON response; numbers go straight to text in C."""
-    return Response(to_json(values), media_type="application/json")
+    return Response(to_json(values, inf_nan_mode="null"), media_type=JSON)
+
+
+def answer_parts(**parts: Any) -> Response:
+    """A JSON response of members that may be large: bytes are JSON already, other values become so."""
+    members = (
+        b'"%s":%s' % (name.encode(), part if isinstance(part, bytes) else to_json(part))
+        for name, part in parts.items()
+    )
+    return Response(b"{%s}" % b",".join(members), media_type=JSON)
+
+
+def numbers(array: Array) -> bytes:
+    """An array as JSON, a row at a time, so that other threads have their turn in between."""
+    if array.ndim > 1:
+        return b"[%s]" % b",".join(map(numbers, array))
+    _check_finite(array)
+    return to_json(array.tolist())
+
+
+def listed(arrays: Sequence[Array]) -> bytes:
+    """A list of arrays, of whatever shapes, as JSON."""
+    return b"[%s]" % b",".join(map(numbers, arrays))
 
 
 def refused(refusal: RefusedError, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -40,14 +65,34 @@ def refused(refusal: RefusedError, headers: Mapping[str, str] | None = None) -> 
 
 
 def wanted(request: Request) -> str | None:
-    """The raw type that the Accept header asks for, or None: JSON."""
-    accepted = request.headers.get("accept", "")
-    types = (part.split(";")[0].strip() for part in accepted.split(","))
-    return next((kind for kind in types if kind in RAW), None)
+    """The raw type that the Accept header likes best, or None: JSON, unless it is liked less."""
+    liked: dict[str, float] = {}
+    for part in request.headers.get("accept", "").split(","):
+        kind, *parameters = (some.strip().lower() for some in part.split(";"))
+        liked[kind] = max(liked.get(kind, 0.0), _quality(parameters))
+    best = max((kind for kind in liked if kind in RAW), key=liked.__getitem__, default=None)
+    return best if best and liked[best] > 0 and liked[best] >= liked.get(JSON, 0.0) else None
+
+
+def _quality(parameters: Sequence[str]) -> float:
+    """The q of a part of Accept: 1 where it is not said, 0 where it is no number."""
+    said = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+    try:
+        return float(said)
+    except ValueError:
+        return 0.0
 
 
 def raw(arrays: Sequence[Array], kind: str) -> Response:
     """Arrays as their bytes."""
-    body = b"".join(np.ascontiguousarray(array, RAW[kind]).tobytes() for array in arrays)
+    with np.errstate(over="ignore"):  # what is too large for float16 is refused
+        narrow = [np.ascontiguousarray(array, RAW[kind]) for array in arrays]
+    for array in narrow:
+        _check_finite(array)
     shapes = json.dumps([list(array.shape) for array in arrays])
-    return Response(body, media_type=kind, headers={SHAPES: shapes})
+    return Response(b"".join(array.tobytes() for array in narrow), media_type=kind, headers={SHAPES: shapes})
+
+
+def _check_finite(array: NDArray[np.floating[Any]]) -> None:
+    if not np.isfinite(array).all():
+        raise wrong("The numbers are too large: choose smaller weights for the layers.")

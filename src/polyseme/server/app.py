@@ -5,8 +5,7 @@ server.verbs, server.openai, server.pages, server.guard  ->  server.app  ->  ser
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -18,11 +17,12 @@ from starlette.exceptions import HTTPException
 
 from polyseme.server.answers import answer, refused
 from polyseme.server.catalog import Served
-from polyseme.server.guard import Guard
+from polyseme.server.guard import Guard, unforeseen
 from polyseme.server.limits import Limits, RefusedError
 from polyseme.server.openai import OpenAi
 from polyseme.server.pages import add_pages, content_policy
 from polyseme.server.state import State
+from polyseme.server.threads import start_daemon
 from polyseme.server.verbs import Verbs
 
 SHOWN = 5  # mistakes of a request that are told
@@ -46,7 +46,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         413: "Too large",
         422: "Not what is expected",
         429: "Too busy",
-        503: "Loading or stopping",
+        503: "Loading or stopping, or not enough memory",
         504: "Too slow",
     }.items()
 }
@@ -60,9 +60,8 @@ def create_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        loading = asyncio.get_running_loop().run_in_executor(None, state.prepare)
+        start_daemon("load", state.prepare)
         yield
-        await loading
         state.close()
 
     app = FastAPI(
@@ -103,8 +102,8 @@ def _add_facts(app: FastAPI, state: State, key: bool) -> None:
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counts for Prometheus."""
-        counts = state.served.elmo.cache.counts
-        state.metrics.cache(counts.hits, counts.misses)
+        state.served  # noqa: B018
+        state.count_cache()
         return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
@@ -117,10 +116,26 @@ async def _invalid(request: Request, problem: Any) -> Response:
     errors = problem.errors()
     if any(error["type"] == "json_invalid" for error in errors):
         return refused(RefusedError(400, "validation", "The body is not JSON."))
-    places = [".".join(str(part) for part in error["loc"][1:]) for error in errors]
-    said = [f"{place or 'body'}: {error['msg']}" for place, error in zip(places, errors, strict=True)]
-    more = f" (and {len(said) - SHOWN} more)" if len(said) > SHOWN else ""
-    return refused(RefusedError(422, "validation", "; ".join(said[:SHOWN]) + more))
+    said = [_mistake(error) for error in errors[:SHOWN]]
+    more = f" (and {len(errors) - SHOWN} more)" if len(errors) > SHOWN else ""
+    return refused(RefusedError(422, "validation", "; ".join(said) + more))
+
+
+def _mistake(error: dict[str, Any]) -> str:
+    """Where a value is wrong, and why; the name of an unknown key was sent, and is not repeated."""
+    place = error["loc"][1:]
+    if error["type"] == "extra_forbidden":
+        return f"{_place(place[:-1])}: a key that is not known"
+    return f"{_place(place)}: {error['msg']}"
+
+
+def _place(parts: Sequence[str | int]) -> str:
+    return ".".join(map(str, parts)) or "body"
+
+
+async def _failed(request: Request, problem: Exception) -> Response:
+    """What nobody foresaw; the guard logs it."""
+    return refused(unforeseen(problem))
 
 
 async def _http(request: Request, problem: Any) -> Response:
@@ -129,4 +144,9 @@ async def _http(request: Request, problem: Any) -> Response:
     return refused(RefusedError(problem.status_code, kind, str(problem.detail)), problem.headers)
 
 
-HANDLERS = {RefusedError: _refused, RequestValidationError: _invalid, HTTPException: _http}
+HANDLERS: dict[type[Exception], Any] = {
+    RefusedError: _refused,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+    Exception: _failed,
+}

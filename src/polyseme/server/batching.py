@@ -13,20 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from polyseme.embedder import Array, Elmo
 from polyseme.model.choice import Choice
-from polyseme.server.limits import Limits, RefusedError, busy
+from polyseme.server.limits import Limits, RefusedError, busy, no_memory
 from polyseme.server.metrics import Metrics
+from polyseme.server.threads import Threads
 from polyseme.training.memory import is_out_of_memory
 
 LONG = 128  # tokens: longer texts take the second lane
 FRAME = 2  # <S> and </S>
-Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 
@@ -49,7 +47,7 @@ class Lane:
 
     def __init__(self, name: str, elmo: Elmo, limits: Limits, metrics: Metrics) -> None:
         self._elmo, self._limits, self._metrics = elmo, limits, metrics
-        self._thread = ThreadPoolExecutor(1, f"polyseme-{name}")
+        self._thread = Threads(name, 1)
         self._queue: deque[Waiting] = deque()
         self._worker: asyncio.Task[None] | None = None
 
@@ -61,6 +59,10 @@ class Lane:
         self._queue.extend(texts)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    def remove(self, texts: Collection[Waiting]) -> None:
+        """Take texts that nobody waits for any more out of the queue."""
+        self._queue = deque(text for text in self._queue if text not in texts)
 
     async def _work(self) -> None:
         """Read batches until the queue is empty."""
@@ -97,11 +99,10 @@ class Lane:
         return batch
 
     async def _answer(self, batch: list[Waiting]) -> None:
-        loop = asyncio.get_running_loop()
         tokens = [text.tokens for text in batch]
         self._metrics.batch(len(batch), sum(map(len, tokens)))
         try:
-            found = await loop.run_in_executor(self._thread, self._read, tokens, batch[0].choice)
+            found = await self._thread.run(lambda: self._read(tokens, batch[0].choice))
         except Exception as problem:
             logger.exception("a batch failed")
             for text in batch:
@@ -125,25 +126,21 @@ class Lane:
             if not is_out_of_memory(problem):
                 raise
         if len(tokens) == 1:
-            return [
-                RefusedError(503, "memory", "Not enough memory for a text of that length.", retry_after=5)
-            ]
+            return [no_memory()]
         half = len(tokens) // 2
         return self._read(tokens[:half], choice) + self._read(tokens[half:], choice)
 
     def close(self) -> None:
         """Let the thread end."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
 
 
 class Batcher:
-    """Both lanes, and threads for what is no reading of texts."""
+    """Both lanes."""
 
     def __init__(self, elmo: Elmo, limits: Limits, metrics: Metrics) -> None:
         self._limits, self._metrics = limits, metrics
         self._lanes = [Lane(name, elmo, limits, metrics) for name in ("short", "long")]
-        self._others = ThreadPoolExecutor(2, "polyseme-verb")
-        self._running = 0
 
     def __len__(self) -> int:
         """How many texts wait."""
@@ -163,22 +160,17 @@ class Batcher:
         try:
             return list(await asyncio.gather(*(text.answer for text in texts)))
         finally:
-            for text in texts:
-                text.answer.cancel()  # whoever left, or was refused, frees its places in the queue
+            self._leave(texts)
             self._metrics.queue(len(self))
 
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """What `work` gives, in a thread; a refusal where too many such works are under way."""
-        if self._running >= self._limits.queue:
-            raise busy("Too many questions are waiting. Ask again in a moment.")
-        self._running += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._others, work)
-        finally:
-            self._running -= 1
+    def _leave(self, texts: Sequence[Waiting]) -> None:
+        """Whoever left, or was refused, frees its places in the queue at once."""
+        gone = {text for text in texts if text.answer.cancel() or text.answer.cancelled()}
+        if gone:
+            for lane in self._lanes:
+                lane.remove(gone)
 
     def close(self) -> None:
         """Let all threads end."""
         for lane in self._lanes:
             lane.close()
-        self._others.shutdown(wait=False, cancel_futures=True)

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.bulk import fingerprint
+from polyseme.config import read_values
 from polyseme.embedder import Array, Elmo, load
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.formats.card import describe
@@ -24,7 +26,7 @@ from polyseme.model.choice import choose
 from polyseme.search.index import Index, Usage, is_index, open_index
 from polyseme.search.space import Space, fit
 from polyseme.server.limits import missing, wrong
-from polyseme.tasks.model import TaskModel, is_task, load_task
+from polyseme.tasks.model import TASK, TaskModel, is_task, load_task
 from polyseme.words import WordVectors, open_words
 
 Thing = TypeVar("Thing")
@@ -109,23 +111,44 @@ class Served:
 
 
 def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = ()) -> Served:
-    """Load a model, and open indexes and task folders; an index of another model is refused."""
+    """Load a model, and open indexes and task folders; those of another model are refused."""
     elmo = model if isinstance(model, Elmo) else load(model)
     path = None if isinstance(model, Elmo) else Path(model)
     served = Served("model" if path is None else _short(path), path, elmo)
     for other in others:
         if isinstance(other, TaskModel):
-            served.tasks[f"task{len(served.tasks) + 1}"] = other
+            served.tasks[f"task{len(served.tasks) + 1}"] = _of_model(other, elmo)
         elif isinstance(other, Index) or is_index(other):
             index = other if isinstance(other, Index) else open_index(other, elmo)
             index.elmo  # noqa: B018  # compares the model's fingerprint
             served.indexes[_new(_short(index.folder), served.indexes)] = index
         elif is_task(other):
-            served.tasks[_new(Path(other).name, served.tasks)] = load_task(other)
+            served.tasks[_new(Path(other).name, served.tasks)] = _open_task(other, elmo)
         else:
             raise UsageError(f"{other}: neither an index nor a task folder.")
     elmo.embed([["."]])  # lays the weights out: before a request, and before processes are forked
     return served
+
+
+def _open_task(path: str | Path, elmo: Elmo) -> TaskModel:
+    """The task of a folder, over the served ELMo; one that fine-tuned its ELMo has its own."""
+    tuned = (
+        read_values(Path(path).expanduser() / TASK).get("config", {}).get("input", {}).get("tune") == "full"
+    )
+    return load_task(path) if tuned else load_task(path, elmo)
+
+
+def _of_model(task: TaskModel, elmo: Elmo) -> TaskModel:
+    """A task that was given as it is, if its ELMo is the served one, a fine-tuned one of its own, or none."""
+    own = task.where.elmo
+    if (
+        own is None
+        or own is elmo
+        or task.config.input.tune == "full"
+        or fingerprint(own) == fingerprint(elmo)
+    ):
+        return task
+    raise UsageError("A task model has another ELMo than the one that is served. Serve that one.")
 
 
 def _chosen(found: dict[str, Thing], name: str | None, what: str, argument: str) -> Thing:

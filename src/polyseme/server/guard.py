@@ -3,7 +3,8 @@
     uvicorn  ->  server.guard  ->  the routes
 
 Nothing of a request's text is logged, and no error repeats it. A request whose sender is gone is given up,
-and leaves the queue.
+and leaves the queue. A large answer is written in pieces, as fast as it is read; until then the request
+counts as one that is under way, and its time runs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import asyncio
 import base64
 import binascii
 import hmac
-import json
 import logging
 import re
 import time
@@ -22,9 +22,10 @@ from contextlib import suppress
 from typing import Any
 
 from polyseme.server.answers import refused
-from polyseme.server.limits import Limits, RefusedError, busy
+from polyseme.server.limits import Limits, RefusedError, busy, no_memory, stopping
 from polyseme.server.logs import NAME
 from polyseme.server.state import State
+from polyseme.training.memory import is_out_of_memory
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -32,7 +33,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = ("/health",)  # routes that need no key
+OPEN = ("/health",)  # routes that need no key, and are asked however busy the server is
+PIECE = 1 << 18  # bytes of an answer that are written at once
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -63,42 +65,51 @@ class Guard:
         given = headers.get("x-request-id", b"").decode("latin-1")
         talk = _Talk(send, given if SANE.fullmatch(given) else uuid.uuid4().hex, self._headers)
         start = time.perf_counter()
-        self._running += 1
+        counted = scope["path"] not in OPEN
+        self._running += counted
         try:
             await self._guarded(scope, headers, receive, talk)
         except RefusedError as refusal:
             await talk.refuse(refusal, scope, receive)
-        except Exception:
+        except asyncio.CancelledError:
+            if not self._state.draining:
+                raise
+            await talk.refuse(stopping(), scope, receive)
+        except Exception as problem:
             logger.exception("request %s failed", talk.id)
-            problem = RefusedError(500, "internal", "Something went wrong; the log tells what.")
-            await talk.refuse(problem, scope, receive)
+            await talk.refuse(unforeseen(problem), scope, receive)
         finally:
-            self._running -= 1
+            self._running -= counted
             self._note(scope, talk, time.perf_counter() - start)
 
     async def _guarded(self, scope: Scope, headers: dict[str, bytes], receive: Receive, talk: _Talk) -> None:
         if scope["path"] not in OPEN:
             self._check_key(headers)
         if self._state.draining and scope["path"] != "/metrics":
-            raise RefusedError(503, "draining", "The server is stopping.", retry_after=5)
-        if self._running > self._state.limits.concurrent:
+            raise stopping()
+        if self._running > self._state.limits.concurrent and scope["path"] not in OPEN:
             raise busy("Too many requests at once. Ask again in a moment.")
         body = await _body(receive, headers, self._state.limits)
         work = asyncio.ensure_future(self._app(scope, _replay(body), talk.send))
         gone = asyncio.ensure_future(_until_gone(receive))
+        ending = asyncio.ensure_future(self._state.ending.wait())
         try:
             done, _ = await asyncio.wait(
-                {work, gone}, timeout=self._state.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+                {work, gone, ending},
+                timeout=self._state.limits.seconds,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             if work in done:
                 await work
-            elif gone not in done:
+            elif gone in done:
+                return
+            elif ending in done:
+                raise stopping()
+            else:
                 raise RefusedError(504, "timeout", "This took too long and was given up.")
         finally:
-            for task in (work, gone):
-                task.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await task
+            left = [task for task in (work, gone, ending) if task.cancel()]
+            await asyncio.gather(*left, return_exceptions=True)
 
     def _check_key(self, headers: dict[str, bytes]) -> None:
         """Compare the key in constant time: a bearer's, a header's, or the password of a browser."""
@@ -117,6 +128,7 @@ class Guard:
     def _note(self, scope: Scope, talk: _Talk, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
         self._state.metrics.request(route, talk.status, seconds)
+        self._state.count_cache()
         line = {
             "id": talk.id,
             "method": scope["method"],
@@ -124,7 +136,14 @@ class Guard:
             "status": talk.status,
             "ms": round(seconds * 1000, 1),
         }
-        logger.info("%s", json.dumps(line))
+        logger.info("request", extra={"fields": line})
+
+
+def unforeseen(problem: Exception) -> RefusedError:
+    """What is told of a failure that the log has in full."""
+    if is_out_of_memory(problem):
+        return no_memory()
+    return RefusedError(500, "internal", "Something went wrong; the log tells what.")
 
 
 class _Talk:
@@ -135,7 +154,7 @@ class _Talk:
         self.status = 499  # of those whose sender left before there was an answer
 
     async def send(self, message: Message) -> None:
-        """Pass a message on; the first gets the headers."""
+        """Pass a message on; the first gets the headers, a large one goes in pieces."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = {name for name, _ in message.get("headers", ())}
@@ -145,12 +164,25 @@ class _Talk:
                 *message.get("headers", ()),
                 *((name, value) for name, value in added if name not in own),
             ]
-        await self._send(message)
+        if len(message.get("body", b"")) > PIECE:
+            await self._send_pieces(message)
+        else:
+            await self._send(message)
+
+    async def _send_pieces(self, message: Message) -> None:
+        body = memoryview(message["body"])
+        last = (len(body) - 1) // PIECE * PIECE
+        for start in range(0, last, PIECE):
+            piece = {"type": message["type"], "body": bytes(body[start : start + PIECE]), "more_body": True}
+            await self._send(piece)
+        await self._send({**message, "body": bytes(body[last:])})
 
     async def refuse(self, refusal: RefusedError, scope: Scope, receive: Receive) -> None:
         """Answer with an error, unless an answer has begun."""
         if self.status == 499:
-            await refused(refusal)(scope, receive, self.send)
+            last = refusal.error_type == "draining" or refusal.status == 408
+            headers = {"Connection": "close"} if last else None
+            await refused(refusal, headers)(scope, receive, self.send)
 
 
 async def _body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> bytes:

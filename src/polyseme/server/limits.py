@@ -23,6 +23,7 @@ class Limits:
     concurrent: int = 512  # requests under way
     seconds: float = 30.0  # of a request
     grace: float = 20.0  # seconds to finish what is under way when the server stops
+    answer_values: int = 4_000_000  # numbers of an answer
     batch_tokens: int = 4096  # of a batch, padding included
     wait: float = 0.002  # seconds that a busy server waits for more texts to join a batch
 
@@ -49,3 +50,18 @@ def missing(message: str) -> RefusedError:
 def busy(message: str) -> RefusedError:
     """More than the server takes on at once."""
     return RefusedError(429, "busy", message, retry_after=1)
+
+
+def too_large(message: str) -> RefusedError:
+    """More than a request may ask for."""
+    return RefusedError(413, "too_large", message)
+
+
+def no_memory() -> RefusedError:
+    """What was asked does not fit into memory, at least not now."""
+    return RefusedError(503, "memory", "Not enough memory for this. Ask for less.", retry_after=5)
+
+
+def stopping() -> RefusedError:
+    """The server takes nothing on any more, or cannot finish what it has."""
+    return RefusedError(503, "draining", "The server is stopping.", retry_after=5)

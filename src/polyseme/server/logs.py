@@ -1,22 +1,39 @@
-"""Where the server's log goes: a line of JSON a request, without its text.
+"""Where the log goes: a line of JSON a request, a warning or a failure, without anybody's text.
 
-    server.guard, server.running  ->  server.logs  ->  a stream
+    server.guard, server.running, uvicorn, the library  ->  server.logs  ->  a stream
 
 A thread writes the lines. A stream that nobody reads must not stop the server: then lines are dropped.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import queue
 import sys
 import threading
-from typing import TextIO
+import traceback
+from datetime import UTC, datetime
+from typing import Any, TextIO
 
 NAME = "polyseme.server"
 LINES = 10_000  # that wait to be written
 SECONDS = 2.0  # to write the last lines when the server stops
+
+
+class Lines(logging.Formatter):
+    """A record as one line of JSON: time, level, and its fields or its message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Of a failure its kind and its place; what it says may repeat a text, and is left out."""
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = getattr(record, "fields", None) or {"message": record.getMessage()}
+        line: dict[str, Any] = {"time": when, "level": record.levelname.lower(), **fields}
+        if record.exc_info and record.exc_info[0] is not None:
+            line["failure"] = record.exc_info[0].__name__
+            line["traceback"] = "".join(traceback.format_tb(record.exc_info[2]))
+        return json.dumps(line, ensure_ascii=False)
 
 
 class Writer(logging.Handler):
@@ -25,7 +42,7 @@ class Writer(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream, self._process = stream, 0
-        self.setFormatter(logging.Formatter("%(message)s"))
+        self.setFormatter(Lines())
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line; it is lost where too many wait already."""
@@ -51,8 +68,7 @@ class Writer(logging.Handler):
 
 
 def log_to(stream: TextIO | None = None) -> None:
-    """Write the log to `stream`, or to standard error."""
-    logger = logging.getLogger(NAME)
-    logger.addHandler(Writer(stream or sys.stderr))
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
+    """Write the log, and all warnings, to `stream`, or to standard error."""
+    logging.basicConfig(level=logging.WARNING, handlers=[Writer(stream or sys.stderr)], force=True)
+    logging.getLogger(NAME).setLevel(logging.INFO)
+    logging.captureWarnings(True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from polyseme.server.limits import SHARED
 
@@ -68,3 +68,9 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return bytes(generate_latest(registry))
+
+
+def forget_process(number: int) -> None:
+    """A process is gone: what waited in it does not wait any more."""
+    if SHARED in os.environ:
+        mark_process_dead(number)  # type: ignore[no-untyped-call]

@@ -12,8 +12,9 @@ import base64
 import numpy as np
 from fastapi import APIRouter, Response
 
+from polyseme.embedder import Array
 from polyseme.model.choice import choose
-from polyseme.server.answers import answer
+from polyseme.server.answers import answer, answer_parts, numbers
 from polyseme.server.limits import missing, wrong
 from polyseme.server.schemas import OpenAiRequest
 from polyseme.server.state import State
@@ -44,20 +45,24 @@ class OpenAi:
         choice = choose("mean", "mean", "both", served.elmo.config.layers)
         vectors = await self._state.batcher.vectors(sentences, choice)
         used = sum(map(len, sentences))
-        rows = [
-            {
-                "object": "embedding",
-                "index": number,
-                "embedding": vector.tolist()
-                if asked.encoding_format == "float"
-                else base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode(),
-            }
-            for number, vector in enumerate(vectors)
-        ]
         usage = {"prompt_tokens": used, "total_tokens": used}
-        return answer({"object": "list", "data": rows, "model": served.name, "usage": usage})
+
+        def write() -> Response:
+            rows = [_row(number, vector, asked.encoding_format) for number, vector in enumerate(vectors)]
+            data = b"[%s]" % b",".join(rows)
+            return answer_parts(object="list", data=data, model=served.name, usage=usage)
+
+        return await self._state.quick.run(write)
 
     async def models(self) -> Response:
         """The one model that is served."""
         one = {"id": self._state.served.name, "object": "model", "created": 0, "owned_by": "polyseme"}
         return answer({"object": "list", "data": [one]})
+
+
+def _row(number: int, vector: Array, form: str) -> bytes:
+    """One vector as JSON: numbers, or their bytes in base64."""
+    if form == "float":
+        return b'{"object":"embedding","index":%d,"embedding":%s}' % (number, numbers(vector))
+    coded = base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes())
+    return b'{"object":"embedding","index":%d,"embedding":"%s"}' % (number, coded)

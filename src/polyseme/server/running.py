@@ -2,8 +2,10 @@
 
     api.serve  ->  server.running  ->  uvicorn, server.app
 
-SIGTERM: nothing new is taken on, what is under way is finished within the grace period, the exit code is 0.
-Several processes share one listening socket and, forked after the weights were laid out, one copy of these.
+SIGTERM: for a moment all that is new is answered with 503, so that whoever sends requests here looks
+elsewhere; then the socket is closed. What is under way is finished within the grace period, or told that it
+will not be. The exit code is 0. Several processes share one listening socket and, forked after the weights
+were laid out, one copy of these.
 """
 
 from __future__ import annotations
@@ -11,19 +13,15 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import os
 import signal
 import socket
-import threading
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
 
 import torch
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
@@ -32,43 +30,16 @@ from polyseme.server.app import create_app
 from polyseme.server.catalog import Served, open_all
 from polyseme.server.limits import Limits
 from polyseme.server.logs import NAME
+from polyseme.server.processes import STOPS, keep_running
+from polyseme.server.protocol import TimedProtocol
+from polyseme.server.state import State
 from polyseme.tasks.model import TaskModel
 
-HEAD_SECONDS = 10.0  # in which the head of a request must be there
 KEEP_ALIVE = 30  # seconds between the requests of a connection
 BACKLOG = 1024
-AGAIN = 1.0  # seconds before a process that died is started again
+NOTICE = 1.0  # seconds in which a server that stops still answers, with 503
+LAST = 0.5  # seconds of the grace period in which those who are given up are told
 logger = logging.getLogger(NAME)
-
-
-class TimedProtocol(H11Protocol):
-    """Closes connections that send the head of a request too slowly, one byte now and then."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """A connection must begin to talk."""
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        """The clock stops with the head of a request, and runs again with the next one."""
-        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
-            self._watch()
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is not before and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """No clock runs for those who left."""
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
 
 def serve(
@@ -129,28 +100,42 @@ def _serve_one(load: Callable[[], Served], listening: socket.socket, limits: Lim
         log_config=None,
         access_log=False,
         server_header=False,
-        http=TimedProtocol,
+        http=partial(TimedProtocol, seconds=limits.seconds),  # type: ignore[arg-type]
         ws="none",
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(limits.grace),
     )
     server = uvicorn.Server(config)
-    leave = server.handle_exit
-
-    def drain(number: int, frame: FrameType | None) -> None:
-        state.draining = True
-        leave(number, frame)
 
     def give_up() -> None:
         server.should_exit = True
 
-    server.handle_exit = drain  # type: ignore[assignment,method-assign]
     state.failed = give_up
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises it again at the end; that shall be 0
+    server.handle_exit = _drainer(server, state)  # type: ignore[assignment,method-assign]
+    for number in STOPS:  # uvicorn raises it again at the end; that shall be 0
         signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])
     if state.problem is not None:
         raise state.problem
+
+
+def _drainer(server: uvicorn.Server, state: State) -> Callable[[int, FrameType | None], None]:
+    """What a signal does: refuse, after a moment close the socket, at the end of the grace period give up."""
+    grace = state.limits.grace
+    notice = min(NOTICE, grace / 4)
+    leave = server.handle_exit
+
+    def drain(number: int, frame: FrameType | None) -> None:
+        loop = asyncio.get_running_loop()
+        if state.draining:  # the second signal
+            loop.call_soon_threadsafe(leave, number, frame)
+            return
+        state.draining = True
+        wait = 0.0 if number == signal.SIGINT else notice  # a person at a terminal needs none
+        server.config.timeout_graceful_shutdown = grace - wait  # type: ignore[assignment]
+        loop.call_soon_threadsafe(loop.call_later, wait, leave, number, frame)
+        loop.call_soon_threadsafe(loop.call_later, max(0.0, grace - LAST), state.ending.set)
+
+    return drain
 
 
 def _serve_many(
@@ -170,54 +155,4 @@ def _serve_many(
         torch.set_num_threads(threads)
         _serve_one(lambda: served, listening, limits, key)
 
-    _keep_running(work, workers)
-
-
-def _keep_running(work: Callable[[], None], count: int) -> None:
-    """`work` in so many processes, each started again where it dies, until SIGTERM or Ctrl-C."""
-    alive, held = os.pipe()  # only the first process holds its end; when it is gone, the others leave
-    running: set[int] = set()
-    stopping = False
-
-    def start() -> int:
-        child = os.fork()
-        if not child:
-            os.close(held)
-            _be_a_child(work, alive)
-        return child
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-        for child in running:
-            os.kill(child, signal.SIGTERM)
-
-    running |= {start() for _ in range(count)}
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    while running:
-        child, status = os.wait()
-        running.discard(child)
-        if not stopping:
-            logger.error("process %d ended with %d and is started again", child, status)
-            time.sleep(AGAIN)
-            running.add(start())
-
-
-def _be_a_child(work: Callable[[], None], alive: int) -> NoReturn:
-    """`work`, as long as the first process lives."""
-
-    def follow() -> None:
-        os.read(alive, 1)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    code = 1
-    try:
-        threading.Thread(target=follow, daemon=True).start()
-        work()
-        code = 0
-    except Exception:
-        logger.exception("a process failed")
-    finally:
-        logging.shutdown()
-        os._exit(code)
+    keep_running(work, workers, stopped=listening.close)

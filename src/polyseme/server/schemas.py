@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MOST = 1000  # answers to one question
+HEAVIEST = 1e6  # weight of a layer: a mixture stays far from the largest float32
 
 
 def _whole(text: str) -> str:
@@ -26,8 +27,9 @@ Token = Annotated[str, AfterValidator(_whole), Field(min_length=1, pattern=r"^\S
 Texts = Annotated[list[Text], Field(min_length=1, description="Each is read as one sentence.")]
 Count = Annotated[int, Field(ge=1, le=MOST, strict=True)]
 Number = Annotated[int, Field(ge=0, strict=True)]
+Weight = Annotated[float, Field(ge=-HEAVIEST, le=HEAVIEST)]  # neither infinite nor NaN
 Layer = Annotated[
-    Literal["mean", "top"] | Number | Annotated[list[FiniteFloat], Field(min_length=1)],
+    Literal["mean", "top"] | Number | Annotated[list[Weight], Field(min_length=1)],
     Field(description="mean, top, a number from 0 (the token layer), or a weight for each layer."),
 ]
 AnyLayer = Layer | Literal["all"]
@@ -117,7 +119,7 @@ class SensesRequest(Request):
 
 
 class ChangeRequest(Request):
-    """Two indexes of one model."""
+    """Two indexes of one model, and words of both; without words, the frequent ones that moved most."""
 
     one: Text
     other: Text

@@ -5,22 +5,32 @@ server.app  ->  server.state  ->  server.verbs, server.openai, server.guard
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sized
 
 from polyseme.search.index import Index
 from polyseme.server.batching import Batcher
 from polyseme.server.catalog import Layers, Served
-from polyseme.server.limits import Limits, RefusedError
+from polyseme.server.limits import Limits, RefusedError, too_large
 from polyseme.server.metrics import Metrics
+from polyseme.server.threads import Threads
 
 
 class State:
-    """One application's state. `load` is called once, in a thread, when the server starts."""
+    """One application's state. `load` is called once, in a thread, when the server starts.
+
+    quick: threads that cut texts and write answers, for all routes. asking: threads for questions that take
+    a moment. studying: the one for those that take seconds. Nobody waits for work of a slower kind.
+    """
 
     def __init__(self, load: Callable[[], Served], limits: Limits) -> None:
         self._load = load
         self.limits, self.metrics = limits, Metrics()
-        self.draining = False
+        self.quick = Threads("quick", 2)
+        self.asking = Threads("asking", 2, limits.queue)
+        self.studying = Threads("studying", 1, limits.queue)
+        self.draining = False  # nothing new is taken on
+        self.ending = asyncio.Event()  # nor is anything finished
         self.problem: Exception | None = None  # why loading failed
         self.failed: Callable[[], None] = lambda: None  # told when it did
         self._served: Served | None = None
@@ -55,7 +65,7 @@ class State:
         """Texts to tokens, in a thread; too many texts, or one that is too long, are refused."""
         self.check_count(texts)
         elmo = self.served.elmo
-        found = await self.batcher.run(lambda: [elmo.words(text, segment) for text in texts])
+        found = await self.quick.run(lambda: [elmo.words(text, segment) for text in texts])
         for tokens in found:
             self.check_length(tokens)
         return found
@@ -63,22 +73,33 @@ class State:
     def check_count(self, texts: Sized) -> None:
         """Refuse more texts than a request may have."""
         if len(texts) > self.limits.texts:
-            raise RefusedError(
-                413, "too_large", f"{len(texts)} texts, at most {self.limits.texts} a request."
-            )
+            raise too_large(f"{len(texts)} texts, at most {self.limits.texts} a request.")
 
     def check_length(self, tokens: Sized) -> None:
         """Refuse a text with more tokens than it may have."""
         if len(tokens) > self.limits.tokens:
-            raise RefusedError(
-                413, "too_large", f"A text of {len(tokens)} tokens, at most {self.limits.tokens}."
+            raise too_large(f"A text of {len(tokens)} tokens, at most {self.limits.tokens}.")
+
+    def check_values(self, count: int) -> None:
+        """Refuse an answer of more numbers than it may have."""
+        if count > self.limits.answer_values:
+            raise too_large(
+                f"An answer of {count:,} numbers, at most {self.limits.answer_values:,}. Ask for fewer texts."
             )
 
     def layers(self, index: Index) -> Layers:
         """All layers of an index's usages."""
         return self._layers.setdefault(id(index), Layers(self.served.elmo, index))
 
+    def count_cache(self) -> None:
+        """Note how often words were found in the token cache."""
+        if self._served is not None:
+            counts = self._served.elmo.cache.counts
+            self.metrics.cache(counts.hits, counts.misses)
+
     def close(self) -> None:
         """Let the threads end."""
+        for threads in (self.quick, self.asking, self.studying):
+            threads.close()
         if self._batcher is not None:
             self._batcher.close()

@@ -10,29 +10,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from polyseme.errors import PolysemeError
-from polyseme.language import Substitutes, score, substitutes, substitutes_at
+from polyseme.language import SentenceScore, Substitutes, score, substitutes, substitutes_at
 from polyseme.language.substitutes import Ranking
 from polyseme.model.choice import Choice, choose
-from polyseme.search.change import find_change
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
 from polyseme.search.space import plain
 from polyseme.server import schemas
-from polyseme.server.answers import answer, raw, wanted
+from polyseme.server.answers import answer, answer_parts, listed, numbers, raw, wanted
 from polyseme.server.limits import missing, wrong
 from polyseme.server.state import State
+from polyseme.server.studies import Study, names_alone
+from polyseme.server.threads import Threads
 from polyseme.tasks.model import TaskModel
 from polyseme.words import WordVectors
 
 DRAWN = 400  # usages of a word on its map
-Result = TypeVar("Result")
+STUDY = 1 / 3  # of the time of a request, for comparing words
 
 
 class Verbs:
@@ -63,49 +64,47 @@ class Verbs:
         """Cut texts into tokens, with their places."""
         elmo = self._state.served.elmo
         self._state.check_count(asked.texts)
-        found = await self._run(lambda: [elmo.tokenize(text) for text in asked.texts])
-        rows = [[{"text": t.text, "start": t.start, "end": t.end} for t in some] for some in found]
-        return answer({"tokens": rows})
+
+        def cut() -> Response:
+            found = [elmo.tokenize(text) for text in asked.texts]
+            for tokens in found:
+                self._state.check_length(tokens)
+            rows = [[{"text": t.text, "start": t.start, "end": t.end} for t in some] for some in found]
+            return answer({"tokens": rows})
+
+        return await self._state.quick.run(cut)
 
     async def embed(self, asked: schemas.EmbedRequest, request: Request) -> Response:
         """One vector a text: its words' vectors, pooled."""
+        size = self._state.served.elmo.config.size
+        choice = self._choice(asked.layer, asked.pool)
+        self._state.check_values(len(asked.texts) * size)
         sentences = await self._state.cut(asked.texts)
-        vectors = await self._state.batcher.vectors(sentences, self._choice(asked.layer, asked.pool))
+        vectors = await self._state.batcher.vectors(sentences, choice)
         kind = wanted(request)
         if kind is not None:
-            return raw([np.stack(vectors)], kind)
-        return answer(
-            {"vectors": [vector.tolist() for vector in vectors], "size": self._state.served.elmo.config.size}
-        )
+            return await self._state.quick.run(lambda: raw([np.stack(vectors)], kind))
+        return await self._state.quick.run(lambda: answer_parts(vectors=listed(vectors), size=size))
 
     async def embed_all(self, asked: schemas.EmbedAllRequest, request: Request) -> Response:
         """One vector a token."""
+        config = self._state.served.elmo.config
+        choice = self._choice(asked.layer, None)
         sentences = await self._state.cut(asked.texts)
-        vectors = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
+        layers = config.layers if choice.weights is None else 1
+        self._state.check_values(sum(map(len, sentences)) * layers * config.size)
+        vectors = await self._state.batcher.vectors(sentences, choice)
         kind = wanted(request)
         if kind is not None:
-            return raw(vectors, kind)
-        return answer({"tokens": sentences, "vectors": [some.tolist() for some in vectors]})
+            return await self._state.quick.run(lambda: raw(vectors, kind))
+        return await self._state.quick.run(lambda: answer_parts(tokens=sentences, vectors=listed(vectors)))
 
     async def score(self, asked: schemas.ScoreRequest) -> Response:
         """How likely the model finds texts: natural logarithms of probabilities."""
         self._needs_softmax()
         sentences = await self._state.cut(asked.texts)
-        found = await self._run(lambda: score(self._state.served.elmo, sentences))
-        rows = []
-        for one in found:
-            forward, backward, mean = one.totals
-            rows.append(
-                {
-                    "tokens": one.tokens,
-                    "forward": forward,
-                    "backward": backward,
-                    "mean": mean,
-                    "token_scores": one.mean[: len(one.tokens)].tolist(),
-                    "unknown": one.unknown.tolist(),
-                }
-            )
-        return answer({"scores": rows})
+        elmo = self._state.served.elmo
+        return await self._run(lambda: answer({"scores": list(map(_scored, score(elmo, sentences)))}))
 
     async def substitutes(self, asked: schemas.SubstitutesRequest) -> Response:
         """The words that fit a place of a sentence: from the left, the right and both."""
@@ -113,22 +112,18 @@ class Verbs:
         elmo, text, tokens = self._state.served.elmo, asked.text, asked.tokens
         if tokens is not None:
             self._state.check_length(tokens)
-            found = await self._run(lambda: substitutes_at(elmo, tokens, asked.place or 0, asked.k))
-        else:
-            await self._state.cut([text or ""])  # refuses one that is too long
-            found = await self._run(
-                lambda: substitutes(elmo, text or "", asked.k), "Put one word of the text in [brackets]."
-            )
-        return answer(_fitting(found))
+            place = asked.place or 0
+            return await self._run(lambda: answer(_fitting(substitutes_at(elmo, tokens, place, asked.k))))
+        await self._state.cut([text or ""])  # refuses one that is too long
+        return await self._run(
+            lambda: answer(_fitting(substitutes(elmo, text or "", asked.k))),
+            "Put one word of the text in [brackets].",
+        )
 
     async def nearest(self, asked: schemas.NearestRequest) -> Response:
         """The words nearest to a word; or, with its sentence, the usages in the same sense."""
         if asked.text is None and asked.tokens is None:
-            words = self._words(asked.index)
-            known = await self._known(asked.word, words)
-            near = words.nearest(known, asked.k, min_count=asked.min_count, min_chars=asked.min_chars)
-            rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
-            return answer({"words": rows})
+            return await self._nearest_words(asked)
         index = self._state.served.index(asked.index)
         tokens, place = await self._place(asked, index)
         if asked.same_word:
@@ -136,25 +131,37 @@ class Verbs:
         if asked.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
             raise wrong("The index has no graph for approximate search.")
 
-        def find() -> dict[str, Any]:
+        def find() -> Response:
             only = asked.word if asked.same_word else None
             query = index.vector_at(tokens, place)
             usages = index.usages_near(query, asked.k, word=only, approximate=asked.approximate)
             rows = [_usage(usage) | {"cosine": usage.cosine} for usage in usages]
             if not asked.layers:
-                return {"usages": rows}
+                return answer({"usages": rows})
             products = self._state.layers(index).products(tokens, place, usages)
             both = zip(rows, products["usages"], strict=True)
-            return {"usages": [row | more for row, more in both], "query": products["query"]}
+            return answer({"usages": [row | more for row, more in both], "query": products["query"]})
 
-        return answer(await self._run(find))
+        return await self._run(find)
+
+    async def _nearest_words(self, asked: schemas.NearestRequest) -> Response:
+        """The words nearest to a word, whatever its sense."""
+        words = self._words(asked.index)
+        known = await self._known(asked.word, words)
+
+        def find() -> Response:
+            near = words.nearest(known, asked.k, min_count=asked.min_count, min_chars=asked.min_chars)
+            rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
+            return answer({"words": rows})
+
+        return await self._run(find)
 
     async def senses(self, asked: schemas.SensesRequest) -> Response:
         """The senses of a word: groups of its usages, and a map of them."""
         index = self._state.served.index(asked.index)
         word = await self._known(asked.word, index.words)
 
-        def find() -> dict[str, Any]:
+        def find() -> Response:
             found = find_senses(index, word, most=asked.most)
             kept = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:DRAWN])
             points = project(index.vectors(found.numbers[kept]))
@@ -163,32 +170,51 @@ class Verbs:
                 | {"x": float(x), "y": float(y), "sense": int(found.labels[row])}
                 for row, (x, y) in zip(kept, points, strict=True)
             ]
-            return found.as_dict() | {"usages": usages}
+            values = found.as_dict()
+            for sense in values["senses"]:
+                sense["documents"] = names_alone(sense["documents"])
+            return answer(values | {"usages": usages})
 
-        return answer(await self._run(find, "The word has too few usages to tell senses apart."))
+        few = "The word has too few usages to tell senses apart."
+        return await self._run(find, few, self._state.studying)
 
     async def change(self, asked: schemas.ChangeRequest) -> Response:
-        """How words moved between two indexes."""
+        """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
         for word in asked.words or ():
             for index in (one, other):
                 await self._known(word, index.words)
-        found = await self._run(
-            lambda: find_change(one, other, asked.words)[: asked.k],
-            "These words or indexes cannot be compared: a word has too few usages, or the models differ.",
-        )
-        return answer({"changes": [change.as_dict() for change in found]})
+        study = Study(one, other, self._state.limits.seconds * STUDY)
+
+        def find() -> Response:
+            found = study.named(asked.words) if asked.words else study.frequent(asked.k)
+            return answer({"changes": [change.as_dict() for change in found[: asked.k]]})
+
+        try:
+            return await self._run(
+                find,
+                "These words or indexes cannot be compared: a word has too few usages, or the models differ.",
+                self._state.studying,
+            )
+        finally:
+            study.left.set()
 
     async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
+        choice = self._choice(asked.layer, None)
         sentences = await self._state.cut(asked.texts)
-        one, other = await self._state.batcher.vectors(sentences, self._choice(asked.layer, None))
-        to_directions = plain(one.shape[1]).apply
-        matrix = to_directions(one) @ to_directions(other).T
-        cosine = None  # of a text without words
-        if len(one) and len(other):
-            cosine = float(to_directions(one.mean(axis=0)) @ to_directions(other.mean(axis=0)))
-        return answer({"cosine": cosine, "tokens": sentences, "matrix": matrix.tolist()})
+        self._state.check_values(len(sentences[0]) * len(sentences[1]))
+        one, other = await self._state.batcher.vectors(sentences, choice)
+
+        def compare() -> Response:
+            to_directions = plain(one.shape[1]).apply
+            matrix = to_directions(one) @ to_directions(other).T
+            cosine = None  # of a text without words
+            if len(one) and len(other):
+                cosine = float(to_directions(one.mean(axis=0)) @ to_directions(other.mean(axis=0)))
+            return answer_parts(cosine=cosine, tokens=sentences, matrix=numbers(matrix))
+
+        return await self._state.quick.run(compare)
 
     async def predict(self, asked: schemas.PredictRequest) -> Response:
         """What a task model says of texts, or of pairs of texts."""
@@ -199,16 +225,23 @@ class Verbs:
         flat = [part for one in asked.texts for part in ([one] if isinstance(one, str) else one)]
         self._state.check_count(asked.texts)
         elmo = self._state.served.elmo
-        for tokens in await self._run(lambda: [elmo.words(text, model.segment) for text in flat]):
+        for tokens in await self._state.quick.run(lambda: [elmo.words(t, model.segment) for t in flat]):
             self._state.check_length(tokens)
         questions = [one if isinstance(one, str) else tuple(one) for one in asked.texts]
-        found = await self._run(lambda: _predicted(model, questions), "These are no questions of that task.")
-        return answer({"predictions": found})
+        return await self._run(
+            lambda: answer({"predictions": _predicted(model, questions)}),
+            "These are no questions of that task.",
+        )
 
-    async def _run(self, work: Callable[[], Result], refused: str = "This cannot be done.") -> Result:
+    async def _run(
+        self,
+        work: Callable[[], Response],
+        refused: str = "This cannot be done.",
+        threads: Threads | None = None,
+    ) -> Response:
         """`work` in a thread; what the library refuses is refused here without repeating the text."""
         try:
-            return await self._state.batcher.run(work)
+            return await (threads or self._state.asking).run(work)
         except PolysemeError:
             raise wrong(refused) from None
 
@@ -216,7 +249,7 @@ class Verbs:
         """The word if it has usages; near spellings are looked for in a thread, as that takes a while."""
         if word in words:
             return word
-        near = await self._state.batcher.run(lambda: words.near_spellings(word))
+        near = await self._state.asking.run(lambda: words.near_spellings(word))
         guess = f" Near spellings: {', '.join(near)}." if near else ""
         raise missing(f"The word is not in the index.{guess}")
 
@@ -258,6 +291,18 @@ class Verbs:
 def _usage(usage: Usage) -> dict[str, Any]:
     place = usage.place._asdict() | {"document": Path(usage.place.document).name}
     return {"word": usage.word, **place}
+
+
+def _scored(one: SentenceScore) -> dict[str, Any]:
+    forward, backward, mean = one.totals
+    return {
+        "tokens": one.tokens,
+        "forward": forward,
+        "backward": backward,
+        "mean": mean,
+        "token_scores": one.mean[: len(one.tokens)].tolist(),
+        "unknown": one.unknown.tolist(),
+    }
 
 
 def _fitting(found: Substitutes) -> dict[str, Any]:

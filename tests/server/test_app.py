@@ -1,0 +1,416 @@
+"""The application in this process, over a small random model: limits, refusals, what is told and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from builders import random_model, small_config
+from polyseme.embedder import Elmo
+from polyseme.server import answers, guard, verbs
+from polyseme.server.app import create_app
+from polyseme.server.catalog import Served
+from polyseme.server.limits import Limits
+from polyseme.server.state import State
+
+ELMO = Elmo(random_model(small_config(), softmax=True))
+RUNNER = asyncio.Runner()  # an application lives in one loop
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _end():
+    yield
+    RUNNER.close()
+
+
+class Asked:
+    """An application, and questions to it."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.app, self.state = create_app(lambda: Served("toy", None, ELMO), limits=Limits(**limits))
+        self.state.prepare()
+
+    def client(self) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://x", timeout=60)
+
+    def post(self, route: str, values: Any, **more: Any) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            async with self.client() as client:
+                return await client.post(route, json=values, **more)
+
+        return RUNNER.run(ask())
+
+
+@pytest.fixture
+def blocked(monkeypatch: pytest.MonkeyPatch):
+    """/score waits until the event is set."""
+    free = threading.Event()
+    monkeypatch.setattr(verbs, "score", lambda *_: free.wait(60) and [])
+    yield free
+    free.set()
+
+
+async def until(fits: Callable[[], object]) -> None:
+    for _ in range(2000):
+        if fits():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never was so")
+
+
+def assert_refused(answer: httpx.Response, status: int, kind: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert set(answer.json()) == {"error", "error_type"}
+    assert answer.json()["error_type"] == kind
+
+
+def test_slow_questions_do_not_hold_up_vectors(blocked: threading.Event):
+    asked = Asked()
+
+    async def ask() -> None:
+        async with asked.client() as client:
+            slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(4)]
+            await until(lambda: len(asked.state.asking) == 4)
+            for route in ("/embed", "/embed_all", "/tokenize"):
+                assert (await client.post(route, json={"texts": ["the bank"]})).status_code == 200
+            assert not any(one.done() for one in slow)
+            blocked.set()
+            assert {one.status_code for one in await asyncio.gather(*slow)} == {200}
+
+    RUNNER.run(ask())
+
+
+def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Event):
+    asked = Asked(seconds=0.3)
+    assert_refused(asked.post("/score", {"texts": ["a"]}), 504, "timeout")
+    assert len(asked.state.asking) == 1
+    blocked.set()
+    RUNNER.run(until(lambda: len(asked.state.asking) == 0))
+
+
+def test_large_answers_are_not_written_by_the_thread_that_listens(monkeypatch: pytest.MonkeyPatch):
+    writers = []
+    whole = answers.to_json
+    monkeypatch.setattr(
+        answers, "to_json", lambda *a, **k: (writers.append(threading.current_thread()), whole(*a, **k))[1]
+    )
+    asked = Asked()
+    for route in ("/embed", "/embed_all", "/tokenize", "/score", "/similarity"):
+        assert asked.post(route, {"texts": ["the bank", "bank"]}).status_code == 200
+    given = {"input": "the bank", "model": "toy"}
+    assert asked.post("/v1/embeddings", given).status_code == 200
+    assert writers
+    assert threading.main_thread() not in writers
+
+
+def test_an_answer_has_a_limit_of_numbers():
+    asked = Asked(answer_values=100)
+    assert asked.post("/embed_all", {"texts": ["the bank"]}).status_code == 200
+    for values in ({"texts": ["the bank"] * 10}, {"texts": ["the bank of the river"], "layer": "all"}):
+        assert_refused(asked.post("/embed_all", values), 413, "too_large")
+    assert_refused(asked.post("/similarity", {"texts": ["the " * 11, "bank " * 11]}), 413, "too_large")
+
+
+def test_texts_to_tokenize_have_a_limit():
+    assert_refused(Asked(tokens=3).post("/tokenize", {"texts": ["a b c d"]}), 413, "too_large")
+
+
+def test_without_memory_a_question_is_refused_and_the_next_answered(monkeypatch: pytest.MonkeyPatch):
+    def none(*_: object) -> None:
+        raise MemoryError
+
+    asked = Asked()
+    with monkeypatch.context() as now:
+        now.setattr(verbs, "score", none)
+        assert_refused(asked.post("/score", {"texts": ["a"]}), 503, "memory")
+        now.setattr(verbs, "wanted", none)  # on the thread that listens
+        assert_refused(asked.post("/embed", {"texts": ["a"]}), 503, "memory")
+    assert asked.post("/score", {"texts": ["a"]}).status_code == 200
+
+
+def test_a_bug_is_told_in_our_form_and_logged_without_text(monkeypatch: pytest.MonkeyPatch, caplog):
+    def broken(_: object, sentences: list[list[str]]) -> None:
+        raise KeyError(sentences[0][0])
+
+    monkeypatch.setattr(verbs, "score", broken)
+    from polyseme.server.logs import Lines
+
+    with caplog.at_level(logging.INFO, "polyseme.server"):
+        assert_refused(Asked().post("/score", {"texts": ["secret"]}), 500, "internal")
+    lines = [json.loads(Lines().format(record)) for record in caplog.records]
+    assert all({"time", "level"} <= set(line) for line in lines)
+    (failure,) = [line for line in lines if line["level"] == "error"]
+    assert failure["failure"] == "KeyError"
+    assert "broken" in failure["traceback"]
+    assert "secret" not in json.dumps(lines)
+
+
+def test_too_many_requests_at_once_are_refused_but_health_is_not(blocked: threading.Event):
+    asked = Asked(concurrent=2)
+
+    async def ask() -> None:
+        async with asked.client() as client:
+            slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(2)]
+            await until(lambda: len(asked.state.asking) == 2)
+            more = await client.post("/embed", json={"texts": ["a"]})
+            assert_refused(more, 429, "busy")
+            assert int(more.headers["retry-after"]) >= 1
+            assert {(await client.get("/health")).status_code for _ in range(5)} == {200}
+            blocked.set()
+            assert {one.status_code for one in await asyncio.gather(*slow)} == {200}
+            assert (await client.post("/embed", json={"texts": ["a"]})).status_code == 200
+
+    RUNNER.run(ask())
+
+
+def test_health_takes_no_place_of_another_request():
+    asked = Asked(concurrent=1)
+
+    async def ask() -> None:
+        never = asyncio.Event()
+
+        async def waits() -> dict[str, Any]:
+            await never.wait()
+            return {"type": "http.disconnect"}
+
+        async def drop(_: object) -> None:
+            return None
+
+        scope = {"type": "http", "method": "GET", "path": "/health", "headers": []}
+        slow = asyncio.ensure_future(asked.app(scope, waits, drop))  # its body does not come
+        await asyncio.sleep(0.05)
+        async with asked.client() as client:
+            assert (await client.post("/embed", json={"texts": ["a"]})).status_code == 200
+        slow.cancel()
+
+    RUNNER.run(ask())
+
+
+def test_a_server_that_loads_says_so():
+    free = threading.Event()
+
+    def load() -> Served:
+        free.wait(60)
+        return Served("toy", None, ELMO)
+
+    app, state = create_app(load)
+    asked = Asked()
+    asked.app, asked.state = app, state
+    loading = threading.Thread(target=state.prepare)
+    loading.start()
+    refused = asked.post("/embed", {"texts": ["a"]})
+    free.set()
+    loading.join()
+    assert_refused(refused, 503, "loading")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert asked.post("/embed", {"texts": ["a"]}).status_code == 200
+
+
+def test_a_server_that_stops_says_so_to_new_requests_and_at_the_end_to_all(blocked: threading.Event):
+    asked = Asked()
+
+    async def ask() -> None:
+        async with asked.client() as client:
+            slow = asyncio.ensure_future(client.post("/score", json={"texts": ["a"]}))
+            await until(lambda: len(asked.state.asking) == 1)
+            asked.state.draining = True
+            for answer in (await client.get("/health"), await client.post("/embed", json={"texts": ["a"]})):
+                assert_refused(answer, 503, "draining")
+                assert answer.headers["connection"] == "close"
+            assert not slow.done()
+            asked.state.ending.set()
+            assert_refused(await slow, 503, "draining")
+
+    RUNNER.run(ask())
+
+
+def test_a_request_that_is_cancelled_by_the_end_is_told_so(blocked: threading.Event):
+    asked = Asked()
+    sent: list[dict[str, Any]] = []
+
+    async def ask() -> None:
+        body = [{"type": "http.request", "body": b'{"texts": ["a"]}', "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if body:
+                return body.pop()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Any) -> None:
+            sent.append(dict(message))
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/score",
+            "raw_path": b"/score",
+            "query_string": b"",
+            "headers": [(b"content-type", b"application/json")],
+        }
+        work = asyncio.ensure_future(asked.app(scope, receive, send))
+        await until(lambda: len(asked.state.asking) == 1)
+        asked.state.draining = True
+        work.cancel()
+        await work
+
+    RUNNER.run(ask())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["error_type"] == "draining"
+
+
+def test_a_body_that_comes_too_slowly_is_refused():
+    asked = Asked(seconds=0.2)
+    sent: list[dict[str, Any]] = []
+
+    async def ask() -> None:
+        body = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+        async def receive() -> dict[str, Any]:
+            if body:
+                return body.pop()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Any) -> None:
+            sent.append(dict(message))
+
+        await asked.app({"type": "http", "method": "POST", "path": "/embed", "headers": []}, receive, send)
+
+    RUNNER.run(ask())
+    assert sent[0]["status"] == 408
+    assert set(json.loads(sent[1]["body"])) == {"error", "error_type"}
+
+
+def test_an_unknown_key_is_not_repeated():
+    key = "s3cret" * 10_000
+    answer = Asked().post("/embed", {"texts": ["a"], key: 1})
+    assert_refused(answer, 422, "validation")
+    assert "s3cret" not in answer.text
+    assert len(answer.text) < 500
+
+
+@pytest.mark.parametrize("layer", [[1e308, 1e308, -1e308], [1e39, 0, 0], [1e6, 1e7, 0]])
+def test_weights_that_no_number_can_hold_are_refused(layer: list[float]):
+    assert_refused(Asked().post("/embed", {"texts": ["the bank"], "layer": layer}), 422, "validation")
+
+
+def test_numbers_too_large_for_float16_are_refused():
+    given = {"texts": ["the bank"], "layer": [1e6, 1e6, 1e6]}
+    answer = Asked().post("/embed", given, headers={"Accept": "application/x-float16"})
+    assert_refused(answer, 422, "usage")
+    assert np.isfinite(Asked().post("/embed", given).json()["vectors"]).all()
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/x-float32", "application/x-float32"),
+        ("application/x-float32;q=0", "application/json"),
+        ("application/x-float32;q=0.1, application/json", "application/json"),
+        ("application/json;q=0.5, application/x-float16;q=0.6", "application/x-float16"),
+        ("application/x-float16;q=0.1, application/x-float32;q=0.2", "application/x-float32"),
+        ("application/x-float32;q=much", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+def test_accept_says_what_is_liked_best(accept: str, kind: str):
+    answer = Asked().post("/embed", {"texts": ["the bank"]}, headers={"Accept": accept})
+    assert answer.headers["content-type"] == kind
+
+
+@pytest.mark.parametrize(("kind", "dtype", "far"), [("float32", "<f4", 0), ("float16", "<f2", 1e-3)])
+def test_raw_numbers_are_those_of_the_json(kind: str, dtype: str, far: float):
+    asked, given = Asked(), {"texts": ["the bank", "", "a river"]}
+    found = asked.post("/embed", given, headers={"Accept": f"application/x-{kind}"})
+    assert json.loads(found.headers["x-polyseme-shapes"]) == [[3, ELMO.config.size]]
+    vectors = np.frombuffer(found.content, dtype).reshape(3, -1)
+    np.testing.assert_allclose(vectors, asked.post("/embed", given).json()["vectors"], atol=far)
+
+
+def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
+    wanted = Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content
+    monkeypatch.setattr(guard, "PIECE", 100)
+    pieces: list[bytes] = []
+    whole = guard._Talk.send
+
+    async def count(self: Any, message: Any) -> None:
+        send = self._send
+
+        async def noted(part: Any) -> None:
+            pieces.append(part.get("body", b""))
+            await send(part)
+
+        self._send = noted
+        await whole(self, message)
+        self._send = send
+
+    monkeypatch.setattr(guard._Talk, "send", count)
+    assert Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content == wanted
+    assert max(map(len, pieces)) == 100
+    assert b"".join(pieces) == wanted
+
+
+def test_queue_tokens_batches_and_the_cache_are_counted():
+    asked = Asked()
+
+    async def ask() -> dict[str, float]:
+        async with asked.client() as client:
+            for _ in range(2):
+                await client.post("/embed", json={"texts": ["the bank failed", "a river"]})
+            text = (await client.get("/metrics")).text
+        return {
+            line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+            for line in text.splitlines()
+            if not line.startswith("#")
+        }
+
+    counted = RUNNER.run(ask())
+    assert counted["polyseme_tokens_total"] == 10
+    assert counted["polyseme_batch_texts_sum"] == 4
+    assert counted["polyseme_queue_texts"] == 0
+    assert counted['polyseme_cache_words_total{found="yes"}'] >= 5
+    assert counted['polyseme_requests_total{route="/embed",status="200"}'] == 2
+
+
+def test_cache_hits_are_counted_with_each_request():
+    asked = Asked()
+    counted: list[tuple[int, int]] = []
+    asked.state.metrics.cache = lambda hits, misses: counted.append((hits, misses))  # type: ignore[method-assign]
+    asked.post("/embed", {"texts": ["the bank"]})
+    assert counted
+
+
+def test_a_full_queue_shows_in_the_gauge_and_those_who_leave_free_it(monkeypatch: pytest.MonkeyPatch):
+    free = threading.Event()
+    whole = Elmo.vectors
+    monkeypatch.setattr(Elmo, "vectors", lambda *a, **k: (free.wait(60), whole(*a, **k))[1])
+    asked = Asked(queue=4)
+    state: State = asked.state
+
+    async def ask() -> None:
+        async with asked.client() as client:
+            first = asyncio.ensure_future(client.post("/embed", json={"texts": ["a"]}))
+            await until(lambda: b"polyseme_batch_texts_count 1.0" in state.metrics.text())
+            second = asyncio.ensure_future(client.post("/embed", json={"texts": ["a"] * 4}))
+            await until(lambda: len(state.batcher) == 4)
+            assert b"polyseme_queue_texts 4.0" in state.metrics.text()
+            assert_refused(await client.post("/embed", json={"texts": ["a"]}), 429, "busy")
+            second.cancel()
+            await asyncio.gather(second, return_exceptions=True)
+            await until(lambda: len(state.batcher) == 0)
+            assert b"polyseme_queue_texts 0.0" in state.metrics.text()
+            free.set()
+            assert (await first).status_code == 200
+
+    RUNNER.run(ask())
