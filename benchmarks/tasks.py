@@ -129,7 +129,7 @@ SETS = {
         Set("semeval", "relations", "en",
             plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"), 10,
             ("data.dev_share=0.1",)),
-        Set("weibo", "tagging", "zh", weibo, 20),
+        Set("weibo", "tagging", "zh", weibo, 20, ("data.scheme=iob1",)),  # a dozen slips for IOB2
         Set("hotels", "classification", "zh", hotels, 5, ("data.max_tokens=200",)),
         Set("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"), 8,
             ('data.skip=["-"]', "data.dev_share=0.1")),
