@@ -54,9 +54,9 @@ const TEXTS = {
     "The command line ranks by the layer of the index: a mix of its own is for Python and HTTP.",
     "命令行只按索引所存的层排序；自定的混合请用 Python 或 HTTP。",
   ],
-  "code.noSimilarity": [
-    "There is no verb of the command line for cosines: use Python or HTTP.",
-    "命令行没有计算余弦的命令，请用 Python 或 HTTP。",
+  "code.noMatrix": [
+    "The command line prints the cosine of the two sentences: word for word is for Python and HTTP.",
+    "命令行给出两句整体的余弦；逐词的余弦请用 Python 或 HTTP。",
   ],
   "export.as": ["Save {name} as {kind}", "将“{name}”保存为 {kind}"],
 

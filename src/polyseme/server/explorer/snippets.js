@@ -116,7 +116,8 @@ export function compare({ texts, layer, model }) {
       "print((one @ other.T).round(2))",
     ].join("\n"),
     curl: curl("/similarity", { texts, layer }),
-    note: t("code.noSimilarity"),
+    cli: `polyseme similarity ${sh(model.path)} ${texts.map(sh).join(" ")} --layer ${layer}`,
+    note: t("code.noMatrix"),
   };
 }
 
