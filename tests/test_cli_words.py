@@ -204,6 +204,13 @@ def test_similarity_of_words_usages_and_sentences(indexed: Callable[..., Ran], b
     assert of_model["pairs"][0]["cosine"] == pytest.approx(wanted, abs=1e-5)
 
 
+def test_sentences_without_spaces_are_read_with_any_layer(indexed: Callable[..., Ran]):
+    texts = ("玄德拜关羽为将", "将军引兵")
+    found = json.loads(indexed("similarity", "zh-classic", *texts, "--layer", "mean", "--json").out)
+    assert found["kind"] == "sentences"
+    refused(indexed("similarity", "zh-classic", "玄德", "曹操", "--layer", "mean"), "one layer only")
+
+
 def test_the_odd_one_out_of_three(indexed: Callable[..., Ran]):
     lines = indexed("similarity", "index", "bank", "river", "rose").out.splitlines()
     assert len(lines) == 4

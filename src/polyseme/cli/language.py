@@ -151,7 +151,7 @@ def _print_ranked(ranked: Iterable[Ranked], *, as_json: bool) -> None:
 
 def substitutes(
     model: ModelPath,
-    sentence: Annotated[str, typer.Argument(help="With one word in brackets: He sat on the [bank] .")],
+    sentence: Annotated[str, typer.Argument(help="With one word in brackets: He sat on the \\[bank] .")],
     k: Annotated[int, typer.Option("-k", min=1, help="How many words.")] = 10,
     context: Annotated[
         list[str] | None, typer.Option(help="A sentence before it; may be given several times.")

@@ -145,7 +145,7 @@ def similarity(
     model: Annotated[str, typer.Argument(metavar="INDEX", help="An index, or a model.")],
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="A B…", help="Words, sentences, or sentences with a word in brackets."),
+        typer.Argument(metavar="A B…", help="Words, sentences, or sentences with a word in \\[brackets]."),
     ],
     layer: OneLayer = None,
     raw: Raw = False,

@@ -113,7 +113,7 @@ def _kind(texts: Sequence[str], words: Callable[[], WordVectors], reader: Callab
         return "sentences"
     try:
         known = words()
-    except FormatError:  # a model without vectors of words
+    except (FormatError, UsageError):  # a model without vectors of words, or not of this layer
         known = None
     if known is not None and all(text in known for text in texts):
         return "words"
