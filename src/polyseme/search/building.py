@@ -9,6 +9,7 @@ When all text is read, `search.parts` makes from the blocks what search needs be
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -299,16 +300,18 @@ def _add(
     if not kept:
         return
     place = f"{usage.document}:{usage.line}"
-    if not np.isfinite(vectors[kept]).all():
+    chosen = vectors if len(kept) == len(vectors) else vectors[kept]
+    peak = float(np.abs(chosen).max())  # not a number where one of them is none
+    if not math.isfinite(peak):
         raise DataError(f"{place}: a vector is not finite. Is the model broken?")
-    if block.precision == "fp16" and np.abs(vectors[kept]).max() > LARGEST:
+    if block.precision == "fp16" and peak > LARGEST:
         raise DataError(
             f"{place}: a vector has values beyond {LARGEST:.0f}, the most that fp16 holds: {FP32}"
         )
     if not documents or documents[-1] != usage.document:
         documents.append(usage.document)
     found = [(usage.words[place], *usage.places[place]) for place in kept]
-    block.add(usage.text, len(documents) - 1, usage.line, found, vectors[kept])
+    block.add(usage.text, len(documents) - 1, usage.line, found, chosen)
 
 
 def _write_block(folder: Path, head: dict[str, Any], block: NewBlock, corpus: int, units: int) -> None:

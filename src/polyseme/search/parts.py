@@ -24,7 +24,7 @@ from polyseme.search.space import Space, crowding, fit
 from polyseme.words import WordVectors
 from polyseme.writing import new_file
 
-SAMPLE = 50_000  # usages that the correction of the space is fitted to
+SAMPLE = 20_000  # usages that the correction of the space is fitted to
 ROWS = 8192  # vectors that are moved at a time
 SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
 ADVICE = "Give the same polyseme index command again: it makes this part anew from the blocks."
@@ -42,7 +42,7 @@ def finish(folder: Path, head: dict[str, Any]) -> None:
     if head.get("finished") == len(head["blocks"]) and _whole(folder, head):
         return
     blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
-    every = max(1, sum(map(len, blocks)) // SAMPLE)
+    every = max(1, -(-sum(map(len, blocks)) // SAMPLE))
     sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
     space = fit(sample, head["space"])
     tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
