@@ -37,7 +37,8 @@ def build_graph(
     graph = _new(index.head["size"], dtype)
     for start in range(0, len(index), ROWS):
         numbers = np.arange(start, min(start + ROWS, len(index)))
-        graph.add(numbers, index.vectors(numbers))
+        alone = 1 if start == 0 else 0  # threads: several that begin a graph lose nodes of each other
+        graph.add(numbers, index.vectors(numbers), threads=alone)
         if watch is not None:
             watch((start + len(numbers)) / len(index))
     with new_file(index.folder / FILE, force=True) as new:
