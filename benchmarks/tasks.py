@@ -2,9 +2,10 @@
 
     DATA (folders of labelled sets)  ->  WORK: one JSON a cell, kept  ->  a table in Markdown
 
-A cell is a task, a variant and a seed; what is there is not computed again, so that hours of work survive an
-interruption. Variants: `baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted`
-(with ELMo fine-tuned on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
+A cell is a task, a variant and a seed; what is there, or in tasks.json beside this file, is not computed
+again, so that hours of work survive an interruption; `--table` brings tasks.json up to date. Variants:
+`baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted` (with ELMo fine-tuned on
+the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
 `glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
 `baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from.
 
@@ -29,6 +30,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+KNOWN = Path(__file__).with_suffix(".json")  # the cells that are published
 VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo")
 MODELS = {"en": "en-classic", "zh": "zh-classic"}
 TOKENS = 200_000  # of the People's Daily
@@ -158,7 +160,18 @@ def main() -> None:
         if given.minutes is not None and time.monotonic() - start > 60 * given.minutes:
             break
         compute(found, variant, seed, given)
-    print(table(given.work))
+    cells_known = known(given.work)
+    if given.table:
+        KNOWN.write_text(json.dumps(cells_known, indent=1) + "\n", encoding="utf-8")
+    print(table(cells_known))
+
+
+def known(work: Path) -> dict[str, dict[str, Any]]:
+    """All cells, by set, variant and seed: those of tasks.json and of this machine."""
+    found = json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
+    for place in (work / "cells").glob("*.json"):
+        found[place.stem] = json.loads(place.read_text(encoding="utf-8"))
+    return dict(sorted(found.items()))
 
 
 def cells(given: argparse.Namespace) -> Iterator[tuple[Set, str, int]]:
@@ -175,7 +188,7 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     import polyseme
 
     place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}.{seed}.json"
-    if place.exists():
+    if place.stem in known(given.work):
         return
     variant, _, share = variant.partition(" ") if variant.endswith("%") else (variant, "", "")
     if variant not in VARIANTS:
@@ -280,13 +293,12 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
     return out
 
 
-def table(work: Path) -> str:
+def table(cells_known: dict[str, dict[str, Any]]) -> str:
     """A row a set, a column a variant: mean and deviation on test, and the share of the error taken away."""
     scores: dict[str, dict[str, list[float]]] = {}
     mains = {}
-    for place in sorted((work / "cells").glob("*.json")):
-        name, variant, _ = place.stem.split(".")
-        values = json.loads(place.read_text(encoding="utf-8"))
+    for cell, values in cells_known.items():
+        name, variant, _ = cell.split(".")
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
     variants = list(
