@@ -4,8 +4,8 @@
 
 A cell is a task, a variant and a seed; what is there, or in tasks.json beside this file, is not computed
 again, so that hours of work survive an interruption; `--table` brings tasks.json up to date. Variants:
-`baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted` (with ELMo fine-tuned on
-the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
+`baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted` (with ELMo fine-tuned
+on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
 `glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
 `baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from.
 
