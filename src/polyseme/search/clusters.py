@@ -54,8 +54,7 @@ def kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
         centres = _first(vectors, count, chance)
         for _ in range(STEPS):
             labels = (vectors @ centres.T).argmax(axis=1)
-            sums = np.zeros_like(centres)
-            np.add.at(sums, labels, vectors)
+            sums = (labels[:, None] == np.arange(count)).astype(np.float32).T @ vectors
             empty = np.bincount(labels, minlength=count) == 0
             sums[empty] = centres[empty]
             moved = _unit(sums)
