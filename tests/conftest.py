@@ -1,4 +1,4 @@
-"""What many tests share: the published conformance fixture, and one thread for tiny products."""
+"""What many tests share: the conformance fixture, models for the program, one thread for tiny products."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from programs import TEXT, Ran, run_program, write_models
 
 torch.set_num_threads(1)  # the tests' products are tiny: threads would only wait for each other
 
@@ -48,3 +51,21 @@ def allennlp_elmo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(fetch_wheel(cache)) as wheel:
         wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(FIXTURE)])
     return folder / FIXTURE
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def bilm(models: Path) -> str:
+    return str(models / "bilm")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+    """The program in `tmp_path`, where TEXT is text.txt."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(TEXT, encoding="utf-8")
+    return run_program

@@ -19,27 +19,9 @@ import zstandard
 import polyseme
 import reference
 from builders import write_bilm
-from programs import TEXT, Ran, run_program, write_models
+from programs import TEXT, Ran
 
 L, H = 3, 8  # of small_config
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_models(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture
-def bilm(models: Path) -> str:
-    return str(models / "bilm")
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
-    """The program in `tmp_path`, where TEXT is text.txt."""
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text(TEXT, encoding="utf-8")
-    return run_program
 
 
 def arrays(path: str) -> list[np.ndarray]:

@@ -16,14 +16,9 @@ from rich.console import Console
 
 from polyseme import api, cli, progress
 from polyseme.errors import UsageError
-from programs import TEXT, Ran, run_program, write_models
+from programs import TEXT, Ran, run_program
 
 POLYSEME = Path(sys.executable).with_name("polyseme")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture

@@ -10,27 +10,9 @@ import numpy as np
 import pytest
 
 import polyseme
-from programs import TEXT, Ran, run_program, write_models
+from programs import Ran
 
 LINES = ["He sat on the river bank .", "The bank failed .", "The river rose ."] * 6
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_models(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture
-def bilm(models: Path) -> str:
-    return str(models / "bilm")
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
-    """The program in `tmp_path`, where TEXT is text.txt."""
-    monkeypatch.chdir(tmp_path)
-    write("text.txt", TEXT)
-    return run_program
 
 
 @pytest.fixture

@@ -234,22 +234,30 @@ def test_a_server_that_stops_says_so_to_new_requests_and_at_the_end_to_all(block
     RUNNER.run(ask())
 
 
+def client(body: dict[str, Any], sent: list[dict[str, Any]]) -> tuple[Any, Any]:
+    """An ASGI client that gives `body` and then nothing more; what it is sent goes to `sent`."""
+    given = [body]
+
+    async def receive() -> dict[str, Any]:
+        if given:
+            return given.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        sent.append(dict(message))
+
+    return receive, send
+
+
 def test_a_request_that_is_cancelled_by_the_end_is_told_so(blocked: threading.Event):
     asked = Asked()
     sent: list[dict[str, Any]] = []
 
     async def ask() -> None:
-        body = [{"type": "http.request", "body": b'{"texts": ["a"]}', "more_body": False}]
-
-        async def receive() -> dict[str, Any]:
-            if body:
-                return body.pop()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(message: Any) -> None:
-            sent.append(dict(message))
-
+        receive, send = client(
+            {"type": "http.request", "body": b'{"texts": ["a"]}', "more_body": False}, sent
+        )
         scope = {
             "type": "http",
             "method": "POST",
@@ -274,17 +282,7 @@ def test_a_body_that_comes_too_slowly_is_refused():
     sent: list[dict[str, Any]] = []
 
     async def ask() -> None:
-        body = [{"type": "http.request", "body": b"{", "more_body": True}]
-
-        async def receive() -> dict[str, Any]:
-            if body:
-                return body.pop()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(message: Any) -> None:
-            sent.append(dict(message))
-
+        receive, send = client({"type": "http.request", "body": b"{", "more_body": True}, sent)
         await asked.app({"type": "http", "method": "POST", "path": "/embed", "headers": []}, receive, send)
 
     RUNNER.run(ask())

@@ -17,22 +17,10 @@ from polyseme.tasks.scores import Scores
 from polyseme.tasks.tags import Span, write_spans
 from polyseme.tasks.task import Answer
 
-EPOCH = (*toys.QUICK, "train.epochs=1")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toys.write(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture(scope="module")
-def elmo() -> Elmo:
-    return toys.elmo()
-
 
 @pytest.fixture(scope="module")
 def classifier(files: Path, elmo: Elmo) -> TaskModel:
-    return polyseme.train("classification", elmo, train=files / "train.csv", settings=EPOCH)
+    return polyseme.train("classification", elmo, train=files / "train.csv", settings=toys.EPOCH)
 
 
 def tokens(model: TaskModel, path: Path, **how: bool) -> list[list[str]]:
@@ -71,7 +59,7 @@ def test_a_blank_line_has_an_answer_of_its_own(
     lines = [json.loads(line) for line in polyseme.predict(classifier, tmp_path / "a.txt", raw=True)]
     assert lines[1] == {"tokens": [], "answer": None}
     assert None not in (lines[0]["answer"], lines[2]["answer"])
-    tagger = polyseme.train("tagging", elmo, train=files / "train.conll", settings=EPOCH)
+    tagger = polyseme.train("tagging", elmo, train=files / "train.conll", settings=toys.EPOCH)
     shown = list(polyseme.predict(tagger, tmp_path / "a.txt", raw=True, format="columns"))
     assert [block.count("\t") for block in shown] == [2, 0, 2]
     (tmp_path / "a.txt").write_text("\n \n", encoding="utf-8")
@@ -125,7 +113,7 @@ def test_spans_of_chinese_have_no_spaces(tmp_path: Path, elmo: Elmo):
 
 
 def rank(elmo: Elmo, path: Path, *settings: str) -> Scores:
-    model = polyseme.train("pairs", elmo, train=path, dev=path, settings=(*EPOCH, *settings))
+    model = polyseme.train("pairs", elmo, train=path, dev=path, settings=(*toys.EPOCH, *settings))
     examples = model.read(path)
     chances = {"right": 0.9, "wrong": 0.2, "ja": 0.9, "nein": 0.2}
     answers = [

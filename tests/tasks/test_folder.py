@@ -17,22 +17,10 @@ from polyseme.tasks import static
 from polyseme.tasks.model import TaskModel
 from polyseme.tasks.stored import Stored
 
-EPOCH = (*toys.QUICK, "train.epochs=1")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toys.write(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture(scope="module")
-def elmo() -> Elmo:
-    return toys.elmo()
-
 
 def train(elmo: Elmo, files: Path, out: Path, *settings: str, **named: object) -> TaskModel:
     given = {"train": files / "train.csv", "dev": files / "dev.csv", "test": files / "test.csv"} | named
-    return polyseme.train("classification", elmo, out=out, settings=(*EPOCH, *settings), **given)  # type: ignore[arg-type]
+    return polyseme.train("classification", elmo, out=out, settings=(*toys.EPOCH, *settings), **given)  # type: ignore[arg-type]
 
 
 # ---- --force ----
@@ -50,7 +38,9 @@ def test_a_forced_training_touches_no_folder_that_is_not_ours(tmp_path: Path, fi
 
 
 def test_a_saved_task_keeps_what_somebody_put_beside_it(tmp_path: Path, files: Path, elmo: Elmo):
-    polyseme.train("classification", elmo, train=files / "train.csv", settings=EPOCH).save(tmp_path / "task")
+    polyseme.train("classification", elmo, train=files / "train.csv", settings=toys.EPOCH).save(
+        tmp_path / "task"
+    )
     (tmp_path / "task" / "runs").mkdir()
     with pytest.raises(UsageError, match="runs came from no training"):
         train(elmo, files, tmp_path / "task", force=True)

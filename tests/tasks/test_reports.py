@@ -18,18 +18,6 @@ from polyseme.tasks.report import confusion_text, layer_text
 from polyseme.tasks.scores import Row, Scores, classes
 from polyseme.tasks.settings import InputConfig, TaskTrainConfig, read_task_config
 
-EPOCH = (*toys.QUICK, "train.epochs=1")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toys.write(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture(scope="module")
-def elmo() -> Elmo:
-    return toys.elmo()
-
 
 @pytest.mark.parametrize(
     ("setting", "says"),
@@ -42,7 +30,7 @@ def elmo() -> Elmo:
 def test_a_report_names_the_layer_that_is_read(
     setting: str, says: str, tmp_path: Path, files: Path, elmo: Elmo
 ):
-    settings = (*EPOCH, setting)
+    settings = (*toys.EPOCH, setting)
     out = tmp_path / "task"
     model = polyseme.train("classification", elmo, train=files / "train.csv", out=out, settings=settings)
     report = (out / "report.md").read_text(encoding="utf-8")
@@ -53,7 +41,7 @@ def test_a_report_names_the_layer_that_is_read(
 
 
 def test_a_report_says_why_there_is_no_confusion(tmp_path: Path, files: Path, elmo: Elmo):
-    polyseme.train("tagging", elmo, train=files / "train.conll", out=tmp_path / "task", settings=EPOCH)
+    polyseme.train("tagging", elmo, train=files / "train.conll", out=tmp_path / "task", settings=toys.EPOCH)
     report = (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
     assert "There is no confusion matrix: of spans" in report
     labels = tuple(f"label{n}" for n in range(50))
@@ -108,7 +96,7 @@ def test_balanced_classes_find_the_rare_one(tmp_path: Path, elmo: Elmo):
 
 
 def test_weights_of_classes_stand_in_the_network(files: Path, elmo: Elmo):
-    settings = (*EPOCH, "train.class_weights=balanced")
+    settings = (*toys.EPOCH, "train.class_weights=balanced")
     model = polyseme.train(
         "relations", elmo, train=files / "train.txt", dev=files / "dev.txt", settings=settings
     )

@@ -27,16 +27,6 @@ QUESTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toys.write(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture(scope="module")
-def elmo() -> Elmo:
-    return toys.elmo()
-
-
 def train(task: str, elmo: Elmo | Path, files: Path, *settings: str, **named: object) -> TaskModel:
     ending = FILES[task]
     given = {part: files / f"{part}.{ending}" for part in ("train", "dev", "test")} | named

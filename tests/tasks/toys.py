@@ -23,6 +23,7 @@ QUICK = (
     "input.dropout=0.1",
     "head.dropout=0.1",
 )
+EPOCH = (*QUICK, "train.epochs=1")
 
 
 def elmo() -> Elmo:

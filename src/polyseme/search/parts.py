@@ -72,10 +72,7 @@ def lengths_in(space: Space, vectors: Vectors) -> NDArray[np.float32]:
     """The length of each vector in the corrected space, block by block of rows."""
     found = np.empty(len(vectors), np.float32)
     for start in range(0, len(vectors), ROWS):
-        moved = np.asarray(vectors[start : start + ROWS], np.float32) - space.centre
-        if space.turn is not None:
-            moved = moved @ space.turn
-        found[start : start + ROWS] = np.linalg.norm(moved, axis=1)
+        found[start : start + ROWS] = np.linalg.norm(space.move(vectors[start : start + ROWS]), axis=1)
     return np.maximum(found, np.finfo(np.float32).tiny)
 
 

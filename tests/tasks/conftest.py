@@ -1,0 +1,20 @@
+"""The small files and the small ELMo that the tests of tasks train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import toys
+
+from polyseme.embedder import Elmo
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toys.write(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture(scope="module")
+def elmo() -> Elmo:
+    return toys.elmo()
