@@ -62,17 +62,30 @@ def find_change(
     one: Index, other: Index, words: Iterable[str] | None = None, *, min_count: int = 20, seed: int = 0
 ) -> list[Change]:
     """The change of `words`, or of all with `min_count` usages in both, and FEWEST, the greatest first."""
-    for name in ("model", "layer"):
-        if one.head[name] != other.head[name]:
-            raise UsageError(f"The two indexes have another {name}: their vectors cannot be compared.")
-    if words is None:
-        both, enough = [word for word in one.words.words if word in other.words], max(min_count, FEWEST)
-        words = [word for word in both if min(one.words.count(word), other.words.count(word)) >= enough]
-    asked = list(words)
+    check_pair(one, other)
+    asked = list(common_words(one, other, max(min_count, FEWEST)) if words is None else words)
     for word, index in product(asked, (one, other)):  # before any work
         if (count := index.words.count(word)) < FEWEST:
             raise UsageError(f"{word!r} has {count} usages in {index.folder}, {FEWEST} are needed.")
-    found = [_change(one, other, word, seed) for word in asked]
+    return by_distance([_change(one, other, word, seed) for word in asked])
+
+
+def check_pair(one: Index, other: Index) -> None:
+    """Refuse indexes of two models, or of two layers."""
+    for name in ("model", "layer"):
+        if one.head[name] != other.head[name]:
+            raise UsageError(f"The two indexes have another {name}: their vectors cannot be compared.")
+
+
+def common_words(one: Index, other: Index, min_count: int) -> dict[str, int]:
+    """The words with so many usages in both indexes, and how many at least."""
+    both = (word for word in one.words.words if word in other.words)
+    counts = {word: min(one.words.count(word), other.words.count(word)) for word in both}
+    return {word: count for word, count in counts.items() if count >= min_count}
+
+
+def by_distance(found: list[Change]) -> list[Change]:
+    """The greatest change first."""
     return sorted(found, key=lambda change: -change.distance)
 
 
@@ -111,6 +124,13 @@ def compare(
         _chance(shift, np.array(shifts)),
         _chance(distances[0], distances[1:]),
     )
+
+
+def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """The average distance alone of two sets of usages (N, H), vectors of length 1: quick."""
+    own = np.arange(len(a) + len(b)) < len(a)
+    distances, _ = _apart(np.concatenate([a, b]), own[None])
+    return float(distances[0])
 
 
 def _shares(labels: NDArray[np.int64], first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

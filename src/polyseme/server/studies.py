@@ -17,7 +17,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.search.change import Change, compare, find_change
+from polyseme.search.change import (
+    Change,
+    by_distance,
+    check_pair,
+    common_words,
+    compare,
+    distance,
+    find_change,
+)
 from polyseme.search.index import Index
 
 COMMON = 20  # usages in both indexes; words with fewer are compared only where they are named
@@ -37,23 +45,24 @@ class Study:
     def named(self, words: Sequence[str]) -> list[Change]:
         """The change of these words, as the library finds it, the greatest first."""
         self._end = time.monotonic() + self._seconds
-        found: list[Change] = find_change(self._one, self._other, [])  # refuses indexes of two models
+        check_pair(self._one, self._other)
+        found: list[Change] = []
         for word in words:
             if found and self._over():
                 break
             found += find_change(self._one, self._other, [word])
-        return _sorted(found)
+        return by_distance(found)
 
     def frequent(self, k: int) -> list[Change]:
         """The change of the `k` frequent words that moved most, the greatest first."""
-        find_change(self._one, self._other, [])
+        check_pair(self._one, self._other)
         begun = time.monotonic()
         self._end = begun + self._seconds / 2
         moved: dict[str, float] = {}
         for word in self._common():
             if self._over():
                 break
-            moved[word] = _distance(*self._usages(word))
+            moved[word] = distance(*self._usages(word))
         self._end = begun + self._seconds
         found: list[Change] = []
         for word in sorted(moved, key=lambda word: -moved[word])[:k]:
@@ -61,16 +70,15 @@ class Study:
                 break
             counts = (self._one.words.count(word), self._other.words.count(word))
             found.append(compare(word, *self._usages(word), counts))
-        return _sorted(found)
+        return by_distance(found)
 
     def _over(self) -> bool:
         return self.left.is_set() or time.monotonic() > self._end
 
     def _common(self) -> list[str]:
         """Words with enough usages in both indexes, the most frequent first."""
-        both = (word for word in self._one.words.words if word in self._other.words)
-        counts = {word: min(self._one.words.count(word), self._other.words.count(word)) for word in both}
-        return sorted((word for word in counts if counts[word] >= COMMON), key=lambda word: -counts[word])
+        counts = common_words(self._one, self._other, COMMON)
+        return sorted(counts, key=lambda word: -counts[word])
 
     def _usages(self, word: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Vectors of some usages in each index, from all parts of its text, in one space."""
@@ -81,21 +89,6 @@ class Study:
             some = np.linspace(0, len(rows) - 1, min(USAGES, len(rows))).astype(int)
             drawn.append(space.apply(index.raw(rows[some])))
         return drawn[0], drawn[1]
-
-
-def _distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """How much farther usages (N, H) of length 1 lie from those of the other index than from each other."""
-
-    def within(some: NDArray[np.float32]) -> float:
-        pairs = len(some) * (len(some) - 1)
-        return 1 - (float(np.square(some.sum(axis=0)).sum()) - float((some * some).sum())) / max(1, pairs)
-
-    between = 1 - float(a.mean(axis=0) @ b.mean(axis=0))
-    return between - (within(a) + within(b)) / 2
-
-
-def _sorted(found: list[Change]) -> list[Change]:
-    return sorted(found, key=lambda change: -change.distance)
 
 
 def names_alone(by_path: Mapping[str, Value]) -> dict[str, Value]:
