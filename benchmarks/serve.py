@@ -8,7 +8,7 @@ requests, good and bad, follow, while the server's memory is watched; then a ser
 by more connections than it allows. With an index, requests of the explorer are timed first, on both cores.
 
     python benchmarks/serve.py MODEL --text FILE [--connections 1 8 64 256] [--seconds 8] [--mixed 20000]
-        [--index INDEX --words 曹操 将 …]
+        [--index INDEX … --words 曹操 将 …] [--task TASK …]
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def main() -> None:
     parser.add_argument("--connections", nargs="+", type=int, default=[1, 8, 64, 256])
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--mixed", type=int, default=20_000, help="mixed requests; 0: none")
-    parser.add_argument("--index", help="of the text: times the requests of the explorer")
+    parser.add_argument("--index", nargs="+", default=[], help="of the text: times the explorer's requests")
+    parser.add_argument("--task", nargs="+", default=[], help="task folders, for mixed requests")
     parser.add_argument(
         "--words", nargs="+", default=["曹操", "将", "荆州"], help="to look at in the explorer"
     )
@@ -74,13 +75,14 @@ def main() -> None:
         f"p99 {1000 * direct['p99']:.1f} ms"
     )
     if given.index:
-        with Server(given.model, given.index, pinned=False) as server:
+        with Server(given.model, *given.index, pinned=False) as server:
             asyncio.run(page(server, given.model, texts, given.words))
     os.sched_setaffinity(0, {1})
     with Server(given.model, "--queue", "20000", "--concurrent", "2000") as server:
         asyncio.run(measure(server, texts, direct, given))
-        if given.mixed:
-            asyncio.run(mixed(server, texts, given.mixed))
+    if given.mixed:
+        with Server(given.model, *given.index, *given.task) as server:
+            asyncio.run(mixed(server, varied(texts, given), given.mixed))
     with Server(given.model, "--queue", "64", "--concurrent", "32") as server:
         asyncio.run(above(server, texts, max(given.connections), given.seconds))
 
@@ -243,30 +245,56 @@ def asked(word: str, tokens: list[str]) -> list[tuple[str, str, dict[str, Any]]]
     ]
 
 
-async def mixed(server: Server, texts: list[str], count: int) -> None:
-    """Good and bad requests of all kinds; the memory after each tenth of them."""
-    kinds = [
-        request("/embed", json.dumps({"texts": texts[:8]}).encode()),
-        request("/embed_all", json.dumps({"texts": texts[8:10]}).encode()),
-        request("/tokenize", json.dumps({"texts": texts[:4]}).encode()),
-        request("/score", json.dumps({"texts": texts[:2]}).encode()),
-        request("/similarity", json.dumps({"texts": texts[:2]}).encode()),
-        request("/v1/embeddings", json.dumps({"input": texts[0], "model": "x"}).encode()),
-        request("/embed", b"{not json"),
-        request("/embed", json.dumps({"texts": ["x " * 3000]}).encode()),
-    ]
+def varied(texts: list[str], given: argparse.Namespace) -> list[bytes]:
+    """Requests to every route that this server has, good and bad, with other texts and words each time."""
+    import polyseme
+
+    cut, names = polyseme.load(given.model).words, [Path(index).name for index in given.index]
+    found: list[tuple[str, dict[str, Any]]] = []
+    for number in range(0, len(texts) - 32, 8):
+        some, word = texts[number : number + 32], given.words[number // 8 % len(given.words)]
+        found += [
+            ("/embed", {"texts": some[: 1 + number % 32]}),
+            ("/embed_all", {"texts": some[:2], "layer": number % 3}),
+            ("/tokenize", {"texts": some[:4]}),
+            ("/score", {"texts": some[:2]}),
+            ("/similarity", {"texts": some[:2]}),
+            ("/substitutes", {"tokens": cut(some[0]), "place": 0}),
+            ("/v1/embeddings", {"input": some[:3], "model": "x"}),
+            ("/embed", {"texts": ["x " * 3000]}),
+            ("/embed", {"texts": 7}),
+        ]
+        if names:
+            found += [
+                ("/nearest", {"word": word}),
+                ("/nearest", {"word": word, "tokens": [word, *cut(some[1])], "place": 0, "layers": True}),
+                ("/nearest", {"word": "\u2603\u2603"}),
+                ("/senses", {"word": word}),
+            ]
+        if len(names) > 1:
+            found.append(("/change", {"one": names[0], "other": names[1], "words": [word]}))
+        if given.task:
+            found.append(("/predict", {"texts": some[:4]}))
+    return [*(request(route, json.dumps(body).encode()) for route, body in found), request("/embed", b"{no")]
+
+
+async def mixed(server: Server, bodies: list[bytes], count: int) -> None:
+    """All these requests in turn, from eight connections; the memory after each tenth of them."""
     connections = [Connection(server.port) for _ in range(8)]
     await asyncio.gather(*(connection.open() for connection in connections))
     codes: Counter[int] = Counter()
+    begun = time.perf_counter()
     for tenth in range(10):
 
         async def some(number: int, connection: Connection, tenth: int = tenth) -> None:
             for at in range(count // 80):
-                code, _ = await connection.ask(kinds[(at + number + tenth) % len(kinds)])
+                place = (tenth * count // 10 + at * 8 + number) % len(bodies)
+                code, _ = await connection.ask(bodies[place])
                 codes[code] += 1
 
         await asyncio.gather(*(some(number, one) for number, one in enumerate(connections)))
-        print(f"after {sum(codes.values()):,} mixed requests: {server.memory:,.0f} MB", flush=True)
+        taken = time.perf_counter() - begun
+        print(f"after {codes.total():,} mixed requests, {taken:.0f} s: {server.memory:,.0f} MB", flush=True)
     print(f"statuses: {dict(codes)}")
 
 

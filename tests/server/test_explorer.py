@@ -244,18 +244,49 @@ def test_the_rectangle_is_moved_sized_and_cleared_with_the_keyboard(visit: Visit
     playwright.expect(visit.page.locator("svg.map .dot.faded")).to_have_count(every)
 
 
+def in_documents(found: dict, counts: dict[str, int]) -> None:
+    """An answer about senses as if the word were used in these documents, in all of them alike but the last.
+
+    In the last it has the first sense alone.
+    """
+    found["documents"] = counts
+    *alike, last = counts
+    for number, sense in enumerate(found["senses"]):
+        (share,) = sense["documents"].values()
+        sense["documents"] = dict.fromkeys(alike, share) | {last: float(number == 0)}
+
+
 def test_a_sample_is_called_one_and_documents_are_in_the_order_of_their_names(visit: Visit):
     def change(found: dict) -> None:
         found["senses"][0]["count"] += 1000
-        for sense in found["senses"]:
-            (share,) = sense["documents"].values()
-            sense["documents"] = {f"texts/{name}.txt": share for name in ("10", "9", "1")}
+        in_documents(found, {f"texts/{name}.txt": 5 for name in ("10", "9", "1")})
 
     visit.alter("/senses", change)
     visit.go("senses")
     visit.see(".stays .hint", " usages are shown, chosen at random")
     names = visit.page.locator("svg.shares > g > text").all_text_contents()
     assert names == ["1.txt", "9.txt", "10.txt"]
+    assert not visit.page.locator("label", has_text="Shares by").count()
+
+
+def test_documents_named_by_year_are_joined_to_periods_by_their_usages(visit: Visit):
+    counts = {f"{year}.txt": 10 for year in (1899, 1901, *range(1930, 1941))} | {"1909.txt": 30}
+    shares: list[float] = []
+
+    def change(found: dict) -> None:
+        shares[:] = [sense["documents"]["one.txt"] for sense in found["senses"]]
+        in_documents(found, counts)
+
+    visit.alter("/senses", change)
+    visit.go("senses")
+    rows = visit.page.locator("svg.shares > g")
+    playwright.expect(rows).to_have_count(4)
+    names = [title.split(":")[0] for title in rows.locator("title").all_text_contents()]
+    assert names == ["1890–1899", "1900–1909", "1930–1939", "1940–1949"]
+    assert f"Sense 1 {(10 * shares[0] + 30) / 40:.0%}" in rows.nth(1).locator("title").text_content()
+    visit.page.locator("label", has_text="Shares by").locator("select").select_option("document")
+    visit.until("by=document")
+    playwright.expect(rows).to_have_count(len(counts))
 
 
 def test_a_word_of_the_table_of_change_keeps_the_table(visit: Visit):

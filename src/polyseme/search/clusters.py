@@ -19,6 +19,7 @@ STARTS = 4  # tries of k-means, of which the best counts
 HALVES = 5  # parts of the vectors that are grouped again, to see whether the groups return
 PART = 0.8
 FIRM = 0.6  # the stability that groups need; below it there is one
+DRAWN = 400  # vectors on which the number of groups is found
 APART = 0.05  # the silhouette that they need
 
 
@@ -33,46 +34,58 @@ class Groups:
 
 
 def group(vectors: Array, most: int = 6, seed: int = 0) -> Groups:
-    """As many groups as stand firmly apart, at most `most`; one where none do."""
-    best = Groups(np.zeros(len(vectors), np.int64), _unit(vectors.mean(axis=0, keepdims=True)), 0.0, 1.0)
-    for count in range(2, min(most, len(vectors) // 3) + 1):
-        labels, centres = kmeans(vectors, count, seed)
-        apart = silhouette(vectors, labels, centres)
-        if apart < APART or apart <= best.silhouette:
+    """As many groups as stand firmly apart, at most `most`; one where none do.
+
+    Their number is found on a draw of at most DRAWN vectors; then all vectors are grouped from its centres.
+    """
+    drawn = vectors
+    if len(vectors) > DRAWN:
+        drawn = vectors[np.sort(np.random.default_rng(seed).choice(len(vectors), DRAWN, replace=False))]
+    tried = [kmeans(drawn, count, seed) for count in range(2, min(most, len(drawn) // 3) + 1)]
+    for apart, (labels, centres) in sorted(
+        ((silhouette(drawn, *found), found) for found in tried), key=lambda one: -one[0]
+    ):
+        firm = stability(drawn, labels, len(centres), seed) if apart >= APART else 0.0
+        if firm < FIRM:
             continue
-        firm = stability(vectors, labels, count, seed)
-        if firm >= FIRM:
-            best = Groups(labels, centres, apart, firm)
-    return _by_size(best)
+        if drawn is not vectors:
+            labels, centres = _settle(vectors, centres[None])
+            apart = silhouette(vectors, labels, centres)
+        return _by_size(Groups(labels, centres, apart, firm))
+    return Groups(np.zeros(len(vectors), np.int64), _unit(vectors.mean(axis=0, keepdims=True)), 0.0, 1.0)
 
 
 def kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
     """`count` groups by cosine; the best of several starts."""
     chance = np.random.default_rng(seed)
-    best, found = -np.inf, (np.zeros(0, np.int64), vectors[:0])
-    for _ in range(STARTS):
-        centres = _first(vectors, count, chance)
-        for _ in range(STEPS):
-            labels = (vectors @ centres.T).argmax(axis=1)
-            sums = (labels[:, None] == np.arange(count)).astype(np.float32).T @ vectors
-            empty = np.bincount(labels, minlength=count) == 0
-            sums[empty] = centres[empty]
-            moved = _unit(sums)
-            if np.allclose(moved, centres, atol=1e-6):
-                break
-            centres = moved
-        cosines = vectors @ centres.T
-        labels, near = cosines.argmax(axis=1), float(cosines.max(axis=1).sum())
-        if near > best:
-            best, found = near, (labels.astype(np.int64), centres)
-    return found
+    return _settle(vectors, np.stack([_first(vectors, count, chance) for _ in range(STARTS)]))
+
+
+def _settle(vectors: Array, centres: Array) -> tuple[Labels, Array]:
+    """Centres of several starts, (S, K, H), moved until no vector changes its group; the best start's."""
+    starts, count, size = centres.shape
+    before = np.full((len(vectors), starts), -1)
+    for _ in range(STEPS + 1):
+        cosines = (vectors @ centres.reshape(-1, size).T).reshape(-1, starts, count)
+        labels = cosines.argmax(axis=2)
+        if np.array_equal(labels, before):
+            break
+        before = labels
+        members = (labels[:, :, None] == np.arange(count)).astype(np.float32).reshape(len(vectors), -1)
+        sums = members.T @ vectors
+        empty = ~members.any(axis=0)
+        sums[empty] = centres.reshape(-1, size)[empty]
+        centres = _unit(sums).reshape(starts, count, size)
+    best = int(cosines.max(axis=2).sum(axis=0, dtype=np.float64).argmax())
+    return labels[:, best].astype(np.int64), centres[best]
 
 
 def _first(vectors: Array, count: int, chance: np.random.Generator) -> Array:
     """First centres far from each other (k-means++)."""
     rows = [int(chance.integers(len(vectors)))]
+    far = np.full(len(vectors), np.inf)
     for _ in range(count - 1):
-        far = np.maximum(1 - (vectors @ vectors[rows].T).max(axis=1), 0).astype(np.float64)
+        far = np.minimum(far, np.maximum(1 - vectors @ vectors[rows[-1]], 0))
         total = far.sum()
         rows.append(
             int(chance.choice(len(vectors), p=far / total)) if total else int(chance.integers(len(vectors)))

@@ -27,6 +27,7 @@ from polyseme.search.space import plain
 from polyseme.words import Keys
 
 COMMON = 5  # usages: the mean of fewer says little about a word
+BEHIND = 4.0  # taken from a cosine: after all others
 
 
 @dataclass(frozen=True)
@@ -303,16 +304,21 @@ class Index:
                 found[own] = block.documents_of(numbers[own] - self._starts[number])
         return [names[row] for row in found]
 
-    def words_near(self, direction: NDArray[np.float32], k: int, *, without: str | None = None) -> list[str]:
-        """The words whose means lie nearest to a direction of the corrected space; rare ones only at need."""
+    def words_near(
+        self, centres: NDArray[np.float32], k: int, *, without: str | None = None
+    ) -> list[list[str]]:
+        """For each direction of the corrected space the words whose means lie nearest; rare ones at need."""
         if self._types is None:
             self._types = self.space.apply(self.words.vectors)
         rare = self.words.counts < COMMON
         if rare.sum() > len(rare) - k - 1:
             rare[:] = False
-        order = np.lexsort((-(self._types @ direction), rare))
-        names = (self.words.words[row] for row in order)
-        return list(islice((name for name in names if name != without), k))
+        found = []
+        for scores in centres @ self._types.T - BEHIND * rare:
+            best = np.argpartition(-scores, min(k, len(scores) - 1))[: k + 1]
+            names = (self.words.words[row] for row in best[np.lexsort((best, -scores[best]))])
+            found.append(list(islice((name for name in names if name != without), k)))
+        return found
 
 
 def open_index(

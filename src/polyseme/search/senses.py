@@ -42,6 +42,7 @@ class Senses:
     silhouette: float
     numbers: NDArray[np.int64]  # of the usages that were grouped
     labels: NDArray[np.int64]  # the sense of each
+    documents: dict[str, int]  # how many of them are in each document
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -49,6 +50,7 @@ class Senses:
             "word": self.word,
             "stability": self.stability,
             "silhouette": self.silhouette,
+            "documents": self.documents,
             "senses": [
                 {
                     "share": sense.share,
@@ -77,6 +79,7 @@ def find_senses(index: Index, word: str, *, most: int = 6, seed: int = 0) -> Sen
     groups = group(vectors, most, seed)
     documents = index.documents(numbers)
     totals = Counter(documents)
+    near = index.words_near(groups.centres, NEIGHBOURS, without=word)
     found = []
     for label, centre in enumerate(groups.centres):
         own = np.flatnonzero(groups.labels == label)
@@ -86,9 +89,9 @@ def find_senses(index: Index, word: str, *, most: int = 6, seed: int = 0) -> Sen
             Sense(
                 len(own) / len(numbers),
                 len(own),
-                index.words_near(centre, NEIGHBOURS, without=word),
+                near[label],
                 [index.usage(int(numbers[row]), float(vectors[row] @ centre)) for row in best],
                 {name: counts[name] / total for name, total in totals.items()},
             )
         )
-    return Senses(word, found, groups.stability, groups.silhouette, numbers, groups.labels)
+    return Senses(word, found, groups.stability, groups.silhouette, numbers, groups.labels, dict(totals))

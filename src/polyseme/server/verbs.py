@@ -171,7 +171,7 @@ class Verbs:
                 for row, (x, y) in zip(kept, points, strict=True)
             ]
             values = found.as_dict()
-            for sense in values["senses"]:
+            for sense in (values, *values["senses"]):
                 sense["documents"] = names_alone(sense["documents"])
             return answer(values | {"usages": usages})
 

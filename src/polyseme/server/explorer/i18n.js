@@ -204,10 +204,9 @@ const TEXTS = {
     "共 {count} 篇文档，图中为前 {drawn} 篇；CSV 中有全部数值。",
   ],
   "senses.document": ["Document", "文档"],
-  "senses.periods": [
-    "In the order of their names: documents named by period show a course in time.",
-    "按名称排序：若文档以时期命名，可由此看出历时变化。",
-  ],
+  "senses.by": ["Shares by", "占比按"],
+  "senses.period": ["Period", "时期"],
+  "senses.periods": ["Shares by period", "各时期的占比"],
   "senses.share": ["{share} · {count} usages", "{share} · {count} 次"],
 
   "change.title": ["Change between two indexes", "两个索引之间的变化"],

@@ -1,6 +1,6 @@
-// A word in; its usages out as a map and as sentences, by sense; shares by document; change between indexes.
+// A word in; its usages out as a map and as sentences, by sense; shares by document or period; change between indexes.
 //
-// Parameters: word, index, most (senses), sense (from 0), box (x0,y0,x1,y1 on the map), and those of parts/change.js.
+// Parameters: word, index, most (senses), sense (from 0), box (x0,y0,x1,y1 on the map), by (document or period), and those of parts/change.js.
 
 import { useRef, useState } from "preact/hooks";
 import { html } from "/explorer/html.js";
@@ -12,6 +12,7 @@ import { Exports } from "/explorer/parts/exports.js";
 import { Choice, IndexChoice } from "/explorer/parts/fields.js";
 import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
 import { Sign, UsageMap, within } from "/explorer/parts/map.js";
+import { periodsOf, sharesByPeriod } from "/explorer/parts/periods.js";
 import { Quote, Source } from "/explorer/parts/quote.js";
 import { ShareBars, ShareTable } from "/explorer/parts/shares.js";
 import { NoIndex } from "/explorer/parts/usages.js";
@@ -113,7 +114,7 @@ function Found({ found, params, go }) {
               csv=${() => rows(found.usages)}
             />
           </p>
-          <${Documents} found=${found} />
+          <${Documents} found=${found} params=${params} go=${go} />
         </div>
         <${Sentences} key=${`${found.word} ${sense}`} usages=${shown} box=${box} clear=${() => setBox(null)} />
       </div>
@@ -172,27 +173,32 @@ function Sentences({ usages, box, clear }) {
 }
 
 // A sense knows its share of the word's usages in every document, so a document's shares add up to one.
-function Documents({ found }) {
+function Documents({ found, params, go }) {
   const drawing = useRef(null);
-  const names = [...new Set(found.senses.flatMap((sense) => Object.keys(sense.documents)))];
+  const names = Object.keys(found.documents);
   names.sort((one, other) => one.localeCompare(other, "en", { numeric: true })); // chapter 10 after chapter 9
   if (!names.length) return null;
+  const periods = periodsOf(names);
+  const by = periods && params.by !== "document" ? "period" : "document";
   const short = folderOf(names).length;
-  const shares = names.map((name) => [name.slice(short), found.senses.map((sense) => sense.documents[name] ?? 0)]);
-  const heads = found.senses.map((_, at) => t("senses.name", { number: at + 1 }));
-  const csv = () => [[t("senses.document"), ...heads], ...shares.map(([name, row]) => [name, ...row])];
+  const rowOf = (name) => [name.slice(short), found.senses.map((sense) => sense.documents[name] ?? 0)];
+  const shares = by === "period" ? sharesByPeriod(found, periods) : names.map(rowOf);
+  const heads = [t(`senses.${by}`), ...found.senses.map((_, at) => t("senses.name", { number: at + 1 }))];
+  const title = t(`senses.${by}s`);
+  const choices = ["period", "document"].map((one) => [one, t(`senses.${one}`)]);
+  const choose = (next) => go({ by: next }, true);
   return html`
-    <h3>${t("senses.documents")}</h3>
-    ${names.length > 1 && html`<p class="hint">${t("senses.periods")}</p>`}
-    ${names.length > DRAWN && html`<p class="hint">${t("senses.drawn", { drawn: DRAWN, count: names.length })}</p>`}
-    <${ShareBars} rows=${shares.slice(0, DRAWN)} name=${t("senses.documents")} drawing=${drawing} />
+    <h3>${title}</h3>
+    ${periods && html`<${Choice} label=${t("senses.by")} value=${by} options=${choices} commit=${choose} />`}
+    ${shares.length > DRAWN && html`<p class="hint">${t("senses.drawn", { drawn: DRAWN, count: shares.length })}</p>`}
+    <${ShareBars} rows=${shares.slice(0, DRAWN)} name=${title} drawing=${drawing} />
     <${Exports}
-      name=${t("senses.documents")}
-      file=${`documents-${found.word}`}
+      name=${title}
+      file=${`${by}s-${found.word}`}
       svg=${() => drawing.current}
-      csv=${csv}
+      csv=${() => [heads, ...shares.map(([name, row]) => [name, ...row])]}
     />
-    <${ShareTable} rows=${shares} heads=${[t("senses.document"), ...heads]} name=${t("senses.documents")} />
+    <${ShareTable} rows=${shares} heads=${heads} name=${title} />
   `;
 }
 
