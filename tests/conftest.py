@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from programs import TEXT, Ran, run_program, write_models
 
 torch.set_num_threads(1)  # the tests' products are tiny: threads would only wait for each other
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # how busy a machine is says nothing of the code
 
 WHEEL = "allennlp-0.9.0-py3-none-any.whl"
 WHEEL_SHA256 = "353752e7b78e48c450e27889d80a3000c4a9af34f70ff9091b3031ad01320940"

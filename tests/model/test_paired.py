@@ -7,7 +7,7 @@ import torch
 
 from polyseme.config import ModelConfig
 from polyseme.formats.pretrained import build_network
-from polyseme.model.paired import Dropout, draw_mask, drop, read_pairs, start_pairs
+from polyseme.model.paired import Dropout, drop, read_pairs, start_pairs
 
 SIZES = [5, 5, 4, 2, 1]  # packed sentences of 5, 4, 3, 3 and 2 tokens
 
@@ -101,22 +101,3 @@ def test_weight_drop_touches_the_recurrent_weights_alone():
     plainly = read_pairs(model, x, SIZES, start_pairs(model, 5), Dropout())[0]
     assert not torch.allclose(once, again)
     assert not torch.allclose(once, plainly)
-
-
-@pytest.mark.parametrize("share", [0.0001, 0.1, 0.5, 0.9])
-def test_a_mask_drops_its_share_and_keeps_the_mean(share: float):
-    torch.manual_seed(5)
-    mask = draw_mask((2, 301, 333), share, torch.empty(0, dtype=torch.double))
-    assert mask.shape == (2, 301, 333)
-    assert mask.dtype == torch.double
-    assert len(mask.unique()) == 2
-    assert (mask == 0).double().mean() == pytest.approx(share, rel=0.02, abs=2e-4)
-    assert mask.mean() == pytest.approx(1.0, abs=0.02)
-
-
-def test_masks_follow_from_the_seed_alone():
-    torch.manual_seed(6)
-    first, second = (draw_mask((3, 5), 0.5, torch.empty(0)) for _ in range(2))
-    torch.manual_seed(6)
-    assert torch.equal(draw_mask((3, 5), 0.5, torch.empty(0)), first)
-    assert not torch.equal(first, second)

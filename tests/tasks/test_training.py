@@ -119,6 +119,7 @@ def test_comparison_seeds_and_sizes_stand_in_the_report(tmp_path: Path, files: P
     )
     assert len(model.results) == 8  # two sizes, with and without, two seeds
     assert {result.examples for result in model.results} == {16, 64}
+    assert {(result.examples, result.epochs) for result in model.results} == {(16, 4), (64, 2)}  # 2 / √0.25
     report = (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
     assert "with ELMo, 0.25 of the examples | 16 | 2 |" in report
     assert "without ELMo | 64 | 2 |" in report

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.dropping import Drop
+
 
 class Mix(nn.Module):
     """gamma * sum_l softmax(w)_l * layer_l  (Peters et al. 2018, equation 1)."""
@@ -43,7 +45,7 @@ class Mix(nn.Module):
         self.n_layers, self.by_direction, self.layer_norm = n_layers, by_direction, layer_norm
         self.weights = None if top_only else nn.Parameter(start, requires_grad=trained)  # (L,) or (L, 2)
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trained)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Drop(dropout)
 
     @property
     def shares(self) -> list[float] | list[list[float]]:

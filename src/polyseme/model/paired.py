@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from polyseme.model.bilm import BiLM
+from polyseme.model.dropping import draw_mask
 from polyseme.model.kernels import lstm
 from polyseme.model.kernels.training import NativePair
 from polyseme.model.recurrent import Cell, Stack
@@ -78,19 +78,6 @@ def drop(x: Tensor, sizes: list[int], dropout: Dropout) -> Tensor:
     if sizes[-1] == sizes[0]:
         return (x.view(len(x), len(sizes), sizes[0], -1) * mask[:, None]).view_as(x)
     return x * torch.cat([mask[:, :n] for n in sizes], dim=1)
-
-
-def draw_mask(shape: Sequence[int], share: float, like: Tensor) -> Tensor:
-    """Zeros, about a `share` of all, and else what keeps the mean: of `shape`, dtype and device as `like`.
-
-    Four values are decided by one random number of 64 bits, several times faster than F.dropout on a CPU;
-    the share is rounded to a multiple of 1/65536.
-    """
-    dropped = min(round(share * 65536), 65535)
-    count = prod(shape)
-    bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
-    kept = bits.view(torch.int16)[:count].view(*shape) >= dropped - 32768
-    return kept * like.new_tensor(65536 / (65536 - dropped))
 
 
 def run_pair(

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.embedder import Elmo
 from polyseme.layer import ElmoLayer
+from polyseme.model.dropping import Drop
 from polyseme.model.mix import Mix
 from polyseme.model.tokens import CharCnn, lookup_table
 from polyseme.tasks.examples import Tokens
@@ -100,10 +102,7 @@ class Reader:
     def _word_ids(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
         if not self.config.words:
             return None
-        ids = torch.zeros(len(sentences), width, dtype=torch.long)
-        for row, tokens in enumerate(sentences):
-            ids[row, : len(tokens)] = torch.tensor([self._ids.get(token, UNKNOWN) for token in tokens])
-        return ids.to(device)
+        return padded([[self._ids.get(token, UNKNOWN) for token in s] for s in sentences], width).to(device)
 
     def _characters(
         self, sentences: Sequence[Tokens], width: int, device: torch.device
@@ -111,10 +110,7 @@ class Reader:
         if self.alphabet is None:
             return {}
         index: dict[str, int] = {}
-        places = torch.zeros(len(sentences), width, dtype=torch.long)
-        for row, tokens in enumerate(sentences):
-            rows = [index.setdefault(token, len(index) + 1) for token in tokens]
-            places[row, : len(rows)] = torch.tensor(rows)
+        places = padded([[index.setdefault(token, len(index) + 1) for token in s] for s in sentences], width)
         chars = torch.from_numpy(self.alphabet.encode(list(index)))
         return {"chars": chars.to(device), "places": places.to(device)}
 
@@ -130,11 +126,11 @@ class Reader:
     def _layers(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
         if self.stored is None:
             return None
-        found = self.stored.layers(sentences)
-        values = found[0].new_zeros(len(found[0]), len(sentences), width, found[0].shape[2])
-        for row, layers in enumerate(found):
-            values[:, row, : layers.shape[1]] = layers
-        return values.to(device)
+        found = self.stored.rows(sentences)
+        values = np.zeros((len(sentences), width, *found[0].shape[1:]), np.float16)
+        for row, vectors in enumerate(found):
+            values[row, : len(vectors)] = vectors
+        return torch.from_numpy(values).to(device).float().permute(2, 0, 1, 3)
 
 
 class Inputs(nn.Module):
@@ -155,7 +151,7 @@ class Inputs(nn.Module):
             number = 1 if isinstance(config.layers, int) else reader.stored.count
             trained = config.tune == "mix"
             self.mixes.extend(Mix(number, trained=trained, dropout=config.elmo_dropout) for _ in range(count))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Drop(config.dropout)
         own = config.words + config.chars + (reader.static.dim if reader.static else 0)
         elmo_size = elmo.config.size if elmo is not None else 0
         self.size = own + (elmo_size if config.elmo in ("input", "both") else 0)
@@ -222,6 +218,11 @@ def _character_encoder(alphabet: CodepointAlphabet, filters: int) -> CharCnn:
         highways=0,
         padding=alphabet.padding,
     )
+
+
+def padded(rows: Sequence[Sequence[int]], width: int, filler: int = 0) -> Tensor:
+    """Rows of numbers as one tensor (B, width), each filled up."""
+    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows]).view(len(rows), width)
 
 
 def absolute_path(path: str | None) -> str | None:

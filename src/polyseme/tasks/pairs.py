@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
+from polyseme.model.dropping import Drop
 from polyseme.tasks.classification import labels_of
 from polyseme.tasks.encoder import Encoder, Stack
 from polyseme.tasks.examples import Cut, Example, check_labels, checked, label_set
@@ -175,7 +176,7 @@ class Matcher(nn.Module):
         size = config.encoder.size
         self.compare = nn.Linear(4 * self.stack.size, size)
         self.again = Encoder(size, size, 1, 2, config.encoder.dropout, config.encoder.recurrent_dropout)
-        self.dropout = nn.Dropout(config.head.dropout)
+        self.dropout = Drop(config.head.dropout)
         self.dense = Dense(4 * self.again.size, config.head.hidden, len(weights), config.head.dropout)
         self.register_buffer("weights", weights)
         self.register_buffer("scale", scale)

@@ -320,7 +320,7 @@ class _Job:
         if model.reader.stored is not None:
             model.reader.stored.add(self._data.sentences(), self._vectors, self._embedded)
         work = TaskWork(model.task, model.network, model.reader, examples, self._data.dev, self._device)
-        total = config.train.epochs * len(examples)
+        total = round(config.train.epochs * len(examples) / cell.share**0.5)  # a few are read more often
         tell = self._watch or (lambda name, position, figures: None)
         loop = Loop(
             work,

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from polyseme.bulk import fingerprint
 from polyseme.embedder import CHUNK, Elmo, chunks
@@ -69,13 +67,13 @@ class Stored:
                 if watch is not None:
                     watch(done / total)
 
-    def layers(self, sentences: Sequence[Tokens]) -> list[Tensor]:
-        """The vectors of each sentence (L, T, H), float32; those that are not stored are computed now."""
+    def rows(self, sentences: Sequence[Tokens]) -> list[NDArray[Any]]:
+        """The vectors of each sentence (T, L, H), float16; those that are not stored are computed now."""
         new = [tokens for tokens in dict.fromkeys(sentences) if tokens not in self._places]
         with self._elmo.call() as counts:
             fresh = self._elmo.vectors([list(tokens) for tokens in new], self._choice, counts) if new else []
         found = dict(zip(new, fresh, strict=True))
-        return [_as_layers(found[t] if t in found else self._read(t)) for t in sentences]
+        return [_as_rows(found[t] if t in found else self._read(t)) for t in sentences]
 
     def _read(self, tokens: Tokens) -> NDArray[Any]:
         file, number = self._places[tokens]
@@ -88,7 +86,7 @@ class Stored:
         self._files, self._places = [], {}
 
 
-def _as_layers(vectors: NDArray[Any]) -> Tensor:
-    """(L, T, H), rounded to float16 as all that is stored: the same text has the same answer."""
-    layers = torch.from_numpy(vectors.astype(np.float16).astype(np.float32))
-    return layers if layers.ndim == 3 else layers[None]
+def _as_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """(T, L, H) of (L, T, H) or (T, H), as float16 like all that is stored: one text has one answer."""
+    layers = vectors.astype(np.float16, copy=False)
+    return layers[:, None] if layers.ndim == 2 else layers.swapaxes(0, 1)

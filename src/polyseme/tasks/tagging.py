@@ -21,7 +21,7 @@ from polyseme.tasks.columns import read_tagged, tagged_kind
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.encoder import Stack
 from polyseme.tasks.examples import Cut, Example, checked, label_set
-from polyseme.tasks.inputs import Inputs, Side
+from polyseme.tasks.inputs import Inputs, Side, padded
 from polyseme.tasks.scores import Scores, classes, span_scores
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tags import allowed, fault, guess_scheme, spans_of, split_tag, write_spans
@@ -115,10 +115,8 @@ class Tagging:
     def loss(self, outputs: Tensor, examples: Sequence[Example], network: nn.Module) -> Tensor:
         """The negative log likelihood of the tags, a token."""
         tagger = cast(Tagger, network)
-        targets = torch.full(outputs.shape[:2], IGNORED)
-        for row, example in enumerate(examples):
-            targets[row, : len(example.gold)] = torch.tensor([self._ids[tag] for tag in example.gold])
-        targets = targets.to(outputs.device)
+        numbers = [[self._ids[tag] for tag in example.gold] for example in examples]
+        targets = padded(numbers, outputs.shape[1], IGNORED).to(outputs.device)
         if tagger.crf is None:
             return F.cross_entropy(outputs.flatten(0, 1), targets.flatten(), tagger.weights)
         lengths = (targets != IGNORED).sum(dim=1)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.dropping import Drop
 from polyseme.tasks.examples import Cut, Example, Tokens
 from polyseme.tasks.inputs import Inputs
 from polyseme.tasks.scores import Scores
@@ -87,7 +88,7 @@ class Dense(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, outputs: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Drop(dropout)
         self.hidden = nn.Linear(inputs, hidden) if hidden else None
         self.last = nn.Linear(hidden or inputs, outputs)
 
