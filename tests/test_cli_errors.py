@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from polyseme import api, cli, progress
+from polyseme import api, bar, cli, progress
 from polyseme.errors import UsageError
 from programs import TEXT, Ran, run_program
 
@@ -228,7 +228,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(bar, "EVERY", 0.0)
     ran = run("embed models/bilm text.txt --out x.npz --batch-tokens 1")
     assert ran.out == "x.npz: 3 sentences, 11 tokens\n"
     lines = ran.err.splitlines()
@@ -242,7 +242,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
 
 def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
     shown = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    monkeypatch.setattr(progress, "Console", lambda stderr: shown)
+    monkeypatch.setattr(bar, "Console", lambda stderr: shown)
     assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
     text = shown.export_text()
     shown.file.close()

@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A floor uses its own rooms and the floors above it, never one below.
 FLOORS = (
     ("errors",),
-    ("writing", "pictures"),
+    ("writing", "pictures", "bar"),
     ("config",),
     ("text",),
     ("model",),

@@ -6,8 +6,6 @@ api  ->  cli.tasks  ->  a person's terminal
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -33,7 +31,6 @@ NOT_OF_PROBES = (
     "--vectors",
 )
 NEEDS_OUT = "train needs --out, a new folder for the model (or --dry-run)."
-EVERY = 10.0  # seconds between two lines on the way
 Elsewhere = Annotated[
     str | None, typer.Option("--model", help="The ELMo of a task folder, if it does not lie where it did.")
 ]
@@ -224,44 +221,25 @@ def _print_counts(
 
 
 class _Show:
-    """A line for each epoch; on a terminal a bar below them, elsewhere a line now and then."""
+    """A line for each epoch, and how far it is on the way."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from polyseme.bar import Bar
 
-        console = Console(stderr=True)
-        columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
-        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self._task = self._bar.add_task("", total=1.0) if self._bar else None
-        self._shown = time.monotonic()
+        self._bar = Bar()
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar:
-            self._bar.stop()
+        self._bar.__exit__(*error)
 
     def step(self, name: str, position: Position, figures: Metrics) -> None:
         """A step or a validation is done, or some vectors are."""
-        on_the_way = "loss" in figures or name == "vectors"
-        if on_the_way:
-            text = f"{name}: " + (f"loss {figures['loss']:.3f}" if "loss" in figures else "")
-            self._update(text, figures["done"])
+        if "loss" in figures or name == "vectors":
+            loss = f": loss {figures['loss']:.3f}" if "loss" in figures else ""
+            self._bar.update(f"{name}{loss}", figures["done"], 1.0)
             return
         known = [f"{key} {value:.4f}" for key, value in figures.items() if key not in ("score", "done")]
-        text = f"{name}: epoch {position.epoch}: {', '.join(known)}"
-        if self._bar:
-            self._bar.console.print(text, highlight=False)
-        else:
-            print(text, file=sys.stderr, flush=True)
-
-    def _update(self, text: str, done: float) -> None:
-        if self._bar and self._task is not None:
-            self._bar.update(self._task, description=text, completed=done)
-        elif time.monotonic() - self._shown >= EVERY:
-            self._shown = time.monotonic()
-            print(f"{text}, {done:.0%}", file=sys.stderr, flush=True)
+        self._bar.say(f"{name}: epoch {position.epoch}: {', '.join(known)}")

@@ -1,63 +1,50 @@
-"""How a training run shows itself: a bar on a terminal, plain lines elsewhere.
+"""How a training run shows itself.
 
-    training.loop  ->  training.show  ->  standard error; the result to standard output
+    training.loop  ->  training.show  ->  bar; the result to standard output
 
 Loss, tokens a second, time left and the best perplexity so far.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
+from polyseme.bar import Bar
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics
 from polyseme.training.pretrain import Pretraining
-
-EVERY = 10.0  # seconds between two plain lines
 
 
 class Show:
     """Watches a run."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
-        columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
-        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self._task = self._bar.add_task("reading", total=None) if self._bar else None
+        self._bar = Bar("reading")
         self._total, self._from, self._loss = 0, 0, 0.0
-        self._start = self._shown = time.monotonic()
+        self._start = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
+        self._bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar:
-            self._bar.stop()
+    def __exit__(self, *error: object) -> None:
+        self._bar.__exit__(*error)
 
     def reading(self, done: int, total: int | None, tokens: int) -> None:
         """The text is being read."""
-        self._update(f"reading, {tokens:,} tokens", done, total)
+        self._bar.update(f"reading, {tokens:,} tokens", done, total)
 
     def prepared(self, corpus: Corpus, total: int) -> None:
         """The text is read: say what it is."""
         report = corpus.report
         self._total, self._start = total, time.monotonic()
-        self._say(
+        self._bar.say(
             f"{report.tokens:,} tokens in {report.sentences:,} sentences; {report.words:,} words in the "
             f"vocabulary, {report.unknown:.1%} of the tokens outside it"
         )
-        self._say(
+        self._bar.say(
             f"held out: {report.valid_tokens:,} tokens, {report.valid_unknown:.1%} of them outside the "
             f"vocabulary; {report.held_out}"
         )
@@ -65,12 +52,12 @@ class Show:
             "longer than the model reads": report.cut_tokens,
             "repeated sentences": report.repeated_sentences,
         }
-        self._say(", ".join(f"{count:,} {what}" for what, count in notes.items()))
+        self._bar.say(", ".join(f"{count:,} {what}" for what, count in notes.items()))
 
     def step(self, position: Position, figures: Metrics) -> None:
         """A step or a validation is done."""
         if "mean" in figures:
-            self._say(
+            self._bar.say(
                 f"{position.tokens:,} tokens: perplexity {figures['mean']:.1f} "
                 f"(forward {figures['forward']:.1f}, backward {figures['backward']:.1f})"
             )
@@ -80,7 +67,7 @@ class Show:
         rate = (position.tokens - self._from) / max(time.monotonic() - self._start, 1e-9)
         best = f", best perplexity {position.best:.1f}" if position.best is not None else ""
         text = f"loss {self._loss:.3f}, {rate:,.0f} tokens/s{best}"
-        self._update(text, position.tokens, self._total)
+        self._bar.update(text, position.tokens, self._total)
 
     def end(self, result: Pretraining) -> None:
         """Say what came out."""
@@ -92,17 +79,3 @@ class Show:
             f"{found['backward']:.1f}), {found['unknown']:.1%} of its words unknown"
         )
         print(f"{result.folder}: the model, its card README.md, report.html and metrics.jsonl")
-
-    def _update(self, text: str, done: int, total: int | None) -> None:
-        if self._bar and self._task is not None:
-            self._bar.update(self._task, description=text, completed=done, total=total)
-        elif time.monotonic() - self._shown >= EVERY:
-            self._shown = time.monotonic()
-            left = f", {done / total:.0%}" if total else ""
-            print(f"{text}{left}", file=sys.stderr, flush=True)
-
-    def _say(self, text: str) -> None:
-        if self._bar:
-            self._bar.console.print(text, highlight=False)
-        else:
-            print(text, file=sys.stderr, flush=True)
