@@ -74,6 +74,8 @@ static INLINE void NAME(dots_of)(const int kind, const struct dots *q)
         float best = -INFINITY;
         for (int64_t row = first; row < end; row++) {
             float score = -INFINITY;
+            for (int64_t at = 0; at < step && row + FETCHED / step < q->rows; at += 64)
+                __builtin_prefetch((const char *)q->vectors + row * step + FETCHED + at);
             if (!q->keep || q->keep[row]) {
                 const float dot = NAME(row_dot)(kind, (const char *)q->vectors + row * step, q->query, q->width);
                 score = (dot - q->offset) / q->lengths[row];
@@ -132,24 +134,25 @@ static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows,
     }
 }
 
-/* Note the scores of a row that are above what is asked for; `dots` (n) become scores. */
-static INLINE void NAME(note_above)(struct above *q, int64_t row, int64_t n, float *dots)
+/* Note the scores of a row that are above what is asked for: of the dots (n) that are above least * length + offset. */
+static INLINE void NAME(note_above)(struct above *q, int64_t row, int64_t n, const float *dots)
 {
+    const float length = q->lengths[row];
     ivec some = {0};
     int32_t any[LANES], found = 0;
     for (int64_t at = 0; at < n; at += LANES) {
-        const vec score = (NAME(load)(dots + at) - NAME(load)(q->offsets + at)) / q->lengths[row];
-        NAME(store)(dots + at, score);
-        some |= score > NAME(load)(q->least + at);
+        const vec bound = NAME(fma)(NAME(load)(q->least + at), NAME(same)(length), NAME(load)(q->offsets + at));
+        some |= NAME(load)(dots + at) > bound;
     }
     memcpy(any, &some, sizeof any);
     for (int lane = 0; lane < LANES; lane++)
         found |= any[lane];
-    for (int64_t at = 0; found && at < q->queries; at++)
-        if (dots[at] > q->least[at]) {
-            q->places[q->found] = (int32_t)(row * q->queries + at);
-            q->scores[q->found++] = dots[at];
-        }
+    for (int64_t at = 0; found && at < q->queries; at++) {
+        const float score = (dots[at] - q->offsets[at]) / length;
+        q->places[q->found] = (int32_t)(row * q->queries + at);
+        q->scores[q->found] = score;
+        q->found += score > q->least[at];
+    }
 }
 
 static void NAME(above)(struct above *q)

@@ -27,6 +27,7 @@
 #define CHUNK 192 /* rows for which a panel is read once */
 #define HIGH 24   /* rows of a tile of gates */
 #define AHEAD 32  /* how far a single panel is fetched ahead */
+#define FETCHED 4096 /* bytes of stored vectors that are fetched ahead: the machine itself stops at every page */
 #define TOGETHER 256 /* stored vectors of which the best score is noted */
 
 /* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. */
