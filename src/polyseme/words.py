@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,16 @@ class WordVectors:
     vectors: Array  # (N, H) means, not centred
     centre: Array  # (H,) what is taken away before cosines: the mean over the words, or zeros
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
-    _directions: Array = field(init=False, repr=False, compare=False)  # (N, H) centred, of length 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows", {word: row for row, word in enumerate(self.words)})
-        moved = self.vectors - self.centre
-        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-        object.__setattr__(self, "_directions", moved / np.maximum(lengths, np.finfo(np.float32).tiny))
+
+    @cached_property
+    def _directions(self) -> Array:
+        """The vectors (N, H) centred, of length 1: made at the first need, so that a file opens quickly."""
+        moved: Array = self.vectors - self.centre
+        moved /= np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        return moved
 
     def __len__(self) -> int:
         return len(self.words)

@@ -78,14 +78,15 @@ def test_exact_search_is_a_sort_by_cosine(index: Index, elmo: Elmo):
 
 @pytest.mark.parametrize("native_part", [True, False])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-@pytest.mark.parametrize("count", [1, 9])
+@pytest.mark.parametrize("count", [1, 9, 300])
 def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, native_part: bool):
     chance = np.random.default_rng(3)
     rows, k = chance.standard_normal((9000, 40)).astype(dtype), 12
     rows[7000] = rows[10]  # of equals the earlier one
     space = fit(rows, "whiten")
     directions = space.apply(rows)
-    queries, keep = np.concatenate([directions[10:11], directions[20:28]])[:count], chance.random(9000) < 0.9
+    queries = np.concatenate([directions[10:11], directions[20:319]])[:count]
+    keep = chance.random(9000) < 0.9
     keep[[10, 7000]] = True
     if not native_part:
         monkeypatch.setattr("polyseme.search.exact.native.available", lambda: False)

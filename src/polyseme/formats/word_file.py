@@ -24,6 +24,7 @@ from polyseme.formats.tensors import read_tensors
 from polyseme.model.narrow import Narrow, narrow
 from polyseme.writing import new_file
 
+ROWS = 1024  # words that are rounded at a time
 NAME = "words.safetensors"  # in the folder of a model
 KINDS = {
     "rows": (torch.int8, 2),
@@ -45,7 +46,7 @@ class Words(NamedTuple):
 
 def write_words(path: Path, content: Words, *, force: bool = False) -> None:
     """Write the file, whole or not at all; the vectors are rounded to int8 around the centre."""
-    rows, scales = narrow(torch.from_numpy(content.vectors - content.centre), "int8")
+    rows, scales = _narrowed(content)
     tensors = {
         "rows": rows,
         "scales": scales,
@@ -54,21 +55,34 @@ def write_words(path: Path, content: Words, *, force: bool = False) -> None:
         "words": torch.frombuffer(bytearray("\n".join(content.words).encode()), dtype=torch.uint8),
     }
     with new_file(path, force=force) as new:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items() if tensor is not None}, new)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new)
+
+
+def _narrowed(content: Words) -> tuple[Tensor, Tensor]:
+    """The rows in int8 and their scales; some at a time, so that what lies between stays in the cache."""
+    rows = torch.empty(content.vectors.shape, dtype=torch.int8)
+    scales = torch.empty(len(rows))
+    for first in range(0, len(rows), ROWS):
+        span = slice(first, first + ROWS)
+        some = narrow(torch.from_numpy(content.vectors[span] - content.centre), "int8")
+        rows[span] = some.values
+        if some.scales is not None:
+            scales[span] = some.scales
+    return rows, scales
 
 
 def read_words(path: Path, advice: str = "Copy it, or make it again.") -> Words:
     """Read the file; what does not fit together is refused, with `advice`."""
     tensors = read_tensors(path, "vectors of words", advice)
     _check(tensors, path, advice)
-    rows = Narrow(tensors["rows"], tensors["scales"]).wide()
+    rows = Narrow(tensors["rows"], tensors["scales"]).wide()  # memory of its own, which becomes the vectors
     try:
         words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
     except UnicodeDecodeError as problem:
         raise FormatError(f"{path}: its words are not UTF-8 ({problem}). {advice}") from None
     if len(words) != len(rows) or len(set(words)) != len(words):
         raise FormatError(f"{path}: {len(set(words))} words and {len(rows)} vectors. {advice}")
-    vectors = (rows + tensors["centre"]).numpy()
+    vectors = rows.add_(tensors["centre"]).numpy()
     return Words(tuple(words), tensors["counts"].numpy(), vectors, tensors["centre"].numpy())
 
 

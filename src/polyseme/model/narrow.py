@@ -34,7 +34,7 @@ class Narrow(NamedTuple):
     def wide(self) -> Tensor:
         """As fp32: the very numbers that `values` and `scales` stand for."""
         wide = self.values.float()
-        return wide if self.scales is None else wide * self.scales[:, None]
+        return wide if self.scales is None else wide.mul_(self.scales[:, None])  # of int8: a new tensor
 
 
 def narrow(weight: Tensor, precision: str) -> Narrow:

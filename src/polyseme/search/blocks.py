@@ -14,14 +14,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
+from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from polyseme.errors import FormatError
 from polyseme.formats.flat import mapped_tensors, release
@@ -52,60 +55,73 @@ class Place(NamedTuple):
     line: int
 
 
-@dataclass
 class NewBlock:
-    """A block that is being filled."""
+    """A block that is being filled; when it is written it is empty again, and its memory is used anew."""
 
-    size: int
-    precision: Precision = "fp16"
-    vectors: list[NDArray[np.floating]] = field(default_factory=list)
-    words: list[int] = field(default_factory=list)
-    sentences: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    stops: list[int] = field(default_factory=list)
-    texts: list[bytes] = field(default_factory=list)
-    documents: list[int] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    types: dict[str, int] = field(default_factory=dict)
+    def __init__(self, size: int, precision: Precision = "fp16", usages: int = 0) -> None:
+        self.precision = precision
+        self._rows: NDArray[Any] = np.empty((usages, size), PRECISIONS[precision])  # some of it is in use
+        self._empty()
+
+    def _empty(self) -> None:
+        self._words: list[int] = []
+        self._starts: list[int] = []
+        self._sizes: list[int] = []  # usages of each sentence
+        self._texts: list[bytes] = []
+        self._documents: list[int] = []
+        self._lines: list[int] = []
+        self._types: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._words)
 
     def add(
         self,
         sentence: str,
         document: int,
         line: int,
-        usages: Sequence[tuple[str, int, int]],
-        vectors: NDArray[np.float32],
+        words: Sequence[str],
+        starts: Sequence[int],  # where each word begins in the sentence
     ) -> None:
-        """A sentence with its usages: (word, start, stop) each, and their vectors (n, H)."""
-        number = len(self.texts)
-        self.texts.append(sentence.encode("utf-8", "replace"))
-        self.documents.append(document)
-        self.lines.append(line)
-        self.vectors.append(vectors.astype(PRECISIONS[self.precision]))
-        for word, start, stop in usages:
-            self.words.append(self.types.setdefault(word, len(self.types)))
-            self.sentences.append(number)
-            self.starts.append(start)
-            self.stops.append(stop)
+        """A sentence and the words in it whose usages are kept; their vectors go where `room` says."""
+        types = self._types
+        self._words += [types.setdefault(word, len(types)) for word in words]
+        self._starts += starts
+        self._sizes.append(len(words))
+        self._texts.append(sentence.encode("utf-8", "replace"))
+        self._documents.append(document)
+        self._lines.append(line)
 
-    def __len__(self) -> int:
-        return len(self.words)
+    def room(self, count: int) -> Vectors:
+        """Room (count, H) for the vectors of the next `count` usages, to be filled."""
+        first, last = len(self), len(self) + count
+        if last > len(self._rows):
+            grown = np.empty((last + last // 4, self._rows.shape[1]), self._rows.dtype)
+            grown[:first] = self._rows[:first]
+            self._rows = grown
+        return self._rows[first:last]
 
     def write(self, path: Path) -> None:
-        """Write the block, whole or not at all."""
-        types = [word.encode("utf-8", "replace") for word in self.types]
-        empty = np.zeros((0, self.size), PRECISIONS[self.precision])
+        """Write the block, whole or not at all, and begin another."""
+        types = [word.encode("utf-8", "replace") for word in self._types]
+        words, starts = np.array(self._words, np.int32), np.array(self._starts, np.int32)
+        widths = np.fromiter(map(len, self._types), np.int32, len(types))
         tensors: dict[str, NDArray[Any]] = {
-            "vectors": np.concatenate(self.vectors) if self.vectors else empty,
-            "text": np.frombuffer(b"".join(self.texts) or b" ", np.uint8),
-            "text_ends": _ends(self.texts),
+            "vectors": self._rows[: len(words)],
+            "words": words,
+            "sentences": np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes),
+            "starts": starts,
+            "stops": starts + widths[words],
+            "documents": np.array(self._documents, np.int32),
+            "lines": np.array(self._lines, np.int32),
+            "text": np.frombuffer(b"".join(self._texts) or b" ", np.uint8),
+            "text_ends": _ends(self._texts),
             "types": np.frombuffer(b"".join(types) or b" ", np.uint8),
             "type_ends": _ends(types),
         }
-        for name in ("words", "sentences", "starts", "stops", "documents", "lines"):
-            tensors[name] = np.array(getattr(self, name), np.int32)
         with new_file(path, force=True) as new:
             save_file(tensors, new)
+        self._empty()
 
 
 def _ends(parts: Sequence[bytes]) -> NDArray[np.int64]:
@@ -130,24 +146,19 @@ class Block:
         self.path, self._tensors = path, tensors
         self.vectors: Vectors = tensors["vectors"]
         self.words: NDArray[np.int32] = tensors["words"]
-        self.types = self._texts("types", "type_ends")
         self._check(usages, sentences)
 
     def _check(self, usages: int, sentences: int) -> None:
         """Refuse numbers that point beyond what is there."""
-        limits = {"words": len(self.types), "sentences": sentences}
+        limits = {"words": len(self._tensors["type_ends"]) - 1, "sentences": sentences}
         for name, limit in limits.items():
             values = self._tensors[name]
             if usages and not (int(values.min()) >= 0 and int(values.max()) < limit):
                 raise _broken(self.path, f"{name} points beyond the {limit} that there are")
-        ends = self._tensors["text_ends"]
-        if (
-            len(ends) < 1
-            or ends[0] != 0
-            or (np.diff(ends) < 0).any()
-            or ends[-1] > len(self._tensors["text"])
-        ):
-            raise _broken(self.path, "text_ends does not fit the text")
+        for name, whole in (("text_ends", "text"), ("type_ends", "types")):
+            ends, most = self._tensors[name], len(self._tensors[whole])
+            if len(ends) < 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > most:
+                raise _broken(self.path, f"{name} does not fit {whole}")
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -156,20 +167,26 @@ class Block:
         """Give back the memory of what was read; it is read again at need."""
         release(self.vectors)
 
-    def _texts(self, values: str, ends: str) -> list[str]:
-        whole, places = self._tensors[values].tobytes(), self._tensors[ends].tolist()
-        if not places or places[0] != 0 or places[-1] > len(whole) or sorted(places) != places:
-            raise _broken(self.path, f"{ends} does not fit {values}")
+    @cached_property
+    def types(self) -> list[str]:
+        """The words of the block, read at the first need of all of them."""
+        whole, places = self._tensors["types"].tobytes(), self._tensors["type_ends"].tolist()
         return [whole[a:b].decode("utf-8", "replace") for a, b in pairwise(places)]
+
+    def word(self, row: int) -> str:
+        """The word of the usage `row` of this block."""
+        return self._text("types", "type_ends", int(self.words[row]))
+
+    def _text(self, values: str, ends: str, number: int) -> str:
+        first, last = self._tensors[ends][number : number + 2].tolist()
+        return self._tensors[values][first:last].tobytes().decode("utf-8", "replace")
 
     def place(self, row: int, documents: Sequence[str]) -> Place:
         """Where the usage `row` of this block stands."""
         number = int(self._tensors["sentences"][row])
-        first, last = self._tensors["text_ends"][number : number + 2].tolist()
-        text = self._tensors["text"][first:last].tobytes().decode("utf-8", "replace")
         document = int(self._tensors["documents"][number])
         return Place(
-            text,
+            self._text("text", "text_ends", number),
             int(self._tensors["starts"][row]),
             int(self._tensors["stops"][row]),
             documents[document] if 0 <= document < len(documents) else "?",
@@ -180,6 +197,14 @@ class Block:
         """The document of each of these usages."""
         found: NDArray[np.int32] = self._tensors["documents"][self._tensors["sentences"][rows]]
         return found
+
+
+def lent(rows: Vectors) -> Tensor:
+    """Rows of a block as a tensor: the same memory, which is not to be written to."""
+    try:
+        return from_dlpack(rows)
+    except BufferError:  # numpy 2.0 lends no memory that is read-only
+        return torch.from_numpy(rows.copy())
 
 
 def _broken(path: Path, what: str) -> FormatError:

@@ -14,12 +14,13 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from polyseme.bulk import fingerprint
@@ -33,6 +34,7 @@ from polyseme.search.blocks import (
     PRECISIONS,
     NewBlock,
     Precision,
+    Vectors,
     block_path,
     read_head,
     write_head,
@@ -50,6 +52,7 @@ BLOCK_USAGES = 100_000
 LARGEST = float(np.finfo(np.float16).max)
 FP32 = "say --precision fp32, with --force or another --out."
 Watch = Callable[[int], None]  # is told how many tokens were read
+Keeps = Callable[[str], bool]  # whether the usages of a word are kept
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,10 @@ class Filters:
     stop: tuple[str, ...] = ()  # never these
     only: tuple[str, ...] = ()  # these alone, if any
 
-    def chosen(self, counts: Counter[str] | None) -> Callable[[str], bool]:
-        """Whether a word is kept; `counts` of the corpus, where a count matters."""
+    def chosen(self, counts: Counter[str] | None) -> Keeps | None:
+        """Whether a word is kept, None if all are; `counts` of the corpus, where a count matters."""
+        if not (self.stop or self.only or self.counting):
+            return None
         stop, only = frozenset(self.stop), frozenset(self.only)
         most = self.max_count
 
@@ -83,33 +88,33 @@ class Filters:
 
 @dataclass(frozen=True)
 class Usage:
-    """A sentence of the corpus: its text, where it stands, and the words with their places in it."""
+    """A sentence of the corpus: its text, where it stands, its words and where each begins in it."""
 
     text: str
     document: str
     line: int
     words: list[str]
-    places: list[tuple[int, int]]
+    starts: list[int]
 
 
 def sentences_of(texts: Sequence[Path], how: str, skip: int = 0) -> Iterator[tuple[int, Usage]]:
     """The sentences of files, each with the number of text units that are through with it."""
     lines = (line for text in texts for line in read_lines(text))
     for number, unit in enumerate(islice(placed_units(lines, how), skip, None), start=skip + 1):
-        end = 0
+        find, end, line = unit.text.index, 0, unit.number
         for words in sentences_of_unit(unit.text, how):
             if not words:
                 continue
-            places = []
+            first = find(words[0], end)
+            line += unit.text.count("\n", end, first)
+            end, starts = first, []
             for word in words:
-                start = unit.text.index(word, end)
+                start = find(word, end)
+                starts.append(start - first)
                 end = start + len(word)
-                places.append((start, end))
-            first = places[0][0]
             text = unit.text[first:end].replace("\n", " ")
-            line = unit.number + unit.text.count("\n", 0, first)
-            moved = [(start - first, stop - first) for start, stop in places]
-            yield number, Usage(text, unit.source, line, words, moved)
+            yield number, Usage(text, unit.source, line, words, starts)
+            line += unit.text.count("\n", first, end)
 
 
 def build_index(
@@ -240,17 +245,15 @@ def _read_texts(
     counts = _count(files, how) if filters.counting else None
     done = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
     keeps = filters.chosen(counts)
-    block, units = NewBlock(elmo.config.size, head["precision"]), 0
+    block, units = NewBlock(elmo.config.size, head["precision"], BLOCK_USAGES + BLOCK_USAGES // 8), 0
     for units, some in _batches(elmo, sentences_of(files, how, done[-1] if done else 0)):
         with elmo.call() as counted:
             vectors = elmo.vectors([usage.words for usage in some], choice, counted)
-        for usage, array in zip(some, vectors, strict=True):
-            _add(block, head["documents"], usage, array, keeps)
+        _add(block, head["documents"], some, vectors, keeps)
         if watch is not None:
             watch(sum(len(usage.words) for usage in some))
         if len(block) >= BLOCK_USAGES:
             _write_block(folder, head, block, corpus, units)
-            block = NewBlock(elmo.config.size, head["precision"])
     if len(block):
         _write_block(folder, head, block, corpus, units)
     head["corpora"][corpus]["done"] = True
@@ -292,32 +295,63 @@ def _batches(elmo: Elmo, sentences: Iterator[tuple[int, Usage]]) -> Iterator[tup
 def _add(
     block: NewBlock,
     documents: list[str],
-    usage: Usage,
-    vectors: NDArray[np.float32],
-    keeps: Callable[[str], bool],
+    usages: list[Usage],
+    vectors: list[NDArray[np.float32]],
+    keeps: Keeps | None,
 ) -> None:
-    kept = [place for place, word in enumerate(usage.words) if keeps(word)]
-    if not kept:
-        return
-    place = f"{usage.document}:{usage.line}"
-    chosen = vectors if len(kept) == len(vectors) else vectors[kept]
-    peak = float(np.abs(chosen).max())  # not a number where one of them is none
-    if not math.isfinite(peak):
-        raise DataError(f"{place}: a vector is not finite. Is the model broken?")
-    if block.precision == "fp16" and peak > LARGEST:
-        raise DataError(
-            f"{place}: a vector has values beyond {LARGEST:.0f}, the most that fp16 holds: {FP32}"
-        )
-    if not documents or documents[-1] != usage.document:
-        documents.append(usage.document)
-    found = [(usage.words[place], *usage.places[place]) for place in kept]
-    block.add(usage.text, len(documents) - 1, usage.line, found, chosen)
+    """Put sentences and the vectors of their words into a block; a vector is rounded once, in the cache."""
+    if keeps is not None:
+        usages, vectors = _kept(usages, vectors, keeps)
+    room = block.room(sum(map(len, vectors)))
+    rows, last = torch.from_numpy(room), 0
+    for array in vectors:
+        first, last = last, last + len(array)
+        rows[first:last] = torch.from_numpy(array)
+    if not _finite(room):
+        _refuse(usages, vectors)
+    for usage in usages:
+        if not documents or documents[-1] != usage.document:
+            documents.append(usage.document)
+        block.add(usage.text, len(documents) - 1, usage.line, usage.words, usage.starts)
+
+
+def _kept(
+    usages: list[Usage], vectors: list[NDArray[np.float32]], keeps: Keeps
+) -> tuple[list[Usage], list[NDArray[np.float32]]]:
+    """The sentences in which words are kept, with these words and their vectors alone."""
+    left, found = [], []
+    for usage, array in zip(usages, vectors, strict=True):
+        places = [place for place, word in enumerate(usage.words) if keeps(word)]
+        if places:
+            words = [usage.words[place] for place in places]
+            left.append(replace(usage, words=words, starts=[usage.starts[place] for place in places]))
+            found.append(array[places])
+    return left, found
+
+
+def _finite(rows: Vectors) -> bool:
+    """Whether all numbers are finite: the exponent of others has all bits set."""
+    wide = rows.dtype == np.float32
+    bits, most = (rows.view(np.int32), 0x7F80_0000) if wide else (rows.view(np.int16), 0x7C00)
+    return not rows.size or int((bits & (most | (most - 1))).max()) < most
+
+
+def _refuse(usages: list[Usage], vectors: list[NDArray[np.float32]]) -> None:
+    """Say which sentence has a vector that cannot be kept."""
+    for usage, array in zip(usages, vectors, strict=True):
+        place, peak = f"{usage.document}:{usage.line}", float(np.abs(array).max(initial=0))
+        if not math.isfinite(peak):
+            raise DataError(f"{place}: a vector is not finite. Is the model broken?")
+        if peak > LARGEST:
+            raise DataError(
+                f"{place}: a vector has values beyond {LARGEST:.0f}, the most that fp16 holds: {FP32}"
+            )
 
 
 def _write_block(folder: Path, head: dict[str, Any], block: NewBlock, corpus: int, units: int) -> None:
-    number = len(head["blocks"])
+    number, usages = len(head["blocks"]), len(block)
     block.write(block_path(folder, number))
-    head["blocks"].append({"usages": len(block), "corpus": corpus, "units": units})
+    head["blocks"].append({"usages": usages, "corpus": corpus, "units": units})
     write_head(folder, head)
 
 

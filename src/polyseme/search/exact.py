@@ -16,13 +16,17 @@ import torch
 from numpy.typing import NDArray
 
 from polyseme.model.kernels import dots, native
-from polyseme.search.blocks import Vectors
+from polyseme.search.blocks import Vectors, lent
 from polyseme.search.space import Space
 
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]  # numbers of usages and their cosines, best first
 
-ROWS = 2048  # usages that are widened to fp32 at a time, for many queries: they stay in the cache
+ROWS = 2048  # usages that are widened to fp32 at a time, where that is left to torch
 FEW = 4  # queries: so many are quicker one by one
+MANY = 256  # queries that are asked together, at most: more would not stay in the cache
+FIRST = 128  # usages that the bounds of many queries begin with
+GROWTH = 3  # times as many as were looked at are looked at with the bounds that these gave
+SCORES = 2**23  # that may be found at once
 
 
 def search(
@@ -40,53 +44,115 @@ def search(
     """
     turned = np.ascontiguousarray(queries if space.turn is None else queries @ space.turn.T)  # (Q, H)
     offsets = turned @ space.centre  # (Q,)
-    best: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
-    one_by_one = len(queries) <= FEW and native.available()
+    few = len(queries) <= FEW and native.available()
+    size = 1 if few else MANY
+    groups = [slice(first, first + size) for first in range(0, len(queries), size)]
+    kind = One if few else Many
+    asked = [kind(turned[group], offsets[group], k) for group in groups]
     start = 0
     for block, vectors in enumerate(blocks):
         span = slice(start, start + len(vectors))
-        kept = None if keep is None else keep[span]
-        if one_by_one:
-            for number, (query, offset) in enumerate(zip(turned, offsets, strict=True)):
-                scores, tops = dots.scores(vectors, query, float(offset), lengths[span], kept)
-                best[number] = _merge(best[number], scores, tops, start, k)
-        else:
-            _many(vectors, lengths[span], turned, offsets, kept, start, k, best)
+        for some in asked:
+            some.read(vectors, lengths[span], None if keep is None else keep[span], start)
         done(block)
         start += len(vectors)
-    return best
+    return [found for some in asked for found in some.found()]
 
 
-def _many(
-    vectors: Vectors,
-    lengths: NDArray[np.float32],
-    queries: NDArray[np.float32],
-    offsets: NDArray[np.float32],
-    keep: NDArray[np.bool_] | None,
-    start: int,
-    k: int,
-    best: list[Found],
-) -> None:
-    """All queries against the usages of a block, ROWS at a time; `best` is brought up to date."""
-    asked, less = torch.from_numpy(queries), torch.from_numpy(offsets)[:, None]
-    for first in range(0, len(vectors), ROWS):
-        span = slice(first, first + ROWS)
-        rows = torch.from_numpy(np.array(vectors[span])).float()
-        found = torch.addmm(less, asked, rows.T, beta=-1).div_(torch.from_numpy(lengths[span]))  # (Q, rows)
-        if keep is not None:
-            found[:, torch.from_numpy(~keep[span])] = -torch.inf
-        scores, tops = found.numpy(), found.amax(dim=1).tolist()
-        for number in range(len(queries)):
-            if len(best[number][1]) < k or tops[number] > best[number][1][-1]:
-                best[number] = _merge(best[number], scores[number], None, start + first, k)
+class One:
+    """The best of one query so far, by kernels.dots: as quick as memory is read."""
+
+    def __init__(self, queries: NDArray[np.float32], offsets: NDArray[np.float32], k: int) -> None:
+        self._query, self._offset, self._k = queries[0], float(offsets[0]), k
+        self._best: Found = np.empty(0, np.int64), np.empty(0, np.float32)
+
+    def read(
+        self, vectors: Vectors, lengths: NDArray[np.float32], keep: NDArray[np.bool_] | None, start: int
+    ) -> None:
+        """Go on with a block, whose first usage has the number `start`."""
+        scores, tops = dots.scores(vectors, self._query, self._offset, lengths, keep)
+        self._best = _merge(self._best, scores, tops, start, self._k)
+
+    def found(self) -> list[Found]:
+        """What was found."""
+        return [self._best]
 
 
-def _merge(
-    best: Found, scores: NDArray[np.float32], tops: NDArray[np.float32] | None, start: int, k: int
-) -> Found:
+class Many:
+    """The best of many queries so far: of a product of matrices only what is above a bound is looked at.
+
+    The bound of a query is the k-th best of its scores so far. It rises quickly at first, and hardly later:
+    so few usages are looked at first, and always more with the same bounds.
+    """
+
+    def __init__(self, queries: NDArray[np.float32], offsets: NDArray[np.float32], k: int) -> None:
+        self._queries, self._offsets = queries, offsets
+        self._packed = dots.Queries(queries, offsets) if native.available() else None
+        self._numbers = np.zeros((len(queries), k), np.int64)
+        self._values = np.full((len(queries), k), -np.inf, np.float32)  # falling
+        self._seen = 0
+
+    def read(
+        self, vectors: Vectors, lengths: NDArray[np.float32], keep: NDArray[np.bool_] | None, start: int
+    ) -> None:
+        """Go on with a block, whose first usage has the number `start`."""
+        count, k = self._values.shape
+        first = 0
+        while first < len(vectors):
+            rows = max(FIRST, k, GROWTH * self._seen)
+            span = slice(first, min(first + rows, first + max(1, SCORES // count), len(vectors)))
+            parts = vectors[span], lengths[span], None if keep is None else keep[span]
+            places, scores = self._above(*parts)
+            self._take(places // count + (start + first), places % count, scores)
+            self._seen += span.stop - first
+            first = span.stop
+
+    def _above(
+        self, vectors: Vectors, lengths: NDArray[np.float32], keep: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
+        """The scores above the bounds, and their places: row * Q + query."""
+        least = self._values[:, -1]
+        if self._packed is not None:
+            return self._packed.above(vectors, lengths, least, keep)
+        asked, less = torch.from_numpy(self._queries), torch.from_numpy(self._offsets)
+        bounds, places, scores = torch.from_numpy(least), [], []
+        for first in range(0, len(vectors), ROWS):
+            span = slice(first, first + ROWS)
+            rows = lent(vectors[span]).float()
+            found = torch.addmm(less, rows, asked.T, beta=-1).div_(torch.from_numpy(lengths[span])[:, None])
+            if keep is not None:
+                found[torch.from_numpy(~keep[span])] = -torch.inf
+            flat, above = found.flatten(), (found > bounds).flatten().nonzero()[:, 0]
+            places.append(above.numpy() + first * len(asked))
+            scores.append(flat[above].numpy())
+        return np.concatenate(places), np.concatenate(scores)
+
+    def _take(
+        self, numbers: NDArray[np.integer], queries: NDArray[np.integer], scores: NDArray[np.float32]
+    ) -> None:
+        """Bring the best up to date; of equals the earlier one."""
+        count, k = self._values.shape
+        queries = np.concatenate([np.repeat(np.arange(count), k), queries])
+        values, numbers = (
+            np.concatenate([old.ravel(), new])
+            for old, new in ((self._values, scores), (self._numbers, numbers))
+        )
+        order = np.lexsort((-values, queries))  # stable: the old ones come first, and the new ones by number
+        firsts = np.cumsum(np.bincount(queries, minlength=count)) - np.bincount(queries, minlength=count)
+        best = order[firsts[:, None] + np.arange(k)]  # (Q, k): each query has at least its old ones
+        self._values, self._numbers = values[best], numbers[best]
+
+    def found(self) -> list[Found]:
+        """What was found; a query that finds fewer than k has no more."""
+        there = self._values > -np.inf
+        rows = zip(self._numbers, self._values, there, strict=True)
+        return [(numbers[own], values[own]) for numbers, values, own in rows]
+
+
+def _merge(best: Found, scores: NDArray[np.float32], tops: NDArray[np.float32], start: int, k: int) -> Found:
     """The best `k` so far and of new scores; of equals the earlier one. `tops`: see kernels.dots."""
     least = float(best[1][-1]) if len(best[1]) == k else -np.inf
-    if tops is not None and len(tops) >= k:  # k stretches have a score that is at least this
+    if len(tops) >= k:  # k stretches have a score that is at least this
         least = max(least, float(np.partition(tops, len(tops) - k)[len(tops) - k]))
     elif len(scores) > k:
         least = max(least, float(np.partition(scores, len(scores) - k)[len(scores) - k]))
@@ -96,12 +162,8 @@ def _merge(
     return numbers[order], values[order]
 
 
-def _rows_from(
-    scores: NDArray[np.float32], tops: NDArray[np.float32] | None, least: float
-) -> NDArray[np.int64]:
+def _rows_from(scores: NDArray[np.float32], tops: NDArray[np.float32], least: float) -> NDArray[np.int64]:
     """The places of the finite scores that are at least `least`."""
-    if tops is None:
-        return np.flatnonzero((scores >= least) & np.isfinite(scores))
     found = [
         first + np.flatnonzero((some >= least) & np.isfinite(some))
         for first in (np.flatnonzero(tops >= least) * dots.TOGETHER).tolist()

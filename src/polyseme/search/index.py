@@ -254,7 +254,7 @@ class Index:
         row = number - int(self._starts[block])
         found = self.blocks[block]
         place = found.place(row, self.head["documents"])
-        return Usage(number, found.types[int(found.words[row])], cosine, place)
+        return Usage(number, found.word(row), cosine, place)
 
     def rows(self, word: str) -> NDArray[np.int64]:
         """The numbers of all usages of a word; a KeyError with near spellings where there is none."""

@@ -7,25 +7,26 @@ They are made when all text is read, and made anew where one is missing or damag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from polyseme.errors import FormatError
 from polyseme.formats.tensors import read_tensors
 from polyseme.formats.word_file import NAME as WORDS
-from polyseme.formats.word_file import read_words
-from polyseme.search.blocks import Block, Vectors, block_path, write_head
+from polyseme.formats.word_file import Words, read_words, write_words
+from polyseme.search.blocks import Block, Vectors, block_path, lent, write_head
 from polyseme.search.space import Space, crowding, fit
 from polyseme.words import WordVectors
 from polyseme.writing import new_file
 
 SAMPLE = 20_000  # usages that the correction of the space is fitted to
-ROWS = 8192  # vectors that are moved at a time
+ROWS = 1024  # vectors that are worked on at a time: they stay in the cache
 SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
 ADVICE = "Give the same polyseme index command again: it makes this part anew from the blocks."
 
@@ -38,7 +39,7 @@ class Crowding(NamedTuple):
 
 
 def finish(folder: Path, head: dict[str, Any]) -> None:
-    """Make the parts, unless they are there and whole; each takes one pass over the blocks."""
+    """Make the parts, unless they are there and whole: from a sample, then one pass over the blocks."""
     if head.get("finished") == len(head["blocks"]) and _whole(folder, head):
         return
     blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
@@ -46,12 +47,18 @@ def finish(folder: Path, head: dict[str, Any]) -> None:
     sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
     space = fit(sample, head["space"])
     tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
-    lengths = np.concatenate([lengths_in(space, block.vectors) for block in blocks])
+    lengths, sums = np.empty(sum(map(len, blocks)), np.float32), WordSums(blocks, head["size"])
+    first = 0
+    for block in blocks:
+        sums.begin(block)
+        for rows, wide in _pieces(block.vectors):
+            sums.add(rows, wide)
+            lengths[first : first + len(wide)] = _lengths(space, wide)
+            first += len(wide)
     for name, values in ((SPACE, tensors), (LENGTHS, {"lengths": lengths})):
         with new_file(folder / name, force=True) as new:
             save_file(values, new)
-    words = mean_of_words(blocks, head["size"], centred=head["space"] != "none")
-    words.save(folder / WORDS, force=True)
+    write_words(folder / WORDS, sums.means(centred=head["space"] != "none"), force=True)
     head["crowding"] = Crowding(crowding(sample), crowding(sample, space))._asdict()
     head["finished"] = len(head["blocks"])
     write_head(folder, head)
@@ -69,37 +76,68 @@ def _whole(folder: Path, head: dict[str, Any]) -> bool:
 
 
 def lengths_in(space: Space, vectors: Vectors) -> NDArray[np.float32]:
-    """The length of each vector in the corrected space, block by block of rows."""
-    found = np.empty(len(vectors), np.float32)
-    for start in range(0, len(vectors), ROWS):
-        found[start : start + ROWS] = np.linalg.norm(space.move(vectors[start : start + ROWS]), axis=1)
+    """The length of each vector in the corrected space."""
+    found = [_lengths(space, wide) for _, wide in _pieces(vectors)]
+    return np.concatenate(found) if found else np.empty(0, np.float32)
+
+
+def _lengths(space: Space, wide: NDArray[np.float32]) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = np.linalg.norm(space.move(wide), axis=1)
     return np.maximum(found, np.finfo(np.float32).tiny)
 
 
-def mean_of_words(blocks: Sequence[Block], size: int, *, centred: bool = True) -> WordVectors:
-    """The mean of the usages of each word, words by falling count; cosines around the mean of all words."""
-    rows: dict[str, int] = {}
-    for block in blocks:
-        for word in block.types:
-            rows.setdefault(word, len(rows))
-    sums, counts = np.zeros((len(rows), size)), np.zeros(len(rows), np.int64)
-    for block in blocks:
-        own = np.array([rows[word] for word in block.types], np.int64)[block.words]
-        order = np.argsort(own, kind="stable")
-        ordered = own[order]
-        starts = (
-            np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(own) else np.zeros(0, int)
-        )
-        if len(starts):
-            added = np.add.reduceat(np.asarray(block.vectors[:], np.float32)[order], starts, axis=0)
-            sums[ordered[starts]] += added
-        counts += np.bincount(own, minlength=len(rows))
-    means = sums / np.maximum(counts, 1)[:, None]
-    order = np.argsort(-counts, kind="stable")
-    names = list(rows)
-    centre = means.mean(axis=0) if centred and len(means) else np.zeros(size)
-    words = tuple(names[row] for row in order)
-    return WordVectors(words, counts[order], means[order].astype(np.float32), centre.astype(np.float32))
+def _pieces(vectors: Vectors) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """Vectors as fp32, few enough to stay in the cache; the next piece takes the memory of the one before."""
+    room = torch.empty(min(ROWS, len(vectors)), vectors.shape[1])
+    for first in range(0, len(vectors), ROWS):
+        rows = slice(first, min(first + ROWS, len(vectors)))
+        wide = room[: rows.stop - rows.start].copy_(lent(vectors[rows]))
+        yield rows, wide.numpy()
+
+
+class WordSums:
+    """The sum of the usages of each word: in fp32 within a block, in fp64 over the blocks. W words."""
+
+    def __init__(self, blocks: Sequence[Block], size: int) -> None:
+        self._rows: dict[str, int] = {}
+        for block in blocks:
+            for word in block.types:
+                self._rows.setdefault(word, len(self._rows))
+        self._sums = torch.zeros(len(self._rows), size, dtype=torch.float64)
+        self._counts = np.zeros(len(self._rows), np.int64)
+        self._types = torch.empty(0, dtype=torch.int64)  # of the block at hand: their rows
+        self._own = torch.empty(0, size)  # the sums of the block at hand
+        self._words = torch.empty(0, dtype=torch.int64)
+
+    def begin(self, block: Block) -> None:
+        """Go on with another block."""
+        self._close()
+        self._types = torch.tensor([self._rows[word] for word in block.types], dtype=torch.int64)
+        self._words = torch.from_numpy(block.words.astype(np.int64))
+        self._own = torch.zeros(len(block.types), self._sums.shape[1])
+        counts = np.bincount(block.words, minlength=len(block.types))
+        self._counts[self._types.numpy()] += counts
+
+    def add(self, rows: slice, vectors: NDArray[np.float32]) -> None:
+        """The vectors of these rows of the block."""
+        self._own.index_add_(0, self._words[rows], torch.from_numpy(vectors))
+
+    def _close(self) -> None:
+        for rows, sums in zip(self._types.split(ROWS), self._own.split(ROWS), strict=True):
+            self._sums.index_add_(0, rows, sums.double())
+
+    def means(self, *, centred: bool) -> Words:
+        """The means, words by falling count; cosines are taken around the mean of all words, if `centred`."""
+        self._close()
+        means = self._sums.numpy()
+        means /= np.maximum(self._counts, 1)[:, None]
+        centre = means.mean(axis=0) if centred and len(means) else np.zeros(means.shape[1])
+        order, names = np.argsort(-self._counts, kind="stable"), list(self._rows)
+        found = np.empty(means.shape, np.float32)
+        for first in range(0, len(means), ROWS):
+            found[first : first + ROWS] = means[order[first : first + ROWS]]
+        words = tuple(names[row] for row in order)
+        return Words(words, self._counts[order], found, centre.astype(np.float32))
 
 
 def read_space(folder: Path, head: dict[str, Any]) -> Space:

@@ -20,6 +20,7 @@ Array = NDArray[np.float32]
 Kind = Literal["none", "centre", "components", "whiten"]
 KINDS: tuple[Kind, ...] = ("none", "centre", "components", "whiten")
 PAIRS = 20_000  # of random vectors, to measure the cone
+ROWS = 1024  # pairs at a time
 TOP = 2  # components that are taken away
 TINY = 1e-12  # the spread of vectors that are all the same
 
@@ -63,14 +64,15 @@ def plain(size: int) -> Space:
 def fit(vectors: NDArray[np.floating], kind: Kind) -> Space:
     """The correction that a sample (N, H) asks for."""
     check_kind(kind)
-    sample = np.asarray(vectors, np.float64)
+    sample = np.array(vectors, np.float64)
     size = sample.shape[1]
     if kind == "none" or len(sample) == 0:
         return plain(size)
     centre = sample.mean(axis=0)
     if kind == "centre" or len(sample) < 2:
         return Space("centre", centre.astype(np.float32), None)
-    spreads, axes = np.linalg.eigh(np.cov((sample - centre).T))  # rising
+    sample -= centre
+    spreads, axes = np.linalg.eigh(sample.T @ sample / (len(sample) - 1))  # rising
     if kind == "components":
         top = axes[:, -TOP:]
         turn = np.eye(size) - top @ top.T
@@ -90,5 +92,9 @@ def crowding(vectors: NDArray[np.floating], space: Space | None = None, seed: in
     chance = np.random.default_rng(seed)
     one, other = (chance.integers(len(found), size=PAIRS) for _ in range(2))
     kept = one != other
-    pointing = (space or plain(found.shape[1])).apply(found)
-    return float((pointing[one[kept]] * pointing[other[kept]]).sum(axis=1).mean())
+    one, other = one[kept], other[kept]
+    pointing, total = directions(found) if space is None else space.apply(found), 0.0
+    for first in range(0, len(one), ROWS):
+        pairs = slice(first, first + ROWS)
+        total += float((pointing[one[pairs]] * pointing[other[pairs]]).sum())
+    return total / max(1, len(one))

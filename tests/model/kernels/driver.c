@@ -114,6 +114,29 @@ static void dots(int kind, int64_t rows, int64_t width)
                        q.scores, q.tops}, 7);
 }
 
+static void above(int kind, int64_t rows, int64_t width, int64_t queries)
+{
+    const int64_t n = padded(queries);
+    uint16_t *halves = malloc(2 * (size_t)(rows * width));
+    for (int64_t at = 0; at < rows * width; at++)
+        halves[at] = (uint16_t)(below(0x7c00) + 0x8000 * below(2));
+    uint8_t *keep = below(2) ? malloc((size_t)rows) : NULL;
+    for (int64_t at = 0; keep && at < rows; at++)
+        keep[at] = (uint8_t)below(2);
+    float *least = filled(n);
+    for (int64_t at = 0; at < n; at++)
+        least[at] = at >= queries ? INFINITY : below(2) ? -INFINITY : least[at];
+    struct above q = {.kind = kind, .rows = rows, .width = width, .queries = queries,
+                      .vectors = kind == FP32 ? (void *)filled(rows * width) : halves,
+                      .packed = packed(FP32, 1, queries, width, 0), .offsets = filled(n), .least = least,
+                      .lengths = filled(rows), .keep = keep,
+                      .scratch = malloc((size_t)polyseme_above_scratch_size(queries, width)),
+                      .places = malloc(4 * (size_t)(rows * queries)), .scores = filled(rows * queries)};
+    polyseme_above(&q);
+    release((void *[]){kind == FP32 ? (void *)q.vectors : NULL, halves, keep, least, (void *)q.packed,
+                       (void *)q.offsets, (void *)q.lengths, q.scratch, q.places, q.scores}, 10);
+}
+
 /* What one of several threads does: weights are shared, all else is its own. */
 static void *in_a_thread(void *weights)
 {
@@ -157,6 +180,7 @@ int main(int count, char **arguments)
             release(weights, 3);
             product(kind, 1 + below(220), 1 + below(90), 1 + below(600));
             dots(below(2) ? FP32 : FP16, below(600), 1 + below(100));
+            above(below(2) ? FP32 : FP16, below(600), 1 + below(run % 10 ? 100 : 1500), 1 + below(70));
         }
     }
     printf("%d\n", runs);

@@ -1,4 +1,4 @@
-"""Stored vectors against one query: as numpy has it, in every instruction set."""
+"""Stored vectors against one query and many: as numpy has it, in every instruction set."""
 
 from __future__ import annotations
 
@@ -36,3 +36,38 @@ def test_a_vector_has_the_same_bits_at_every_place(instruction_set):
     many = np.repeat(vector[None], 1000, axis=0)
     scores, _ = dots.scores(many, query, 0.0, np.ones(1000, np.float32))
     assert len(set(scores.tolist())) == 1
+
+
+SHAPES = [(1, 1, 1), (191, 31, 5), (193, 300, 16), (1000, 256, 64), (700, 1100, 33), (0, 8, 3)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("rows", "width", "count"), SHAPES)
+def test_scores_of_many_queries_above_their_bounds(instruction_set, rows, width, count, kept, dtype):
+    chance = np.random.default_rng(rows + width)
+    vectors = chance.standard_normal((rows, width)).astype(dtype)
+    queries, offsets = (chance.standard_normal(size).astype(np.float32) for size in ((count, width), count))
+    lengths, least = chance.random(rows).astype(np.float32) + 0.5, chance.random(count).astype(np.float32)
+    least[0] = -np.inf  # all of the first query
+    keep = chance.random(rows) < 0.7 if kept else None
+    places, scores = dots.Queries(queries, offsets).above(vectors, lengths, least, keep)
+    wanted = (vectors.astype(np.float64) @ queries.T - offsets) / lengths[:, None]
+    above = np.full((rows, count), -np.inf)
+    above[places // count, places % count] = scores
+    asked = np.ones(rows, np.bool_) if keep is None else keep
+    near = np.abs(wanted - least) < 1e-3  # either is right
+    assert ((above > -np.inf) == (wanted > least) & asked[:, None])[~near].all()
+    np.testing.assert_allclose(scores, wanted.ravel()[places], rtol=1e-4, atol=1e-3)
+    assert (np.diff(places) > 0).all()  # by rows, then by queries
+
+
+def test_a_vector_has_the_same_bits_among_many_queries_and_at_every_place(instruction_set):
+    chance = np.random.default_rng(0)
+    queries, many = chance.standard_normal((9, 77)).astype(np.float32), np.ones(500, np.float32)
+    vectors = np.repeat(chance.standard_normal((1, 77)).astype(np.float32), 500, axis=0)
+    least = np.full(9, -np.inf, np.float32)
+    _, scores = dots.Queries(queries, np.zeros(9, np.float32)).above(vectors, many, least)
+    assert all(len(set(own.tolist())) == 1 for own in scores.reshape(500, 9).T)
+    _, alone = dots.Queries(queries[:1], np.zeros(1, np.float32)).above(vectors[:1], many[:1], least[:1])
+    assert alone[0] == scores[0]

@@ -55,6 +55,8 @@ def read_everything(precision: str) -> list[torch.Tensor]:
     half = torch.randn(300, 75).half().numpy()
     query, lengths = torch.randn(75).numpy(), np.ones(300, np.float32)
     scores = [torch.from_numpy(some) for some in dots.scores(half, query, 0.5, lengths)]
+    asked = dots.Queries(torch.randn(20, 75).numpy(), np.zeros(20, np.float32))
+    scores += [torch.from_numpy(some) for some in asked.above(half, lengths, np.zeros(20, np.float32))]
     return [*found, output, *after, *scores]
 
 

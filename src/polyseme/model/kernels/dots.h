@@ -1,9 +1,9 @@
-/* Stored vectors against one query: what exact search reads once, from one end to the other.
+/* Stored vectors against one query or many: what exact search reads once, from one end to the other.
  *
- *     native.c  ->  dots.h  ->  vector.h
+ *     native.c  ->  dots.h  ->  vector.h, product.h
  *
- * A vector is summed in 2 * PANEL sums, whatever the instruction set and its place among the others: the same
- * vector gets the same bits everywhere.
+ * For one query a vector is summed in 2 * PANEL sums, for many as in product.h; whatever the instruction set and its
+ * place among the others: the same vector gets the same bits everywhere.
  */
 
 /* LANES numbers of fp16 as fp32. Without an instruction for it: shifted into place they are 2^112 times too small,
@@ -74,6 +74,8 @@ static INLINE void NAME(dots_of)(const int kind, const struct dots *q)
         float best = -INFINITY;
         for (int64_t row = first; row < end; row++) {
             float score = -INFINITY;
+            for (int64_t at = 0; at < step && row + FETCHED / step < q->rows; at += 64)
+                __builtin_prefetch((const char *)q->vectors + row * step + FETCHED + at);
             if (!q->keep || q->keep[row]) {
                 const float dot = NAME(row_dot)(kind, (const char *)q->vectors + row * step, q->query, q->width);
                 score = (dot - q->offset) / q->lengths[row];
@@ -91,4 +93,84 @@ static void NAME(dots)(const struct dots *q)
         NAME(dots_of)(FP32, q);
     else
         NAME(dots_of)(FP16, q);
+}
+
+/* `count` numbers of fp16 as fp32. */
+static void NAME(widen_halves)(const uint16_t *from, int64_t count, float *to)
+{
+    uint16_t rest[LANES] = {0};
+    float wide[LANES];
+    int64_t at = 0;
+    for (; at + LANES <= count; at += LANES)
+        NAME(store)(to + at, NAME(widened)(from + at));
+    memcpy(rest, from + at, 2 * (size_t)(count - at));
+    NAME(store)(wide, NAME(widened)(rest));
+    memcpy(to + at, wide, 4 * (size_t)(count - at));
+}
+
+/* out (rows, n) = a (rows, width) * packed queries; meanwhile `lines` lines of memory from `next` on are fetched,
+ * evenly: the products hide the time that this takes. */
+static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows, int64_t n, const char *next,
+                            int64_t lines, float *out)
+{
+    const int64_t width = q->width, ldb = panel_bytes(FP32, width), strips = (rows + ROWS - 1) / ROWS;
+    const int64_t panels = n / PANEL, together = rows / strips < ALONE ? panels : 1;
+    const int64_t steps = (width + DEPTH - 1) / DEPTH * (panels / together) * strips;
+    int64_t step = 0, line = 0;
+    memset(out, 0, 4 * (size_t)(rows * n));
+    for (int64_t at = 0; at < width; at += DEPTH) {
+        const int64_t depth = width - at < DEPTH ? width - at : DEPTH;
+        for (int64_t p = 0; p < panels; p += together) {
+            const char *b = (const char *)q->packed + p * ldb + panel_bytes(FP32, at);
+            for (int64_t s = 0, from = 0; s < strips; s++) {
+                const int64_t to = rows * (s + 1) / strips;
+                for (step++; line * steps < lines * step; line++)
+                    __builtin_prefetch(next + 64 * line, 0, 2);
+                NAME(strip)(FP32, (int)(to - from), (int)together, a + from * width + at, width, b, ldb, depth,
+                            out + from * n + p * PANEL, n, PANEL);
+                from = to;
+            }
+        }
+    }
+}
+
+/* Note the scores of a row that are above what is asked for: of the dots (n) that are above least * length + offset. */
+static INLINE void NAME(note_above)(struct above *q, int64_t row, int64_t n, const float *dots)
+{
+    const float length = q->lengths[row];
+    ivec some = {0};
+    int32_t any[LANES], found = 0;
+    for (int64_t at = 0; at < n; at += LANES) {
+        const vec bound = NAME(fma)(NAME(load)(q->least + at), NAME(same)(length), NAME(load)(q->offsets + at));
+        some |= NAME(load)(dots + at) > bound;
+    }
+    memcpy(any, &some, sizeof any);
+    for (int lane = 0; lane < LANES; lane++)
+        found |= any[lane];
+    for (int64_t at = 0; found && at < q->queries; at++) {
+        const float score = (dots[at] - q->offsets[at]) / length;
+        q->places[q->found] = (int32_t)(row * q->queries + at);
+        q->scores[q->found] = score;
+        q->found += score > q->least[at];
+    }
+}
+
+static void NAME(above)(struct above *q)
+{
+    const int64_t n = padded(q->queries), most = rows_together(q->width);
+    const int64_t step = q->width * (q->kind == FP32 ? 4 : 2);
+    float *out = q->scratch, *wide = out + most * n;
+    q->found = 0;
+    for (int64_t first = 0; first < q->rows; first += most) {
+        const int64_t left = q->rows - first, rows = left < most ? left : most;
+        const int64_t more = left - rows < most ? left - rows : most;
+        const char *from = (const char *)q->vectors + first * step;
+        if (q->kind == FP16)
+            NAME(widen_halves)((const uint16_t *)from, rows * q->width, wide);
+        NAME(many_dots)(q, q->kind == FP16 ? wide : (const float *)from, rows, n, from + rows * step,
+                        more * step / 64, out);
+        for (int64_t row = 0; row < rows; row++)
+            if (!q->keep || q->keep[first + row])
+                NAME(note_above)(q, first + row, n, out + row * n);
+    }
 }

@@ -1,23 +1,27 @@
-"""Stored vectors against one query, by the C library: scores, and which of them are worth a look.
+"""Stored vectors against queries, by the C library: scores, and which of them are worth a look.
 
     search.exact  ->  kernels.dots  ->  kernels.native
 
-U stored vectors, H values.
+U stored vectors, Q queries, H values.
 """
 
 from __future__ import annotations
 
 import ctypes
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from polyseme.model.kernels import native
+from polyseme.model.kernels.lstm import pack_weight
+from polyseme.model.narrow import Narrow
 from polyseme.model.threads import run_all
 
 TOGETHER = 256  # vectors of which the best score is noted; of native.c
+PANEL = 16  # queries that stand side by side; of native.c
 KINDS = {np.dtype(np.float32): 0, np.dtype(np.float16): 3}  # of native.c
 
 
@@ -32,9 +36,7 @@ def scores(
     rows, width = vectors.shape
     found = np.empty(rows, np.float32)
     tops = np.empty(-(-rows // TOGETHER), np.float32)
-    arrays = (vectors, query, lengths, *(() if keep is None else (keep,)))
-    if not all(array.flags.c_contiguous for array in arrays):
-        raise ValueError("arrays with gaps")
+    _check(vectors, query, lengths, keep)
     step = max(1, -(-len(tops) // torch.get_num_threads())) * TOGETHER
 
     def some(first: int) -> None:
@@ -58,3 +60,64 @@ def scores(
     with torch.no_grad():  # only then side by side
         run_all([partial(some, first) for first in range(0, rows, step)], without_torch=True)
     return found, tops
+
+
+class Queries:
+    """Queries (Q, H) laid out for products with many stored vectors, each with the offset of its scores."""
+
+    def __init__(self, queries: NDArray[np.float32], offsets: NDArray[np.float32]) -> None:
+        self.count, self.width = queries.shape
+        self._packed = pack_weight(Narrow(torch.from_numpy(queries))).packed
+        self._offsets = self._padded(offsets, 0.0)
+
+    def _padded(self, values: NDArray[np.float32], rest: float) -> NDArray[np.float32]:
+        return np.concatenate([values, np.full(-self.count % PANEL, rest, np.float32)]).astype(np.float32)
+
+    def above(
+        self,
+        vectors: NDArray[np.floating],  # (U, H) of fp16 or fp32
+        lengths: NDArray[np.float32],  # (U,)
+        least: NDArray[np.float32],  # (Q,)
+        keep: NDArray[np.bool_] | None = None,  # (U,)
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The scores that are above the `least` of their query, and their places: row * Q + query."""
+        _check(vectors, lengths, keep)
+        rows, limits = len(vectors), self._padded(least, np.inf)
+        places, scores = np.empty(rows * self.count, np.int32), np.empty(rows * self.count, np.float32)
+        step = max(1, -(-rows // torch.get_num_threads() // TOGETHER)) * TOGETHER
+
+        def some(first: int) -> slice:
+            scratch = np.empty(native.library().polyseme_above_scratch_size(self.count, self.width), np.uint8)
+            room = first * self.count
+            task: Any = native.Above(
+                KINDS[vectors.dtype],
+                min(step, rows - first),
+                self.width,
+                self.count,
+                0,
+                vectors[first:].ctypes.data,
+                self._packed.data_ptr(),
+                self._offsets.ctypes.data,
+                limits.ctypes.data,
+                lengths[first:].ctypes.data,
+                None if keep is None else keep[first:].ctypes.data,
+                scratch.ctypes.data,
+                places[room:].ctypes.data,
+                scores[room:].ctypes.data,
+            )
+            native.library().polyseme_above(ctypes.byref(task))
+            found = slice(room, room + task.found)
+            places[found] += room
+            return found
+
+        with torch.no_grad():  # only then side by side
+            spans = run_all([partial(some, first) for first in range(0, rows, step)], without_torch=True)
+        return (
+            np.concatenate([places[span] for span in spans] or [places]),
+            np.concatenate([scores[span] for span in spans] or [scores]),
+        )
+
+
+def _check(*arrays: NDArray[Any] | None) -> None:
+    if not all(array is None or array.flags.c_contiguous for array in arrays):
+        raise ValueError("arrays with gaps")

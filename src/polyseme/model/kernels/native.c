@@ -27,6 +27,7 @@
 #define CHUNK 192 /* rows for which a panel is read once */
 #define HIGH 24   /* rows of a tile of gates */
 #define AHEAD 32  /* how far a single panel is fetched ahead */
+#define FETCHED 4096 /* bytes of stored vectors that are fetched ahead: the machine itself stops at every page */
 #define TOGETHER 256 /* stored vectors of which the best score is noted */
 
 /* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. */
@@ -100,6 +101,26 @@ struct dots {
     float *scores, *tops;
 };
 
+/* Scores as of struct dots, of many queries at once, that are above what each query asks for: found of them,
+ * scores[at] of the row places[at] / queries and the query places[at] % queries. The queries (queries, width) are
+ * packed as FP32; offsets and least are as long as their panels, infinity behind the last query's least. */
+struct above {
+    int64_t kind, rows, width, queries, found;
+    const void *vectors, *packed;
+    const float *offsets, *least, *lengths;
+    const uint8_t *keep; /* or NULL: all */
+    float *scratch;      /* polyseme_above_scratch_size bytes */
+    int32_t *places;     /* room for rows * queries, which int32 can count */
+    float *scores;
+};
+
+/* Rows that many queries are compared with at a time: with the next ones they stay in the second cache. */
+static INLINE int64_t rows_together(int64_t width)
+{
+    const int64_t rows = CHUNK * DEPTH / width;
+    return rows > CHUNK ? CHUNK : rows < HIGH ? HIGH : rows;
+}
+
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
@@ -119,6 +140,7 @@ struct kernels {
     void (*forward)(const struct lstm *);
     void (*backward)(const struct lstm *);
     void (*dots)(const struct dots *);
+    void (*above)(struct above *);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -247,7 +269,7 @@ static const struct kernels *best(void)
 }
 
 /* Changes with the structs and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 5; }
+int polyseme_interface(void) { return 6; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -354,3 +376,11 @@ void polyseme_lstm_read(const struct lstm *layers, int64_t count, int residual)
 void polyseme_lstm_backward(const struct lstm *l) { best()->backward(l); }
 
 void polyseme_dots(const struct dots *q) { best()->dots(q); }
+
+/* Bytes that polyseme_above needs beside. */
+int64_t polyseme_above_scratch_size(int64_t queries, int64_t width)
+{
+    return 4 * rows_together(width) * (padded(queries) + width);
+}
+
+void polyseme_above(struct above *q) { best()->above(q); }

@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 5  # polyseme_interface() of the library that this file was written for
+INTERFACE = 6  # polyseme_interface() of the library that this file was written for
 INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -59,6 +59,16 @@ class Dots(ctypes.Structure):
     ]
 
 
+class Above(ctypes.Structure):
+    """`struct above` of native.c, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width", "queries", "found")),
+        *((name, _Floats) for name in ("vectors", "packed", "offsets", "least", "lengths", "keep")),
+        *((name, _Floats) for name in ("scratch", "places", "scores")),
+    ]
+
+
 @cache
 def _load() -> ctypes.CDLL | str:
     """The library, or why there is none."""
@@ -78,7 +88,7 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_packed_size.argtypes = [ctypes.c_int, *[_Count] * 3]
     library.polyseme_scratch_size.argtypes = [_Count] * 2
     library.polyseme_lstm_scratch_size.argtypes = [ctypes.POINTER(Lstm)]
-    for size in ("packed_size", "scratch_size", "lstm_scratch_size"):
+    for size in ("packed_size", "scratch_size", "lstm_scratch_size", "above_scratch_size"):
         getattr(library, f"polyseme_{size}").restype = _Count
     library.polyseme_pack.argtypes = [ctypes.c_int, _Floats, *[_Count] * 5, _Floats]
     library.polyseme_pack.restype = library.polyseme_product.restype = None
@@ -89,6 +99,8 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_lstm_read.argtypes = [ctypes.POINTER(Lstm), _Count, ctypes.c_int]
     library.polyseme_lstm_read.restype = None
     library.polyseme_dots.argtypes, library.polyseme_dots.restype = [ctypes.POINTER(Dots)], None
+    library.polyseme_above_scratch_size.argtypes = [_Count] * 2
+    library.polyseme_above.argtypes, library.polyseme_above.restype = [ctypes.POINTER(Above)], None
     return library
 
 
