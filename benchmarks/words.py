@@ -104,7 +104,7 @@ def senses(
     """Accuracy by layer, view, correction and prior."""
     of_known, of_asked = (all_parts(elmo, some) for some in (known, asked))
     for layer, view in product(layers, given.views):
-        vectors, others = (seen(mixed(parts, layer), view) for parts in (of_known, of_asked))
+        vectors, others = (mixed(seen(parts, view), layer) for parts in (of_known, of_asked))
         for space, text in product(given.spaces, given.prior):
             prior = "auto" if text == "auto" else float(text)
             found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
@@ -146,7 +146,7 @@ def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace
     flat = [usage for word in gold for period in PERIODS for usage in usages[word, period]]
     parts = all_parts(elmo, flat)
     for layer, view, kind in product(layers, given.views, set(given.spaces) & set(KINDS)):
-        vectors = seen(mixed(parts, layer), view)
+        vectors = mixed(seen(parts, view), layer)
         moved = fit(vectors, kind).apply(vectors)
         found, at = [], 0
         for word in gold:

@@ -170,9 +170,9 @@ def _means(examples: Sequence[Marked], vectors: Iterable[Array]) -> tuple[dict[s
     found = {}
     for key, some in counts.items():
         senses = tuple(sense for sense, _ in some.most_common())
-        number = np.array([some[sense] for sense in senses])
-        means = np.stack([sums[key][sense] for sense in senses]) / number[:, None]
-        found[key] = Known(senses, number, means.astype(np.float32))
+        numbers = np.array([some[sense] for sense in senses])
+        means = np.stack([sums[key][sense] for sense in senses]) / numbers[:, None]
+        found[key] = Known(senses, numbers, means.astype(np.float32))
     return found, sample
 
 
@@ -216,9 +216,9 @@ def _without(moved: Array, own: Flags, known: Known) -> tuple[Array, NDArray[np.
     pointing = directions(moved)
     cosines: Array = pointing @ directions(known.means).T
     rows, columns = np.nonzero(own)
-    count = known.counts[columns][:, None].astype(np.float32)
+    count = known.counts[columns][:, None]
     others = (known.means[columns] * count - moved[rows]) / np.maximum(count - 1, 1)
-    cosines[rows, columns] = (directions(others) * pointing[rows]).sum(axis=1)
+    cosines[rows, columns] = (directions(others.astype(np.float32)) * pointing[rows]).sum(axis=1)
     return cosines, known.counts - own
 
 
