@@ -3,12 +3,15 @@ r"""What vectors know of meaning: senses with labels, change between two periods
     a model, public sets  ->  accuracy, F1, Spearman, share of persons; by layer and correction of the space
 
 CoarseWSD-20: nearest centroid, 20 words, beside the most frequent sense. SemCor to Raganato ALL: nearest
-centroid, first sense of WordNet for words without examples. DWUG: graded change of words between 1810-60 and
-1960-2010, Spearman with the judges. Persons: benchmarks/persons.py. A set is measured if its path is given.
+centroid, first sense of WordNet for words without examples. `left out`: the share of training examples of
+words with several senses that all others give their sense; by it, not by the test sets, views, spaces and
+priors are chosen. DWUG: graded change of words between 1810-60 and 1960-2010, Spearman with the judges.
+Persons: benchmarks/persons.py. A set is measured if its path is given, and read once for all layers.
 
-    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--spaces none centre] [--prior 0 auto] \
-        [--wsd COARSEWSD-20] [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] \
-        [--dwug FOLDER] [--persons FOLDER] [--out FILE.json]
+    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--views word place sentence] \
+        [--spaces none centre components whiten senses] [--prior 0 auto] [--wsd COARSEWSD-20] \
+        [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] [--dwug FOLDER] \
+        [--persons FOLDER] [--out FILE.json]
 """
 
 from __future__ import annotations
@@ -20,16 +23,19 @@ import json
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import polyseme
+from polyseme.model.choice import choose
 from polyseme.search.change import compare
-from polyseme.search.disambiguation import Disambiguator, vectors_of
+from polyseme.search.disambiguation import Disambiguator
 from polyseme.search.labelled import Marked, read_first_senses, read_marked
-from polyseme.search.space import fit
+from polyseme.search.space import KINDS, fit
+from polyseme.search.views import VIEWS, parts_of, seen
 
 PERIODS = ("1", "2")
 
@@ -41,7 +47,8 @@ def main() -> None:
     )
     parser.add_argument("model")
     parser.add_argument("--layers", nargs="+", default=["0", "1", "2", "mean"])
-    parser.add_argument("--spaces", nargs="+", default=["none", "centre", "components", "whiten"])
+    parser.add_argument("--views", nargs="+", default=list(VIEWS), choices=VIEWS)
+    parser.add_argument("--spaces", nargs="+", default=["centre", "whiten", "senses"])
     parser.add_argument("--prior", nargs="+", default=["0", "auto"], help="numbers; auto: by the examples")
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--semcor", nargs="+", type=Path)
@@ -73,7 +80,7 @@ def rows(elmo: Any, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             "Raganato ALL", elmo, known, read_marked(given.raganato, "test"), layers, given, first
         )
     if given.dwug:
-        yield from change(elmo, given.dwug, layers, given.spaces)
+        yield from change(elmo, given.dwug, layers, given)
     if given.persons:
         yield from persons(elmo, given.persons, layers)
 
@@ -94,26 +101,42 @@ def senses(
     given: argparse.Namespace,
     first: dict[str, str] | None,
 ) -> Iterator[dict[str, Any]]:
-    """Accuracy by layer, correction and prior."""
-    for layer in layers:
-        vectors, of_asked = (list(vectors_of(elmo, some, layer)) for some in (known, asked))
-        for space in given.spaces:
-            for text in given.prior:
-                prior = "auto" if text == "auto" else float(text)
-                found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
-                judged = found.judge(asked, found.guess(asked, of_asked))
-                yield {
-                    "set": name,
-                    "layer": layer,
-                    "space": space,
-                    "prior": text if prior != "auto" else f"auto: {found.prior}",
-                    "accuracy": judged.accuracy,
-                    "by_word": judged.by_word,
-                    "first": judged.first,
-                }
+    """Accuracy by layer, view, correction and prior."""
+    of_known, of_asked = (all_parts(elmo, some) for some in (known, asked))
+    for layer, view in product(layers, given.views):
+        vectors, others = (mixed(seen(parts, view), layer) for parts in (of_known, of_asked))
+        for space, text in product(given.spaces, given.prior):
+            prior = "auto" if text == "auto" else float(text)
+            found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
+            judged = found.judge(asked, found.guess(asked, others))
+            yield {
+                "set": name,
+                "layer": layer,
+                "view": view,
+                "space": space,
+                "prior": text if prior != "auto" else f"auto: {found.prior}",
+                "left out": found.left_out,
+                "accuracy": judged.accuracy,
+                "by_word": judged.by_word,
+                "first": judged.first,
+            }
 
 
-def change(elmo: Any, folder: Path, layers: list[Any], spaces: list[str]) -> Iterator[dict[str, Any]]:
+def all_parts(elmo: Any, examples: list[Marked]) -> Any:
+    """What `parts_of` sees at all layers (N, L, 3H), in half the memory."""
+    found = np.empty((len(examples), elmo.config.layers, 3 * elmo.config.size), np.float16)
+    for row, parts in enumerate(parts_of(elmo, examples, "all")):
+        found[row] = parts
+    return found
+
+
+def mixed(parts: Any, layer: Any) -> Any:
+    """One layer of (N, L, …), or a mix of them, as `embed` names them."""
+    weights = choose(layer, None, "both", parts.shape[1]).weights
+    return sum(np.float32(weight) * parts[:, number] for number, weight in enumerate(weights) if weight)
+
+
+def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Spearman of the graded change of each word with what the judges found."""
     from scipy.stats import spearmanr
 
@@ -121,23 +144,23 @@ def change(elmo: Any, folder: Path, layers: list[Any], spaces: list[str]) -> Ite
         gold = {row["lemma"]: float(row["change_graded"]) for row in csv.DictReader(file, delimiter="\t")}
     usages = dwug(folder / "data.tar.gz")
     flat = [usage for word in gold for period in PERIODS for usage in usages[word, period]]
-    for layer in layers:
-        vectors = np.stack(list(vectors_of(elmo, flat, layer)))
-        for kind in spaces:
-            moved = fit(vectors, kind).apply(vectors)  # type: ignore[arg-type]
-            found, at = [], 0
-            for word in gold:
-                parts = []
-                for period in PERIODS:
-                    count = len(usages[word, period])
-                    parts.append(moved[at : at + count])
-                    at += count
-                found.append(compare(word, *parts, (len(parts[0]), len(parts[1]))))
-            row = {"set": "DWUG", "layer": layer, "space": kind, "words": len(gold)}
-            for figure in ("distance", "prototype", "shift"):
-                values = [getattr(one, figure) for one in found]
-                row[figure] = float(spearmanr(values, list(gold.values())).statistic)
-            yield row
+    parts = all_parts(elmo, flat)
+    for layer, view, kind in product(layers, given.views, set(given.spaces) & set(KINDS)):
+        vectors = mixed(seen(parts, view), layer)
+        moved = fit(vectors, kind).apply(vectors)
+        found, at = [], 0
+        for word in gold:
+            periods = []
+            for period in PERIODS:
+                count = len(usages[word, period])
+                periods.append(moved[at : at + count])
+                at += count
+            found.append(compare(word, *periods, (len(periods[0]), len(periods[1]))))
+        row = {"set": "DWUG", "layer": layer, "view": view, "space": kind, "words": len(gold)}
+        for figure in ("distance", "prototype", "shift"):
+            values = [getattr(one, figure) for one in found]
+            row[figure] = float(spearmanr(values, list(gold.values())).statistic)
+        yield row
 
 
 def dwug(path: Path) -> dict[tuple[str, str], list[Marked]]:

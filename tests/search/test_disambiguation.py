@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import polyseme
 from builders import random_model, small_config
 from polyseme.cli.words import _prior
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
-from polyseme.search.disambiguation import PRIORS, Disambiguator, vectors_of
+from polyseme.search.disambiguation import PRIORS, Disambiguator
 from polyseme.search.labelled import Marked, read_first_senses, read_marked, wordnet_key
+from polyseme.search.views import parts_of, vectors_of
 from polyseme.text.segment import words
 
 ROWS = (
@@ -67,8 +69,8 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
     assert two.tokens[two.stop :] == ("爱", "人")
     elmo = Elmo(random_model(small_config(segment="zh-char")))
     seen: list[list[str]] = []
-    read = elmo.vectors
-    elmo.vectors = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
+    read = elmo.read
+    elmo.read = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
     polyseme.disambiguate(elmo, path, path)
     assert list(one.tokens) in seen
     polyseme.disambiguate(elmo, path, path, segment="split")
@@ -76,12 +78,13 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
 
 
 def test_vectors_that_are_not_finite_are_refused_with_their_place(tmp_path: Path, elmo: Elmo, monkeypatch):
-    path, read = write(tmp_path / "r.tsv", ROWS), elmo.vectors
+    path, read = write(tmp_path / "r.tsv", ROWS), elmo.read
 
     def broken(*asked):
-        return [np.full_like(array, np.nan) for array in read(*asked)]
+        layers, state = read(*asked)
+        return torch.full_like(layers, torch.nan), state
 
-    monkeypatch.setattr(elmo, "vectors", broken)
+    monkeypatch.setattr(elmo, "read", broken)
     with pytest.raises(DataError, match=r"r\.tsv:1: a vector is not finite"):
         polyseme.disambiguate(elmo, path, path)
 
@@ -111,6 +114,64 @@ def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
     np.testing.assert_allclose(found[0], whole[1:3].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(found[1], whole[3], atol=1e-6)
     np.testing.assert_allclose(found[2], other[0], atol=1e-6)
+
+
+def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: Elmo):
+    tokens = ("The", "river", "bank", "is", "green")
+    marked = Marked("a", "x", tokens, 1, 3)
+    whole = elmo.embed([list(tokens)], layer="top")[0]
+    half = elmo.config.size // 2
+    (found,) = vectors_of(elmo, [marked], "top", "place")
+    np.testing.assert_allclose(found, np.concatenate([whole[0, :half], whole[3, half:]]), atol=1e-6)
+    other = Marked("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
+    np.testing.assert_allclose(found, next(vectors_of(elmo, [other], "top", "place")), atol=1e-6)
+    (joined,) = vectors_of(elmo, [marked], "top", "sentence")
+    np.testing.assert_allclose(joined, np.concatenate([found, whole.mean(axis=0)]), atol=1e-6)
+
+
+def test_a_word_that_is_the_whole_sentence_has_a_place_too(elmo: Elmo):
+    layers, _ = elmo.read([["so"]])  # <S> so </S>
+    half = elmo.config.size // 2
+    (found,) = vectors_of(elmo, [Marked("a", "x", ("so",), 0, 1)], "top", "place")
+    wanted = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])
+    np.testing.assert_allclose(found, wanted.numpy(), atol=1e-6)
+
+
+def test_all_layers_are_read_at_once(elmo: Elmo):
+    marked = [Marked("a", "x", ("The", "river", "bank"), 1, 3)]
+    (rows,) = parts_of(elmo, marked, "all")
+    for layer, row in enumerate(rows):
+        np.testing.assert_allclose(row, next(parts_of(elmo, marked, layer)), atol=1e-6)
+    with pytest.raises(UsageError, match="layer is 'all'"):
+        next(vectors_of(elmo, marked, "all"))
+
+
+def test_strange_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
+    path = write(tmp_path / "r.tsv", ROWS)
+    for wrong in ({"view": "eye"}, {"space": "deep"}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))} is .* expected one of"):
+            polyseme.disambiguate(elmo, path, path, **wrong)
+
+
+def test_directions_in_which_examples_of_one_sense_lie_apart_count_less():
+    chance = np.random.default_rng(0)
+    names = ["one", "other"] * 200
+    told = np.array([[1.0] if name == "one" else [-1.0] for name in names])
+    loud = 5 * chance.standard_normal((len(names), 3))  # says nothing of the sense
+    vectors = np.concatenate([told + 0.3 * chance.standard_normal(told.shape), loud], axis=1)
+    examples = [Marked(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)]
+    right = {}
+    for space in ("centre", "senses"):
+        found = Disambiguator.learn(examples, vectors.astype(np.float32), space=space, prior=0)
+        right[space] = found.judge(examples, found.guess(examples, vectors.astype(np.float32))).accuracy
+    assert right["senses"] > 0.95 > right["centre"]
+
+
+def test_senses_with_one_example_each_are_learned_too(tmp_path: Path, elmo: Elmo):
+    path = write(tmp_path / "r.tsv", "".join(ROWS.splitlines(keepends=True)[1:3]))
+    for space in ("senses", "whiten", "none"):
+        _, guesses = polyseme.disambiguate(elmo, path, path, space=space)
+        assert guesses == ["shore", "money"]
 
 
 def test_examples_get_their_own_senses_back(tmp_path: Path, elmo: Elmo):
@@ -169,7 +230,7 @@ def test_a_prior_moves_the_border_between_senses():
     examples = [Marked("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
     vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 9]
     asked, between = examples[:1], [np.array((1, 0.8), np.float32)]
-    assert Disambiguator.learn(examples, vectors, space="none").guess(asked, between) == ["rare"]
+    assert Disambiguator.learn(examples, vectors, space="none", prior=0).guess(asked, between) == ["rare"]
     assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).guess(asked, between) == ["usual"]
 
 

@@ -13,7 +13,7 @@ from polyseme import api
 from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.building import build_index
-from polyseme.search.change import compare, find_change
+from polyseme.search.change import compare, find_change, prototype
 from polyseme.search.clusters import adjusted_rand, group
 from polyseme.search.index import Index, open_index
 from polyseme.search.senses import find_senses
@@ -140,16 +140,32 @@ def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo:
 
 def test_distances_are_those_of_all_pairs():
     chance = np.random.default_rng(0)
-    a, b = (unit(chance.normal(size=(count, 6)) + shift) for count, shift in ((7, 0.0), (9, 1.0)))
+    a, b = (unit(chance.normal(size=(count, 6)) + shift) for count, shift in ((7, 1.0), (9, np.arange(6))))
     found = compare("x", a, b, (7, 9))
 
     def apart(one: np.ndarray, other: np.ndarray) -> float:
         return float(np.mean([1 - x @ y for x in one for y in other if x is not y and (x != y).any()]))
 
     assert found.distance == pytest.approx(apart(a, b) - (apart(a, a) + apart(b, b)) / 2, abs=1e-5)
-    means = a.mean(axis=0), b.mean(axis=0)
-    cosine = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
-    assert found.prototype == pytest.approx(1 - cosine, abs=1e-5)
+    cosine = (1 - apart(a, b)) / np.sqrt((1 - apart(a, a)) * (1 - apart(b, b)))
+    assert found.prototype == pytest.approx(1 - min(cosine, 1), abs=1e-5)
+
+
+def test_prototypes_of_few_usages_are_no_farther_apart_than_those_of_many():
+    chance = np.random.default_rng(0)
+
+    here, there = np.array((2, 0, 0, 0, 0, 1)), np.array((2, 2, 0, 0, 0, 1))
+
+    def mean_of(count: int) -> float:
+        pairs = [[unit(chance.normal(size=(count, 6)) + at) for at in (here, there)] for _ in range(200)]
+        return float(np.mean([prototype(*pair) for pair in pairs]))
+
+    assert mean_of(6) == pytest.approx(mean_of(60), rel=0.3)
+
+
+def test_usages_that_point_everywhere_have_a_distance_within_its_limits():
+    both = unit(np.random.default_rng(0).normal(size=(40, 30)))
+    assert 0 <= prototype(both[:20], both[20:]) <= 2
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

@@ -18,14 +18,15 @@ from polyseme.model.choice import Layer
 from polyseme.search.blocks import Precision
 from polyseme.search.building import Filters, Watch, build_index
 from polyseme.search.change import Change, draw_shares, find_change
-from polyseme.search.disambiguation import Disambiguator, Judged, Prior, vectors_of
+from polyseme.search.disambiguation import Correction, Disambiguator, Judged, Prior, check_correction
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.similarity import Likeness, reader_of
 from polyseme.search.similarity import likeness as find_likeness
-from polyseme.search.space import Kind, check_kind
+from polyseme.search.space import Kind
+from polyseme.search.views import View, check_view, vectors_of
 from polyseme.words import WordVectors, open_words
 
 
@@ -165,28 +166,33 @@ def disambiguate(
     test: str | Path,
     *,
     layer: Layer = "top",
+    view: View = "sentence",
     first: str | Path | None = None,
-    space: Kind = "whiten",
-    prior: Prior = 0.0,
+    space: Correction = "senses",
+    prior: Prior = "auto",
     segment: str | None = None,
 ) -> tuple[Judged, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.
 
     train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
-    without examples. space: how the cone of contextual vectors is corrected. prior: how much the logarithm of
-    a sense's share of the examples counts beside its cosine; "auto" chooses it by the examples.
+    without examples. view: what of a sentence tells the sense: the word's own vector ("word"), the states of
+    the model around it ("place"), or these and the mean of the sentence ("sentence"). space: how the cone of
+    contextual vectors is corrected: as in an index, or by how far examples of one sense lie apart ("senses").
+    prior: how much the logarithm of a sense's share of the examples counts beside its cosine; "auto" chooses
+    it by leaving examples out.
     segment: how the sentences of plain rows are cut around the marked word; as the model was trained if left
     out.
     """
-    check_kind(space)
+    check_correction(space)
+    check_view(view)
     elmo = loaded(model)
     cut = partial(elmo.words, segment=segment)
     asked = read_marked(test, "test", cut)
     known = [example for example in read_marked(train, "train", cut) if example.senses]
     senses = None if first is None else read_first_senses(first)
-    examples = vectors_of(elmo, known, layer)
+    examples = vectors_of(elmo, known, layer, view)
     found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)
-    guesses = found.guess(asked, vectors_of(elmo, asked, layer))
+    guesses = found.guess(asked, vectors_of(elmo, asked, layer, view))
     return found.judge(asked, guesses), guesses
 
 

@@ -222,13 +222,18 @@ def disambiguate(
     train: Annotated[str, typer.Option(help="Words with their senses: a file, or a folder of CoarseWSD-20.")],
     test: Annotated[str, typer.Option(help="Words to give senses to, in the same form.")],
     layer: Layer = "top",
+    view: Annotated[
+        str, typer.Option(help="What tells the sense: word, place (around it), or sentence (place and all).")
+    ] = "sentence",
     first: Annotated[
         str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
     ] = None,
-    space: Space = "whiten",
+    space: Annotated[
+        str, typer.Option(help="How the cone is corrected: none, centre, components, whiten or senses.")
+    ] = "senses",
     prior: Annotated[
         str, typer.Option(help="Weight of a sense's share of the examples: a number, or auto.")
-    ] = "0",
+    ] = "auto",
     segment: Segment = None,
     guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
 ) -> None:
@@ -236,11 +241,13 @@ def disambiguate(
     from polyseme import api
 
     kind: Any = space  # checked there
+    seen: Any = view
     judged, found = api.disambiguate(
         model,
         train,
         test,
         layer=parse_layer(layer),
+        view=seen,
         first=first,
         space=kind,
         prior=_prior(prior),

@@ -12,6 +12,7 @@ clusters   directions in groups: how many, how firmly
 senses     the usages of a word in groups, with neighbours and sentences
 maps       usages of words on a plane
 labelled   files of words with their senses
+views      what of its sentence is looked at: the word, its place, all of it
 disambiguation   labelled examples -> the sense of a usage
 change     how far a word moved between two corpora, and whether that is chance
 """

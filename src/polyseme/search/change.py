@@ -2,10 +2,11 @@
 
     search.index (two of them, of one model), search.clusters  ->  search.change  ->  api
 
-distance: the mean cosine distance of usages of one corpus to those of the other, less that within the two
-(average pairwise distance), and distance_p, how often usages dealt by chance into two corpora are as far
-apart; prototype: the distance of their means, and p in the same way. shift: how much the shares of the senses
-differ (Jensen-Shannon, 0 to 1), and shift_p: whether a sense was won or lost. N usages, H values.
+prototype: the cosine distance of the means of the usages, less what a mean of so few is off by chance: the
+mean cosine of pairs across the two corpora is set against that of pairs within them; 0 to 2, and p, how often
+usages dealt by chance into two corpora are as far apart. distance: the mean cosine distance of usages of one
+corpus to those of the other, less that within the two, and distance_p. shift: how much the shares of the
+senses differ (Jensen-Shannon, 0 to 1), and shift_p: whether a sense was won or lost. N usages, H values.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ DEALS = 200  # of the permutation test
 CHANCE = 0.05
 DRAWN = 12  # words of a picture
 TINY = 1e-12  # what differs less is equal
+LEAST = 1e-3  # mean cosine within a corpus: usages that point everywhere have no prototype
 Array = NDArray[np.float64]
 
 
@@ -67,7 +69,7 @@ def find_change(
     for word, index in product(asked, (one, other)):  # before any work
         if (count := index.words.count(word)) < FEWEST:
             raise UsageError(f"{word!r} has {count} usages in {index.folder}, {FEWEST} are needed.")
-    return by_distance([_change(one, other, word, seed) for word in asked])
+    return greatest_first([_change(one, other, word, seed) for word in asked])
 
 
 def check_pair(one: Index, other: Index) -> None:
@@ -84,9 +86,9 @@ def common_words(one: Index, other: Index, min_count: int) -> dict[str, int]:
     return {word: count for word, count in counts.items() if count >= min_count}
 
 
-def by_distance(found: list[Change]) -> list[Change]:
-    """The greatest change first."""
-    return sorted(found, key=lambda change: -change.distance)
+def greatest_first(found: list[Change]) -> list[Change]:
+    """By the prototypes, which follow people's judgement best (benchmarks/RESULTS.md)."""
+    return sorted(found, key=lambda change: -change.prototype)
 
 
 def _change(one: Index, other: Index, word: str, seed: int) -> Change:
@@ -126,11 +128,11 @@ def compare(
     )
 
 
-def distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """The average distance alone of two sets of usages (N, H), vectors of length 1: quick."""
+def prototype(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """The distance of the prototypes alone of two sets of usages (N, H), vectors of length 1: quick."""
     own = np.arange(len(a) + len(b)) < len(a)
-    distances, _ = _apart(np.concatenate([a, b]), own[None])
-    return float(distances[0])
+    _, prototypes = _apart(np.concatenate([a, b]), own[None])
+    return float(prototypes[0])
 
 
 def _shares(labels: NDArray[np.int64], first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -143,21 +145,22 @@ def _shares(labels: NDArray[np.int64], first: int) -> tuple[NDArray[np.float64],
 def _apart(both: NDArray[np.float32], deals: NDArray[np.bool_]) -> tuple[Array, Array]:
     """The distance and the prototype distance of every deal (M, N) of the usages (N, H) into two corpora.
 
-    The mean cosine of all pairs is a product of sums; a vector and itself are no pair.
+    The mean cosine of all pairs is a product of sums; a vector and itself are no pair. So means of few
+    usages do not seem farther apart than means of many.
     """
     wide = both.astype(np.float64)
     one = deals @ wide  # (M, H) the sum of the usages of the first corpus
     other = wide.sum(axis=0) - one
     first, second = int(deals[0].sum()), int((~deals[0]).sum())
     squares = (wide * wide).sum(axis=1)
-    across = (one * other).sum(axis=1)
+    across = (one * other).sum(axis=1) / (first * second)
     within = [
-        1 - ((sums * sums).sum(axis=1) - own @ squares) / max(1, count * (count - 1))
+        ((sums * sums).sum(axis=1) - own @ squares) / max(1, count * (count - 1))
         for sums, own, count in ((one, deals, first), (other, ~deals, second))
     ]
-    distances = 1 - across / (first * second) - (within[0] + within[1]) / 2
-    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    return distances, 1 - across / np.maximum(lengths, TINY)
+    distances = (within[0] + within[1]) / 2 - across
+    lengths = np.sqrt(np.maximum(within[0], LEAST) * np.maximum(within[1], LEAST))
+    return distances, 1 - np.clip(across / lengths, -1, 1)
 
 
 def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:

@@ -1,32 +1,35 @@
 """The sense of a word in its sentence, from labelled examples: the nearest mean, or the first sense.
 
-    embedder, search.labelled  ->  search.disambiguation  ->  api
+    search.views (vectors), search.labelled  ->  search.disambiguation  ->  api
 
 As in the ELMo paper: each sense is the mean of its examples' vectors, a usage has the sense with the nearest
-mean, a word without examples has its first sense. H values.
+mean, a word without examples has its first sense. Near is a cosine in a corrected space, to which the
+logarithm of a sense's share of the examples is added with a weight, the prior, which is chosen by leaving
+examples out. N examples, H values, K senses of a word.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.embedder import CHUNK, Elmo
-from polyseme.errors import DataError, UsageError
-from polyseme.model.choice import Layer, choose
+from polyseme.errors import UsageError
 from polyseme.search.labelled import Marked
-from polyseme.search.space import Kind, Space, directions, fit
+from polyseme.search.space import KINDS, Kind, Space, directions, fit
 
 Array = NDArray[np.float32]
-Means = dict[str, dict[str, tuple[Array, int]]]  # of each sense of each word, with the number of its examples
+Flags = NDArray[np.bool_]
+Correction = Kind | Literal["senses"]
+CORRECTIONS: tuple[Correction, ...] = (*KINDS, "senses")
 Prior = float | Literal["auto"]
 SAMPLE = 50_000  # examples that the correction of the space is fitted to, and the prior is chosen by
+BLOCK = 4096  # usages that are guessed together
 PRIORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 DIGITS = 5  # of scores: what differs less is equal
 
@@ -42,11 +45,49 @@ class Judged:
     count: int
 
 
+@dataclass(frozen=True)
+class Known:
+    """The senses of a word that have examples, the most frequent first: so it wins where scores are equal."""
+
+    senses: tuple[str, ...]
+    counts: NDArray[np.int64]  # (K,)
+    means: Array  # (K, H)
+
+    def owns(self, examples: Sequence[Marked]) -> Flags:
+        """Which senses are right for which example (N, K)."""
+        return np.array([[sense in one.senses for sense in self.senses] for one in examples], np.bool_)
+
+    def moved(self, space: Space) -> Known:
+        """The same in a space, with their lengths."""
+        return Known(self.senses, self.counts, space.move(self.means))
+
+    def best(self, pointing: Array, prior: float) -> list[str]:
+        """The sense of usages (N, H), of length 1 as the means are taken."""
+        cosines = pointing @ directions(self.means).T
+        return [self.senses[row] for row in _scores(cosines, self.counts, prior).argmax(axis=1).tolist()]
+
+
+def check_correction(space: str) -> None:
+    """Refuse a correction that there is not."""
+    if space not in CORRECTIONS:
+        raise UsageError(f"space is {space!r}, expected one of {', '.join(CORRECTIONS)}.")
+
+
 class Disambiguator:
     """Means of senses, by word. `learn` makes one."""
 
-    def __init__(self, means: Means, usual: dict[str, str], space: Space, prior: float) -> None:
-        self._means, self._usual, self._space, self.prior = means, usual, space, prior
+    def __init__(
+        self,
+        known: dict[str, Known],
+        usual: dict[str, str],
+        space: Space,
+        prior: float,
+        left_out: float | None,
+    ) -> None:
+        self._known, self._usual, self._space, self.prior = known, usual, space, prior
+        self.left_out = (
+            left_out  # share of examples that all others give their sense; where a prior was chosen
+        )
 
     @classmethod
     def learn(
@@ -55,65 +96,42 @@ class Disambiguator:
         vectors: Iterable[Array],
         *,
         first: Mapping[str, str] | None = None,
-        space: Kind = "whiten",
-        prior: Prior = 0.0,
+        space: Correction = "senses",
+        prior: Prior = "auto",
     ) -> Disambiguator:
-        """The means of all senses, from examples and their vectors; see `vectors_of`.
+        """The means of all senses, from examples and their vectors; see `search.views`.
 
-        first: the first senses of words, for those without examples. prior: how much the logarithm of a
-        sense's share of the examples counts beside its cosine; "auto": see `choose_prior`.
+        first: the first senses of words, for those without examples. space: as of an index, or "senses":
+        every direction is scaled by how far the examples of one sense lie apart in it. prior: how much the
+        logarithm of a sense's share of the examples counts beside its cosine; "auto": see `choose_prior`.
         """
-        sums: dict[tuple[str, str], NDArray[np.float64]] = {}
-        counts: Counter[tuple[str, str]] = Counter()
-        every = -(-len(examples) // SAMPLE)
-        sample: list[tuple[Marked, Array]] = []
-        for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
-            if number % every == 0:
-                sample.append((example, vector))
-            for sense in example.senses:
-                place = example.key, sense
-                sums[place] = sums.get(place, 0) + vector.astype(np.float64)
-                counts[place] += 1
-        if not sums:
-            raise UsageError("None of the examples has a sense: there is nothing to learn from.")
-        fitted = fit(np.stack([vector for _, vector in sample]), space)
-        means: Means = defaultdict(dict)
-        for (key, sense), total in sums.items():
-            count = counts[key, sense]
-            means[key][sense] = fitted.move(total[None] / count)[0], count
+        check_correction(space)
+        means, sample = _means(examples, vectors)
+        own = [examples[row] for row in sample]
+        taken = np.stack(list(sample.values()))
+        fitted = _fit(own, taken, means, space)
+        moved = {key: known.moved(fitted) for key, known in means.items()}
+        left_out = None
         if prior == "auto":
-            prior = choose_prior(sample, means, fitted)
-        pointing = {
-            key: {sense: (directions(mean), count) for sense, (mean, count) in some.items()}
-            for key, some in means.items()
-        }
+            prior, left_out = choose_prior(own, fitted.move(taken), moved)
         usual = dict(first or {})
         if first is None:
-            for (key, sense), _ in counts.most_common():
-                usual.setdefault(key, sense)
-        return cls(pointing, usual, fitted, prior)
+            usual = {key: known.senses[0] for key, known in means.items()}
+        return cls(moved, usual, fitted, prior, left_out)
 
     def guess(self, examples: Sequence[Marked], vectors: Iterable[Array]) -> list[str | None]:
         """The sense of each; None where the word has neither examples nor a first sense."""
-        found: list[str | None] = []
-        for example, vector in zip(examples, vectors, strict=True):
-            means = self._means.get(example.key)
-            if means is None:
-                found.append(self._usual.get(example.key))
-                continue
-            found.append(self._best(means, self._space.apply(vector[None])[0]))
+        found = [self._usual.get(example.key) for example in examples]
+        given = zip(examples, vectors, strict=True)
+        for start in range(0, len(examples), BLOCK):
+            some = list(islice(given, BLOCK))
+            pointing = self._space.apply(np.stack([vector for _, vector in some]))
+            for key, rows in _by_key([example for example, _ in some]):
+                if key in self._known:
+                    best = self._known[key].best(pointing[rows], self.prior)
+                    for row, sense in zip(rows, best, strict=True):
+                        found[start + row] = sense
         return found
-
-    def _best(self, means: dict[str, tuple[Array, int]], direction: Array) -> str:
-        """The sense that lies nearest; of those that lie equally near, the one with most examples."""
-        total = sum(count for _, count in means.values())
-
-        def score(sense: str) -> tuple[float, int]:
-            mean, count = means[sense]
-            value = float(direction @ mean) + self.prior * math.log(count / total)
-            return round(value, DIGITS), count
-
-        return max(means, key=score)
 
     def judge(self, examples: Sequence[Marked], guesses: Sequence[str | None]) -> Judged:
         """How often the guesses are among the right senses, where these are known."""
@@ -129,63 +147,92 @@ class Disambiguator:
             float(np.mean(right)),
             float(np.mean([np.mean(some) for some in words.values()])),
             float(np.mean([self._usual.get(example.key) in example.senses for example in known])),
-            float(np.mean([example.key not in self._means for example in known])),
+            float(np.mean([example.key not in self._known for example in known])),
             len(known),
         )
 
 
-def choose_prior(sample: Sequence[tuple[Marked, Array]], means: Means, space: Space) -> float:
-    """The prior of PRIORS with which most examples get their sense from all others; the least of equals.
+def _means(examples: Sequence[Marked], vectors: Iterable[Array]) -> tuple[dict[str, Known], dict[int, Array]]:
+    """The means of the senses of each word; and the vectors of at most SAMPLE examples, by number."""
+    sums: dict[str, dict[str, NDArray[np.float64]]] = defaultdict(dict)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    every = -(-len(examples) // SAMPLE)
+    sample: dict[int, Array] = {}
+    for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
+        if number % every == 0:
+            sample[number] = vector
+        for sense in example.senses:
+            own = sums[example.key]
+            own[sense] = own.get(sense, 0) + vector.astype(np.float64)
+            counts[example.key][sense] += 1
+    if not sums:
+        raise UsageError("None of the examples has a sense: there is nothing to learn from.")
+    found = {}
+    for key, some in counts.items():
+        senses = tuple(sense for sense, _ in some.most_common())
+        numbers = np.array([some[sense] for sense in senses])
+        means = np.stack([sums[key][sense] for sense in senses]) / numbers[:, None]
+        found[key] = Known(senses, numbers, means.astype(np.float32))
+    return found, sample
 
-    means: of the moved vectors, not yet of length 1. Each example is taken out of the mean of its own sense.
+
+def _fit(examples: list[Marked], vectors: Array, means: dict[str, Known], space: Correction) -> Space:
+    """The correction of the space that the examples (N, H) ask for."""
+    if space != "senses":
+        return fit(vectors, space)
+    around, several = np.zeros_like(vectors), np.zeros(len(vectors), np.bool_)
+    for row, example in enumerate(examples):
+        if example.senses:
+            known = means[example.key]
+            place = known.senses.index(example.senses[0])
+            around[row], several[row] = known.means[place], known.counts[place] > 1
+    return fit(vectors, "whiten", (vectors - around)[several] if several.sum() > 1 else None)
+
+
+def choose_prior(examples: Sequence[Marked], moved: Array, means: dict[str, Known]) -> tuple[float, float]:
+    """The prior of PRIORS with which most examples get their sense from all others, the least of equals.
+
+    And their share. moved: the vectors of the examples (N, H) and the means in the corrected space, with
+    their lengths. Each example is taken out of the mean of its own sense; one whose word has no two senses
+    among the others tells nothing.
     """
-    right = np.zeros(len(PRIORS), np.int64)
-    weights = np.array(PRIORS)[:, None]
-    moved = space.move(np.stack([vector for _, vector in sample]))
-    for (example, _), own in zip(sample, moved, strict=True):
-        others: dict[str, tuple[Array, int]] = {}
-        for sense, (mean, count) in means[example.key].items():
-            if sense not in example.senses:
-                others[sense] = mean, count
-            elif count > 1:
-                others[sense] = (mean * count - own) / (count - 1), count - 1
-        if len(others) < 2:
+    right, asked = np.zeros(len(PRIORS), np.int64), 0
+    for key, rows in _by_key(examples):
+        if key not in means or len(means[key].senses) < 2:
             continue
-        senses, counts = list(others), np.array([count for _, count in others.values()])
-        cosines = directions(np.stack([mean for mean, _ in others.values()])) @ directions(own)
-        best = (cosines + weights * np.log(counts / counts.sum())).argmax(axis=1)
-        right += [senses[row] in example.senses for row in best.tolist()]
-    return PRIORS[int(right.argmax())]
+        own = means[key].owns([examples[row] for row in rows])
+        cosines, counts = _without(moved[rows], own, means[key])
+        telling = (counts > 0).sum(axis=1) > 1
+        asked += int(telling.sum())
+        for number, prior in enumerate(PRIORS):
+            best = _scores(cosines[telling], counts[telling], prior).argmax(axis=1)
+            right[number] += own[telling][np.arange(len(best)), best].sum()
+    best = int(right.argmax())
+    return PRIORS[best], float(right[best] / max(1, asked))
 
 
-def vectors_of(elmo: Elmo, examples: Sequence[Marked], layer: Layer) -> Iterator[Array]:
-    """The vector of each marked word, the mean of its tokens; a sentence is read once for all its words."""
-    choice = choose(layer, None, "both", elmo.config.layers)
-    if choice.weights is None:
-        raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
-    for some in _together(examples, CHUNK * elmo.batch_tokens):
-        sentences = list(dict.fromkeys(example.tokens for example in some))
-        with elmo.call() as counts:
-            read = elmo.vectors([list(tokens) for tokens in sentences], choice, counts)
-        found = dict(zip(sentences, read, strict=True))
-        for example in some:
-            vector = found[example.tokens][example.start : example.stop].mean(axis=0)
-            if not np.isfinite(vector).all():
-                raise DataError(f"{example.name}: a vector is not finite. Is the model broken?")
-            yield vector
+def _without(moved: Array, own: Flags, known: Known) -> tuple[Array, NDArray[np.int64]]:
+    """Cosines of examples (N, H) with the means of all others, and how many others each sense has: (N, K)."""
+    pointing = directions(moved)
+    cosines: Array = pointing @ directions(known.means).T
+    rows, columns = np.nonzero(own)
+    count = known.counts[columns][:, None]
+    others = (known.means[columns] * count - moved[rows]) / np.maximum(count - 1, 1)
+    cosines[rows, columns] = (directions(others.astype(np.float32)) * pointing[rows]).sum(axis=1)
+    return cosines, known.counts - own
 
 
-def _together(examples: Sequence[Marked], tokens: int) -> Iterator[list[Marked]]:
-    """Runs of examples whose sentences have about so many tokens."""
-    some: list[Marked] = []
-    size, last = 0, tuple[str, ...]()
-    for example in examples:
-        if example.tokens != last:
-            if size >= tokens:
-                yield some
-                some, size = [], 0
-            size += len(example.tokens)
-            last = example.tokens
-        some.append(example)
-    if some:
-        yield some
+def _scores(cosines: Array, counts: NDArray[np.int64], prior: float) -> NDArray[np.float64]:
+    """Cosines (N, K) and shares as scores; a sense without examples comes last."""
+    shares = np.maximum(counts, 1) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+    scores = np.round(cosines + prior * np.log(shares), DIGITS)
+    found: NDArray[np.float64] = np.where(counts > 0, scores, -np.inf)
+    return found
+
+
+def _by_key(examples: Sequence[Marked]) -> Iterator[tuple[str, list[int]]]:
+    """The rows of each word."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for row, example in enumerate(examples):
+        found[example.key].append(row)
+    yield from found.items()

@@ -61,8 +61,11 @@ def plain(size: int) -> Space:
     return Space("none", np.zeros(size, np.float32), None)
 
 
-def fit(vectors: NDArray[np.floating], kind: Kind) -> Space:
-    """The correction that a sample (N, H) asks for."""
+def fit(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.floating] | None = None) -> Space:
+    """The correction that a sample (N, H) asks for.
+
+    apart: differences (M, H) whose spread is made even by whitening, in place of that around the mean.
+    """
     check_kind(kind)
     sample = np.array(vectors, np.float64)
     size = sample.shape[1]
@@ -72,12 +75,13 @@ def fit(vectors: NDArray[np.floating], kind: Kind) -> Space:
     if kind == "centre" or len(sample) < 2:
         return Space("centre", centre.astype(np.float32), None)
     sample -= centre
-    spreads, axes = np.linalg.eigh(sample.T @ sample / (len(sample) - 1))  # rising
+    differences = sample if apart is None else np.asarray(apart, np.float64)
+    spreads, axes = np.linalg.eigh(differences.T @ differences / (len(differences) - 1))  # rising
     if kind == "components":
         top = axes[:, -TOP:]
         turn = np.eye(size) - top @ top.T
     else:
-        share = size / (len(sample) + size)  # few vectors do not know the spread of every direction
+        share = size / (len(differences) + size)  # few vectors do not know the spread of every direction
         even = (1 - share) * np.maximum(spreads, 0) + share * max(spreads.mean(), TINY)
         scales = 1 / np.sqrt(even)
         turn = (axes * scales) @ axes.T

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from polyseme.search.change import (
     Change,
-    by_distance,
     check_pair,
     common_words,
     compare,
-    distance,
     find_change,
+    greatest_first,
+    prototype,
 )
 from polyseme.search.index import Index
 
@@ -51,7 +51,7 @@ class Study:
             if found and self._over():
                 break
             found += find_change(self._one, self._other, [word])
-        return by_distance(found)
+        return greatest_first(found)
 
     def frequent(self, k: int) -> list[Change]:
         """The change of the `k` frequent words that moved most, the greatest first."""
@@ -62,7 +62,7 @@ class Study:
         for word in self._common():
             if self._over():
                 break
-            moved[word] = distance(*self._usages(word))
+            moved[word] = prototype(*self._usages(word))
         self._end = begun + self._seconds
         found: list[Change] = []
         for word in sorted(moved, key=lambda word: -moved[word])[:k]:
@@ -70,7 +70,7 @@ class Study:
                 break
             counts = (self._one.words.count(word), self._other.words.count(word))
             found.append(compare(word, *self._usages(word), counts))
-        return by_distance(found)
+        return greatest_first(found)
 
     def _over(self) -> bool:
         return self.left.is_set() or time.monotonic() > self._end
