@@ -98,6 +98,32 @@ def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Eve
     RUNNER.run(until(lambda: len(asked.state.asking) == 0))
 
 
+def test_a_question_that_nobody_waits_for_ends_with_its_part(monkeypatch: pytest.MonkeyPatch):
+    asked, begun, free = Asked(seconds=0.3), [], threading.Event()
+
+    def slow(_: Elmo, sentences: list[list[str]]) -> list[Any]:
+        begun.append(sentences)
+        free.wait(60)
+        return []
+
+    monkeypatch.setattr(verbs, "PART", 2)
+    monkeypatch.setattr(verbs, "score", slow)
+    assert_refused(asked.post("/score", {"texts": ["a", "bank", "of", "the", "river"]}), 504, "timeout")
+    free.set()
+    RUNNER.run(until(lambda: len(asked.state.asking) == 0))
+    assert begun == [[["a"], ["bank"]]]
+
+
+def test_scores_in_parts_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch):
+    texts = {"texts": ["the bank of the river", "bank", "", "the river", "a bank"]}
+    asked = Asked()
+    whole = asked.post("/score", texts).json()["scores"]
+    monkeypatch.setattr(verbs, "PART", 3)
+    parts = asked.post("/score", texts).json()["scores"]
+    assert [one["tokens"] for one in parts] == [one["tokens"] for one in whole]
+    np.testing.assert_allclose([one["mean"] for one in parts], [one["mean"] for one in whole], rtol=1e-5)
+
+
 def test_large_answers_are_not_written_by_the_thread_that_listens(monkeypatch: pytest.MonkeyPatch):
     writers = []
     whole = answers.to_json

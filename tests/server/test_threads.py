@@ -60,6 +60,20 @@ def test_a_work_that_waits_leaves_at_once_with_whoever_asked():
     threads.close()
 
 
+def test_a_work_that_runs_is_told_when_nobody_waits_any_more():
+    threads, left = Threads("test", 1), threading.Event()
+
+    async def ask() -> None:
+        gone = asyncio.ensure_future(threads.run(left.wait, left))
+        await until(lambda: len(threads) == 1)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        await until(lambda: len(threads) == 0)
+
+    asyncio.run(ask())
+    threads.close()
+
+
 @pytest.mark.parametrize(
     "problem", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )

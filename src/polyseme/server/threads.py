@@ -3,7 +3,8 @@
     server.batching, server.state  ->  server.threads  ->  the library
 
 A work counts from when it is given until its thread is done with it, whether or not anybody still waits for
-it: so what runs cannot pile up. One that has not begun leaves at once with whoever gave it.
+it: so what runs cannot pile up. One that has not begun leaves at once with whoever gave it; one that runs may
+look at its event `left`, which is set when nobody waits any more, and end early.
 """
 
 from __future__ import annotations
@@ -43,8 +44,11 @@ class Threads:
         """How many works wait or run."""
         return len(self._waiting) + self._running
 
-    async def run(self, do: Callable[[], Result]) -> Result:
-        """What `do` gives; a refusal where too much is under way, or where memory ran out."""
+    async def run(self, do: Callable[[], Result], left: threading.Event | None = None) -> Result:
+        """What `do` gives; a refusal where too much is under way, or where memory ran out.
+
+        left: is set when nobody waits any more; then what `do` gives is not read, and need not be whole.
+        """
         work = Work(do, Future())
         self._add(work)
         try:
@@ -55,6 +59,8 @@ class Threads:
             raise no_memory() from None
         finally:
             self._leave(work)
+            if left is not None:
+                left.set()
         return found
 
     def _add(self, work: Work) -> None:

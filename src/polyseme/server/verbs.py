@@ -8,13 +8,15 @@ Messages are the server's own: those of the library may repeat a part of the tex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
+from polyseme.embedder import chunks
 from polyseme.errors import PolysemeError
 from polyseme.language import SentenceScore, Substitutes, score, substitutes, substitutes_at
 from polyseme.language.substitutes import Ranking
@@ -34,6 +36,8 @@ from polyseme.words import WordVectors
 
 DRAWN = 400  # usages of a word on its map
 STUDY = 1 / 3  # of the time of a request, for comparing words
+PART = 2048  # tokens that are scored or labelled before a look whether anybody still waits
+One = TypeVar("One")
 
 
 class Verbs:
@@ -103,8 +107,13 @@ class Verbs:
         """How likely the model finds texts: natural logarithms of probabilities."""
         self._needs_softmax()
         sentences = await self._state.cut(asked.texts)
-        elmo = self._state.served.elmo
-        return await self._run(lambda: answer({"scores": list(map(_scored, score(elmo, sentences)))}))
+        elmo, left = self._state.served.elmo, threading.Event()
+
+        def find() -> Response:
+            parts = _while_wanted(sentences, sentences, left)
+            return answer({"scores": [_scored(one) for some in parts for one in score(elmo, some)]})
+
+        return await self._run(find, left=left)
 
     async def substitutes(self, asked: schemas.SubstitutesRequest) -> Response:
         """The words that fit a place of a sentence: from the left, the right and both."""
@@ -190,14 +199,8 @@ class Verbs:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
             return answer({"changes": [change.as_dict() for change in found[: asked.k]]})
 
-        try:
-            return await self._run(
-                find,
-                "These words or indexes cannot be compared: a word has too few usages, or the models differ.",
-                self._state.studying,
-            )
-        finally:
-            study.left.set()
+        unlike = "These words or indexes cannot be compared: a word has too few usages, or the models differ."
+        return await self._run(find, unlike, self._state.studying, study.left)
 
     async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
@@ -224,24 +227,30 @@ class Verbs:
             raise wrong("The task is asked pairs of texts." if pairs else "The task is asked single texts.")
         flat = [part for one in asked.texts for part in ([one] if isinstance(one, str) else one)]
         self._state.check_count(asked.texts)
-        elmo = self._state.served.elmo
-        for tokens in await self._state.quick.run(lambda: [elmo.words(t, model.segment) for t in flat]):
+        elmo, left = self._state.served.elmo, threading.Event()
+        cut = await self._state.quick.run(lambda: [elmo.words(t, model.segment) for t in flat])
+        for tokens in cut:
             self._state.check_length(tokens)
         questions = [one if isinstance(one, str) else tuple(one) for one in asked.texts]
-        return await self._run(
-            lambda: answer({"predictions": _predicted(model, questions)}),
-            "These are no questions of that task.",
-        )
+        if pairs:
+            cut = [one + other for one, other in zip(cut[::2], cut[1::2], strict=True)]
+
+        def find() -> Response:
+            parts = _while_wanted(questions, cut, left)
+            return answer({"predictions": [one for some in parts for one in _predicted(model, some)]})
+
+        return await self._run(find, "These are no questions of that task.", left=left)
 
     async def _run(
         self,
         work: Callable[[], Response],
         refused: str = "This cannot be done.",
         threads: Threads | None = None,
+        left: threading.Event | None = None,
     ) -> Response:
         """`work` in a thread; what the library refuses is refused here without repeating the text."""
         try:
-            return await (threads or self._state.asking).run(work)
+            return await (threads or self._state.asking).run(work, left)
         except PolysemeError:
             raise wrong(refused) from None
 
@@ -286,6 +295,18 @@ class Verbs:
     def _needs_softmax(self) -> None:
         if self._state.served.elmo.model.softmax is None:
             raise wrong("The model has no softmax, so it cannot predict words.")
+
+
+def _while_wanted(
+    questions: Sequence[One], sentences: Sequence[list[str]], left: threading.Event
+) -> Iterator[Sequence[One]]:
+    """Questions in parts, by the tokens of their sentences, as long as somebody waits for the answers."""
+    start = 0
+    for part in chunks(sentences, PART):
+        if left.is_set():
+            return
+        yield questions[start : start + len(part)]
+        start += len(part)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
