@@ -24,7 +24,7 @@ import json
 import random
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -297,35 +297,51 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
 
 
 def table(cells_known: dict[str, dict[str, Any]]) -> str:
-    """A row a set, a column a variant: mean and deviation on test, and the share of the error taken away."""
+    """Three tables of means on test: ELMo, as it is and adapted; GloVe; shares of the examples."""
     scores: dict[str, dict[str, list[float]]] = {}
     mains = {}
     for cell, values in cells_known.items():
         name, variant, _ = cell.split(".")
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
-    variants = list(
-        dict.fromkeys(
-            [v.replace(" ", "-") for v in VARIANTS] + sorted({v for s in scores.values() for v in s})
-        )
+    shares = sorted({variant for found in scores.values() for variant in found if "%" in variant})
+    parts = (
+        (("baseline", "elmo", "adapted"), (("baseline", "elmo"), ("baseline", "adapted"))),
+        (("baseline", "glove", "glove-elmo"), (("baseline", "glove"), ("glove", "glove-elmo"))),
+        (shares, ()),
     )
-    variants = [v for v in variants if any(v in found for found in scores.values())]
-    head = ["set", "figure", *variants, "error taken away by elmo", "adapted"]
+    return "\n\n".join(part_of_table(scores, mains, *part) for part in parts)
+
+
+def part_of_table(
+    scores: dict[str, dict[str, list[float]]],
+    mains: dict[str, str],
+    variants: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+) -> str:
+    """A row a set that has a variant behind the first: means, deviations, shares of errors taken away."""
+    head = [
+        "set",
+        "figure",
+        *variants,
+        *(f"{after} takes of the error of {before}" for before, after in pairs),
+    ]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name in (name for name in SETS if name in scores):
+    for name in (name for name in SETS if set(variants[1:]) & set(scores.get(name, {}))):
         found = scores[name]
-        gains = [gain(found, variant) for variant in ("elmo", "adapted")]
         columns = [spread(found.get(variant, [])) for variant in variants]
-        lines.append("| " + " | ".join([name, mains[name], *columns, *gains]) + " |")
+        lines.append(
+            "| " + " | ".join([name, mains[name], *columns, *(gain(found, *p) for p in pairs)]) + " |"
+        )
     return "\n".join(lines)
 
 
-def gain(found: dict[str, list[float]], variant: str) -> str:
-    """The share of the baseline's error that a variant takes away."""
-    if variant not in found or "baseline" not in found:
+def gain(found: dict[str, list[float]], before: str, after: str) -> str:
+    """The share of the error of one variant that another takes away."""
+    if after not in found or before not in found:
         return ""
-    bare = mean(found["baseline"])
-    return f"{(mean(found[variant]) - bare) / (1 - bare):+.1%}"
+    bare = mean(found[before])
+    return f"{(mean(found[after]) - bare) / (1 - bare):+.1%}"
 
 
 def spread(values: list[float]) -> str:
