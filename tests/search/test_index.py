@@ -15,7 +15,7 @@ from polyseme.search import building, exact
 from polyseme.search.building import Filters, build_index
 from polyseme.search.index import Index, open_index
 from polyseme.search.parts import lengths_in
-from polyseme.search.space import crowding, fit
+from polyseme.search.space import crowding, fit, plain
 
 TEXT = (
     "He sat on the river bank .\n"
@@ -97,6 +97,23 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
         wanted = np.where(keep, directions @ query, -np.inf)
         assert numbers.tolist() == np.argsort(-wanted, kind="stable")[:k].tolist()
         np.testing.assert_allclose(cosines, wanted[numbers], atol=1e-5)
+
+
+@pytest.mark.parametrize("native_part", [True, False])
+def test_many_queries_find_what_comes_last_and_no_more_than_there_is(monkeypatch, native_part: bool):
+    if not native_part:
+        monkeypatch.setattr("polyseme.search.exact.native.available", lambda: False)
+    rows, queries = np.ones((1000, 8), np.float32), np.full((6, 8), 8**-0.5, np.float32)
+    rising, keep = np.linspace(9, 1, 1000, dtype=np.float32), np.zeros(1000, np.bool_)  # shorter is nearer
+    space = plain(8)
+    for numbers, cosines in exact.search([rows[:500], rows[500:]], rising, queries, space, 5):
+        assert numbers.tolist() == [999, 998, 997, 996, 995]
+        assert (np.diff(cosines) < 0).all()
+    for numbers, _ in exact.search([rows], np.ones(1000, np.float32), queries, space, 5):
+        assert numbers.tolist() == [0, 1, 2, 3, 4]  # of equals the earlier ones
+    keep[[3, 700]] = True
+    for numbers, cosines in exact.search([rows], rising, queries, space, 5, keep):
+        assert (numbers.tolist(), len(cosines)) == ([700, 3], 2)
 
 
 @pytest.mark.parametrize("kind", ["none", "centre", "components", "whiten"])
