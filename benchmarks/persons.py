@@ -6,8 +6,11 @@ Persons are the names of the type 人名 and what they are called by (`mention`)
 characters. Judged are the FREQUENT most frequent of them; their neighbours are words of at least two
 characters with COUNT usages or more. The second figure is of the names of one person (刘备, 玄德): how often
 another one is among the ten nearest. Static vectors beside: word2vec of the same sentences (gensim).
+What is missing to 1 is counted by cause: names that the novel uses otherwise (OTHERWISE), persons that the
+list lacks (LACKING, chosen by hand), and the rest. Views: the mean of the word's own vectors, or of the
+states around it (search.views).
 
-    python benchmarks/persons.py MODEL FOLDER [--layer top] [--word2vec]
+    python benchmarks/persons.py MODEL FOLDER [--layer top] [--view word] [--word2vec]
 """
 
 from __future__ import annotations
@@ -28,6 +31,14 @@ STATIC: tuple[dict[str, int], ...] = (
     {"sg": 1, "epochs": 30},
     {"sg": 0, "epochs": 5},
 )
+# A city, a verb (to calm the people), and a byname that stands before 冈 (a hill) and 先生 (master).
+OTHERWISE = frozenset(("许昌", "安民", "卧龙"))
+# Persons, or bynames of one person, who are not in the list: some it spells otherwise (麋竺, 毌丘俭, 曹叡).
+MORE = (
+    "后主 先主 皇叔 刘皇叔 刘豫州 刘使君 阿斗 张翼德 关某 糜竺 糜芳 糜夫人 诸葛丞相 武侯 曹睿 曹丞相 曹公 "
+    "毋丘俭 乔国老 傅士仁 傅彤 蔡夫人 献帝 何太后 伏后 徐母 周郎 吉平 单福"
+)
+LACKING = frozenset(MORE.split())
 FREQUENT = 100
 COUNT = 10
 NEAREST = 10
@@ -41,15 +52,17 @@ def main() -> None:
     parser.add_argument("model", help="a model's folder or name")
     parser.add_argument("folder", type=Path, help="with sanguo.txt and sanguo_entity_dict.json")
     parser.add_argument("--layer", default="top")
+    parser.add_argument("--view", default="word", choices=("word", "place"))
     parser.add_argument("--word2vec", action="store_true", help="static vectors beside; needs gensim")
     given = parser.parse_args()
     import polyseme
 
     layer = int(given.layer) if given.layer.isdecimal() else given.layer
     elmo = polyseme.load(given.model)
-    vectors = contextual(elmo, given.folder, layer)
+    vectors = contextual(elmo, given.folder, layer, given.view)
     share, near = judge(vectors, given.folder)
     print(f"{share:.3f} of the ten nearest words of the {len(near)} most frequent persons are persons")
+    print(*(f"{cause}: {count}" for cause, count in causes(near, given.folder).items()), sep=", ")
     for person in islice(near, 10):
         print(person, *near[person])
     print(f"{same_person(vectors, given.folder):.3f} of names have another of the same person near")
@@ -61,11 +74,36 @@ def main() -> None:
         print(f"word2vec {settings}: {shares}")
 
 
-def contextual(elmo: Any, folder: Path, layer: str | int = "top") -> WordVectors:
-    """The mean vectors of the words of the novel."""
+def contextual(elmo: Any, folder: Path, layer: str | int = "top", view: str = "word") -> WordVectors:
+    """The mean vectors of the words of the novel, or of their places."""
     import polyseme
 
-    return polyseme.mean_vectors(elmo, sentences(folder, elmo.config.segment), layer=layer, min_count=COUNT)
+    text = sentences(folder, elmo.config.segment)
+    if view == "place":
+        return places(elmo, text, layer)
+    return polyseme.mean_vectors(elmo, text, layer=layer, min_count=COUNT)
+
+
+def places(elmo: Any, text: list[list[str]], layer: str | int) -> WordVectors:
+    """The mean states of the model around each word with enough usages."""
+    from polyseme.search.labelled import Marked
+    from polyseme.search.views import vectors_of
+
+    counts = Counter(word for tokens in text for word in tokens)
+    words = [word for word, count in counts.most_common() if count >= COUNT]
+    rows = {word: row for row, word in enumerate(words)}
+    sums = np.zeros((len(words), elmo.config.size))
+    used = [
+        Marked("", word, tokens, place, place + 1)
+        for tokens in map(tuple, text)
+        for place, word in enumerate(tokens)
+        if word in rows
+    ]
+    for usage, vector in zip(used, vectors_of(elmo, used, layer, "place"), strict=True):
+        sums[rows[usage.key]] += vector
+    numbers = np.array([counts[word] for word in words])
+    means = (sums / numbers[:, None]).astype(np.float32)
+    return WordVectors(tuple(words), numbers, means, means.mean(axis=0))
 
 
 def sentences(folder: Path, segment: str) -> list[list[str]]:
@@ -96,6 +134,17 @@ def judge(vectors: Any, folder: Path) -> tuple[float, dict[str, list[str]]]:
     }
     shares = [sum(word in persons for word in words) / len(words) for words in near.values()]
     return sum(shares) / len(shares), near
+
+
+def causes(near: dict[str, list[str]], folder: Path) -> dict[str, int]:
+    """How many of the words that are no persons by the list have which cause."""
+    persons = names(folder / "sanguo_entity_dict.json")
+    found: Counter[str] = Counter({"used otherwise": 0, "lacking": 0, "others": 0})
+    for person, words in near.items():
+        for word in (word for word in words if word not in persons):
+            cause = "lacking" if word in LACKING else "others"
+            found["used otherwise" if person in OTHERWISE else cause] += 1
+    return dict(found)
 
 
 def same_person(vectors: Any, folder: Path) -> float:

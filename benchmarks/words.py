@@ -145,7 +145,8 @@ def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace
     usages = dwug(folder / "data.tar.gz")
     flat = [usage for word in gold for period in PERIODS for usage in usages[word, period]]
     parts = all_parts(elmo, flat)
-    for layer, view, kind in product(layers, given.views, set(given.spaces) & set(KINDS)):
+    spaces = [kind for kind in given.spaces if kind in KINDS]  # the others need senses
+    for layer, view, kind in product(layers, given.views, spaces):
         vectors = mixed(seen(parts, view), layer)
         moved = fit(vectors, kind).apply(vectors)
         found, at = [], 0

@@ -165,7 +165,7 @@ def disambiguate(
     train: str | Path,
     test: str | Path,
     *,
-    layer: Layer = "top",
+    layer: Layer = "mean",
     view: View = "sentence",
     first: str | Path | None = None,
     space: Correction = "senses",

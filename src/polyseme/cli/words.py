@@ -221,7 +221,7 @@ def disambiguate(
     model: ModelPath,
     train: Annotated[str, typer.Option(help="Words with their senses: a file, or a folder of CoarseWSD-20.")],
     test: Annotated[str, typer.Option(help="Words to give senses to, in the same form.")],
-    layer: Layer = "top",
+    layer: Layer = "mean",
     view: Annotated[
         str, typer.Option(help="What tells the sense: word, place (around it), or sentence (place and all).")
     ] = "sentence",
