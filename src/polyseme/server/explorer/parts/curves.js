@@ -29,7 +29,9 @@ function Drawing({ curves, drawing }) {
   const { height, left, right, top, bottom } = SIZE;
   const x = scaleLinear([0, curves.at(-1).tokens], [left, width - right]);
   const values = curves.flatMap((row) => NAMES.map((name) => row[name]));
-  const y = scaleLog(extent(values), [height - bottom, top]).nice();
+  const [low, high] = extent(values);
+  // Decades are steps for values that span some; others would lie in a corner of them.
+  const y = (high > 10 * low ? scaleLog : scaleLinear)([low, high], [height - bottom, top]).nice();
   return html`
     <div ref=${frame}>
       <svg
