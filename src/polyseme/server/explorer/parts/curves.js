@@ -55,12 +55,15 @@ function Drawing({ curves, drawing }) {
 
 function Axes({ x, y, width }) {
   const { height, left, right, top, bottom } = SIZE;
+  // Of decades not every step has a name (only they have a base); small perplexities have steps below 1.
+  const digits = y.domain()[1] - y.domain()[0] < 5 ? 1 : 0;
+  const name = y.base ? y.tickFormat(4, ",") : (value) => number(value, digits);
   return html`
     ${y.ticks(5).map(
       (value) => html`
         <g key=${value}>
           <line class="grid" x1=${left} x2=${width - right} y1=${y(value)} y2=${y(value)} />
-          <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${y.tickFormat(4, ",")(value)}</text>
+          <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${name(value)}</text>
         </g>
       `,
     )}
