@@ -15,7 +15,7 @@ import pytest
 
 from builders import random_model, small_config
 from polyseme.embedder import Elmo
-from polyseme.server import answers, guard, verbs
+from polyseme.server import answers, guard, state, verbs
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Served
 from polyseme.server.limits import Limits
@@ -130,11 +130,13 @@ def test_large_answers_are_not_written_by_the_thread_that_listens(monkeypatch: p
     monkeypatch.setattr(
         answers, "to_json", lambda *a, **k: (writers.append(threading.current_thread()), whole(*a, **k))[1]
     )
-    asked = Asked()
-    for route in ("/embed", "/embed_all", "/tokenize", "/score", "/similarity"):
-        assert asked.post(route, {"texts": ["the bank", "bank"]}).status_code == 200
+    asked, long = Asked(), "the bank " * 150
+    for route in ("/embed_all", "/tokenize", "/score", "/similarity"):
+        assert asked.post(route, {"texts": [long, long]}).status_code == 200
+    monkeypatch.setattr(state, "SMALL", 0)
     given = {"input": "the bank", "model": "toy"}
     assert asked.post("/v1/embeddings", given).status_code == 200
+    assert asked.post("/embed", {"texts": ["the bank"]}).status_code == 200
     assert writers
     assert threading.main_thread() not in writers
 

@@ -39,6 +39,9 @@ def serve(
     answer_values: Annotated[int, typer.Option(min=1, help="Most numbers of an answer.")] = 4_000_000,
 ) -> None:
     """Serve a model over HTTP, and a page to look at words."""
+    # Numpy's products are small here: threads for them cost more than they bring, and on a busy machine
+    # four times as much. It reads this when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from polyseme import api
     from polyseme.server.limits import Limits
     from polyseme.server.logs import log_to

@@ -85,8 +85,12 @@ def project(vectors: NDArray[np.float32], method: str = "pca", seed: int = 0) ->
         found = tsne.TSNE(perplexity=perplexity, metric="cosine", random_state=seed).fit(vectors)
         return np.asarray(found, np.float32)
     moved = vectors - vectors.mean(axis=0)
-    _, _, axes = np.linalg.svd(moved, full_matrices=False)
-    points = moved @ axes[:2].T
+    if moved.shape[0] < moved.shape[1]:  # the smaller of both products tells the same, and sooner
+        spreads, sides = np.linalg.eigh(moved @ moved.T)  # rising
+        points = (sides * np.sqrt(np.maximum(spreads, 0)))[:, :-3:-1]
+    else:
+        _, axes = np.linalg.eigh(moved.T @ moved)
+        points = moved @ axes[:, :-3:-1]
     if points.shape[1] < 2:
         points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
     largest = points[np.abs(points).argmax(axis=0), [0, 1]]

@@ -74,8 +74,8 @@ def create_app(
         responses=REFUSALS,
     )
     app.state.polyseme = state
-    app.include_router(Verbs(state).router())
-    app.include_router(OpenAi(state).router())
+    Verbs(state).add_to(app)
+    OpenAi(state).add_to(app)
     _add_facts(app, state, key is not None)
     add_pages(app)
     for kind, handler in HANDLERS.items():

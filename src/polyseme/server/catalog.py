@@ -25,6 +25,7 @@ from polyseme.formats.opening import folder_of
 from polyseme.model.choice import choose
 from polyseme.search.index import Index, Usage, is_index, open_index
 from polyseme.search.space import Space, fit
+from polyseme.server.examples import by_frequency, examples_of, language_of
 from polyseme.server.limits import missing, wrong
 from polyseme.tasks.model import TASK, TaskModel, is_task, load_task
 from polyseme.words import WordVectors, open_words
@@ -74,6 +75,7 @@ class Served:
                 "layers": config.layers,
                 "size": config.size,
                 "segment": config.segment,
+                "language": self._language(),
                 "vocabulary": len(self.elmo.model.vocab) if self.elmo.model.vocab else None,
                 "has_softmax": self.elmo.model.softmax is not None,
                 "facts": [list(row) for row in describe(self.elmo.model).items()],
@@ -88,6 +90,7 @@ class Served:
                     "words": len(index.words),
                     "layer": index.head["layer"],
                     "documents": [Path(file).name for file in index.head["documents"][:DOCUMENTS]],
+                    "examples": examples_of(index),
                 }
                 for name, index in self.indexes.items()
             ],
@@ -96,6 +99,12 @@ class Served:
                 for name, model in self.tasks.items()
             ],
         }
+
+    def _language(self) -> str | None:
+        """Of the model, or else of the first index."""
+        vocab, first = self.elmo.model.vocab, next(iter(self.indexes.values()), None)
+        words = vocab.words if vocab else by_frequency(first) if first else ()
+        return language_of(self.elmo.config.segment, words)
 
     def _beside(self, name: str) -> str | None:
         """A text file of the model's folder."""
@@ -205,19 +214,21 @@ class Layers:
         segment = self._index.head["segment"]
         cut = [self._elmo.tokenize(usage.place.sentence, segment) for usage in usages]
         found = self._read([tokens, *([token.text for token in some] for some in cut)])
-        query = self._moved(found[0][:, place])
-        rows = []
-        for usage, some, layers in zip(usages, cut, found[1:], strict=True):
+        places = [place]
+        for usage, some in zip(usages, cut, strict=True):
             at = next((n for n, token in enumerate(some) if token.start >= usage.place.start), len(some) - 1)
-            own = self._moved(layers[:, at])
-            rows.append({"own": _rounded(own @ own.T), "cross": _rounded(query @ own.T)})
-        return {"query": {"own": _rounded(query @ query.T)}, "usages": rows}
+            places.append(at)
+        moved = self._moved(np.stack([layers[:, at] for layers, at in zip(found, places, strict=True)]))
+        own, cross = moved @ moved.transpose(0, 2, 1), moved[0] @ moved.transpose(0, 2, 1)
+        rows = [
+            {"own": _rounded(one), "cross": _rounded(with_word)}
+            for one, with_word in zip(own[1:], cross[1:], strict=True)
+        ]
+        return {"query": {"own": _rounded(own[0])}, "usages": rows}
 
     def _moved(self, layers: Array) -> Array:
-        """The layers (L, H) of one word, corrected."""
-        return np.stack(
-            [space.move(layer[None])[0] for space, layer in zip(self.spaces, layers, strict=True)]
-        )
+        """The layers (N, L, H) of words, corrected."""
+        return np.stack([space.move(layers[:, number]) for number, space in enumerate(self.spaces)], axis=1)
 
     def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
         with self._elmo.call() as counts:

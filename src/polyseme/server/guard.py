@@ -55,6 +55,7 @@ class Guard:
         self._headers = HEADERS | {"content-security-policy": policy}
         self._key = None if key is None else key.encode()
         self._running = 0
+        self._ending: asyncio.Future[Any] | None = None  # done when nothing is finished any more
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -90,26 +91,37 @@ class Guard:
         if self._running > self._state.limits.concurrent and scope["path"] not in OPEN:
             raise busy("Too many requests at once. Ask again in a moment.")
         body = await _body(receive, headers, self._state.limits)
-        work = asyncio.ensure_future(self._app(scope, _replay(body), talk.send))
         gone = asyncio.ensure_future(_until_gone(receive))
-        ending = asyncio.ensure_future(self._state.ending.wait())
         try:
-            done, _ = await asyncio.wait(
-                {work, gone, ending},
-                timeout=self._state.limits.seconds,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if work in done:
-                await work
-            elif gone in done:
-                return
-            elif ending in done:
-                raise stopping()
-            else:
-                raise RefusedError(504, "timeout", "This took too long and was given up.")
+            await self._patiently(self._app(scope, _replay(body), talk.send), gone)
         finally:
-            left = [task for task in (work, gone, ending) if task.cancel()]
-            await asyncio.gather(*left, return_exceptions=True)
+            gone.cancel()
+
+    async def _patiently(self, work: Awaitable[None], gone: asyncio.Future[None]) -> None:
+        """Do `work` within its time, as long as the sender is there and the server does not end."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._state.ending.wait())
+        patience = asyncio.timeout(self._state.limits.seconds)
+
+        def end(_: object) -> None:
+            patience.reschedule(0.0)
+
+        try:
+            async with patience:
+                gone.add_done_callback(end)
+                self._ending.add_done_callback(end)
+                await work
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            if gone.done():
+                return
+            if self._ending.done():
+                raise stopping() from None
+            raise RefusedError(504, "timeout", "This took too long and was given up.") from None
+        finally:
+            gone.remove_done_callback(end)
+            self._ending.remove_done_callback(end)
 
     def _check_key(self, headers: dict[str, bytes]) -> None:
         """Compare the key in constant time: a bearer's, a header's, or the password of a browser."""

@@ -47,22 +47,25 @@ class Writer(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line; it is lost where too many wait already."""
         if self._process != os.getpid():
-            self._process, self._lines = os.getpid(), queue.Queue[str | None](LINES)
+            self._process, self._lines = os.getpid(), queue.SimpleQueue[str | None]()
             self._thread = threading.Thread(target=self._write, args=(self._lines,), daemon=True)
             self._thread.start()
-        try:
-            self._lines.put_nowait(self.format(record))
-        except queue.Full:
-            return
+        if self._lines.qsize() < LINES:
+            self._lines.put(self.format(record))
 
-    def _write(self, lines: queue.Queue[str | None]) -> None:
-        while (line := lines.get()) is not None:
-            print(line, file=self._stream, flush=True)
+    def _write(self, lines: queue.SimpleQueue[str | None]) -> None:
+        """Write lines as they come; those that came in the meantime go together."""
+        last = False
+        while not last:
+            some = [lines.get(), *(lines.get() for _ in range(lines.qsize()))]
+            last = None in some
+            self._stream.write("".join(f"{line}\n" for line in some if line is not None))
+            self._stream.flush()
 
     def close(self) -> None:
         """Write what is left, if somebody reads it."""
-        if self._process == os.getpid() and not self._lines.full():
-            self._lines.put_nowait(None)
+        if self._process == os.getpid() and self._lines.qsize() < LINES:
+            self._lines.put(None)
             self._thread.join(SECONDS)
         super().close()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 
 import numpy as np
-from fastapi import APIRouter, Response
+from fastapi import FastAPI, Response
 
 from polyseme.embedder import Array
 from polyseme.model.choice import choose
@@ -26,12 +26,10 @@ class OpenAi:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def router(self) -> APIRouter:
+    def add_to(self, app: FastAPI) -> None:
         """All routes."""
-        router = APIRouter(prefix="/v1")
-        router.add_api_route("/embeddings", self.embeddings, methods=["POST"], response_class=Response)
-        router.add_api_route("/models", self.models, methods=["GET"], response_class=Response)
-        return router
+        app.add_api_route("/v1/embeddings", self.embeddings, methods=["POST"], response_class=Response)
+        app.add_api_route("/v1/models", self.models, methods=["GET"], response_class=Response)
 
     async def embeddings(self, asked: OpenAiRequest) -> Response:
         """One vector a text."""
@@ -52,7 +50,7 @@ class OpenAi:
             data = b"[%s]" % b",".join(rows)
             return answer_parts(object="list", data=data, model=served.name, usage=usage)
 
-        return await self._state.quick.run(write)
+        return await self._state.quickly(write, len(vectors) * served.elmo.config.size)
 
     async def models(self) -> Response:
         """The one model that is served."""

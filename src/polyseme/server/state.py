@@ -6,7 +6,8 @@ server.app  ->  server.state  ->  server.verbs, server.openai, server.guard
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
+from typing import TypeVar
 
 from polyseme.search.index import Index
 from polyseme.server.batching import Batcher
@@ -15,12 +16,16 @@ from polyseme.server.limits import Limits, RefusedError, too_large
 from polyseme.server.metrics import Metrics
 from polyseme.server.threads import Threads
 
+SMALL = 1024  # characters to cut, or numbers to write, that take less time than to wake a thread
+Result = TypeVar("Result")
+
 
 class State:
     """One application's state. `load` is called once, in a thread, when the server starts.
 
-    quick: threads that cut texts and write answers, for all routes. asking: threads for questions that take
-    a moment. studying: the one for those that take seconds. Nobody waits for work of a slower kind.
+    quick: threads that cut texts and write answers, where these are not small, for all routes. asking:
+    threads for questions that take a moment. studying: the one for those that take seconds. Nobody waits for
+    work of a slower kind.
     """
 
     def __init__(self, load: Callable[[], Served], limits: Limits) -> None:
@@ -61,14 +66,20 @@ class State:
             raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)
         return self._batcher
 
-    async def cut(self, texts: list[str], segment: str | None = None) -> list[list[str]]:
+    async def cut(self, texts: Sequence[str], segment: str | None = None) -> list[list[str]]:
         """Texts to tokens, in a thread; too many texts, or one that is too long, are refused."""
         self.check_count(texts)
         elmo = self.served.elmo
-        found = await self.quick.run(lambda: [elmo.words(text, segment) for text in texts])
+        found = await self.quickly(
+            lambda: [elmo.words(text, segment) for text in texts], sum(map(len, texts))
+        )
         for tokens in found:
             self.check_length(tokens)
         return found
+
+    async def quickly(self, do: Callable[[], Result], size: int) -> Result:
+        """What `do` gives; in a thread, where `size` characters or numbers would hold up all others."""
+        return do() if size <= SMALL else await self.quick.run(do)
 
     def check_count(self, texts: Sized) -> None:
         """Refuse more texts than a request may have."""

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from fastapi import APIRouter, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from polyseme.embedder import chunks
 from polyseme.errors import PolysemeError
 from polyseme.language import SentenceScore, Substitutes, score, substitutes, substitutes_at
 from polyseme.language.substitutes import Ranking
 from polyseme.model.choice import Choice, choose
+from polyseme.search.change import FEWEST
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
@@ -46,13 +47,12 @@ class Verbs:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def router(self) -> APIRouter:
-        """All routes."""
-        router = APIRouter()
+    def add_to(self, app: FastAPI) -> None:
+        """All routes; an application finds its own sooner than those of a router that it includes."""
         for handler in (
-            self.tokenize,
             self.embed,
             self.embed_all,
+            self.tokenize,
             self.score,
             self.substitutes,
             self.nearest,
@@ -61,8 +61,7 @@ class Verbs:
             self.similarity,
             self.predict,
         ):
-            router.add_api_route(f"/{handler.__name__}", handler, methods=["POST"], response_class=Response)
-        return router
+            app.add_api_route(f"/{handler.__name__}", handler, methods=["POST"], response_class=Response)
 
     async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
         """Cut texts into tokens, with their places."""
@@ -76,19 +75,20 @@ class Verbs:
             rows = [[{"text": t.text, "start": t.start, "end": t.end} for t in some] for some in found]
             return answer({"tokens": rows})
 
-        return await self._state.quick.run(cut)
+        return await self._state.quickly(cut, sum(map(len, asked.texts)))
 
     async def embed(self, asked: schemas.EmbedRequest, request: Request) -> Response:
         """One vector a text: its words' vectors, pooled."""
         size = self._state.served.elmo.config.size
         choice = self._choice(asked.layer, asked.pool)
-        self._state.check_values(len(asked.texts) * size)
+        count = len(asked.texts) * size
+        self._state.check_values(count)
         sentences = await self._state.cut(asked.texts)
         vectors = await self._state.batcher.vectors(sentences, choice)
         kind = wanted(request)
         if kind is not None:
-            return await self._state.quick.run(lambda: raw([np.stack(vectors)], kind))
-        return await self._state.quick.run(lambda: answer_parts(vectors=listed(vectors), size=size))
+            return await self._state.quickly(lambda: raw([np.stack(vectors)], kind), count)
+        return await self._state.quickly(lambda: answer_parts(vectors=listed(vectors), size=size), count)
 
     async def embed_all(self, asked: schemas.EmbedAllRequest, request: Request) -> Response:
         """One vector a token."""
@@ -96,12 +96,15 @@ class Verbs:
         choice = self._choice(asked.layer, None)
         sentences = await self._state.cut(asked.texts)
         layers = config.layers if choice.weights is None else 1
-        self._state.check_values(sum(map(len, sentences)) * layers * config.size)
+        count = sum(map(len, sentences)) * layers * config.size
+        self._state.check_values(count)
         vectors = await self._state.batcher.vectors(sentences, choice)
         kind = wanted(request)
         if kind is not None:
-            return await self._state.quick.run(lambda: raw(vectors, kind))
-        return await self._state.quick.run(lambda: answer_parts(tokens=sentences, vectors=listed(vectors)))
+            return await self._state.quickly(lambda: raw(vectors, kind), count)
+        return await self._state.quickly(
+            lambda: answer_parts(tokens=sentences, vectors=listed(vectors)), count
+        )
 
     async def score(self, asked: schemas.ScoreRequest) -> Response:
         """How likely the model finds texts: natural logarithms of probabilities."""
@@ -190,17 +193,26 @@ class Verbs:
     async def change(self, asked: schemas.ChangeRequest) -> Response:
         """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
-        for word in asked.words or ():
-            for index in (one, other):
-                await self._known(word, index.words)
+        await self._check_changed(asked.words or (), one, other)
         study = Study(one, other, self._state.limits.seconds * STUDY)
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
             return answer({"changes": [change.as_dict() for change in found[: asked.k]]})
 
-        unlike = "These words or indexes cannot be compared: a word has too few usages, or the models differ."
+        unlike = "These indexes cannot be compared: their models differ."
         return await self._run(find, unlike, self._state.studying, study.left)
+
+    async def _check_changed(self, words: Sequence[str], *indexes: Index) -> None:
+        """Refuse words with too few usages; which of them, and where, is told by numbers."""
+        for number, word in enumerate(words, start=1):
+            for name, index in zip(("first", "second"), indexes, strict=True):
+                count = index.words.count(await self._known(word, index.words))
+                if count < FEWEST:
+                    raise wrong(
+                        f"Word {number} of {len(words)} has {count} usages in the {name} index: "
+                        f"{FEWEST} are needed."
+                    )
 
     async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
@@ -228,7 +240,9 @@ class Verbs:
         flat = [part for one in asked.texts for part in ([one] if isinstance(one, str) else one)]
         self._state.check_count(asked.texts)
         elmo, left = self._state.served.elmo, threading.Event()
-        cut = await self._state.quick.run(lambda: [elmo.words(t, model.segment) for t in flat])
+        cut = await self._state.quickly(
+            lambda: [elmo.words(text, model.segment) for text in flat], sum(map(len, flat))
+        )
         for tokens in cut:
             self._state.check_length(tokens)
         questions = [one if isinstance(one, str) else tuple(one) for one in asked.texts]
@@ -335,6 +349,6 @@ def _fitting(found: Substitutes) -> dict[str, Any]:
     return {"tokens": found.tokens, "place": found.place, **rankings}
 
 
-def _predicted(model: TaskModel, questions: list[Any]) -> list[dict[str, Any]]:
+def _predicted(model: TaskModel, questions: Sequence[Any]) -> list[dict[str, Any]]:
     found = model.predict(questions)
     return [one.as_dict() for one in found] if isinstance(found, list) else [found.as_dict()]

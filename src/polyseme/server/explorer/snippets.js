@@ -78,12 +78,13 @@ function mixed(body, weights, k) {
   return { python: python.join("\n"), curl: curl("/nearest", body), note: t("code.noMix") };
 }
 
-export function types({ word, index, model, k }) {
+export function types({ word, index, model, k, least }) {
   const path = (index ?? model).path;
+  const common = least > 1;
   return {
-    python: script(`print(polyseme.nearest(${py(path)}, ${py(word)}, ${k}))`),
-    curl: curl("/nearest", { word, index: index?.name, k }),
-    cli: `polyseme nearest ${sh(path)} ${sh(word)} -k ${k}`,
+    python: script(`print(polyseme.nearest(${py(path)}, ${py(word)}, ${k}${common ? `, min_count=${least}` : ""}))`),
+    curl: curl("/nearest", { word, index: index?.name, k, min_count: common ? least : undefined }),
+    cli: `polyseme nearest ${sh(path)} ${sh(word)} -k ${k}${common ? ` --min-count ${least}` : ""}`,
   };
 }
 

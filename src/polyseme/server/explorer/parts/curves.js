@@ -29,7 +29,9 @@ function Drawing({ curves, drawing }) {
   const { height, left, right, top, bottom } = SIZE;
   const x = scaleLinear([0, curves.at(-1).tokens], [left, width - right]);
   const values = curves.flatMap((row) => NAMES.map((name) => row[name]));
-  const y = scaleLog(extent(values), [height - bottom, top]).nice();
+  const [low, high] = extent(values);
+  // Decades are steps for values that span some; others would lie in a corner of them.
+  const y = (high > 10 * low ? scaleLog : scaleLinear)([low, high], [height - bottom, top]).nice();
   return html`
     <div ref=${frame}>
       <svg
@@ -53,12 +55,15 @@ function Drawing({ curves, drawing }) {
 
 function Axes({ x, y, width }) {
   const { height, left, right, top, bottom } = SIZE;
+  // Of decades not every step has a name (only they have a base); small perplexities have steps below 1.
+  const digits = y.domain()[1] - y.domain()[0] < 5 ? 1 : 0;
+  const name = y.base ? y.tickFormat(4, ",") : (value) => number(value, digits);
   return html`
     ${y.ticks(5).map(
       (value) => html`
         <g key=${value}>
           <line class="grid" x1=${left} x2=${width - right} y1=${y(value)} y2=${y(value)} />
-          <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${y.tickFormat(4, ",")(value)}</text>
+          <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${name(value)}</text>
         </g>
       `,
     )}

@@ -11,9 +11,9 @@ export function useInfo() {
   return useContext(Info);
 }
 
-// The language of the corpus, for fonts and screen readers; undefined where segmentation does not tell.
+// The language of the corpus, for fonts and screen readers; undefined where the server could not tell.
 export function tongueOf(info) {
-  return TONGUES[info.model.segment];
+  return TONGUES[info.model.language];
 }
 
 // The chosen index, or the first one, or null.

@@ -10,20 +10,23 @@ import * as snippets from "/explorer/snippets.js";
 import { linkTo } from "/explorer/state.js";
 
 const SHOWN = 10;
+const LARGE = 20_000; // usages of an index in which a word of few usages is no neighbour worth a line
+const COMMON = 5;
 const DIRECTIONS = ["forward", "joint", "backward"];
 
 export function Types({ word, params }) {
   const info = useInfo();
   const index = indexOf(info, params.index);
-  const answer = useAnswer("/nearest", { word, index: index?.name ?? null, k: SHOWN });
+  const least = index?.usages > LARGE ? COMMON : 1;
+  const answer = useAnswer("/nearest", { word, index: index?.name ?? null, k: SHOWN, min_count: least });
   return html`
     <section aria-labelledby="types-title">
       <h2 id="types-title">${t("types.title")}</h2>
-      <p class="hint">${t("types.hint")}</p>
+      <p class="hint">${least > 1 ? t("types.common", { count: least }) : t("types.hint")}</p>
       <${Answer} of=${answer}>
         ${({ words }) => html`<${TypeList} words=${words} word=${word} index=${index} lang=${tongueOf(info)} />`}
       <//>
-      <${Code} lines=${snippets.types({ word, index, model: info.model, k: SHOWN })} />
+      <${Code} lines=${snippets.types({ word, index, model: info.model, k: SHOWN, least })} />
     </section>
   `;
 }

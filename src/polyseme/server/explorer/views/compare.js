@@ -62,13 +62,19 @@ export function Compare({ params, go }) {
 }
 
 function Empty({ info }) {
-  const example = EXAMPLES[info.model.segment] ?? EXAMPLES.en;
+  const example = EXAMPLES[info.model.language] ?? ownExample(info.indexes[0]) ?? EXAMPLES.en;
   return html`
     <div class="empty">
       <p>${t("compare.empty")}</p>
       <p><a href=${linkTo("compare", example)}>${t("compare.example")}</a></p>
     </div>
   `;
+}
+
+// Two sentences of the corpus, where its language is none of the above.
+function ownExample(index) {
+  const [a, b] = index?.examples.texts ?? [];
+  return b && { a, b };
 }
 
 // The words, linked, and the matrix. The word under the pointer counts, else the chosen one.

@@ -22,6 +22,10 @@ export function Model() {
       <div>
         <${Facts} model=${model} />
         <${Layers} model=${model} />
+        <section>
+          <h3>${t("model.licence")}</h3>
+          <${Licences} model=${model} version=${info.version} />
+        </section>
       </div>
       <div>
         <section>
@@ -38,10 +42,6 @@ export function Model() {
       </div>
     </div>
     <${Code} lines=${snippets.model({ model })} />
-    <section>
-      <h3>${t("model.licence")}</h3>
-      <${Licences} model=${model} version=${info.version} />
-    </section>
     <section class="card">
       <h3>${t("model.card")}</h3>
       ${model.card ? html`<${Markdown} text=${model.card} />` : html`<p class="hint">${t("model.noCard")}</p>`}
@@ -50,8 +50,10 @@ export function Model() {
 }
 
 function Facts({ model }) {
+  // What its training noted of a model may have any name; the card below has them as they are.
+  const named = ([name, value]) => [t(`fact.${name}`) || name.replace(/^origin: /, ""), value];
   return html`
-    <${Pairs} title=${t("model.facts")} rows=${model.facts} />
+    <${Pairs} title=${t("model.facts")} rows=${model.facts.map(named)} />
     <${Exports} name=${t("model.facts")} file=${`${model.name}-facts`} csv=${() => model.facts} />
   `;
 }

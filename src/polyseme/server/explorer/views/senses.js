@@ -23,7 +23,6 @@ const MOST = 6;
 const PAGE = 30; // sentences before "show more"
 const NAMED = 4; // neighbours in the name of a sense
 const DRAWN = 24; // documents; the table and the CSV have all
-const EXAMPLES = { zh: ["将", "意", "道"], en: ["bank", "spirit", "fair"] };
 
 export function Senses({ params, go }) {
   const info = useInfo();
@@ -70,7 +69,7 @@ function WithIndex({ info, index, params, go }) {
 function Empty({ info, params }) {
   const lang = tongueOf(info);
   const link = (word) => linkTo("senses", { ...params, word });
-  const examples = EXAMPLES[info.model.segment] ?? EXAMPLES.en;
+  const examples = indexOf(info, params.index).examples.words;
   return html`
     <div class="empty">
       <p>${t("senses.empty")}</p>

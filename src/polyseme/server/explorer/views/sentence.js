@@ -42,15 +42,15 @@ export function Sentence({ params, go }) {
         commit=${(index) => go({ index }, true)}
       />
     </div>
-    ${!text.trim() && html`<${Empty} info=${info} />`}
+    ${!text.trim() && html`<${Empty} info=${info} index=${indexOf(info, params.index)} />`}
     <${Answer} of=${answer}>
       ${(data) => html`<${Words} text=${text} tokens=${data.tokens[0]} settled=${!answer.busy} params=${params} go=${go} />`}
     <//>
   `;
 }
 
-function Empty({ info }) {
-  const examples = EXAMPLES[info.model.segment] ?? EXAMPLES.en;
+function Empty({ info, index }) {
+  const examples = EXAMPLES[info.model.language] ?? index?.examples.texts ?? EXAMPLES.en;
   return html`
     <div class="empty">
       <p>${t("sentence.empty")}</p>
