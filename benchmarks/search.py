@@ -141,13 +141,13 @@ def real_text(given: argparse.Namespace, folder: Path) -> None:
     elmo.embed(["Once to begin with ."], layer="top")
     if not folder.exists():
         indexing(elmo, given.text, folder, given.rounds)
+    bounded(folder, elmo)
     opening = in_turns(lambda: polyseme.open_index(folder, elmo))[0]
     index = polyseme.open_index(folder, elmo)
     queries = index.vectors(np.random.default_rng(0).choice(len(index), given.queries, replace=False))
     slow, words = in_turns(lambda: index.nearest(queries[0], 10), lambda: index.most_similar("曹操", topn=10))
     print(f"opened in {1000 * opening:.0f} ms; {len(index):,} usages of {len(index.words):,} words")
     print(f"one exact query {1000 * slow:.1f} ms, one word {1000 * words:.1f} ms")
-    bounded(folder, elmo, queries[0])
     if given.graph:
         graph(index, queries, slow)
 
@@ -185,13 +185,13 @@ def embedding(elmo: Any, text: Path, folder: Path) -> None:
             elmo.vectors(some, choice, counts)
 
 
-def bounded(folder: Path, elmo: Any, query: np.ndarray, memory: int = 50_000_000) -> None:
+def bounded(folder: Path, elmo: Any, memory: int = 110_000_000) -> None:
     """What stays in memory of the vectors after a search, without a limit and with one."""
     import polyseme
 
     for limit in (None, memory):
         index = polyseme.open_index(folder, elmo, memory=limit)
-        index.nearest(query, 10)
+        index.nearest(index.vectors(np.array([0]))[0], 10)
         whole, stays = sum(block.vectors.nbytes for block in index.blocks), resident(folder)
         allowed = "no limit" if limit is None else f"limit {limit / 1e6:.0f} MB"
         print(f"{allowed}: {stays / 1e6:.0f} MB of {whole / 1e6:.0f} MB of vectors stay in memory")

@@ -10,6 +10,7 @@ words of 256 values take a quarter of a megabyte. N words, H values.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from torch import Tensor
 from polyseme.errors import FormatError
 from polyseme.formats.tensors import read_tensors
 from polyseme.model.narrow import Narrow, narrow
+from polyseme.model.threads import run_all
 from polyseme.writing import new_file
 
 ROWS = 1024  # words that are rounded at a time
@@ -62,12 +64,18 @@ def _narrowed(content: Words) -> tuple[Tensor, Tensor]:
     """The rows in int8 and their scales; some at a time, so that what lies between stays in the cache."""
     rows = torch.empty(content.vectors.shape, dtype=torch.int8)
     scales = torch.empty(len(rows))
-    for first in range(0, len(rows), ROWS):
-        span = slice(first, first + ROWS)
-        some = narrow(torch.from_numpy(content.vectors[span] - content.centre), "int8")
-        rows[span] = some.values
-        if some.scales is not None:
-            scales[span] = some.scales
+
+    def some(begin: int) -> None:
+        for first in range(begin, min(begin + step, len(rows)), ROWS):
+            span = slice(first, min(first + ROWS, begin + step))
+            found = narrow(torch.from_numpy(content.vectors[span] - content.centre), "int8")
+            rows[span] = found.values
+            if found.scales is not None:
+                scales[span] = found.scales
+
+    step = max(1, -(-len(rows) // torch.get_num_threads()))
+    with torch.no_grad():  # only then side by side
+        run_all([partial(some, begin) for begin in range(0, len(rows), step)])
     return rows, scales
 
 

@@ -7,7 +7,8 @@ They are made when all text is read, and made anew where one is missing or damag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +16,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
+from torch import Tensor
 
 from polyseme.errors import FormatError
 from polyseme.formats.tensors import read_tensors
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.formats.word_file import Words, read_words, write_words
+from polyseme.model.threads import run_all
 from polyseme.search.blocks import Block, Vectors, block_path, lent, write_head
 from polyseme.search.space import Space, crowding, fit
 from polyseme.words import WordVectors
@@ -47,14 +50,8 @@ def finish(folder: Path, head: dict[str, Any]) -> None:
     sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
     space = fit(sample, head["space"])
     tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
-    lengths, sums = np.empty(sum(map(len, blocks)), np.float32), WordSums(blocks, head["size"])
-    first = 0
-    for block in blocks:
-        sums.begin(block)
-        for rows, wide in _pieces(block.vectors):
-            sums.add(rows, wide)
-            lengths[first : first + len(wide)] = _lengths(space, wide)
-            first += len(wide)
+    sums = WordSums(blocks, head["size"])
+    lengths = np.concatenate([lengths_in(space, block.vectors, partial(sums.add, block)) for block in blocks])
     for name, values in ((SPACE, tensors), (LENGTHS, {"lengths": lengths})):
         with new_file(folder / name, force=True) as new:
             save_file(values, new)
@@ -75,24 +72,36 @@ def _whole(folder: Path, head: dict[str, Any]) -> bool:
     return "crowding" in head
 
 
-def lengths_in(space: Space, vectors: Vectors) -> NDArray[np.float32]:
-    """The length of each vector in the corrected space."""
-    found = [_lengths(space, wide) for _, wide in _pieces(vectors)]
-    return np.concatenate(found) if found else np.empty(0, np.float32)
+def lengths_in(
+    space: Space, vectors: Vectors, beside: Callable[[], object] | None = None
+) -> NDArray[np.float32]:
+    """The length of each vector in the corrected space; `beside` is done at the same time.
 
+    Each piece of work has a core of its own: products that are split over the cores wait for each other.
+    """
+    found = np.empty(len(vectors), np.float32)
+    centre = torch.from_numpy(space.centre)
+    turn = None if space.turn is None else torch.from_numpy(space.turn)
 
-def _lengths(space: Space, wide: NDArray[np.float32]) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = np.linalg.norm(space.move(wide), axis=1)
+    def some(first: int) -> None:
+        part = vectors[first : first + step]
+        for rows, wide in _pieces(part):
+            moved = wide.sub_(centre) if turn is None else wide.sub_(centre) @ turn
+            found[first + rows.start : first + rows.stop] = torch.linalg.vector_norm(moved, dim=1).numpy()
+
+    step = max(ROWS, -(-len(vectors) // (2 * torch.get_num_threads())))
+    works: list[Callable[[], object]] = [partial(some, first) for first in range(0, len(vectors), step)]
+    with torch.no_grad():  # only then side by side
+        run_all(works if beside is None else [beside, *works])
     return np.maximum(found, np.finfo(np.float32).tiny)
 
 
-def _pieces(vectors: Vectors) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+def _pieces(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
     """Vectors as fp32, few enough to stay in the cache; the next piece takes the memory of the one before."""
     room = torch.empty(min(ROWS, len(vectors)), vectors.shape[1])
     for first in range(0, len(vectors), ROWS):
         rows = slice(first, min(first + ROWS, len(vectors)))
-        wide = room[: rows.stop - rows.start].copy_(lent(vectors[rows]))
-        yield rows, wide.numpy()
+        yield rows, room[: rows.stop - rows.start].copy_(lent(vectors[rows]))
 
 
 class WordSums:
@@ -103,32 +112,22 @@ class WordSums:
         for block in blocks:
             for word in block.types:
                 self._rows.setdefault(word, len(self._rows))
-        self._sums = torch.zeros(len(self._rows), size, dtype=torch.float64)
+        self._sums = torch.from_numpy(np.zeros((len(self._rows), size)))
         self._counts = np.zeros(len(self._rows), np.int64)
-        self._types = torch.empty(0, dtype=torch.int64)  # of the block at hand: their rows
-        self._own = torch.empty(0, size)  # the sums of the block at hand
-        self._words = torch.empty(0, dtype=torch.int64)
 
-    def begin(self, block: Block) -> None:
-        """Go on with another block."""
-        self._close()
-        self._types = torch.tensor([self._rows[word] for word in block.types], dtype=torch.int64)
-        self._words = torch.from_numpy(block.words.astype(np.int64))
-        self._own = torch.zeros(len(block.types), self._sums.shape[1])
-        counts = np.bincount(block.words, minlength=len(block.types))
-        self._counts[self._types.numpy()] += counts
-
-    def add(self, rows: slice, vectors: NDArray[np.float32]) -> None:
-        """The vectors of these rows of the block."""
-        self._own.index_add_(0, self._words[rows], torch.from_numpy(vectors))
-
-    def _close(self) -> None:
-        for rows, sums in zip(self._types.split(ROWS), self._own.split(ROWS), strict=True):
-            self._sums.index_add_(0, rows, sums.double())
+    def add(self, block: Block) -> None:
+        """The usages of a block."""
+        types = torch.tensor([self._rows[word] for word in block.types], dtype=torch.int64)
+        words = torch.from_numpy(block.words.astype(np.int64))
+        own = torch.zeros(len(types), self._sums.shape[1])
+        for rows, wide in _pieces(block.vectors):
+            own.index_add_(0, words[rows], wide)
+        for some, sums in zip(types.split(ROWS), own.split(ROWS), strict=True):
+            self._sums.index_add_(0, some, sums.double())
+        self._counts[types.numpy()] += np.bincount(block.words, minlength=len(types))
 
     def means(self, *, centred: bool) -> Words:
         """The means, words by falling count; cosines are taken around the mean of all words, if `centred`."""
-        self._close()
         means = self._sums.numpy()
         means /= np.maximum(self._counts, 1)[:, None]
         centre = means.mean(axis=0) if centred and len(means) else np.zeros(means.shape[1])
