@@ -113,7 +113,7 @@ def test_senses_name_documents_without_their_paths(client: httpx.Client):
 def test_change_of_the_frequent_words_that_moved_most(client: httpx.Client):
     found = ask(client, "/change", one="one-index", other="other-index", k=3)["changes"]
     assert 1 <= len(found) <= 3
-    assert [one["distance"] for one in found] == sorted((one["distance"] for one in found), reverse=True)
+    assert [one["prototype"] for one in found] == sorted((one["prototype"] for one in found), reverse=True)
     assert all(min(one["counts"]) >= 20 for one in found)
 
 
