@@ -3,9 +3,11 @@
     a model, a text  ->  requests from 1, 8, 64, 256 connections  ->  a table, the direct call beside it
 
 Client and server share the machine: so the server, and the direct calls before it, run on the first core with
-one thread, and the client on the second. A request is an /embed (pooled, JSON) of one text or of 32. Mixed
-requests, good and bad, follow, while the server's memory is watched; then a server with low limits is asked
-by more connections than it allows. With an index, requests of the explorer are timed first, on both cores.
+one thread, and the client on the second. Beside the rates stands the time of the processor that the server,
+or the direct call, took for a text: that holds on a busy machine too, where the rates do not. A request is an
+/embed (pooled, JSON) of one text or of 32. Mixed requests, good and bad, follow, while the server's memory is
+watched; then a server with low limits is asked by more connections than it allows. With an index, requests of
+the explorer are timed first, on both cores.
 
     python benchmarks/serve.py MODEL --text FILE [--connections 1 8 64 256] [--seconds 8] [--mixed 20000]
         [--index INDEX … --words 曹操 将 …] [--task TASK …]
@@ -35,14 +37,16 @@ import numpy as np, polyseme
 elmo = polyseme.load(sys.argv[1]); texts = json.load(open(sys.argv[2]))
 batches = [texts[n:n + 32] for n in range(0, len(texts), 32)]
 for batch in batches: elmo.embed(batch, pool="mean")
-start = time.perf_counter(); done = 0
+start = time.perf_counter(); cpu = time.process_time(); done = 0
 while time.perf_counter() - start < float(sys.argv[3]):
     for batch in batches: elmo.embed(batch, pool="mean"); done += len(batch)
-rate = done / (time.perf_counter() - start)
-single = []
+rate = done / (time.perf_counter() - start); cpu = (time.process_time() - cpu) / done
+single = []; alone = time.process_time()
 for text in texts[:400]:
     begun = time.perf_counter(); elmo.embed(text, pool="mean"); single.append(time.perf_counter() - begun)
-print(json.dumps({"rate": rate, "p50": float(np.median(single)), "p99": float(np.quantile(single, 0.99))}))
+alone = (time.process_time() - alone) / len(single)
+p50, p99 = np.quantile(single, [0.5, 0.99]).tolist()
+print(json.dumps({"rate": rate, "cpu": cpu, "alone": alone, "p50": p50, "p99": p99}))
 """
 
 
@@ -71,8 +75,9 @@ def main() -> None:
         command = [sys.executable, "-c", DIRECT, given.model, file.name, str(given.seconds)]
         direct = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     print(
-        f"direct, 32 texts: {direct['rate']:,.0f} texts/s; one text: p50 {1000 * direct['p50']:.1f} ms, "
-        f"p99 {1000 * direct['p99']:.1f} ms"
+        f"direct, 32 texts: {direct['rate']:,.0f} texts/s, {1000 * direct['cpu']:.2f} ms of CPU each; "
+        f"one text: p50 {1000 * direct['p50']:.1f} ms, p99 {1000 * direct['p99']:.1f} ms, "
+        f"{1000 * direct['alone']:.2f} ms of CPU"
     )
     if given.index:
         with Server(given.model, *given.index, pinned=False) as server:
@@ -129,6 +134,12 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
         self.process.wait(30)
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of the processor so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def memory(self) -> float:
@@ -190,18 +201,24 @@ async def load(port: int, bodies: list[bytes], connections: int, seconds: float)
 
 async def measure(server: Server, texts: list[str], direct: dict[str, float], given: Any) -> None:
     """The table."""
-    print("| texts a request | connections | texts/s | of direct | p50 ms | p99 ms | failed |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| texts a request | connections | texts/s | of direct | p50 ms | p99 ms | CPU ms a text | failed |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     for size in (1, 32):
         groups = [texts[n : n + size] for n in range(0, len(texts), size)]
         bodies = [request("/embed", json.dumps({"texts": group}).encode()) for group in groups]
         await load(server.port, bodies, 4, 1.0)
         for connections in given.connections:
+            before = server.cpu
             found = await load(server.port, bodies, connections, given.seconds)
+            cost = (server.cpu - before) / (sum(found["codes"].values()) * size)
             rate, failed = found["rate"] * size, sum(n for code, n in found["codes"].items() if code != 200)
             times = f"{1000 * found['p50']:.1f} | {1000 * found['p99']:.1f}"
             share = f"{rate:,.0f} | {rate / direct['rate']:.0%}"
-            print(f"| {size} | {connections} | {share} | {times} | {failed} |", flush=True)
+            print(
+                f"| {size} | {connections} | {share} | {times} | {1000 * cost:.2f} | {failed} |", flush=True
+            )
 
 
 async def above(server: Server, texts: list[str], connections: int, seconds: float) -> None:

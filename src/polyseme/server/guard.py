@@ -101,10 +101,11 @@ class Guard:
         """Do `work` within its time, as long as the sender is there and the server does not end."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._state.ending.wait())
-        patience = asyncio.timeout(self._state.limits.seconds)
+        patience, waiting = asyncio.timeout(self._state.limits.seconds), True
 
         def end(_: object) -> None:
-            patience.reschedule(0.0)
+            if waiting:  # a call may be on its way when the work is done
+                patience.reschedule(0.0)
 
         try:
             async with patience:
@@ -120,6 +121,7 @@ class Guard:
                 raise stopping() from None
             raise RefusedError(504, "timeout", "This took too long and was given up.") from None
         finally:
+            waiting = False
             gone.remove_done_callback(end)
             self._ending.remove_done_callback(end)
 
