@@ -82,7 +82,7 @@ class Visit:
         self.settle()
 
     def settle(self) -> None:
-        """Until nothing is asked for any more: an answer may lead to the next question, on a busy machine late."""
+        """Until nothing is asked for any more; an answer may lead to the next question."""
         for _ in range(3):
             self.page.evaluate("() => new Promise((done) => requestIdleCallback(() => done()))")
             self.page.wait_for_function(
