@@ -277,7 +277,8 @@ def varied(texts: list[str], given: argparse.Namespace) -> list[bytes]:
             ("/score", {"texts": some[:2]}),
             ("/similarity", {"texts": some[:2]}),
             ("/substitutes", {"tokens": cut(some[0]), "place": 0}),
-            ("/v1/embeddings", {"input": some[:3], "model": "x"}),
+            ("/v1/embeddings", {"input": some[:3], "model": Path(given.model).name}),
+            ("/v1/embeddings", {"input": some[:3], "model": "none"}),
             ("/embed", {"texts": ["x " * 3000]}),
             ("/embed", {"texts": 7}),
         ]

@@ -82,8 +82,12 @@ class Visit:
         self.settle()
 
     def settle(self) -> None:
-        """Until nothing is asked for any more."""
-        self.page.wait_for_function("() => !document.querySelector('main [aria-busy=true], main .loading')")
+        """Until nothing is asked for any more; an answer may lead to the next question."""
+        for _ in range(3):
+            self.page.evaluate("() => new Promise((done) => requestIdleCallback(() => done()))")
+            self.page.wait_for_function(
+                "() => !document.querySelector('main [aria-busy=true], main .loading')"
+            )
 
     def reload(self) -> None:
         self.page.reload()

@@ -331,6 +331,20 @@ def test_charts_are_saved_as_svg_png_and_csv(visit: Visit, view: str, name: str)
     assert files["CSV"].count(b"\r\n") > 1
 
 
+@pytest.mark.skipif(bool(PICTURES), reason="no curve")
+def test_the_steps_of_a_curve_are_plain_numbers_around_its_values(visit: Visit):
+    visit.go("model")
+    steps = visit.page.locator("svg.curves > g > text").all_text_contents()
+    assert [float(step) for step in steps] == [30, 40, 50, 60, 70, 80, 90]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_examples_are_of_the_language_of_the_corpus(visit: Visit, language: str):
+    for view in ("sentence", "senses"):
+        visit.go(f"#/{view}", language)
+        visit.see(".empty a", WORD)
+
+
 @pytest.mark.parametrize("name", LINKS)
 def test_a_permalink_opens_what_was_on_screen(visit: Visit, name: str):
     place, selector, text = LINKS[name]

@@ -123,6 +123,13 @@ def test_change_between_two_indexes(client: httpx.Client):
     assert 0 <= found[0]["shift_p"] <= 1
 
 
+def test_change_says_by_its_number_which_word_has_too_few_usages(client: httpx.Client):
+    values = {"one": "one-index", "other": "other-index", "words": ["曹操", "困乏"]}
+    answer = client.post("/change", json=values)
+    assert answer.status_code == 422
+    assert "Word 2 of 2 has 4 usages in the first index: 5 are needed." in answer.json()["error"]
+
+
 def test_similarity_of_texts_and_words(client: httpx.Client):
     found = ask(client, "/similarity", texts=["曹操大怒。", "曹操大喜。"])
     assert np.array(found["matrix"]).shape == (3, 3)
