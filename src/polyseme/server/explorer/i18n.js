@@ -229,7 +229,7 @@ const TEXTS = {
   "change.none": ["No words have enough usages in both indexes.", "没有在两个索引中都足够常见的词。"],
   "change.word": ["word", "词"],
   "change.counts": ["usages", "用法数"],
-  "change.distance": ["distance", "距离"],
+  "change.prototype": ["distance of the means", "均值间的距离"],
   "change.p": ["p", "p"],
   "change.shift": ["shift of senses", "义项偏移"],
   "change.shiftP": ["p of the shift", "偏移的 p"],

@@ -140,7 +140,7 @@ export function change({ one, other, words, k }) {
   return {
     python: script(
       `for change in polyseme.change(${py(one.path)}, ${py(other.path)}${asked})[:${k}]:`,
-      '    print(change.word, f"{change.distance:.3f}", change.changed)',
+      '    print(change.word, f"{change.prototype:.3f}", change.changed)',
     ),
     curl: curl("/change", { one: one.name, other: other.name, words, k }),
     cli: `polyseme change ${[one.path, other.path, ...(words ?? [])].map(sh).join(" ")} -k ${k}`,

@@ -77,7 +77,7 @@ function Table({ changes, params }) {
   const names = [one, other];
   // The senses of the word come above, and the table stays as it is.
   const senses = (word) => linkTo("senses", { word, one, other, words });
-  const heads = ["word", "shares", "verdict", "counts", "distance", "p", "shift", "shiftP"];
+  const heads = ["word", "shares", "verdict", "counts", "prototype", "p", "shift", "shiftP"];
   return html`
     <p class="hint">${t("change.hint")}</p>
     <div class="scroll" tabindex="0" role="group" aria-label=${t("change.title")}>
@@ -100,7 +100,7 @@ function Table({ changes, params }) {
                 <td><${Bars} shares=${row.shares} names=${names} /></td>
                 <td class=${row.changed ? "changed" : ""}>${t(row.changed ? "change.changed" : "change.same")}</td>
                 <td>${row.counts.map((count) => number(count)).join(" → ")}</td>
-                <td>${number(row.distance, 3)}</td>
+                <td>${number(row.prototype, 3)}</td>
                 <td>${number(row.p, 3)}</td>
                 <td>${number(row.shift, 3)}</td>
                 <td>${number(row.shift_p, 3)}</td>
