@@ -199,11 +199,14 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     if share:
         files = (part_of(found, files[0], float(share.strip("%")) / 100, seed, given.work), *files[1:])
     model: Any = MODELS[found.language]
+    own_settings = list(found.settings)
     if variant == "adapted":
         owner = SETS[found.text] if found.text else found
         model = adapted(owner, owner.files(given.data, given.work)[0], given.work)
+        if found.task != "tagging" and CUT[0] not in found.settings:  # it was adapted to text that is cut
+            own_settings.append(f"data.segment={polyseme.load(MODELS[found.language]).config.segment}")
     epochs = round(found.epochs / (float(share.strip("%")) / 100) ** 0.5) if share else found.epochs
-    settings = [*SHAPE, *found.settings, f"train.epochs={epochs}", f"train.seed={seed}"]
+    settings = [*SHAPE, *own_settings, f"train.epochs={epochs}", f"train.seed={seed}"]
     if variant.startswith("glove"):
         settings.append(f"input.static={static(given.glove, given.work)}")
     task = polyseme.train(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from builders import random_model, small_config
 from polyseme.embedder import Elmo
@@ -97,6 +98,20 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
         wanted = np.where(keep, directions @ query, -np.inf)
         assert numbers.tolist() == np.argsort(-wanted, kind="stable")[:k].tolist()
         np.testing.assert_allclose(cosines, wanted[numbers], atol=1e-5)
+
+
+def test_pieces_read_by_several_cores_give_the_first_of_equals_and_tell_each_block_once(monkeypatch):
+    monkeypatch.setattr("polyseme.search.exact.PIECE", exact.dots.TOGETHER)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    rows, queries = np.ones((6000, 8), np.float16), np.full((3, 8), 8**-0.5, np.float32)
+    lengths = np.full(6000, 2, np.float32)
+    lengths[[300, 2900, 2901, 5999]] = 1  # nearer
+    blocks, read = [rows[:2900], rows[2900:2900], rows[2900:]], []
+    for _ in range(20):
+        for numbers, _ in exact.search(blocks, lengths, queries, plain(8), 7, done=read.append):
+            assert numbers.tolist() == [300, 2900, 2901, 5999, 0, 1, 2]
+        assert sorted(read) == [0, 1, 2]
+        read.clear()
 
 
 @pytest.mark.parametrize("native_part", [True, False])

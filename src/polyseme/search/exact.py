@@ -3,12 +3,14 @@
     search.blocks  ->  search.exact  ->  search.index
 
 The correction of the space is folded into the query, (v - c) T q = v (T q) - c T q, and the length of every
-vector in the corrected space is kept. One query is as quick as memory is read (kernels.dots), many are a
-product of matrices. Q queries, U usages, H values.
+vector in the corrected space is kept. One query is as quick as memory is read (kernels.dots): each core takes
+the next piece as soon as it is free, since to wait for all of them after every block costs a third of the
+time. Many queries are a product of matrices. Q queries, U usages, H values.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from polyseme.model.kernels import dots, native
+from polyseme.model.threads import run_all
 from polyseme.search.blocks import Vectors, lent
 from polyseme.search.space import Space
 
@@ -23,6 +26,7 @@ Found = tuple[NDArray[np.int64], NDArray[np.float32]]  # numbers of usages and t
 
 ROWS = 2048  # usages that are widened to fp32 at a time, where that is left to torch
 FEW = 4  # queries: so many are quicker one by one
+PIECE = 100 * dots.TOGETHER  # usages that a core reads at a time
 MANY = 256  # queries that are asked together, at most: more would not stay in the cache
 FIRST = 128  # usages that the bounds of many queries begin with
 GROWTH = 3  # times as many as were looked at are looked at with the bounds that these gave
@@ -44,11 +48,10 @@ def search(
     """
     turned = np.ascontiguousarray(queries if space.turn is None else queries @ space.turn.T)  # (Q, H)
     offsets = turned @ space.centre  # (Q,)
-    few = len(queries) <= FEW and native.available()
-    size = 1 if few else MANY
-    groups = [slice(first, first + size) for first in range(0, len(queries), size)]
-    kind = One if few else Many
-    asked = [kind(turned[group], offsets[group], k) for group in groups]
+    if len(queries) <= FEW and native.available():
+        return _few(blocks, lengths, list(zip(turned, offsets.tolist(), strict=True)), k, keep, done)
+    groups = [slice(first, first + MANY) for first in range(0, len(queries), MANY)]
+    asked = [Many(turned[group], offsets[group], k) for group in groups]
     start = 0
     for block, vectors in enumerate(blocks):
         span = slice(start, start + len(vectors))
@@ -59,23 +62,38 @@ def search(
     return [found for some in asked for found in some.found()]
 
 
-class One:
-    """The best of one query so far, by kernels.dots: as quick as memory is read."""
+def _few(
+    blocks: Sequence[Vectors],
+    lengths: NDArray[np.float32],
+    asked: Sequence[tuple[NDArray[np.float32], float]],  # queries (H,), each with the offset of its scores
+    k: int,
+    keep: NDArray[np.bool_] | None,
+    done: Callable[[int], None],
+) -> list[Found]:
+    """As `search`, by kernels.dots, as quick as memory is read: each core has its own best until the end."""
+    sizes = [len(vectors) for vectors in blocks]
+    starts = np.cumsum([0, *sizes]).tolist()
+    pieces = [(block, row) for block, size in enumerate(sizes) for row in range(0, max(size, 1), PIECE)]
+    left = [max(1, -(-size // PIECE)) for size in sizes]  # pieces of each block that are not read yet
+    waiting, lock = iter(pieces), threading.Lock()
 
-    def __init__(self, queries: NDArray[np.float32], offsets: NDArray[np.float32], k: int) -> None:
-        self._query, self._offset, self._k = queries[0], float(offsets[0]), k
-        self._best: Found = np.empty(0, np.int64), np.empty(0, np.float32)
+    def work() -> list[Found]:
+        best: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in asked]
+        for block, row in waiting:  # a piece goes to one thread
+            vectors, first = blocks[block][row : row + PIECE], starts[block] + row
+            span = slice(first, first + len(vectors))
+            own = lengths[span], None if keep is None else keep[span]
+            for number, (query, offset) in enumerate(asked):
+                best[number] = _merge(best[number], *dots.scores(vectors, query, offset, *own), first, k)
+            with lock:
+                left[block] -= 1
+                if not left[block]:
+                    done(block)
+        return best
 
-    def read(
-        self, vectors: Vectors, lengths: NDArray[np.float32], keep: NDArray[np.bool_] | None, start: int
-    ) -> None:
-        """Go on with a block, whose first usage has the number `start`."""
-        scores, tops = dots.scores(vectors, self._query, self._offset, lengths, keep)
-        self._best = _merge(self._best, scores, tops, start, self._k)
-
-    def found(self) -> list[Found]:
-        """What was found."""
-        return [self._best]
+    with torch.no_grad():  # only then side by side
+        found = run_all([work] * max(1, min(torch.get_num_threads(), len(pieces))), without_torch=True)
+    return [_best(own, k) for own in zip(*found, strict=True)]
 
 
 class Many:
@@ -150,15 +168,20 @@ class Many:
 
 
 def _merge(best: Found, scores: NDArray[np.float32], tops: NDArray[np.float32], start: int, k: int) -> Found:
-    """The best `k` so far and of new scores; of equals the earlier one. `tops`: see kernels.dots."""
+    """The best `k` so far and of new scores; of equals the first in the index. `tops`: see kernels.dots."""
     least = float(best[1][-1]) if len(best[1]) == k else -np.inf
     if len(tops) >= k:  # k stretches have a score that is at least this
         least = max(least, float(np.partition(tops, len(tops) - k)[len(tops) - k]))
     elif len(scores) > k:
         least = max(least, float(np.partition(scores, len(scores) - k)[len(scores) - k]))
     rows = _rows_from(scores, tops, least)
-    values, numbers = np.concatenate([best[1], scores[rows]]), np.concatenate([best[0], rows + start])
-    order = np.argsort(-values, kind="stable")[:k]
+    return _best([best, (rows + start, scores[rows])], k)
+
+
+def _best(parts: Sequence[Found], k: int) -> Found:
+    """The `k` greatest of some scores; of equals the first in the index."""
+    numbers, values = (np.concatenate(some) for some in zip(*parts, strict=True))
+    order = np.lexsort((numbers, -values))[:k]
     return numbers[order], values[order]
 
 

@@ -32,33 +32,27 @@ def scores(
     lengths: NDArray[np.float32],  # (U,)
     keep: NDArray[np.bool_] | None = None,  # (U,)
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(vectors @ query - offset) / lengths, -inf where not kept; and the best of every TOGETHER of them."""
+    """(vectors @ query - offset) / lengths, -inf where not kept; and the best of every TOGETHER of them.
+
+    All by the thread that calls.
+    """
     rows, width = vectors.shape
     found = np.empty(rows, np.float32)
     tops = np.empty(-(-rows // TOGETHER), np.float32)
     _check(vectors, query, lengths, keep)
-    step = max(1, -(-len(tops) // torch.get_num_threads())) * TOGETHER
-
-    def some(first: int) -> None:
-        native.library().polyseme_dots(
-            ctypes.byref(
-                native.Dots(
-                    KINDS[vectors.dtype],
-                    min(step, rows - first),
-                    width,
-                    vectors[first:].ctypes.data,
-                    query.ctypes.data,
-                    lengths[first:].ctypes.data,
-                    None if keep is None else keep[first:].ctypes.data,
-                    offset,
-                    found[first:].ctypes.data,
-                    tops[first // TOGETHER :].ctypes.data,
-                )
-            )
-        )
-
-    with torch.no_grad():  # only then side by side
-        run_all([partial(some, first) for first in range(0, rows, step)], without_torch=True)
+    task = native.Dots(
+        KINDS[vectors.dtype],
+        rows,
+        width,
+        vectors.ctypes.data,
+        query.ctypes.data,
+        lengths.ctypes.data,
+        None if keep is None else keep.ctypes.data,
+        offset,
+        found.ctypes.data,
+        tops.ctypes.data,
+    )
+    native.library().polyseme_dots(ctypes.byref(task))
     return found, tops
 
 
