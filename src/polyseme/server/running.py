@@ -11,6 +11,7 @@ were laid out, one copy of these.
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import logging
 import signal
@@ -94,7 +95,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _serve_one(load: Callable[[], Served], listening: socket.socket, limits: Limits, key: str | None) -> None:
     """Serve from this process."""
-    app, state = create_app(load, limits=limits, key=key)
+    app, state = create_app(lambda: _for_good(load()), limits=limits, key=key)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -113,9 +114,19 @@ def _serve_one(load: Callable[[], Served], listening: socket.socket, limits: Lim
     server.handle_exit = _drainer(server, state)  # type: ignore[assignment,method-assign]
     for number in STOPS:  # uvicorn raises it again at the end; that shall be 0
         signal.signal(number, lambda *_: None)
-    server.run(sockets=[listening])
+    try:
+        server.run(sockets=[listening])
+    finally:
+        gc.unfreeze()
     if state.problem is not None:
         raise state.problem
+
+
+def _for_good(served: Served) -> Served:
+    """What is loaded stays: Python need not look for garbage in it, a tenth of a second within a request."""
+    gc.collect()
+    gc.freeze()
+    return served
 
 
 def _drainer(server: uvicorn.Server, state: State) -> Callable[[int, FrameType | None], None]:
