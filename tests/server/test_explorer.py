@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -127,7 +128,7 @@ def test_the_layer_of_the_index_alone_gives_the_cosines_of_the_index(server):
 
 def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing(visit: Visit, server):
     visit.go("sentence")
-    answer = nearest(server.address, k=50)["usages"][:10]
+    answer = nearest(server.address, k=80)["usages"][:10]
     assert visit.cosines() == [f"{usage['cosine']:.3f}" for usage in answer]
     assert visit.page.locator(".usages .quote").all_inner_texts() == [usage["sentence"] for usage in answer]
     assert visit.page.locator(".moved").count() == 0
@@ -151,6 +152,45 @@ def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing
     assert "command line ranks by the layer" in visit.page.locator("details.code").first.inner_text()
     visit.page.get_by_role("button", name="As the index").click()
     assert visit.cosines() == before
+
+
+def test_layer_0_alone_finds_all_usages_of_the_word_itself(visit: Visit, server):
+    visit.go(f"{VIEWS['sentence']}&mix=1,0,0")
+    found = nearest(server.address, k=80, layers=True)
+    many = len(found["usages"]) + len(found["others"])
+    assert visit.cosines() == ["1.000"] * 10  # the word has more usages than are shown
+    assert visit.page.locator(".usages mark").all_inner_texts() == [WORD] * 10
+    visit.see("#mix-0-alone", "Alone: 10 of its best 10 are the same word, mean cosine 1.00")
+    visit.see("#mix-1-alone", f"Alone, among the {many} candidates: ")
+    visit.see("#mix-2-alone", "Alone: ")
+    visit.see(".mixer", f"{len(found['usages'])} usages nearest in the layer of the index")
+    visit.see("section[aria-labelledby=types-title] .hint", "the sliders do not change this list")
+
+
+def test_a_paragraph_is_read_sentence_by_sentence(visit: Visit, server):
+    text = f"曹操大怒，欲斩此将。{SENTENCE}\n孙权大喜，重赏诸将。"
+    visit.go(f"#/sentence?text={quote(text)}&token=9")
+    visit.see(".tokens .token[aria-pressed=true]", WORD)
+    assert "".join(visit.page.locator(".token.own").all_inner_texts()) == SENTENCE
+    assert visit.page.locator(".token").count() > 15
+    assert visit.cosines()[0] == "1.000"
+    assert visit.cosines() == [f"{one['cosine']:.3f}" for one in nearest(server.address, k=80)["usages"][:10]]
+    assert visit.page.locator(".usages .quote").first.inner_text() == SENTENCE
+    assert SENTENCE in visit.line("Python")
+    assert "大怒" not in visit.line("Python")
+    assert "天色[将]晚" in visit.page.locator("pre[aria-label=Python]").nth(1).inner_text()
+
+
+def test_a_long_text_is_shown_in_parts_and_one_too_long_is_told(visit: Visit):
+    visit.go(f"#/sentence?text={quote('曹操大怒。' * 700)}&token=1")
+    visit.see("section", "700 sentences")
+    assert visit.page.locator(".token").count() == 1500
+    visit.see(".usages mark", "大怒")
+    visit.page.get_by_role("button", name="Show more (600 words left)").click()
+    playwright.expect(visit.page.locator(".token")).to_have_count(2100)
+    visit.refused = True
+    visit.go(f"#/sentence?text={quote('字 ' * 2001)}", "zh")
+    visit.see("[role=alert]", "其中一句有 2,001 个词，最多 2,000 个。")
 
 
 def test_lines_are_copied_and_run_as_they_stand(browser, server, folders):
@@ -402,6 +442,36 @@ def test_what_goes_wrong_is_told_and_tried_again(visit: Visit, name: str):
     if name != "busy":
         visit.page.get_by_role("button", name="Try again").click()
     visit.see(".token")
+
+
+def test_a_word_that_the_corpus_does_not_have_is_no_error(visit: Visit):
+    visit.refused = True
+    visit.go(f"#/sentence?text={quote('张飞大怒。')}&token=0", "zh")
+    text = visit.page.locator("section[aria-labelledby=types-title]")
+    playwright.expect(text).to_contain_text("索引的语料中没有这个词。")
+    assert visit.page.locator("[role=alert]").count() == 0
+    visit.go(f"#/senses?word={WORD * 2}", "zh")
+    visit.see(".missing", "写法相近的词")
+    visit.page.locator(".missing").get_by_role("link", name=WORD, exact=True).click()
+    visit.see("h2", f"{WORD}：")
+
+
+def test_no_english_is_left_on_the_chinese_page(visit: Visit):
+    visit.refused = True
+    for place, said in (
+        (f"#/senses?one=one-index&other=other-index&words={quote('烧毁')}", "至少需要 5 次"),
+        (f"#/compare?a={quote('字 ' * 2001)}&b={quote('字')}", "其中一句有 2,001 个词，最多 2,000 个。"),
+    ):
+        visit.go(place, "zh")
+        visit.see("[role=alert]", said)
+        assert visit.page.locator("[role=alert]").inner_text().isascii() is False
+        assert not re.search("[a-z]{3}", visit.page.locator("[role=alert]").inner_text())
+    visit.go("model", "zh")
+    facts = " ".join(visit.page.locator(".facts").first.locator("dd").all_inner_texts())
+    assert "790 万（不含 softmax）" in facts
+    known = {"softmax", "lstm", "relu", "codepoints", "highway", "adamw"}
+    assert set(re.findall("[a-z]{3,}", facts)) <= known
+    visit.see("main", "权重采用 Polyseme 的许可证，即 Apache 2.0。")
 
 
 def test_a_slow_answer_is_waited_for_in_sight(visit: Visit):

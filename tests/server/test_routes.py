@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.server.layers import Layers
 
 TEXTS = ["曹操大怒。", "天色将晚，人马困乏。", ""]
 
@@ -92,6 +93,66 @@ def test_products_of_layers_give_the_cosine_of_any_mixture(client: httpx.Client)
         theirs, cross = np.array(first["own"]), np.array(first["cross"])
         cosine = (w @ cross @ w) / np.sqrt((w @ own @ w) * (w @ theirs @ w))
         assert cosine == pytest.approx(1, abs=0.01)  # the sentence itself is in the index
+
+
+def test_candidates_for_mixtures_hold_the_nearest_of_the_token_layer(client: httpx.Client, folders, elmo):
+    """Against all layers of all usages: the index's layer and layer 0 miss nothing, for any word."""
+    index = polyseme.open_index(folders[0], elmo)
+    usages = [index.usage(number) for number in range(len(index))]
+    vectors = [elmo.embed([[usage.word]], layer=0)[0][0] for usage in usages]  # without context
+    spaces = Layers(elmo, index).spaces
+    for word, text in (("将", "玄德拜关羽为将。"), ("困乏", "人马困乏。"), ("张飞", "张飞大怒。")):
+        found = ask(client, "/nearest", word=word, text=text, k=6, layers=True)
+        query = elmo.embed([[word]], layer=0)[0]
+        best = np.sort(spaces[0].apply(np.array(vectors)) @ spaces[0].apply(query)[0])[::-1][:6]
+        rows = found["usages"] + found["others"]
+        own = np.array([[row["own"][0][0], row["cross"][0][0]] for row in rows])
+        cosines = own[:, 1] / np.sqrt(own[:, 0] * found["query"]["own"][0][0])
+        np.testing.assert_allclose(np.sort(cosines)[::-1][:6], best, atol=1e-4)
+        plain = ask(client, "/nearest", word=word, text=text, k=6)["usages"]
+        assert [row["cosine"] for row in found["usages"]] == [row["cosine"] for row in plain]
+        places = [(row["line"], row["start"]) for row in rows]
+        assert len(set(places)) == len(places)
+    same = ask(client, "/nearest", word="将", text="玄德拜关羽为将。", k=6, layers=True, same_word=True)
+    assert same["others"] == []
+
+
+def test_texts_of_several_sentences_are_cut_as_the_index_cuts_them(client: httpx.Client):
+    text = "曹操大怒，欲斩此将。\n孙权大喜，重赏诸将。曹操将兵三十万来攻。"
+    (tokens,) = ask(client, "/tokenize", texts=[text], index="one-index")["tokens"]
+    assert [token["text"] for token in tokens] == [text[token["start"] : token["end"]] for token in tokens]
+    sentences = [[one for one in tokens if one["sentence"] == number] for number in range(3)]
+    assert [some[0]["text"] for some in sentences] == ["曹操", "孙权", "曹操"]
+    for some in sentences:
+        words = [token["text"] for token in some]
+        (best,) = ask(client, "/nearest", word=words[0], tokens=words, place=0, k=1)["usages"]
+        assert best["cosine"] > 0.99
+        assert best["sentence"] == text[some[0]["start"] : some[-1]["end"]]
+
+
+def test_a_long_text_of_short_sentences_is_cut(client: httpx.Client):
+    (tokens,) = ask(client, "/tokenize", texts=["曹操大怒。" * 1000])["tokens"]
+    assert (len(tokens), tokens[-1]["sentence"]) == (3000, 999)
+    for text, code, most in (
+        ("字 " * 2001, "too_long", 2000),
+        ("曹操大怒。" * 22_000, "too_long_together", 64_000),
+    ):
+        answer = client.post("/tokenize", json={"texts": [text]})
+        assert (answer.status_code, answer.json()["error_type"]) == (413, "too_large")
+        assert (answer.json()["code"], answer.json()["values"]["most"]) == (code, most)
+
+
+def test_refusals_have_a_code_and_values(client: httpx.Client):
+    def refused(route: str, **values) -> tuple[str, dict]:
+        found = client.post(route, json=values).json()
+        return found["code"], found["values"]
+
+    assert refused("/nearest", word="曹操操") == ("word_missing", {"near": ["曹操"]})
+    assert refused("/senses", word="曹操", index="gone")[0] == "index_missing"
+    assert refused("/nearest", word="大", text="曹操大怒。")[0] == "no_token"
+    words = {"one": "one-index", "other": "other-index"}
+    code, values = refused("/change", words=["烧毁"], **words)
+    assert (code, values["count"] < values["least"]) == ("too_few_usages", True)
 
 
 def test_senses_with_a_map(client: httpx.Client):
@@ -206,7 +267,7 @@ WRONG = [
 def test_wrong_questions_have_a_clear_answer(client: httpx.Client, route: str, values: dict, status: int):
     answer = client.post(route, json=values)
     assert answer.status_code == status, answer.text
-    assert set(answer.json()) == {"error", "error_type"}
+    assert set(answer.json()) - {"code", "values"} == {"error", "error_type"}
     assert "Traceback" not in answer.text
 
 
@@ -226,7 +287,7 @@ def test_wrong_questions_have_a_clear_answer(client: httpx.Client, route: str, v
 def test_broken_bodies_are_refused(client: httpx.Client, body: bytes, status: int):
     answer = client.post("/embed", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == status, answer.text
-    assert set(answer.json()) == {"error", "error_type"}
+    assert set(answer.json()) - {"code", "values"} == {"error", "error_type"}
 
 
 def test_errors_do_not_repeat_what_was_sent(client: httpx.Client):

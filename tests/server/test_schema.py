@@ -30,7 +30,7 @@ def test_no_request_breaks_the_server(server, mode):
             asked.add((case.operation.path, answer.status_code))
             assert answer.status_code < 500, answer.text
             if answer.status_code >= 400:
-                assert set(answer.json()) == {"error", "error_type"}
+                assert set(answer.json()) - {"code", "values"} == {"error", "error_type"}
 
         ask()
     assert len({path for path, _ in asked}) >= 11

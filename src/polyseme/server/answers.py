@@ -60,7 +60,9 @@ def refused(refusal: RefusedError, headers: Mapping[str, str] | None = None) -> 
         own["Retry-After"] = str(refusal.retry_after)
     if refusal.status == 401:
         own["WWW-Authenticate"] = 'Basic realm="polyseme"'  # Chromium reads no second scheme behind a comma
-    values = {"error": refusal.message, "error_type": refusal.error_type}
+    values: dict[str, Any] = {"error": refusal.message, "error_type": refusal.error_type}
+    if refusal.code is not None:
+        values |= {"code": refusal.code, "values": refusal.values}
     return JSONResponse(values, refusal.status, headers=own)
 
 

@@ -13,25 +13,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from polyseme.bulk import fingerprint
 from polyseme.config import read_values
-from polyseme.embedder import Array, Elmo, load
+from polyseme.embedder import Elmo, load
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.formats.card import describe
 from polyseme.formats.opening import folder_of
-from polyseme.model.choice import choose
-from polyseme.search.index import Index, Usage, is_index, open_index
-from polyseme.search.space import Space, fit
+from polyseme.search.index import Index, is_index, open_index
 from polyseme.server.examples import by_frequency, examples_of, language_of
 from polyseme.server.limits import missing, wrong
 from polyseme.tasks.model import TASK, TaskModel, is_task, load_task
 from polyseme.words import WordVectors, open_words
 
 Thing = TypeVar("Thing")
-SAMPLE = 300  # sentences of an index that tell how the vectors of each layer lie
 DOCUMENTS = 1000  # names of documents that /info tells
 
 
@@ -163,11 +157,19 @@ def _of_model(task: TaskModel, elmo: Elmo) -> TaskModel:
 def _chosen(found: dict[str, Thing], name: str | None, what: str, argument: str) -> Thing:
     """What has that name, or the first one; refusals say what there is."""
     if not found:
-        raise wrong(f"No {what} is served here. Start the server with one: polyseme serve MODEL {argument}.")
+        raise wrong(
+            f"No {what} is served here. Start the server with one: polyseme serve MODEL {argument}.",
+            f"no_{argument.lower()}",
+        )
     if name is None:
         return next(iter(found.values()))
     if name not in found:
-        raise missing(f"There is no such {what}; there is {', '.join(found)}.")
+        names = list(found)
+        raise missing(
+            f"There is no such {what}; there is {', '.join(names)}.",
+            f"{argument.lower()}_missing",
+            names=names,
+        )
     return found[name]
 
 
@@ -179,62 +181,3 @@ def _short(path: Path) -> str:
 def _new(name: str, taken: dict[str, Any]) -> str:
     """The name of a folder, with a number behind it where it is taken."""
     return name if name not in taken else _new(f"{name}-{len(taken) + 1}", taken)
-
-
-class Layers:
-    """All layers of usages of an index, for mixtures that are chosen later.
-
-    A layer is corrected as the index corrects its own, so the index's layer alone gives the index's cosines.
-    """
-
-    def __init__(self, elmo: Elmo, index: Index) -> None:
-        self._elmo, self._index = elmo, index
-        self._choice = choose("all", None, "both", elmo.config.layers)
-
-    @cached_property
-    def spaces(self) -> list[Space]:
-        """The correction of each layer, from words of sentences from all parts of the corpus."""
-        rows = np.linspace(0, len(self._index) - 1, min(SAMPLE, len(self._index))).astype(int)
-        texts = {self._index.usage(int(row)).place.sentence for row in rows}
-        read = self._read([self._elmo.words(text, self._index.head["segment"]) for text in sorted(texts)])
-        sample: Array = np.concatenate(read, axis=1)  # (L, N, H)
-        own = self._index.space
-        weights = np.array(choose(self._index.head["layer"], None, "both", len(sample)).weights, np.float32)
-        if np.count_nonzero(weights) == 1:
-            return [
-                own if weight else fit(layer, own.kind) for weight, layer in zip(weights, sample, strict=True)
-            ]
-        # The correction of a mix was fitted to the mix: its layers share it, and their centres add up to its.
-        centres = sample.mean(axis=1) if own.kind != "none" else np.zeros_like(sample[:, 0])
-        centres += (own.centre - weights @ centres) / weights.sum()
-        return [Space(own.kind, centre, own.turn) for centre in centres]
-
-    def products(self, tokens: list[str], place: int, usages: Sequence[Usage]) -> dict[str, Any]:
-        """Products of the layers of a word and of usages, each with its own and with the word's (L, L)."""
-        segment = self._index.head["segment"]
-        cut = [self._elmo.tokenize(usage.place.sentence, segment) for usage in usages]
-        found = self._read([tokens, *([token.text for token in some] for some in cut)])
-        places = [place]
-        for usage, some in zip(usages, cut, strict=True):
-            at = next((n for n, token in enumerate(some) if token.start >= usage.place.start), len(some) - 1)
-            places.append(at)
-        moved = self._moved(np.stack([layers[:, at] for layers, at in zip(found, places, strict=True)]))
-        own, cross = moved @ moved.transpose(0, 2, 1), moved[0] @ moved.transpose(0, 2, 1)
-        rows = [
-            {"own": _rounded(one), "cross": _rounded(with_word)}
-            for one, with_word in zip(own[1:], cross[1:], strict=True)
-        ]
-        return {"query": {"own": _rounded(own[0])}, "usages": rows}
-
-    def _moved(self, layers: Array) -> Array:
-        """The layers (N, L, H) of words, corrected."""
-        return np.stack([space.move(layers[:, number]) for number, space in enumerate(self.spaces)], axis=1)
-
-    def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
-        with self._elmo.call() as counts:
-            return self._elmo.vectors(sentences, self._choice, counts)
-
-
-def _rounded(matrix: Array) -> list[list[float]]:
-    """Seven digits are enough for a cosine."""
-    return [[float(f"{value:.7g}") for value in row] for row in matrix.tolist()]

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any
 
 from polyseme.server.answers import refused
-from polyseme.server.limits import Limits, RefusedError, busy, no_memory, stopping
+from polyseme.server.limits import Limits, RefusedError, busy, no_memory, stopping, too_large
 from polyseme.server.logs import NAME
 from polyseme.server.state import State
 from polyseme.training.memory import is_out_of_memory
@@ -201,7 +201,8 @@ class _Talk:
 
 async def _body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> bytes:
     """The whole body, within its limits of size and time."""
-    large = RefusedError(413, "too_large", f"The body is larger than {limits.body_bytes:,} bytes.")
+    most = limits.body_bytes
+    large = too_large(f"The body is larger than {most:,} bytes.", "body_too_large", most=most)
     said = headers.get("content-length", b"0")
     if said.isdigit() and int(said) > limits.body_bytes:
         raise large

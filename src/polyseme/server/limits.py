@@ -8,6 +8,7 @@ A refusal never repeats what was sent: it may be secret, or 50 MB long.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # the folder where several processes put their counts
 
@@ -29,22 +30,36 @@ class Limits:
 
 
 class RefusedError(Exception):
-    """An answer that is no result: a status, a kind of error, one sentence."""
+    """An answer that is no result: a status, a kind of error, one sentence.
 
-    def __init__(self, status: int, error_type: str, message: str, *, retry_after: int | None = None) -> None:
+    code, values: which of the refusals of its kind it is, and what its sentence tells, for programs that say
+    it in words of their own. A code stays as it is when the sentence is written anew.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        error_type: str,
+        message: str,
+        *,
+        retry_after: int | None = None,
+        code: str | None = None,
+        values: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status, self.error_type, self.message = status, error_type, message
         self.retry_after = retry_after
+        self.code, self.values = code, values or {}
 
 
-def wrong(message: str) -> RefusedError:
+def wrong(message: str, code: str | None = None, **values: Any) -> RefusedError:
     """What was asked cannot be done."""
-    return RefusedError(422, "usage", message)
+    return RefusedError(422, "usage", message, code=code, values=values)
 
 
-def missing(message: str) -> RefusedError:
+def missing(message: str, code: str | None = None, **values: Any) -> RefusedError:
     """There is no such index, task or model."""
-    return RefusedError(404, "not_found", message)
+    return RefusedError(404, "not_found", message, code=code, values=values)
 
 
 def busy(message: str) -> RefusedError:
@@ -52,9 +67,9 @@ def busy(message: str) -> RefusedError:
     return RefusedError(429, "busy", message, retry_after=1)
 
 
-def too_large(message: str) -> RefusedError:
+def too_large(message: str, code: str | None = None, **values: Any) -> RefusedError:
     """More than a request may ask for."""
-    return RefusedError(413, "too_large", message)
+    return RefusedError(413, "too_large", message, code=code, values=values)
 
 
 def no_memory() -> RefusedError:

@@ -42,9 +42,10 @@ class Request(BaseModel):
 
 
 class TokenizeRequest(Request):
-    """Texts to cut into tokens."""
+    """Texts to cut into tokens, sentence by sentence."""
 
-    texts: Texts
+    texts: Annotated[list[Text], Field(min_length=1, description="Of any number of sentences.")]
+    index: Text | None = Field(None, description="Cut as this index was; else as the model cuts.")
 
 
 class EmbedRequest(Request):
@@ -107,7 +108,11 @@ class NearestRequest(Marked):
     which: Count | None = None
     same_word: bool = False
     approximate: bool = False
-    layers: bool = Field(False, description="Products of all layers, too, to mix them otherwise.")
+    layers: bool = Field(
+        False,
+        description="Products of all layers, too, to mix them otherwise. With any word, `others` are the k "
+        "usages that are nearest without context, as far as they are not among `usages`.",
+    )
 
 
 class SensesRequest(Request):

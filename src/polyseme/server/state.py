@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from polyseme.search.index import Index
 from polyseme.server.batching import Batcher
-from polyseme.server.catalog import Layers, Served
+from polyseme.server.catalog import Served
+from polyseme.server.layers import Layers
 from polyseme.server.limits import Limits, RefusedError, too_large
 from polyseme.server.metrics import Metrics
 from polyseme.server.threads import Threads
@@ -84,18 +85,36 @@ class State:
     def check_count(self, texts: Sized) -> None:
         """Refuse more texts than a request may have."""
         if len(texts) > self.limits.texts:
-            raise too_large(f"{len(texts)} texts, at most {self.limits.texts} a request.")
+            most = self.limits.texts
+            raise too_large(
+                f"{len(texts)} texts, at most {most} a request.",
+                "too_many_texts",
+                count=len(texts),
+                most=most,
+            )
 
     def check_length(self, tokens: Sized) -> None:
         """Refuse a text with more tokens than it may have."""
         if len(tokens) > self.limits.tokens:
-            raise too_large(f"A text of {len(tokens)} tokens, at most {self.limits.tokens}.")
+            count, most = len(tokens), self.limits.tokens
+            raise too_large(f"A text of {count} tokens, at most {most}.", "too_long", count=count, most=most)
+
+    def check_total(self, count: int) -> None:
+        """Refuse texts of many sentences that have more tokens than those of a request of single ones may."""
+        most = self.limits.texts * self.limits.tokens
+        if count > most:
+            raise too_large(
+                f"{count} tokens, at most {most} a request.", "too_long_together", count=count, most=most
+            )
 
     def check_values(self, count: int) -> None:
         """Refuse an answer of more numbers than it may have."""
         if count > self.limits.answer_values:
             raise too_large(
-                f"An answer of {count:,} numbers, at most {self.limits.answer_values:,}. Ask for fewer texts."
+                f"An answer of {count:,} numbers, at most {self.limits.answer_values:,}. Ask for fewer texts.",
+                "answer_too_large",
+                count=count,
+                most=self.limits.answer_values,
             )
 
     def layers(self, index: Index) -> Layers:

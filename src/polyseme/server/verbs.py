@@ -33,11 +33,15 @@ from polyseme.server.state import State
 from polyseme.server.studies import Study, names_alone
 from polyseme.server.threads import Threads
 from polyseme.tasks.model import TaskModel
+from polyseme.text.segment import Token
 from polyseme.words import WordVectors
 
 DRAWN = 400  # usages of a word on its map
 STUDY = 1 / 3  # of the time of a request, for comparing words
 PART = 2048  # tokens that are scored or labelled before a look whether anybody still waits
+TOO_FEW = "The word has too few usages to tell senses apart."
+UNLIKE = "These indexes cannot be compared: their models differ."
+CODES = {TOO_FEW: "too_few_for_senses", UNLIKE: "models_differ"}  # of what the library refuses
 One = TypeVar("One")
 
 
@@ -64,16 +68,17 @@ class Verbs:
             app.add_api_route(f"/{handler.__name__}", handler, methods=["POST"], response_class=Response)
 
     async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
-        """Cut texts into tokens, with their places."""
+        """Cut texts into tokens, with their places and the number of the sentence that each stands in."""
         elmo = self._state.served.elmo
+        segment = None if asked.index is None else self._state.served.index(asked.index).head["segment"]
         self._state.check_count(asked.texts)
 
         def cut() -> Response:
-            found = [elmo.tokenize(text) for text in asked.texts]
-            for tokens in found:
-                self._state.check_length(tokens)
-            rows = [[{"text": t.text, "start": t.start, "end": t.end} for t in some] for some in found]
-            return answer({"tokens": rows})
+            found = [elmo.sentences(text, segment) for text in asked.texts]
+            for sentence in (sentence for sentences in found for sentence in sentences):
+                self._state.check_length(sentence)
+            self._state.check_total(sum(len(some) for sentences in found for some in sentences))
+            return answer({"tokens": [_placed(sentences) for sentences in found]})
 
         return await self._state.quickly(cut, sum(map(len, asked.texts)))
 
@@ -141,18 +146,26 @@ class Verbs:
         if asked.same_word:
             await self._known(asked.word, index.words)
         if asked.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
-            raise wrong("The index has no graph for approximate search.")
+            raise wrong("The index has no graph for approximate search.", "no_graph")
 
         def find() -> Response:
             only = asked.word if asked.same_word else None
             query = index.vector_at(tokens, place)
             usages = index.usages_near(query, asked.k, word=only, approximate=asked.approximate)
-            rows = [_usage(usage) | {"cosine": usage.cosine} for usage in usages]
             if not asked.layers:
-                return answer({"usages": rows})
-            products = self._state.layers(index).products(tokens, place, usages)
-            both = zip(rows, products["usages"], strict=True)
-            return answer({"usages": [row | more for row, more in both], "query": products["query"]})
+                return answer({"usages": [_near(usage) for usage in usages]})
+            layers, others = self._state.layers(index), list[Usage]()
+            if only is None:
+                known = {usage.number for usage in usages}
+                others = layers.without_context(tokens[place], query, asked.k)
+                others = [usage for usage in others if usage.number not in known]
+            products = layers.products(tokens, place, [*usages, *others])
+            rows = [
+                _near(usage) | more
+                for usage, more in zip([*usages, *others], products["usages"], strict=True)
+            ]
+            found = {"usages": rows[: len(usages)], "others": rows[len(usages) :]}
+            return answer(found | {"query": products["query"]})
 
         return await self._run(find)
 
@@ -187,8 +200,7 @@ class Verbs:
                 sense["documents"] = names_alone(sense["documents"])
             return answer(values | {"usages": usages})
 
-        few = "The word has too few usages to tell senses apart."
-        return await self._run(find, few, self._state.studying)
+        return await self._run(find, TOO_FEW, self._state.studying)
 
     async def change(self, asked: schemas.ChangeRequest) -> Response:
         """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
@@ -200,8 +212,7 @@ class Verbs:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
             return answer({"changes": [change.as_dict() for change in found[: asked.k]]})
 
-        unlike = "These indexes cannot be compared: their models differ."
-        return await self._run(find, unlike, self._state.studying, study.left)
+        return await self._run(find, UNLIKE, self._state.studying, study.left)
 
     async def _check_changed(self, words: Sequence[str], *indexes: Index) -> None:
         """Refuse words with too few usages; which of them, and where, is told by numbers."""
@@ -211,7 +222,11 @@ class Verbs:
                 if count < FEWEST:
                     raise wrong(
                         f"Word {number} of {len(words)} has {count} usages in the {name} index: "
-                        f"{FEWEST} are needed."
+                        f"{FEWEST} are needed.",
+                        "too_few_usages",
+                        number=number,
+                        count=count,
+                        least=FEWEST,
                     )
 
     async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
@@ -266,7 +281,7 @@ class Verbs:
         try:
             return await (threads or self._state.asking).run(work, left)
         except PolysemeError:
-            raise wrong(refused) from None
+            raise wrong(refused, CODES.get(refused)) from None
 
     async def _known(self, word: str, words: WordVectors) -> str:
         """The word if it has usages; near spellings are looked for in a thread, as that takes a while."""
@@ -274,13 +289,13 @@ class Verbs:
             return word
         near = await self._state.asking.run(lambda: words.near_spellings(word))
         guess = f" Near spellings: {', '.join(near)}." if near else ""
-        raise missing(f"The word is not in the index.{guess}")
+        raise missing(f"The word is not in the index.{guess}", "word_missing", near=near)
 
     def _words(self, name: str | None) -> WordVectors:
         served = self._state.served
         if name is None and not served.indexes:
             if served.words is None:
-                raise wrong("The model has no vectors of words, and no index is served.")
+                raise wrong("The model has no vectors of words, and no index is served.", "no_words")
             return served.words
         return served.index(name).words
 
@@ -292,11 +307,19 @@ class Verbs:
         (tokens,) = await self._state.cut([asked.text or ""], index.head["segment"])
         places = [place for place, token in enumerate(tokens) if token == asked.word]
         if not places:
-            raise wrong("The word is not a token of the text; /tokenize tells how it is cut.")
+            raise wrong("The word is not a token of the text; /tokenize tells how it is cut.", "no_token")
         if len(places) > 1 and asked.which is None:
-            raise wrong(f"The word stands {len(places)} times in the text: say which, from 1.")
+            raise wrong(
+                f"The word stands {len(places)} times in the text: say which, from 1.",
+                "several",
+                count=len(places),
+            )
         if asked.which is not None and asked.which > len(places):
-            raise wrong(f"which is too large: the word stands {len(places)} times in the text.")
+            raise wrong(
+                f"which is too large: the word stands {len(places)} times in the text.",
+                "which_too_large",
+                count=len(places),
+            )
         return tokens, places[(asked.which or 1) - 1]
 
     def _choice(self, layer: Any, pool: str | None) -> Choice:
@@ -308,7 +331,7 @@ class Verbs:
 
     def _needs_softmax(self) -> None:
         if self._state.served.elmo.model.softmax is None:
-            raise wrong("The model has no softmax, so it cannot predict words.")
+            raise wrong("The model has no softmax, so it cannot predict words.", "no_softmax")
 
 
 def _while_wanted(
@@ -323,9 +346,21 @@ def _while_wanted(
         start += len(part)
 
 
+def _placed(sentences: Sequence[Sequence[Token]]) -> list[dict[str, Any]]:
+    return [
+        {"text": token.text, "start": token.start, "end": token.end, "sentence": number}
+        for number, sentence in enumerate(sentences)
+        for token in sentence
+    ]
+
+
 def _usage(usage: Usage) -> dict[str, Any]:
     place = usage.place._asdict() | {"document": Path(usage.place.document).name}
     return {"word": usage.word, **place}
+
+
+def _near(usage: Usage) -> dict[str, Any]:
+    return _usage(usage) | {"cosine": usage.cosine}
 
 
 def _scored(one: SentenceScore) -> dict[str, Any]:

@@ -7,10 +7,12 @@ let key = null; // the API key, if the server asks for one; kept in memory only
 let guarded = false; // whether /info said that requests need a key: the browser may know it and not tell
 
 export class ServerError extends Error {
-  constructor(message, { status = 0, type = "network", retryAfter = null } = {}) {
+  constructor(message, { status = 0, type = "network", retryAfter = null, code = null, values = {} } = {}) {
     super(message);
     this.status = status;
     this.type = type;
+    this.code = code; // which refusal it is, where the server says so, and what it tells
+    this.values = values;
     this.retryAfter = retryAfter; // seconds, where trying again makes sense
   }
 }
@@ -74,6 +76,8 @@ function refusal(response, answer) {
   return new ServerError(answer.error ?? "", {
     status: response.status,
     type: answer.error_type ?? "internal",
+    code: answer.code,
+    values: answer.values,
     retryAfter: again ? Math.min(Math.max(seconds || 1, 1), 60) : null,
   });
 }

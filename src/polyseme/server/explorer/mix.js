@@ -35,23 +35,39 @@ export function parseMix(text, usual) {
   return text && fits && String(weights) !== String(usual) ? weights : null;
 }
 
-// Usages by falling cosine in the mix, each with `cosine`, the cosine in every layer alone, and where it stood before.
-// Without a mix of its own (`weights` null, or nothing but zeros) the list is the server's, in order and in cosines.
+// What a mix is ranked among: the nearest in the layer of the index, and behind them the nearest in layer 0.
+export function candidatesOf(answer) {
+  return [...answer.usages, ...(answer.others ?? [])];
+}
+
+// Whether no usage of the corpus can be missing from the best of this layer alone: the server looked for them there.
+export function isWhole(layer, usual) {
+  return layer === 0 || String(usual) === String(oneLayer(layer, usual.length));
+}
+
+// Candidates by falling cosine in the mix, each with `cosine`, the cosine in every layer alone, and `before`: where
+// it stood in the index's own list, or null. Without a mix of its own (`weights` null, or nothing but zeros) the list
+// is the server's, in order and in cosines. Cosines that differ by less than a millionth count as the same.
 export function rank(answer, weights, most) {
   const count = answer.query.own.length;
   const layers = Array.from({ length: count }, (_, layer) => oneLayer(layer, count));
   const mixed = weights?.some((weight) => weight > 0);
-  const ranked = answer.usages.map((usage, before) => ({
+  const ranked = (mixed ? candidatesOf(answer) : answer.usages).map((usage, at) => ({
     ...usage,
-    before,
+    at,
+    before: at < answer.usages.length ? at : null,
     cosine: mixed ? cosine(weights, answer.query, usage) : usage.cosine,
     layers: layers.map((layer) => cosine(layer, answer.query, usage)),
   }));
-  if (mixed) ranked.sort((one, other) => other.cosine - one.cosine || one.before - other.before);
+  if (mixed) ranked.sort((one, other) => millionths(other) - millionths(one) || one.at - other.at);
   return ranked.slice(0, most);
 }
 
-// What a layer alone would find: how many of its best are the same word, and their mean cosine.
+function millionths(usage) {
+  return Math.round(usage.cosine * 1e6);
+}
+
+// What a layer alone finds among the candidates: how many of its best are the same word, and their mean cosine.
 export function layerAlone(answer, layer, layers, word, most) {
   const best = rank(answer, oneLayer(layer, layers), most);
   return {

@@ -18,3 +18,15 @@ export function whichOf(words, place) {
   const same = words.flatMap((word, at) => (word === words[place] ? [at] : []));
   return same.length > 1 ? same.indexOf(place) + 1 : null;
 }
+
+// The sentence that the token at `place` stands in: its text, its tokens with their places in it, and which it is.
+export function sentenceOf(text, tokens, place) {
+  const first = tokens.findIndex((token) => token.sentence === tokens[place].sentence);
+  const found = tokens.filter((token) => token.sentence === tokens[place].sentence);
+  const { start } = found[0];
+  return {
+    text: cut(text, start, found.at(-1).end)[1].replaceAll("\n", " "),
+    tokens: found.map((token) => ({ ...token, start: token.start - start, end: token.end - start })),
+    place: place - first,
+  };
+}

@@ -72,7 +72,9 @@ function mixed(body, weights, k) {
     '    return product(usage["cross"]) / np.sqrt(product(usage["own"]) * product(found["query"]["own"]))',
     "",
     "",
-    `for usage in sorted(found["usages"], key=cosine, reverse=True)[:${k}]:`,
+    'candidates = found["usages"] + found["others"]',
+    "candidates.sort(key=lambda usage: -round(cosine(usage), 6))",
+    `for usage in candidates[:${k}]:`,
     '    print(f"{cosine(usage):.3f}", usage["sentence"])',
   ];
   return { python: python.join("\n"), curl: curl("/nearest", body), note: t("code.noMix") };

@@ -3,8 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, known, nameOf, setKey } from "/explorer/api.js";
 import { html } from "/explorer/html.js";
-import { t } from "/explorer/i18n.js";
+import { has, isEnglish, number, t } from "/explorer/i18n.js";
+import { linkTo, parse } from "/explorer/state.js";
 
+// Whose own text says all: the server's sentence would only repeat it in English.
+const TOLD = ["network", "busy", "loading", "draining", "timeout", "unauthorized", "memory", "internal"];
 const IDLE = { data: null, error: null, busy: false, name: null };
 
 // `path` null asks nothing. While a new answer is on its way, `data` is still the old one and `busy` is true.
@@ -41,9 +44,34 @@ export function useAnswer(path, body) {
 
 // An answer as it should look now: an error, a place holder, or the children, which are a function of the data.
 export function Answer({ of, children }) {
+  if (of.error?.code === "word_missing") return html`<${Missing} near=${of.error.values.near} />`;
   if (of.error) return html`<${Failure} error=${of.error} again=${of.again} busy=${of.busy} />`;
   if (of.data === null) return of.busy && html`<p class="loading" role="status">${t("state.loading")}</p>`;
   return html`<div class="answer" aria-busy=${String(of.busy)}>${children(of.data)}</div>`;
+}
+
+// A word that the corpus does not have is no mistake: here are those that it has.
+function Missing({ near }) {
+  const { view, params } = parse(location.hash);
+  const kept = view === "senses" ? { ...params, sense: null, box: null } : {};
+  return html`
+    <p class="missing" role="status">
+      ${t("refusal.word_missing")}
+      ${near.length > 0 && html` ${t("refusal.near")}${" "}`}
+      ${near.map((word) => html`<a key=${word} href=${linkTo("senses", { ...kept, word })}>${word}</a> `)}
+    </p>
+  `;
+}
+
+// What the server says, in the language of the page where its code is known.
+function said({ code, values, type, message }) {
+  if (code && has(`refusal.${code}`)) {
+    const text = (value) => (typeof value === "number" ? number(value) : [value].flat().join(", "));
+    const shown = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, text(value)]));
+    return t(`refusal.${code}`, shown);
+  }
+  if (!message || (TOLD.includes(type) && !isEnglish())) return "";
+  return t("refusal.english", { message });
 }
 
 function Failure({ error, again, busy }) {
@@ -52,7 +80,7 @@ function Failure({ error, again, busy }) {
   const worthwhile = error.status < 400 || error.status >= 500;
   return html`
     <div class="failure" role="alert" aria-busy=${String(busy)}>
-      <p><strong>${t(`error.${error.type}`)}</strong> ${error.message}</p>
+      <p><strong>${t(`error.${error.type}`)}</strong> ${said(error)}</p>
       ${error.retryAfter && html`<p>${t("state.retry", { seconds: error.retryAfter })}</p>`}
       ${!error.retryAfter && worthwhile && html`<button type="button" onClick=${again}>${t("state.again")}</button>`}
     </div>

@@ -2,7 +2,7 @@
 
 import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
-import { layerAlone } from "/explorer/mix.js";
+import { candidatesOf, isWhole, layerAlone } from "/explorer/mix.js";
 
 export function layerText(layer, layers) {
   if (layer === 0) return t("layer.tokens");
@@ -22,15 +22,21 @@ function holds(index, layers) {
 }
 
 export function Mixer({ answer, weights, moved, usual, word, shown, index, change }) {
-  const hint = t(moved ? "mix.moved" : "mix.untouched", { count: answer.usages.length });
+  const count = candidatesOf(answer).length;
+  const [near, others] = [answer.usages.length, answer.others?.length ?? 0];
+  const among = t(others ? "mix.among" : "mix.amongNear", { count, near, others });
+  const alone = (layer) => {
+    const found = layerAlone(answer, layer, weights.length, word, shown);
+    const values = { ...found, count, text: layerText(layer, weights.length), cosine: number(found.cosine, 2) };
+    return t(isWhole(layer, usual) ? "mix.alone" : "mix.aloneAmong", values);
+  };
   const set = (layer, value) => change(weights.map((weight, at) => (at === layer ? value : weight)));
   return html`
     <fieldset class="mixer">
       <legend>${t("mix.title")}</legend>
-      <p class="hint">${holds(index, weights.length)} ${hint}</p>
-      ${weights.map((weight, layer) => {
-        const alone = layerAlone(answer, layer, weights.length, word, shown);
-        return html`
+      <p class="hint">${holds(index, weights.length)} ${t(moved ? "mix.moved" : "mix.untouched")} ${among}</p>
+      ${weights.map(
+        (weight, layer) => html`
           <div class="slider" key=${layer}>
             <label for=${`mix-${layer}`}>${t("layer.name", { layer })}</label>
             <input
@@ -44,12 +50,10 @@ export function Mixer({ answer, weights, moved, usual, word, shown, index, chang
               onInput=${(event) => set(layer, event.target.valueAsNumber)}
             />
             <output for=${`mix-${layer}`}>${number(weight, 2)}</output>
-            <p id=${`mix-${layer}-alone`} class="hint">
-              ${t("mix.alone", { ...alone, text: layerText(layer, weights.length), cosine: number(alone.cosine, 2) })}
-            </p>
+            <p id=${`mix-${layer}-alone`} class="hint">${alone(layer)}</p>
           </div>
-        `;
-      })}
+        `,
+      )}
       <p>
         <button type="button" class="small" onClick=${() => change(usual)}>${t("mix.reset")}</button>
         ${weights.every((weight) => weight === 0) && html` <span class="hint" role="status">${t("mix.silent")}</span>`}

@@ -14,7 +14,7 @@ import { Quote, Source } from "/explorer/parts/quote.js";
 import * as snippets from "/explorer/snippets.js";
 import { linkTo, useTyped } from "/explorer/state.js";
 
-const ASKED = 50;
+const ASKED = 80; // usages by the layer of the index, and as many by layer 0: reading them all takes 0.1 s
 const SHOWN = 10;
 
 export function Usages({ text, words, place, params, go }) {
@@ -82,7 +82,7 @@ function Ranked({ data, asked, params, go }) {
     <ol class="usages">
       ${best.map((usage, place) => {
         const shared = { usage, place, text, lang: tongueOf(info) };
-        return html`<${Found} key=${usage.before} ...${shared} />`;
+        return html`<${Found} key=${usage.at} ...${shared} known=${data.usages.length} />`;
       })}
     </ol>
     <${Exports}
@@ -95,14 +95,17 @@ function Ranked({ data, asked, params, go }) {
   `;
 }
 
-function Found({ usage, text, lang, place }) {
+// known: how many of its usages the index has ranked; what is farther has no rank there that anybody knows.
+function Found({ usage, text, lang, place, known }) {
+  const { before } = usage;
+  const was = before === null ? t("usages.far", { known }) : before !== place && t("usages.moved", { rank: before + 1 });
   return html`
     <li>
       <${Quote} usage=${usage} lang=${lang} />
       <div class="about">
         <span class="value">${t("usages.cosine")} <b>${number(usage.cosine, 3)}</b></span>
         <${Source} usage=${usage} />
-        ${usage.before !== place && html`<span class="moved">${t("usages.moved", { rank: usage.before + 1 })}</span>`}
+        ${was && html`<span class="moved">${was}</span>`}
         <a href=${linkTo("compare", { a: text, b: usage.sentence })} title=${t("usages.compareName")}>
           ${t("usages.compare")}
         </a>

@@ -1,5 +1,6 @@
 // What /info says in; facts, layers, curves, card, indexes, limits and licences out. No parameters.
 
+import { factText } from "/explorer/facts.js";
 import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
 import { Code } from "/explorer/parts/code.js";
@@ -51,7 +52,7 @@ export function Model() {
 
 function Facts({ model }) {
   // What its training noted of a model may have any name; the card below has them as they are.
-  const named = ([name, value]) => [t(`fact.${name}`) || name.replace(/^origin: /, ""), value];
+  const named = ([name, value]) => [t(`fact.${name}`) || name.replace(/^origin: /, ""), factText(value)];
   return html`
     <${Pairs} title=${t("model.facts")} rows=${model.facts.map(named)} />
     <${Exports} name=${t("model.facts")} file=${`${model.name}-facts`} csv=${() => model.facts} />
@@ -145,7 +146,7 @@ function Licences({ model, version }) {
   const said = model.card && licenceOf(model.card);
   const library = (name) => html`<a key=${name} href=${`/explorer/vendor/${name}.LICENSE`}>${name}</a> `;
   return html`
-    <p>${model.name}: ${said || t("model.licenceNone")}</p>
+    <p>${model.name}: ${said ? factText(said) : t("model.licenceNone")}</p>
     <p>${t("model.licencePage", { version })} ${LIBRARIES.map(library)}</p>
   `;
 }

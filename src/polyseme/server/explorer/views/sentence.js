@@ -1,16 +1,23 @@
 // A text in; its words out, and for the chosen one: nearest usages, nearest words, substitutes.
 //
-// Parameters: text, token (a place from 0), index, mix (weights), same (1: usages of the same word only).
+// A text may have many sentences. The model reads one at a time, as it read the corpus of the index: a word is asked
+// for with the words of its own sentence.
+//
+// Parameters: text, token (a place in the text, from 0), index, mix (weights), same (1: usages of the same word only).
 
+import { useState } from "preact/hooks";
 import { html } from "/explorer/html.js";
-import { t } from "/explorer/i18n.js";
+import { number, t } from "/explorer/i18n.js";
 import { Answer, useAnswer } from "/explorer/parts/answer.js";
 import { IndexChoice, TextField } from "/explorer/parts/fields.js";
 import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
 import { Tokens } from "/explorer/parts/tokens.js";
 import { Usages } from "/explorer/parts/usages.js";
 import { Substitutes, Types } from "/explorer/parts/words.js";
+import { sentenceOf } from "/explorer/places.js";
 import { linkTo } from "/explorer/state.js";
+
+const DRAWN = 1500; // words of a text before "show more"
 
 // Examples are in the language of the model, whatever the language of the page.
 const EXAMPLES = {
@@ -25,7 +32,8 @@ const EXAMPLES = {
 export function Sentence({ params, go }) {
   const info = useInfo();
   const text = params.text ?? "";
-  const answer = useAnswer(text.trim() ? "/tokenize" : null, { texts: [text] });
+  const index = indexOf(info, params.index);
+  const answer = useAnswer(text.trim() ? "/tokenize" : null, { texts: [text], index: index?.name });
   const edit = (next) => go({ text: next, token: null });
   return html`
     <div class="form">
@@ -38,11 +46,11 @@ export function Sentence({ params, go }) {
       />
       <${IndexChoice}
         info=${info}
-        value=${indexOf(info, params.index)?.name}
+        value=${index?.name}
         commit=${(index) => go({ index }, true)}
       />
     </div>
-    ${!text.trim() && html`<${Empty} info=${info} index=${indexOf(info, params.index)} />`}
+    ${!text.trim() && html`<${Empty} info=${info} index=${index} />`}
     <${Answer} of=${answer}>
       ${(data) => html`<${Words} text=${text} tokens=${data.tokens[0]} settled=${!answer.busy} params=${params} go=${go} />`}
     <//>
@@ -63,35 +71,56 @@ function Empty({ info, index }) {
 }
 
 function Words({ text, tokens, settled, params, go }) {
-  const info = useInfo();
-  const words = tokens.map((token) => token.text);
   // While a new text is on its way, the place in the address is a place in that text, not in these words.
   const asked = params.token === undefined || !settled ? -1 : Number(params.token);
-  const place = asked in words ? asked : null;
-  if (!words.length) return html`<p>${t("sentence.none")}</p>`;
+  const place = asked in tokens ? asked : null;
+  if (!tokens.length) return html`<p>${t("sentence.none")}</p>`;
+  return html`
+    <${AllWords} key=${text} tokens=${tokens} place=${place} go=${go} />
+    ${place !== null && html`<${AboutWord} text=${text} tokens=${tokens} place=${place} params=${params} go=${go} />`}
+  `;
+}
+
+// The words of all sentences, as buttons; those of the chosen word's own sentence stand out.
+function AllWords({ tokens, place, go }) {
+  const info = useInfo();
+  const [most, setMost] = useState(DRAWN);
+  const drawn = tokens.slice(0, Math.max(most, (place ?? 0) + 1));
+  const rest = tokens.length - drawn.length;
+  const count = tokens.at(-1).sentence + 1;
+  const look = (at) => {
+    const first = at > 0 && tokens[at].sentence !== tokens[at - 1].sentence;
+    const own = count > 1 && place !== null && tokens[at].sentence === tokens[place].sentence;
+    return { class: `${first ? "begins" : ""} ${own ? "own" : ""}` };
+  };
   return html`
     <section aria-labelledby="tokens-title">
       <h2 id="tokens-title">${t("sentence.tokens")}</h2>
+      ${count > 1 && html`<p class="hint">${t("sentence.several", { count: number(count) })}</p>`}
       <${Tokens}
-        words=${words}
+        words=${drawn.map((token) => token.text)}
         chosen=${place}
         choose=${(token) => go({ token }, true)}
         label=${t("sentence.tokens")}
         lang=${tongueOf(info)}
+        look=${look}
       />
+      ${rest > 0 && html`<button type="button" onClick=${() => setMost(drawn.length + DRAWN)}>${t("sentence.more", { count: number(rest) })}</button>`}
       ${place === null && html`<p class="hint">${t("sentence.choose")}</p>`}
     </section>
-    ${
-      place !== null &&
-      html`
-        <div class="columns">
-          <${Usages} text=${text} words=${words} place=${place} params=${params} go=${go} />
-          <div>
-            <${Substitutes} text=${text} token=${tokens[place]} words=${words} place=${place} />
-            <${Types} word=${words[place]} params=${params} />
-          </div>
-        </div>
-      `
-    }
+  `;
+}
+
+function AboutWord({ text, tokens, place, params, go }) {
+  const own = sentenceOf(text, tokens, place);
+  const shared = { text: own.text, words: own.tokens.map((token) => token.text), place: own.place };
+  return html`
+    <div class="columns">
+      <${Usages} ...${shared} params=${params} go=${go} />
+      <div>
+        <${Substitutes} ...${shared} token=${own.tokens[own.place]} />
+        <${Types} word=${tokens[place].text} params=${params} />
+      </div>
+    </div>
   `;
 }
