@@ -227,6 +227,28 @@ def test_the_same_word_is_linked_in_both_sentences(browser, server):
         visit.close()
 
 
+def test_links_lie_over_the_words_and_of_many_only_those_of_one_word_are_drawn(browser, server):
+    words = "曹操 将 兵 玄德 关羽 孔明 书信 人马 天色 大喜 孙权".split()
+    text, other = "，".join(words), "，".join(reversed(words))
+    for width in (1280, 390):
+        visit = Visit(browser, server.address, width=width)
+        visit.go(f"#/compare?a={quote(text)}&b={quote(other)}")
+        links = visit.page.locator(".link")
+        playwright.expect(links).to_have_count(0)
+        visit.page.locator(".linked .token").first.hover()
+        playwright.expect(links).to_have_count(1)
+        over = "one => Number(getComputedStyle(one).zIndex)"
+        assert visit.page.locator(".links").evaluate(over) > 0
+        ends = visit.page.locator(".linking circle").evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
+        boxes = [
+            visit.page.locator(".linked .tokens").nth(side).get_by_role("button", name=words[0]).bounding_box()
+            for side in (0, 1)
+        ]
+        for y, box in zip(ends, boxes, strict=True):
+            assert box["y"] - 6 <= y <= box["y"] + box["height"] + 6
+        visit.close()
+
+
 def test_sentences_are_swapped_and_a_chosen_word_is_told(visit: Visit):
     visit.go("compare")
     visit.page.locator(".linked .token").first.click()

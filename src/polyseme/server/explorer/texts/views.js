@@ -101,6 +101,10 @@ export const OF_VIEWS = {
     "Choose a word: the other sentence is shaded by its cosines. Words that stand in both are underlined and linked.",
     "选择一个词，另一句会按余弦深浅着色。两句共有的词带下划线，并用线相连。",
   ],
+  "compare.hintMany": [
+    "Choose a word: the other sentence is shaded by its cosines. Words that stand in both are underlined; point at one to see its link.",
+    "选择一个词，另一句会按余弦深浅着色。两句共有的词带下划线；指向其中一个，就会显示连线。",
+  ],
   "compare.best": ["Nearest to “{word}”: {others}", "与“{word}”最近的：{others}"],
   "compare.twins": ["“{word}” in both sentences: cosine {cosine}.", "两句中的“{word}”：余弦 {cosine}。"],
   "compare.noWords": [

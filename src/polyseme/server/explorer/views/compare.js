@@ -10,7 +10,7 @@ import { Code } from "/explorer/parts/code.js";
 import { Choice, TextField } from "/explorer/parts/fields.js";
 import { HeatMap, strength } from "/explorer/parts/heatmap.js";
 import { tongueOf, useInfo } from "/explorer/parts/info.js";
-import { isTwin, Links } from "/explorer/parts/links.js";
+import { areMany, isTwin, Links } from "/explorer/parts/links.js";
 import { layerText } from "/explorer/parts/mixer.js";
 import { Tokens } from "/explorer/parts/tokens.js";
 import * as snippets from "/explorer/snippets.js";
@@ -129,7 +129,7 @@ function Linked({ data, chosen, active, point, go, lang }) {
         <${Links} frame=${frame} tokens=${data.tokens} active=${active} />
         ${row(0, t("compare.one"))} ${row(1, t("compare.other"))}
       </div>
-      <p class="hint" role="status">${chosen ? said(data.tokens, chosen, cosines) : t("compare.hint")}</p>
+      <p class="hint" role="status">${chosen ? said(data.tokens, chosen, cosines) : t(areMany(data.tokens) ? "compare.hintMany" : "compare.hint")}</p>
     </section>
   `;
 }
