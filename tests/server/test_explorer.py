@@ -228,7 +228,7 @@ def test_the_same_word_is_linked_in_both_sentences(browser, server):
 
 
 def test_links_lie_over_the_words_and_of_many_only_those_of_one_word_are_drawn(browser, server):
-    words = "曹操 将 兵 玄德 关羽 孔明 书信 人马 天色 大喜 孙权".split()
+    words = ["曹操", "将", "兵", "玄德", "关羽", "孔明", "书信", "人马", "天色", "大喜", "孙权"]
     text, other = "，".join(words), "，".join(reversed(words))
     for width in (1280, 390):
         visit = Visit(browser, server.address, width=width)
@@ -239,9 +239,14 @@ def test_links_lie_over_the_words_and_of_many_only_those_of_one_word_are_drawn(b
         playwright.expect(links).to_have_count(1)
         over = "one => Number(getComputedStyle(one).zIndex)"
         assert visit.page.locator(".links").evaluate(over) > 0
-        ends = visit.page.locator(".linking circle").evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
+        ends = visit.page.locator(".linking circle").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect().y)"
+        )
         boxes = [
-            visit.page.locator(".linked .tokens").nth(side).get_by_role("button", name=words[0]).bounding_box()
+            visit.page.locator(".linked .tokens")
+            .nth(side)
+            .get_by_role("button", name=words[0])
+            .bounding_box()
             for side in (0, 1)
         ]
         for y, box in zip(ends, boxes, strict=True):
@@ -391,6 +396,64 @@ def test_charts_are_saved_as_svg_png_and_csv(visit: Visit, view: str, name: str)
     assert len(files["PNG"]) > 2000
     assert files["CSV"].startswith("\ufeff".encode())
     assert files["CSV"].count(b"\r\n") > 1
+
+
+def saved(visit: Visit, name: str, kind: str) -> str:
+    """What a button that saves a chart gives."""
+    with visit.page.expect_download() as download:
+        visit.page.get_by_role("button", name=f"Save {name} as {kind}").click()
+    return Path(download.value.path()).read_text(encoding="utf-8-sig")
+
+
+def test_pictures_have_a_title_a_legend_and_the_names_of_the_senses(visit: Visit):
+    visit.go("senses")
+    first = visit.page.locator(".sense .neighbours").first.inner_text()
+    label = visit.page.locator("svg.map .label").first.text_content().strip()
+    assert re.match(r"\d \S", label)
+    for name in ("Map of usages", "Shares by document"):
+        texts = [one.text for one in ElementTree.fromstring(saved(visit, name, "SVG")).iter() if one.text]
+        assert f"{name}: {WORD} (one-index)" in texts
+        assert any(text.startswith("Sense 1 (") and text.endswith(first) for text in texts)
+        assert any(label in text for text in texts) == (name == "Map of usages")
+
+
+def test_the_csv_of_the_map_has_what_is_shown(visit: Visit):
+    visit.go(f"{VIEWS['senses']}&sense=0")
+    lines = saved(visit, "Map of usages", "CSV").splitlines()
+    assert len(lines) - 1 == visit.page.locator("svg.map .dot:not(.faded)").count()
+    assert {line.split(",")[0] for line in lines[1:]} == {"1"}
+    visit.go(f"{VIEWS['senses']}&box=-9,-9,-8,-8")
+    assert len(saved(visit, "Map of usages", "CSV").splitlines()) == 1
+
+
+def test_the_table_of_change_names_its_bars_its_senses_and_small_chances(visit: Visit):
+    def change(found: dict) -> None:
+        row = found["changes"][0]
+        row |= {
+            "shares": [[0.125, 0.125]] * 8,
+            "neighbours": [["甲", "乙"]] * 8,
+            "p": 0.04975,
+            "shift_p": 0.0502,
+        }
+
+    visit.alter("/change", change)
+    visit.go(CHANGE)
+    row = visit.page.locator(".change tbody tr").first
+    assert row.locator("svg > text").all_text_contents() == ["one-index", "other-index"]
+    assert row.locator("svg title").first.text_content() == "Sense 1: 甲 · 乙"
+    assert row.locator("td").nth(4).inner_text() == "< 0.05"
+    assert row.locator("td").nth(6).inner_text() == "0.0502"
+    visit.see(".sense-legend", "Sense 8")
+    drawing = ElementTree.fromstring(saved(visit, "Change between two indexes", "SVG"))
+    _, _, width, _ = map(float, drawing.get("viewBox").split())
+    place = re.compile(r"translate\(([\d.]+) ")
+    starts = {
+        one[-1].text: float(place.match(one.get("transform"))[1])
+        for one in drawing.iter("{http://www.w3.org/2000/svg}g")
+        if one.get("transform") and (one[-1].text or "").startswith("Sense")
+    }
+    assert set(starts) == {f"Sense {number}" for number in range(1, 9)}
+    assert max(starts.values()) + 20 + 60 < width
 
 
 @pytest.mark.skipif(bool(PICTURES), reason="no curve")

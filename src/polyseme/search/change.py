@@ -12,7 +12,7 @@ senses differ (Jensen-Shannon, 0 to 1), and shift_p: whether a sense was won or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from polyseme import pictures
 from polyseme.errors import UsageError, require
 from polyseme.search.clusters import group
 from polyseme.search.index import Index
+from polyseme.search.space import directions
 from polyseme.writing import new_file
 
 MOST_USAGES = 500  # of a word in each corpus
@@ -49,6 +50,7 @@ class Change:
     p: float  # of the prototypes
     shift_p: float
     distance_p: float
+    centres: NDArray[np.float32] = field(repr=False, compare=False)  # of the senses (K, H), of length 1
 
     @property
     def changed(self) -> bool:
@@ -56,8 +58,9 @@ class Change:
         return self.shift_p < CHANCE
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self) | {"changed": self.changed}
+        """For JSON, without the vectors."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "centres"}
+        return values | {"changed": self.changed}
 
 
 def find_change(
@@ -125,7 +128,13 @@ def compare(
         _chance(prototypes[0], prototypes[1:]),
         _chance(shift, np.array(shifts)),
         _chance(distances[0], distances[1:]),
+        _centres(np.concatenate([a, b]), groups.labels),
     )
+
+
+def _centres(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The direction of each sense, from the usages in it."""
+    return directions(np.stack([vectors[labels == sense].mean(axis=0) for sense in range(labels.max() + 1)]))
 
 
 def prototype(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:

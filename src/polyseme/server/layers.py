@@ -97,8 +97,8 @@ class Layers:
         space = self._index.space
         turned = query if space.turn is None else space.turn @ query
         scores = self._index.raw(rows) @ turned - space.centre @ turned
-        found: Array = scores / np.maximum(self._index.lengths[rows], np.finfo(np.float32).tiny)
-        return found
+        found = scores / np.maximum(self._index.lengths[rows], np.finfo(np.float32).tiny)
+        return found.astype(np.float32)
 
     def products(self, tokens: list[str], place: int, usages: Sequence[Usage]) -> dict[str, Any]:
         """Products of the layers of a word and of usages, each with its own and with the word's (L, L)."""

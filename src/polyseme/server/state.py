@@ -109,12 +109,13 @@ class State:
 
     def check_values(self, count: int) -> None:
         """Refuse an answer of more numbers than it may have."""
-        if count > self.limits.answer_values:
+        most = self.limits.answer_values
+        if count > most:
             raise too_large(
-                f"An answer of {count:,} numbers, at most {self.limits.answer_values:,}. Ask for fewer texts.",
+                f"An answer of {count:,} numbers, at most {most:,}. Ask for fewer texts.",
                 "answer_too_large",
                 count=count,
-                most=self.limits.answer_values,
+                most=most,
             )
 
     def layers(self, index: Index) -> Layers:

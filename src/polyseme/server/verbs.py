@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,11 +28,11 @@ from polyseme.search.space import plain
 from polyseme.server import schemas
 from polyseme.server.answers import answer, answer_parts, listed, numbers, raw, wanted
 from polyseme.server.limits import missing, wrong
+from polyseme.server.rows import change_row, near_row, token_rows, usage_row
 from polyseme.server.state import State
 from polyseme.server.studies import Study, names_alone
 from polyseme.server.threads import Threads
 from polyseme.tasks.model import TaskModel
-from polyseme.text.segment import Token
 from polyseme.words import WordVectors
 
 DRAWN = 400  # usages of a word on its map
@@ -78,7 +77,7 @@ class Verbs:
             for sentence in (sentence for sentences in found for sentence in sentences):
                 self._state.check_length(sentence)
             self._state.check_total(sum(len(some) for sentences in found for some in sentences))
-            return answer({"tokens": [_placed(sentences) for sentences in found]})
+            return answer({"tokens": [token_rows(sentences) for sentences in found]})
 
         return await self._state.quickly(cut, sum(map(len, asked.texts)))
 
@@ -153,7 +152,7 @@ class Verbs:
             query = index.vector_at(tokens, place)
             usages = index.usages_near(query, asked.k, word=only, approximate=asked.approximate)
             if not asked.layers:
-                return answer({"usages": [_near(usage) for usage in usages]})
+                return answer({"usages": [near_row(usage) for usage in usages]})
             layers, others = self._state.layers(index), list[Usage]()
             if only is None:
                 known = {usage.number for usage in usages}
@@ -161,7 +160,7 @@ class Verbs:
                 others = [usage for usage in others if usage.number not in known]
             products = layers.products(tokens, place, [*usages, *others])
             rows = [
-                _near(usage) | more
+                near_row(usage) | more
                 for usage, more in zip([*usages, *others], products["usages"], strict=True)
             ]
             found = {"usages": rows[: len(usages)], "others": rows[len(usages) :]}
@@ -191,7 +190,7 @@ class Verbs:
             kept = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:DRAWN])
             points = project(index.vectors(found.numbers[kept]))
             usages = [
-                _usage(index.usage(int(found.numbers[row])))
+                usage_row(index.usage(int(found.numbers[row])))
                 | {"x": float(x), "y": float(y), "sense": int(found.labels[row])}
                 for row, (x, y) in zip(kept, points, strict=True)
             ]
@@ -210,7 +209,7 @@ class Verbs:
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
-            return answer({"changes": [change.as_dict() for change in found[: asked.k]]})
+            return answer({"changes": [change_row(change, one) for change in found[: asked.k]]})
 
         return await self._run(find, UNLIKE, self._state.studying, study.left)
 
@@ -344,23 +343,6 @@ def _while_wanted(
             return
         yield questions[start : start + len(part)]
         start += len(part)
-
-
-def _placed(sentences: Sequence[Sequence[Token]]) -> list[dict[str, Any]]:
-    return [
-        {"text": token.text, "start": token.start, "end": token.end, "sentence": number}
-        for number, sentence in enumerate(sentences)
-        for token in sentence
-    ]
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    place = usage.place._asdict() | {"document": Path(usage.place.document).name}
-    return {"word": usage.word, **place}
-
-
-def _near(usage: Usage) -> dict[str, Any]:
-    return _usage(usage) | {"cosine": usage.cosine}
 
 
 def _scored(one: SentenceScore) -> dict[str, Any]:

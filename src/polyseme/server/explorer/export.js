@@ -10,6 +10,7 @@ const LOOKS = [
   "stroke-opacity",
   "stroke-dasharray",
   "stroke-linejoin",
+  "paint-order",
 ];
 const LETTERS = ["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
 

@@ -9,12 +9,17 @@ import { Answer, useAnswer } from "/explorer/parts/answer.js";
 import { Code } from "/explorer/parts/code.js";
 import { Exports } from "/explorer/parts/exports.js";
 import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
-import { barText, PairChart, Stack } from "/explorer/parts/shares.js";
+import { HUES } from "/explorer/parts/map.js";
+import { PairPicture } from "/explorer/parts/pictures.js";
+import { barText, Stack } from "/explorer/parts/shares.js";
+import { widthOf } from "/explorer/parts/width.js";
 import * as snippets from "/explorer/snippets.js";
 import { linkTo, useTyped } from "/explorer/state.js";
 
 const SHOWN = 20;
 const BAR = { width: 220, height: 16 };
+const LETTER = 11; // of the names beside the bars
+const NAME = 90; // the widest that a name may be
 
 export function ChangeTable({ params, go }) {
   const info = useInfo();
@@ -80,6 +85,7 @@ function Table({ changes, params }) {
   const heads = ["word", "shares", "verdict", "counts", "prototype", "p", "shift", "shiftP"];
   return html`
     <p class="hint">${t("change.hint")}</p>
+    <${Legend} count=${Math.max(...changes.map((row) => row.shares.length))} />
     <div class="scroll" tabindex="0" role="group" aria-label=${t("change.title")}>
       <table class="change">
         <caption class="unseen">
@@ -97,13 +103,13 @@ function Table({ changes, params }) {
                 <th scope="row" lang=${tongueOf(info)}>
                   <a href=${senses(row.word)} onClick=${() => scrollTo({ top: 0 })}>${row.word}</a>
                 </th>
-                <td><${Bars} shares=${row.shares} names=${names} /></td>
+                <td><${Bars} row=${row} names=${names} /></td>
                 <td class=${row.changed ? "changed" : ""}>${t(row.changed ? "change.changed" : "change.same")}</td>
                 <td>${row.counts.map((count) => number(count)).join(" → ")}</td>
                 <td>${number(row.prototype, 3)}</td>
-                <td>${number(row.p, 3)}</td>
+                <td>${chance(row.p)}</td>
                 <td>${number(row.shift, 3)}</td>
-                <td>${number(row.shift_p, 3)}</td>
+                <td>${chance(row.shift_p)}</td>
               </tr>
             `,
           )}
@@ -113,27 +119,64 @@ function Table({ changes, params }) {
     <${Exports}
       name=${t("change.title")}
       file=${`change-${names.join("-")}`}
-      svg=${() => drawnAside(html`<${PairChart} rows=${changes} names=${names} />`)}
+      svg=${() => drawnAside(html`<${PairPicture} rows=${changes} names=${names} title=${`${t("change.title")}: ${names.join(" → ")}`} />`)}
       csv=${() => rows(changes, names)}
     />
   `;
 }
 
-// shares: [[in one, in the other], …] by sense.
-function Bars({ shares, names }) {
-  const sides = [0, 1].map((side) => shares.map((pair) => pair[side]));
+// Which colour is which sense. Each word has senses of its own: their neighbours tell them, when pointed at.
+function Legend({ count }) {
+  return html`
+    <p class="sense-legend hint">
+      ${Array.from(
+        { length: count },
+        (_, sense) => html`
+          <span key=${sense}>
+            <svg width="12" height="12" aria-hidden="true"><rect class=${`hue-${sense % HUES}`} width="12" height="12" /></svg>
+            ${" "}${t("senses.name", { number: sense + 1 })}
+          </span>
+        `,
+      )}
+      <span>${t("change.legend")}</span>
+    </p>
+  `;
+}
+
+// row.shares: [[in one, in the other], …] by sense.
+function Bars({ row, names }) {
+  const sides = [0, 1].map((side) => row.shares.map((pair) => pair[side]));
+  const left = Math.min(NAME, Math.max(...names.map((name) => widthOf(name, LETTER)))) + 8;
+  const [width, height] = [left + BAR.width, BAR.height * 2 + 2];
+  const senses = row.shares.map((_, sense) => {
+    const near = row.neighbours?.[sense] ?? [];
+    return [t("senses.name", { number: sense + 1 }), near.join(" · ")].filter(Boolean).join(": ");
+  });
   return html`
     <svg
       class="shares pair"
       role="img"
-      width=${BAR.width}
-      height=${BAR.height * 2 + 2}
-      viewBox=${`0 0 ${BAR.width} ${BAR.height * 2 + 2}`}
+      width=${width}
+      height=${height}
+      viewBox=${`0 0 ${width} ${height}`}
       aria-label=${sides.map((side, at) => barText(names[at], side)).join("; ")}
     >
-      ${sides.map((side, at) => html`<${Stack} key=${at} shares=${side} x=${0} y=${at * (BAR.height + 2)} ...${BAR} />`)}
+      ${sides.map((side, at) => {
+        const y = at * (BAR.height + 2);
+        const squeezed = widthOf(names[at], LETTER) > NAME ? { textLength: NAME, lengthAdjust: "spacingAndGlyphs" } : {};
+        return html`
+          <text class="figure" x=${left - 8} y=${y + 12} text-anchor="end" ...${squeezed}>${names[at]}</text>
+          <${Stack} key=${at} shares=${side} x=${left} y=${y} ...${BAR} names=${senses} />
+        `;
+      })}
     </svg>
   `;
+}
+
+// A p of 0.0498 is below 0.05, and must not look as if it were not.
+function chance(p) {
+  if (p === null || number(p, 3) !== number(0.05, 3)) return number(p, 3);
+  return p < 0.05 ? "< 0.05" : number(p, 4);
 }
 
 function rows(changes, names) {

@@ -6,10 +6,14 @@
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "/explorer/html.js";
 import { t } from "/explorer/i18n.js";
+import { useWidth, widthOf } from "/explorer/parts/width.js";
 
-const { brush: newBrush, extent, scaleLinear, select, symbol, symbolsFill } = globalThis.d3;
+const { brush: newBrush, extent, median, scaleLinear, select, symbol, symbolsFill } = globalThis.d3;
 
-const SIZE = { width: 640, height: 460, edge: 14 };
+export const SIZE = { width: 640, height: 460, edge: 14 };
+const NAMED = 2; // nearest words of a sense on the map
+const LETTER = 13; // of these names, in pixels
+const BOLD = 1.15; // as wide as plain letters
 const STEP = 20; // how far an arrow key moves the rectangle, in units of the drawing
 const ARROWS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
 const MIDDLE = [
@@ -19,8 +23,9 @@ const MIDDLE = [
 
 export const HUES = 8; // colours of the style sheet, .hue-0 to .hue-7
 
-export function UsageMap({ found, sense, box, setBox, drawing }) {
+export function UsageMap({ found, sense, box, setBox }) {
   const layer = useRef(null);
+  const [frame, width] = useWidth();
   const scales = scalesOf(found.usages);
   const name = t("senses.mapName", { count: found.usages.length, word: found.word });
   useBrush(layer, found, scales, box, setBox);
@@ -32,6 +37,7 @@ export function UsageMap({ found, sense, box, setBox, drawing }) {
   };
   return html`
     <div
+      ref=${frame}
       class="brushed"
       tabindex="0"
       role="application"
@@ -39,21 +45,78 @@ export function UsageMap({ found, sense, box, setBox, drawing }) {
       aria-describedby="brush-hint"
       onKeyDown=${press}
     >
-      <svg ref=${drawing} class="map" role="img" aria-label=${name} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
+      <svg class="map" role="img" aria-label=${name} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
         <rect class="frame" x="0.5" y="0.5" width=${SIZE.width - 1} height=${SIZE.height - 1} rx="6" />
-        ${found.usages.map((usage, at) => {
-          const faded = (sense !== null && usage.sense !== sense) || (box && !within(usage, box));
-          return html`<path
-            key=${at}
-            class=${`dot hue-${usage.sense % HUES} ${faded ? "faded" : ""}`}
-            d=${shapeOf(usage.sense, 34)}
-            transform=${`translate(${scales.x(usage.x)} ${scales.y(usage.y)})`}
-          />`;
-        })}
+        <${Dots} found=${found} sense=${sense} box=${box} scales=${scales} />
+        <${Labels} found=${found} sense=${sense} scales=${scales} size=${LETTER * Math.max(1, SIZE.width / width)} />
         <g ref=${layer} class="brush" data-screen-only="true"></g>
       </svg>
     </div>
   `;
+}
+
+// The same map for a file, at its upper left corner: without the rectangle to draw, with all that is shown.
+export function MapDrawing({ found, sense, box }) {
+  const scales = scalesOf(found.usages);
+  return html`
+    <rect class="frame" x="0.5" y="0.5" width=${SIZE.width - 1} height=${SIZE.height - 1} rx="6" />
+    <${Dots} found=${found} sense=${sense} box=${box} scales=${scales} />
+    <${Labels} found=${found} sense=${sense} scales=${scales} size=${LETTER} />
+  `;
+}
+
+function Dots({ found, sense, box, scales }) {
+  return found.usages.map((usage, at) => {
+    const faded = (sense !== null && usage.sense !== sense) || (box && !within(usage, box));
+    return html`<path
+      key=${at}
+      class=${`dot hue-${usage.sense % HUES} ${faded ? "faded" : ""}`}
+      d=${shapeOf(usage.sense, 34)}
+      transform=${`translate(${scales.x(usage.x)} ${scales.y(usage.y)})`}
+    />`;
+  });
+}
+
+// The number of each sense and its nearest words, in the middle of its usages; one sense alone needs no name.
+// size: of the letters in units of the drawing, larger where it is shown small.
+function Labels({ found, sense, scales, size }) {
+  if (found.senses.length < 2) return null;
+  const names = found.senses.map((one, at) => [at + 1, ...one.neighbours.slice(0, NAMED)].join(" "));
+  return placesOf(found, names, scales, size).map(
+    ([at, x, y]) => html`
+      <text
+        key=${at}
+        class=${`label hue-${at % HUES} ${sense !== null && sense !== at ? "faded" : ""}`}
+        x=${x}
+        y=${y}
+        text-anchor="middle"
+        style=${{ fontSize: `${size}px` }}
+      >
+        ${names[at]}
+      </text>
+    `,
+  );
+}
+
+// [sense, x, y] of every name, from above to below; those that would lie on one another are moved apart.
+function placesOf(found, names, scales, size) {
+  const half = (at) => widthOf(names[at], size * BOLD) / 2;
+  const line = size * 1.3;
+  const places = names.flatMap((_, at) => {
+    const own = found.usages.filter((usage) => usage.sense === at);
+    if (!own.length) return [];
+    const [x, y] = ["x", "y"].map((name) => scales[name](median(own, (usage) => usage[name])));
+    return [[at, Math.min(Math.max(x, half(at) + 6), SIZE.width - half(at) - 6), Math.max(y, line)]];
+  });
+  places.sort((one, other) => one[2] - other[2]);
+  places.forEach((place, row) => {
+    for (const above of places.slice(0, row)) {
+      const beside = Math.abs(above[1] - place[1]) > half(above[0]) + half(place[0]);
+      if (!beside && place[2] < above[2] + line) place[2] = above[2] + line;
+    }
+  });
+  const over = Math.max(0, ...places.map((place) => place[2] - (SIZE.height - 8)));
+  return places.map(([at, x, y]) => [at, x, y - over]);
 }
 
 export function within({ x, y }, [[x0, y0], [x1, y1]]) {

@@ -9,30 +9,38 @@ const ROW = 26;
 const LETTER = 12;
 
 // rows: [[name, [share of sense 0, share of sense 1, …]], …]
-export function ShareBars({ rows, name, drawing }) {
+export function ShareBars({ rows, name }) {
   const [frame, width] = useWidth();
-  const height = rows.length * ROW + 4;
-  const widest = Math.max(...rows.map(([label]) => widthOf(label, LETTER)));
-  const left = Math.round(Math.min(widest + 14, width * 0.45));
   return html`
     <div ref=${frame}>
-      <svg ref=${drawing} class="shares" role="img" aria-label=${name} viewBox=${`0 0 ${width} ${height}`}>
-        ${rows.map(([label, shares], row) => {
-          const y = row * ROW + 4;
-          return html`
-            <g key=${label}>
-              <title>${barText(label, shares)}</title>
-              <text x=${left - 10} y=${y + 14} text-anchor="end">${shortened(label, left - 10)}</text>
-              <${Stack} shares=${shares} x=${left} y=${y} width=${width - left} height=${ROW - 8} />
-            </g>
-          `;
-        })}
+      <svg class="shares" role="img" aria-label=${name} viewBox=${`0 0 ${width} ${heightOf(rows)}`}>
+        <${ShareRows} rows=${rows} width=${width} />
       </svg>
     </div>
   `;
 }
 
-export function Stack({ shares, x, y, width, height }) {
+export function heightOf(rows) {
+  return rows.length * ROW + 4;
+}
+
+export function ShareRows({ rows, width }) {
+  const widest = Math.max(...rows.map(([label]) => widthOf(label, LETTER)));
+  const left = Math.round(Math.min(widest + 14, width * 0.45));
+  return rows.map(([label, shares], row) => {
+    const y = row * ROW + 4;
+    return html`
+      <g key=${label}>
+        <title>${barText(label, shares)}</title>
+        <text x=${left - 10} y=${y + 14} text-anchor="end">${shortened(label, left - 10)}</text>
+        <${Stack} shares=${shares} x=${left} y=${y} width=${width - left} height=${ROW - 8} />
+      </g>
+    `;
+  });
+}
+
+// names: what to say of each sense to those who point at it, or nothing.
+export function Stack({ shares, x, y, width, height, names }) {
   let start = x;
   return shares.map((share, sense) => {
     const from = start;
@@ -40,6 +48,7 @@ export function Stack({ shares, x, y, width, height }) {
     const wide = share * width > 34;
     return html`
       <g key=${sense}>
+        ${names && html`<title>${names[sense]}</title>`}
         <rect
           class=${`share hue-${sense % HUES}`}
           x=${from}
@@ -51,35 +60,6 @@ export function Stack({ shares, x, y, width, height }) {
       </g>
     `;
   });
-}
-
-// Two bars a word, with the words, the names of the two and the senses written beside them: for a file.
-export function PairChart({ rows, names }) {
-  const senses = Math.max(...rows.map((row) => row.shares.length));
-  const left = 24 + Math.max(...rows.map((row) => widthOf(row.word, 14)));
-  const start = left + 16 + Math.max(...names.map((name) => widthOf(name, LETTER)));
-  const [width, height] = [start + 320, 34 + rows.length * 50];
-  return html`
-    <svg class="shares" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height}>
-      ${Array.from({ length: senses }, (_, sense) => {
-        const x = start + sense * 72;
-        return html`
-          <rect class=${`hue-${sense % HUES}`} x=${x} y="8" width="10" height="10" />
-          <text x=${x + 14} y="18">${t("senses.name", { number: sense + 1 })}</text>
-        `;
-      })}
-      ${rows.map((row, at) =>
-        names.map((name, side) => {
-          const y = 32 + at * 50 + side * 20;
-          return html`
-            ${side === 0 && html`<text class="word" x="12" y=${y + 23}>${row.word}</text>`}
-            <text x=${start - 8} y=${y + 13} text-anchor="end">${name}</text>
-            <${Stack} shares=${row.shares.map((pair) => pair[side])} x=${start} y=${y} width=${308} height=${18} />
-          `;
-        }),
-      )}
-    </svg>
-  `;
 }
 
 // The same rows for those who hear the page.

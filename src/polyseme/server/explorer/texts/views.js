@@ -186,6 +186,10 @@ export const OF_VIEWS = {
     "“Changed” means that the shares of the senses differ by more than chance (p < 0.05).",
     "“有变化”指义项占比的差异超出随机波动（p < 0.05）。",
   ],
+  "change.legend": [
+    "Each word has senses of its own: point at a colour to read its nearest words.",
+    "每个词各有自己的义项；指向颜色，可见与之最近的词。",
+  ],
   "change.none": ["No words have enough usages in both indexes.", "没有在两个索引中都足够常见的词。"],
   "change.word": ["word", "词"],
   "change.counts": ["usages", "用法数"],

@@ -2,7 +2,8 @@
 //
 // Parameters: word, index, most (senses), sense (from 0), box (x0,y0,x1,y1 on the map), by (document or period), and those of parts/change.js.
 
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import { drawnAside } from "/explorer/export.js";
 import { html } from "/explorer/html.js";
 import { number, percent, t } from "/explorer/i18n.js";
 import { Answer, useAnswer } from "/explorer/parts/answer.js";
@@ -12,6 +13,7 @@ import { Exports } from "/explorer/parts/exports.js";
 import { Choice, IndexChoice } from "/explorer/parts/fields.js";
 import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
 import { Sign, UsageMap, within } from "/explorer/parts/map.js";
+import { MapPicture, SharePicture } from "/explorer/parts/pictures.js";
 import { periodsOf, sharesByPeriod } from "/explorer/parts/periods.js";
 import { Quote, Source } from "/explorer/parts/quote.js";
 import { ShareBars, ShareTable } from "/explorer/parts/shares.js";
@@ -60,7 +62,7 @@ function WithIndex({ info, index, params, go }) {
     </form>
     ${!word && html`<${Empty} info=${info} params=${params} />`}
     <${Answer} of=${answer}>
-      ${(found) => html`<${Found} found=${found} params=${params} go=${go} /><${Code} lines=${snippets.senses({ ...body, index })} />`}
+      ${(found) => html`<${Found} found=${found} index=${index} params=${params} go=${go} /><${Code} lines=${snippets.senses({ ...body, index })} />`}
     <//>
     <${ChangeTable} params=${params} go=${go} />
   `;
@@ -81,8 +83,8 @@ function Empty({ info, params }) {
   `;
 }
 
-function Found({ found, params, go }) {
-  const drawing = useRef(null);
+function Found({ found, index, params, go }) {
+  const title = `${t("senses.map")}: ${found.word} (${index.name})`;
   const count = found.senses.length;
   const sense = Number(params.sense) in found.senses && params.sense !== undefined ? Number(params.sense) : null;
   const [corners, setCorners] = useTyped(params.box ?? "", (next) => go({ box: next }));
@@ -103,17 +105,17 @@ function Found({ found, params, go }) {
         <div class="stays">
           <h3>${t("senses.map")}</h3>
           ${found.usages.length < total && html`<p class="hint">${t("senses.sample", sample)}</p>`}
-          <${UsageMap} found=${found} sense=${sense} box=${box} setBox=${setBox} drawing=${drawing} />
+          <${UsageMap} found=${found} sense=${sense} box=${box} setBox=${setBox} />
           <p class="under">
             <span class="hint" id="brush-hint">${t("senses.brush")}</span>
             <${Exports}
               name=${t("senses.map")}
               file=${`senses-${found.word}`}
-              svg=${() => drawing.current}
-              csv=${() => rows(found.usages)}
+              svg=${() => drawnAside(html`<${MapPicture} found=${found} sense=${sense} box=${box} title=${title} />`)}
+              csv=${() => rows(shown)}
             />
           </p>
-          <${Documents} found=${found} params=${params} go=${go} />
+          <${Documents} found=${found} index=${index} params=${params} go=${go} />
         </div>
         <${Sentences} key=${`${found.word} ${sense}`} usages=${shown} box=${box} clear=${() => setBox(null)} />
       </div>
@@ -172,8 +174,7 @@ function Sentences({ usages, box, clear }) {
 }
 
 // A sense knows its share of the word's usages in every document, so a document's shares add up to one.
-function Documents({ found, params, go }) {
-  const drawing = useRef(null);
+function Documents({ found, index, params, go }) {
   const names = Object.keys(found.documents);
   names.sort((one, other) => one.localeCompare(other, "en", { numeric: true })); // chapter 10 after chapter 9
   if (!names.length) return null;
@@ -184,17 +185,18 @@ function Documents({ found, params, go }) {
   const shares = by === "period" ? sharesByPeriod(found, periods) : names.map(rowOf);
   const heads = [t(`senses.${by}`), ...found.senses.map((_, at) => t("senses.name", { number: at + 1 }))];
   const title = t(`senses.${by}s`);
+  const full = `${title}: ${found.word} (${index.name})`;
   const choices = ["period", "document"].map((one) => [one, t(`senses.${one}`)]);
   const choose = (next) => go({ by: next }, true);
   return html`
     <h3>${title}</h3>
     ${periods && html`<${Choice} label=${t("senses.by")} value=${by} options=${choices} commit=${choose} />`}
     ${shares.length > DRAWN && html`<p class="hint">${t("senses.drawn", { drawn: DRAWN, count: shares.length })}</p>`}
-    <${ShareBars} rows=${shares.slice(0, DRAWN)} name=${title} drawing=${drawing} />
+    <${ShareBars} rows=${shares.slice(0, DRAWN)} name=${title} />
     <${Exports}
       name=${title}
       file=${`${by}s-${found.word}`}
-      svg=${() => drawing.current}
+      svg=${() => drawnAside(html`<${SharePicture} found=${found} rows=${shares.slice(0, DRAWN)} title=${full} />`)}
       csv=${() => [heads, ...shares.map(([name, row]) => [name, ...row])]}
     />
     <${ShareTable} rows=${shares} heads=${heads} name=${title} />
