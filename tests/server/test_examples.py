@@ -31,6 +31,7 @@ def test_examples_are_words_and_sentences_of_the_index(folders: tuple[Path, Path
     found = examples_of(one)
     assert found["words"][0] == "将"
     assert len(found["texts"]) == len(found["words"])
+    assert all(len(word) > 1 for word in found["words"][1:])  # one character is mostly grammar: 曰, 之
     for index in (one, other):
         found = examples_of(index)
         for word, text in zip(found["words"], found["texts"], strict=True):

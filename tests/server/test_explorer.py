@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+import httpx
 import numpy as np
 import pytest
 
@@ -207,6 +208,69 @@ def test_lines_are_copied_and_run_as_they_stand(browser, server, folders):
     assert [row.split("\t")[0] for row in done.stdout.splitlines()] == visit.cosines()
     assert '"index":"one-index"' in visit.line("curl")
     visit.close()
+
+
+def run_lines(visit: Visit) -> tuple[str, dict, str]:
+    """What the first lines of a view to copy give, run as they stand: Python, curl, command line."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(visit.line("Python"), {})
+    curl = subprocess.run(visit.line("curl"), shell=True, capture_output=True, text=True, check=True)
+    program, *arguments = shlex.split(visit.line("Command line"))
+    cli = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True)
+    assert cli.returncode == 0, cli.stderr
+    return said.getvalue(), json.loads(curl.stdout), cli.stdout
+
+
+def test_lines_of_a_sentence_give_what_the_page_shows(visit: Visit):
+    visit.go(f"#/sentence?text={quote('-- 曹操大怒。' + SENTENCE)}&token=7")
+    python, curl, cli = run_lines(visit)
+    shown = visit.cosines()
+    assert [line.split()[0] for line in python.splitlines()] == shown
+    assert [f"{usage['cosine']:.3f}" for usage in curl["usages"]] == shown
+    assert [line.split("\t")[0] for line in cli.splitlines()] == shown
+    visit.refused = True  # the corpus has no such word
+    visit.go(f"#/sentence?text={quote('- 曹操大怒。')}&token=0")
+    assert run_lines(visit)[2].splitlines()[0].split("\t")[0] == visit.cosines()[0]
+
+
+@pytest.mark.parametrize(("one", "other"), [("曹操大怒。", "曹操大喜。"), ("-k 曹操大怒。", "--曹操大喜。")])
+def test_lines_of_compare_give_what_the_page_shows(visit: Visit, one: str, other: str):
+    visit.go(f"#/compare?a={quote(one)}&b={quote(other)}&layer=1")
+    python, curl, cli = run_lines(visit)
+    whole = re.search(r"[\d.]+$", visit.page.locator("section .hint").first.inner_text())[0]
+    cells = visit.page.locator(".heatmap .figure").all_text_contents()
+    assert f"{float(python.split()[0]):.3f}" == f"{curl['cosine']:.3f}" == whole
+    assert f"{float(cli.split()[0]):.3f}" == whole
+    matrix = [float(value) for value in re.findall(r"-?\d+\.\d*", python.partition("\n")[2])]
+    np.testing.assert_allclose(matrix, [float(cell) for cell in cells], atol=0.011)
+    np.testing.assert_allclose(np.ravel(curl["matrix"]), [float(cell) for cell in cells], atol=0.006)
+
+
+def test_lines_of_senses_give_what_the_page_shows(visit: Visit):
+    visit.go("senses")
+    python, curl, cli = run_lines(visit)
+    names = visit.page.locator(".sense .neighbours").all_inner_texts()
+    shares = [text.split(" ")[0] for text in visit.page.locator(".sense .hint").all_inner_texts()[1:]]
+    rows = [line.split() for line in python.splitlines()]
+    assert [(row[0], " · ".join(row[1:5])) for row in rows] == list(zip(shares, names, strict=True))
+    assert [" · ".join(sense["neighbours"][:4]) for sense in curl["senses"]] == names
+    for name in names:
+        assert " ".join(name.split(" · ")) in cli
+
+
+def test_a_permalink_that_asks_for_what_is_not_there_says_so(visit: Visit):
+    visit.go(f"{VIEWS['senses']}&index=gone&most=99")
+    visit.see("main > [role=status], main [role=status]", "The index “gone” of this link is not served here")
+    visit.see(".form ~ [role=status]", "from 1 to 20: 20 is taken")
+    visit.see(".map")
+    assert '"most":20' in visit.line("curl")
+
+
+def test_a_little_less_than_nothing_is_shown_as_nothing(visit: Visit):
+    visit.alter("/similarity", lambda found: found["matrix"][0].__setitem__(0, -0.001))
+    visit.go("compare")
+    assert visit.page.locator(".heatmap .figure").first.text_content() == "0.00"
 
 
 def test_the_same_word_is_linked_in_both_sentences(browser, server):
@@ -468,6 +532,18 @@ def test_examples_are_of_the_language_of_the_corpus(visit: Visit, language: str)
     for view in ("sentence", "senses"):
         visit.go(f"#/{view}", language)
         visit.see(".empty a", WORD)
+
+
+def test_the_first_examples_are_cut_well(visit: Visit, server):
+    visit.go("#/sentence")
+    texts = visit.page.locator(".empty li").all_inner_texts()
+    cut = httpx.post(f"{server.address}/tokenize", json={"texts": texts}).json()["tokens"]
+    words = [" ".join(token["text"] for token in tokens) for tokens in cut]
+    assert words == [
+        "曹操 大怒 ， 欲 斩 此 将 。",
+        "天色 将 晚 ， 人马 困乏 。",
+        "宝玉 听 了 ， 心中 十分 欢喜 。",
+    ]
 
 
 @pytest.mark.parametrize("name", LINKS)

@@ -17,7 +17,7 @@ LOOKED_AT = 500  # frequent words that tell the language
 ENGLISH = {"the", "of", "and"}
 AMBIGUOUS = ("将", "意", "道", "bank", "spirit", "fair")  # good examples, where a corpus has them
 WORDS, ENOUGH = 3, 10  # examples, and the usages that a word needs
-LONG = 5  # letters: shorter words of an alphabet are mostly grammar
+LONG, SHORT = 5, 2  # letters, and characters of other scripts: what is shorter is mostly grammar
 HAN, KANA = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[\u3040-\u30ff]")
 
 
@@ -52,4 +52,4 @@ def by_frequency(index: Index) -> list[str]:
 
 def _tells(word: str) -> bool:
     """Whether a word is one of letters, and probably not one of grammar."""
-    return word.isalpha() and (not word.isascii() or len(word) >= LONG)
+    return word.isalpha() and len(word) >= (LONG if word.isascii() else SHORT)

@@ -6,7 +6,7 @@ import { noteGuarded } from "/explorer/api.js";
 import { html } from "/explorer/html.js";
 import { t } from "/explorer/i18n.js";
 import { Answer, useAnswer } from "/explorer/parts/answer.js";
-import { Info } from "/explorer/parts/info.js";
+import { indexOf, Info } from "/explorer/parts/info.js";
 import { applyLanguage, applyTheme, rememberLanguage, theme, THEMES } from "/explorer/settings.js";
 import { linkTo, useRoute, VIEWS } from "/explorer/state.js";
 import { Compare } from "/explorer/views/compare.js";
@@ -31,7 +31,10 @@ function App() {
     <main id="main" tabindex="-1">
       <h1 class="unseen">${t(`view.${route.view}`)}</h1>
       <${Answer} of=${info}>
-        ${(data) => html`<${Info.Provider} value=${data}><${Page} params=${route.params} go=${go} /><//>`}
+        ${(data) => html`
+          <${Gone} info=${data} asked=${route.params.index} />
+          <${Info.Provider} value=${data}><${Page} params=${route.params} go=${go} /><//>
+        `}
       <//>
     </main>
     <footer class="foot">
@@ -39,6 +42,13 @@ function App() {
       <a href="/docs">${t("app.docs")}</a>
     </footer>
   `;
+}
+
+// A permalink may be older than the server: what is shown instead is told, not passed over.
+function Gone({ info, asked }) {
+  const shown = indexOf(info, asked)?.name;
+  if (!asked || !shown || shown === asked) return null;
+  return html`<p class="hint" role="status">${t("app.indexGone", { asked, shown })}</p>`;
 }
 
 function Head({ route, go, lang, name }) {

@@ -30,7 +30,8 @@ export function isEnglish() {
 export function number(value, digits = 0) {
   if (value === null || value === undefined) return "–"; // JSON has no infinite numbers
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  return value.toLocaleString(LANGUAGES[language], options);
+  const shown = Number(value.toFixed(digits)) || 0; // a little less than nothing is not -0.00
+  return shown.toLocaleString(LANGUAGES[language], options);
 }
 
 export function percent(share) {

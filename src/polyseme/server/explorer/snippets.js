@@ -14,6 +14,13 @@ function sh(value) {
   return /^[\p{L}\p{N}_./-]+$/u.test(text) && !text.startsWith("-") ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+// Behind -- everything is text, also what begins with a dash; options stand before it, then.
+function command(verb, path, texts, options) {
+  const dashed = texts.some((text) => String(text).startsWith("-"));
+  const parts = dashed ? [...options, "--", ...texts.map(sh)] : [...texts.map(sh), ...options];
+  return ["polyseme", verb, sh(path), ...parts].filter(Boolean).join(" ");
+}
+
 export function curl(path, body) {
   const key = needsKey() ? ' -H "Authorization: Bearer $POLYSEME_KEY"' : "";
   if (body === undefined) return `curl ${location.origin}${path}${key}`;
@@ -28,15 +35,7 @@ export function usages({ text, words, place, index, same, k, weights, asked }) {
   if (weights) return mixed({ ...body, k: asked, layers: true }, weights, k);
   const which = whichOf(words, place);
   const python = [py(word), py(text), k, same && "same_word=True", which && `which=${which}`];
-  const cli = [
-    "polyseme nearest",
-    sh(index.path),
-    sh(word),
-    "--in",
-    sh(text),
-    same && "--word",
-    which && `--which ${which}`,
-  ];
+  const options = [`--in=${sh(text)}`, same && "--word", which && `--which ${which}`, `-k ${k}`];
   return {
     python: script(
       `index = polyseme.open_index(${py(index.path)})`,
@@ -44,7 +43,7 @@ export function usages({ text, words, place, index, same, k, weights, asked }) {
       '    print(f"{usage.cosine:.3f}", usage.marked())',
     ),
     curl: curl("/nearest", body),
-    cli: [...cli, `-k ${k}`].filter(Boolean).join(" "),
+    cli: command("nearest", index.path, [word], options),
   };
 }
 
@@ -86,7 +85,7 @@ export function types({ word, index, model, k, least }) {
   return {
     python: script(`print(polyseme.nearest(${py(path)}, ${py(word)}, ${k}${common ? `, min_count=${least}` : ""}))`),
     curl: curl("/nearest", { word, index: index?.name, k, min_count: common ? least : undefined }),
-    cli: `polyseme nearest ${sh(path)} ${sh(word)} -k ${k}${common ? ` --min-count ${least}` : ""}`,
+    cli: command("nearest", path, [word], [`-k ${k}`, common && `--min-count ${least}`]),
   };
 }
 
@@ -99,7 +98,7 @@ export function substitutes({ text, token, words, place, model, k }) {
       "print(found.joint.best)",
     ),
     curl: curl("/substitutes", { tokens: words, place, k }),
-    cli: `polyseme substitutes ${sh(model.path)} ${sh(marked)} -k ${k}`,
+    cli: command("substitutes", model.path, [marked], [`-k ${k}`]),
   };
 }
 
@@ -119,7 +118,7 @@ export function compare({ texts, layer, model }) {
       "print((one @ other.T).round(2))",
     ].join("\n"),
     curl: curl("/similarity", { texts, layer }),
-    cli: `polyseme similarity ${sh(model.path)} ${texts.map(sh).join(" ")} --layer ${layer}`,
+    cli: command("similarity", model.path, texts, [`--layer ${layer}`]),
     note: t("code.noMatrix"),
   };
 }
@@ -132,7 +131,7 @@ export function senses({ word, index, most }) {
       '    print(f"{sense.share:.0%}", *sense.neighbours)',
     ),
     curl: curl("/senses", { word, index: index.name, most }),
-    cli: `polyseme senses ${sh(index.path)} ${sh(word)} --most ${most}`,
+    cli: command("senses", index.path, [word], [`--most ${most}`]),
   };
 }
 
@@ -145,7 +144,7 @@ export function change({ one, other, words, k }) {
       '    print(change.word, f"{change.prototype:.3f}", change.changed)',
     ),
     curl: curl("/change", { one: one.name, other: other.name, words, k }),
-    cli: `polyseme change ${[one.path, other.path, ...(words ?? [])].map(sh).join(" ")} -k ${k}`,
+    cli: command("change", one.path, [other.path, ...(words ?? [])], [`-k ${k}`]),
   };
 }
 

@@ -13,6 +13,11 @@ export const SHARED = {
   "app.index": ["Index", "索引"],
   "app.indexes": ["Indexes", "索引"],
 
+  "app.indexGone": [
+    "The index “{asked}” of this link is not served here: {shown} is shown instead.",
+    "链接所指的索引“{asked}”不在此服务器上，现改用 {shown}。",
+  ],
+
   "view.sentence": ["Sentence", "句子"],
   "view.compare": ["Compare", "比较"],
   "view.senses": ["Senses", "义项"],

@@ -125,6 +125,10 @@ export const OF_VIEWS = {
 
   "senses.word": ["Word", "词"],
   "senses.most": ["Senses at most", "最多义项数"],
+  "senses.mostWrong": [
+    "The number of senses goes from {least} to {greatest}: {most} is taken instead of what the link says.",
+    "义项数须在 {least} 到 {greatest} 之间，因此未用链接中的值，改用 {most}。",
+  ],
   "senses.show": ["Show", "查看"],
   "senses.empty": [
     "Type a word of the corpus: its usages are laid out on a map and grouped into senses.",

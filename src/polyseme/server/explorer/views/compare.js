@@ -17,7 +17,7 @@ import * as snippets from "/explorer/snippets.js";
 import { linkTo } from "/explorer/state.js";
 
 const EXAMPLES = {
-  zh: { a: "玄德拜关羽为将，赐以兵马。", b: "将酒来，我与你吃三杯。" },
+  zh: { a: "曹操大怒，欲斩此将。", b: "天色将晚，人马困乏。" },
   en: { a: "He sat on the bank of the river.", b: "She kept her money in the bank." },
 };
 const NAMED = 3; // of the nearest words

@@ -21,7 +21,9 @@ import { NoIndex } from "/explorer/parts/usages.js";
 import * as snippets from "/explorer/snippets.js";
 import { linkTo, useTyped } from "/explorer/state.js";
 
-const MOST = 6;
+const MOST = 6; // senses, where nothing is chosen
+const CHOICES = [2, 3, 4, 6, 8];
+const [LEAST, GREATEST] = [1, 20]; // as the server takes them
 const PAGE = 30; // sentences before "show more"
 const NAMED = 4; // neighbours in the name of a sense
 const DRAWN = 24; // documents; the table and the CSV have all
@@ -35,7 +37,7 @@ export function Senses({ params, go }) {
 
 function WithIndex({ info, index, params, go }) {
   const word = (params.word ?? "").trim();
-  const most = Number(params.most) || MOST;
+  const most = mostOf(params.most);
   const body = { word, index: index.name, most };
   const answer = useAnswer(word ? "/senses" : null, body);
   const fresh = { sense: null, box: null };
@@ -55,17 +57,28 @@ function WithIndex({ info, index, params, go }) {
       <${Choice}
         label=${t("senses.most")}
         value=${String(most)}
-        options=${["2", "3", "4", "6", "8"].map((n) => [n, n])}
+        options=${CHOICES.includes(most) ? CHOICES.map(named) : [...CHOICES, most].map(named)}
         commit=${(next) => go({ most: next, ...fresh }, true)}
       />
       <${IndexChoice} info=${info} value=${index.name} commit=${(next) => go({ index: next, ...fresh }, true)} />
     </form>
+    ${params.most && String(most) !== params.most && html`<p class="hint" role="status">${t("senses.mostWrong", { most, least: LEAST, greatest: GREATEST })}</p>`}
     ${!word && html`<${Empty} info=${info} params=${params} />`}
     <${Answer} of=${answer}>
       ${(found) => html`<${Found} found=${found} index=${index} params=${params} go=${go} /><${Code} lines=${snippets.senses({ ...body, index })} />`}
     <//>
     <${ChangeTable} params=${params} go=${go} />
   `;
+}
+
+// What a permalink asks for, as far as the server takes it.
+function mostOf(text) {
+  const asked = Math.round(Number(text ?? MOST));
+  return Number.isNaN(asked) ? MOST : Math.min(Math.max(asked, LEAST), GREATEST);
+}
+
+function named(count) {
+  return [String(count), String(count)];
 }
 
 function Empty({ info, params }) {
@@ -75,10 +88,13 @@ function Empty({ info, params }) {
   return html`
     <div class="empty">
       <p>${t("senses.empty")}</p>
-      <p>
-        ${t("senses.try")}${" "}
-        ${examples.map((word) => html`<a key=${word} lang=${lang} href=${link(word)}>${word}</a> `)}
-      </p>
+      ${
+        examples.length > 0 &&
+        html`<p>
+          ${t("senses.try")}${" "}
+          ${examples.map((word) => html`<a key=${word} lang=${lang} href=${link(word)}>${word}</a> `)}
+        </p>`
+      }
     </div>
   `;
 }

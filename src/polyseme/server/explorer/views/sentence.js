@@ -21,7 +21,7 @@ const DRAWN = 1500; // words of a text before "show more"
 
 // Examples are in the language of the model, whatever the language of the page.
 const EXAMPLES = {
-  zh: ["玄德拜关羽为将，赐以兵马。", "将酒来，我与你吃三杯。", "宝玉听了，心中不觉悲切起来。"],
+  zh: ["曹操大怒，欲斩此将。", "天色将晚，人马困乏。", "宝玉听了，心中十分欢喜。"],
   en: [
     "He sat on the bank of the river.",
     "She kept her money in the bank.",
