@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tarfile
@@ -11,6 +12,8 @@ from urllib.parse import quote
 
 import httpx
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PICTURES = os.environ.get("POLYSEME_SCREENSHOTS")  # where they go, and then no curve is invented
 AXE = "axe-core@4.14.0"
 SENTENCE, WORD = "天色将晚，人马困乏。", "将"
 VIEWS = {

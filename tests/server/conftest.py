@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import httpx
 import pytest
 
 import polyseme
+from browsing import CHROMIUM, PICTURES, Visit
 
 TEXT = (
     "玄德拜关羽为将。\n曹操将兵三十万来攻。\n天色将晚，人马困乏。\n曹操大怒，欲斩此将。\n"
@@ -135,3 +138,33 @@ def start() -> Iterator[Callable[..., Served]]:
     yield run
     for one in running:
         one.stop(signal.SIGKILL if one.process.poll() is None else 0)
+
+
+@pytest.fixture(scope="module")
+def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The model of the box with curves of its training; everything is named from here, as people do."""
+    model = tmp_path_factory.mktemp("models") / "zh-classic"
+    shutil.copytree(Path(polyseme.__file__).parent / "bundled" / "zh-classic", model)
+    rows = [{"validation": 1, "tokens": n * 1000, "forward": 90 / n, "backward": 80 / n} for n in (1, 2, 3)]
+    lines = [json.dumps(row | {"mean": (row["forward"] + row["backward"]) / 2}) + "\n" for row in rows]
+    if not PICTURES:  # those of the docs show no invented curve
+        (model / "metrics.jsonl").write_text("".join(lines))
+    found = Served(*map(os.path.relpath, (model, *folders))).wait()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as running:
+        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser, explored: Served) -> Iterator:
+    found = Visit(browser, explored.address)
+    yield found
+    found.close()

@@ -6,54 +6,22 @@ $POLYSEME_SCREENSHOTS: with POLYSEME_SCREENSHOTS=docs and POLYSEME_TEXT=sanguo.t
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
 import re
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
-from xml.etree import ElementTree
 
-import httpx
-import numpy as np
 import pytest
 
-import polyseme
-from browsing import CHANGE, LINKS, SENTENCE, VIEWS, WORD, Visit, axe_source, nearest
+from browsing import CHANGE, CHROMIUM, LINKS, PICTURES, SENTENCE, VIEWS, WORD, Visit, axe_source
 
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
-PICTURES = os.environ.get("POLYSEME_SCREENSHOTS")
 
 
 @pytest.fixture(scope="module")
-def server(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory, request) -> Iterator:
-    """The model of the box with curves of its training; everything is named from here, as people do."""
-    model = tmp_path_factory.mktemp("models") / "zh-classic"
-    shutil.copytree(Path(polyseme.__file__).parent / "bundled" / "zh-classic", model)
-    rows = [{"validation": 1, "tokens": n * 1000, "forward": 90 / n, "backward": 80 / n} for n in (1, 2, 3)]
-    lines = [json.dumps(row | {"mean": (row["forward"] + row["backward"]) / 2}) + "\n" for row in rows]
-    if not PICTURES:  # those of the docs show no invented curve
-        (model / "metrics.jsonl").write_text("".join(lines))
-    shared = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
-    found = shared.Served(*map(os.path.relpath, (model, *folders))).wait()
-    yield found
-    found.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+def server(explored):
+    return explored
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +29,6 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The source of axe-core, from npm."""
     found = axe_source(tmp_path_factory.mktemp("axe"))
     return found or pytest.skip("axe-core comes from npm, which is not here or cannot fetch it")
-
-
-@pytest.fixture
-def visit(browser, server) -> Iterator:
-    found = Visit(browser, server.address)
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -100,163 +61,6 @@ def test_no_view_is_wider_than_a_phone(browser, server, view: str):
     visit.go(view)
     assert visit.page.evaluate("document.documentElement.scrollWidth <= 380")
     visit.close()
-
-
-@pytest.mark.parametrize("by", ["pointer", "keyboard"])
-def test_a_word_is_chosen(visit: Visit, by: str):
-    visit.go(f"#/sentence?text={quote(SENTENCE)}")
-    words = visit.page.locator(".token")
-    if by == "pointer":
-        words.nth(1).click()
-    else:
-        words.first.focus()
-        for key in ("End", "Home", "ArrowRight", "Enter"):
-            visit.page.keyboard.press(key)
-    visit.until("token=1")
-    playwright.expect(words.nth(1)).to_have_attribute("aria-pressed", "true")
-    visit.see(".usages mark", WORD)
-    for part in (".rankings", ".types"):
-        visit.see(part)
-
-
-def test_the_layer_of_the_index_alone_gives_the_cosines_of_the_index(server):
-    found = nearest(server.address, k=30, layers=True)
-    top = [[np.array(one[name])[-1, -1] for name in ("own", "cross")] for one in found["usages"]]
-    length = found["query"]["own"][-1][-1]
-    cosines = [cross / np.sqrt(own * length) for own, cross in top]
-    np.testing.assert_allclose(cosines, [usage["cosine"] for usage in found["usages"]], atol=1e-3)
-
-
-def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing(visit: Visit, server):
-    visit.go("sentence")
-    answer = nearest(server.address, k=80)["usages"][:10]
-    assert visit.cosines() == [f"{usage['cosine']:.3f}" for usage in answer]
-    assert visit.page.locator(".usages .quote").all_inner_texts() == [usage["sentence"] for usage in answer]
-    assert visit.page.locator(".moved").count() == 0
-    visit.see(".mixer", "one-index holds the top layer, 2")
-    before, asked = visit.cosines(), []
-    visit.page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
-    slider = visit.page.locator("input[type=range]").first
-    slider.focus()
-    slider.press("End")
-    playwright.expect(slider).to_be_focused()
-    visit.until("mix=1,0,1")
-    assert asked == []
-    moved = visit.cosines()
-    assert moved != before
-    visit.reload()
-    assert visit.cosines() == moved
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(visit.line("Python"), {})
-    assert [line.split()[0] for line in said.getvalue().splitlines()] == moved
-    assert "command line ranks by the layer" in visit.page.locator("details.code").first.inner_text()
-    visit.page.get_by_role("button", name="As the index").click()
-    assert visit.cosines() == before
-
-
-def test_layer_0_alone_finds_all_usages_of_the_word_itself(visit: Visit, server):
-    visit.go(f"{VIEWS['sentence']}&mix=1,0,0")
-    found = nearest(server.address, k=80, layers=True)
-    many = len(found["usages"]) + len(found["others"])
-    assert visit.cosines() == ["1.000"] * 10  # the word has more usages than are shown
-    assert visit.page.locator(".usages mark").all_inner_texts() == [WORD] * 10
-    visit.see("#mix-0-alone", "Alone: 10 of its best 10 are the same word, mean cosine 1.00")
-    visit.see("#mix-1-alone", f"Alone, among the {many} candidates: ")
-    visit.see("#mix-2-alone", "Alone: ")
-    visit.see(".mixer", f"{len(found['usages'])} usages nearest in the layer of the index")
-    visit.see("section[aria-labelledby=types-title] .hint", "the sliders do not change this list")
-
-
-def test_a_paragraph_is_read_sentence_by_sentence(visit: Visit, server):
-    text = f"曹操大怒，欲斩此将。{SENTENCE}\n孙权大喜，重赏诸将。"
-    visit.go(f"#/sentence?text={quote(text)}&token=9")
-    visit.see(".tokens .token[aria-pressed=true]", WORD)
-    assert "".join(visit.page.locator(".token.own").all_inner_texts()) == SENTENCE
-    assert visit.page.locator(".token").count() > 15
-    assert visit.cosines()[0] == "1.000"
-    assert visit.cosines() == [f"{one['cosine']:.3f}" for one in nearest(server.address, k=80)["usages"][:10]]
-    assert visit.page.locator(".usages .quote").first.inner_text() == SENTENCE
-    assert SENTENCE in visit.line("Python")
-    assert "大怒" not in visit.line("Python")
-    assert "天色[将]晚" in visit.page.locator("pre[aria-label=Python]").nth(1).inner_text()
-
-
-def test_a_long_text_is_shown_in_parts_and_one_too_long_is_told(visit: Visit):
-    visit.go(f"#/sentence?text={quote('曹操大怒。' * 700)}&token=1")
-    visit.see("section", "700 sentences")
-    assert visit.page.locator(".token").count() == 1500
-    visit.see(".usages mark", "大怒")
-    visit.page.get_by_role("button", name="Show more (600 words left)").click()
-    playwright.expect(visit.page.locator(".token")).to_have_count(2100)
-    visit.refused = True
-    visit.go(f"#/sentence?text={quote('字 ' * 2001)}", "zh")
-    visit.see("[role=alert]", "其中一句有 2,001 个词，最多 2,000 个。")
-
-
-def test_lines_are_copied_and_run_as_they_stand(browser, server, folders):
-    visit = Visit(browser, server.address, permissions=["clipboard-read", "clipboard-write"])
-    visit.go("sentence")
-    line = visit.line("Command line")
-    visit.page.get_by_role("button", name="Copy: Command line").first.click()
-    visit.page.get_by_text("Copied").first.wait_for()
-    assert visit.page.evaluate("navigator.clipboard.readText()") == line
-    program, *arguments = shlex.split(line)
-    assert (program, arguments[1]) == ("polyseme", os.path.relpath(folders[0]))
-    done = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert [row.split("\t")[0] for row in done.stdout.splitlines()] == visit.cosines()
-    assert '"index":"one-index"' in visit.line("curl")
-    visit.close()
-
-
-def run_lines(visit: Visit) -> tuple[str, dict, str]:
-    """What the first lines of a view to copy give, run as they stand: Python, curl, command line."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(visit.line("Python"), {})
-    curl = subprocess.run(visit.line("curl"), shell=True, capture_output=True, text=True, check=True)
-    program, *arguments = shlex.split(visit.line("Command line"))
-    cli = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True)
-    assert cli.returncode == 0, cli.stderr
-    return said.getvalue(), json.loads(curl.stdout), cli.stdout
-
-
-def test_lines_of_a_sentence_give_what_the_page_shows(visit: Visit):
-    visit.go(f"#/sentence?text={quote('-- 曹操大怒。' + SENTENCE)}&token=7")
-    python, curl, cli = run_lines(visit)
-    shown = visit.cosines()
-    assert [line.split()[0] for line in python.splitlines()] == shown
-    assert [f"{usage['cosine']:.3f}" for usage in curl["usages"]] == shown
-    assert [line.split("\t")[0] for line in cli.splitlines()] == shown
-    visit.refused = True  # the corpus has no such word
-    visit.go(f"#/sentence?text={quote('- 曹操大怒。')}&token=0")
-    assert run_lines(visit)[2].splitlines()[0].split("\t")[0] == visit.cosines()[0]
-
-
-@pytest.mark.parametrize(("one", "other"), [("曹操大怒。", "曹操大喜。"), ("-k 曹操大怒。", "--曹操大喜。")])
-def test_lines_of_compare_give_what_the_page_shows(visit: Visit, one: str, other: str):
-    visit.go(f"#/compare?a={quote(one)}&b={quote(other)}&layer=1")
-    python, curl, cli = run_lines(visit)
-    whole = re.search(r"[\d.]+$", visit.page.locator("section .hint").first.inner_text())[0]
-    cells = visit.page.locator(".heatmap .figure").all_text_contents()
-    assert f"{float(python.split()[0]):.3f}" == f"{curl['cosine']:.3f}" == whole
-    assert f"{float(cli.split()[0]):.3f}" == whole
-    matrix = [float(value) for value in re.findall(r"-?\d+\.\d*", python.partition("\n")[2])]
-    np.testing.assert_allclose(matrix, [float(cell) for cell in cells], atol=0.011)
-    np.testing.assert_allclose(np.ravel(curl["matrix"]), [float(cell) for cell in cells], atol=0.006)
-
-
-def test_lines_of_senses_give_what_the_page_shows(visit: Visit):
-    visit.go("senses")
-    python, curl, cli = run_lines(visit)
-    names = visit.page.locator(".sense .neighbours").all_inner_texts()
-    shares = [text.split(" ")[0] for text in visit.page.locator(".sense .hint").all_inner_texts()[1:]]
-    rows = [line.split() for line in python.splitlines()]
-    assert [(row[0], " · ".join(row[1:5])) for row in rows] == list(zip(shares, names, strict=True))
-    assert [" · ".join(sense["neighbours"][:4]) for sense in curl["senses"]] == names
-    for name in names:
-        assert " ".join(name.split(" · ")) in cli
 
 
 def test_a_permalink_that_asks_for_what_is_not_there_says_so(visit: Visit):
@@ -432,118 +236,11 @@ def test_a_word_of_the_table_of_change_keeps_the_table(visit: Visit):
     assert visit.line("Command line").startswith("polyseme senses ")
 
 
-@pytest.mark.parametrize(
-    ("view", "name"),
-    [
-        ("sentence", "Nearest usages"),
-        ("compare", "Cosines of all words"),
-        ("senses", "Map of usages"),
-        ("senses", "Shares by document"),
-        (CHANGE, "Change between two indexes"),
-        ("model", "Perplexity while training"),
-    ],
-)
-def test_charts_are_saved_as_svg_png_and_csv(visit: Visit, view: str, name: str):
-    if view == "model" and PICTURES:
-        pytest.skip("no curve")
-    visit.go(view)
-    files = {}
-    for kind in ("SVG", "PNG", "CSV"):
-        with visit.page.expect_download() as download:
-            visit.page.get_by_role("button", name=f"Save {name} as {kind}").click()
-        files[kind] = Path(download.value.path()).read_bytes()
-        assert download.value.suggested_filename.endswith(f".{kind.lower()}")
-    drawing = ElementTree.fromstring(files["SVG"])
-    assert len(list(drawing.iter())) > 10
-    assert drawing.get("class") is None
-    assert files["PNG"].startswith(b"\x89PNG")
-    assert len(files["PNG"]) > 2000
-    assert files["CSV"].startswith("\ufeff".encode())
-    assert files["CSV"].count(b"\r\n") > 1
-
-
-def saved(visit: Visit, name: str, kind: str) -> str:
-    """What a button that saves a chart gives."""
-    with visit.page.expect_download() as download:
-        visit.page.get_by_role("button", name=f"Save {name} as {kind}").click()
-    return Path(download.value.path()).read_text(encoding="utf-8-sig")
-
-
-def test_pictures_have_a_title_a_legend_and_the_names_of_the_senses(visit: Visit):
-    visit.go("senses")
-    first = visit.page.locator(".sense .neighbours").first.inner_text()
-    label = visit.page.locator("svg.map .label").first.text_content().strip()
-    assert re.match(r"\d \S", label)
-    for name in ("Map of usages", "Shares by document"):
-        texts = [one.text for one in ElementTree.fromstring(saved(visit, name, "SVG")).iter() if one.text]
-        assert f"{name}: {WORD} (one-index)" in texts
-        assert any(text.startswith("Sense 1 (") and text.endswith(first) for text in texts)
-        assert any(label in text for text in texts) == (name == "Map of usages")
-
-
-def test_the_csv_of_the_map_has_what_is_shown(visit: Visit):
-    visit.go(f"{VIEWS['senses']}&sense=0")
-    lines = saved(visit, "Map of usages", "CSV").splitlines()
-    assert len(lines) - 1 == visit.page.locator("svg.map .dot:not(.faded)").count()
-    assert {line.split(",")[0] for line in lines[1:]} == {"1"}
-    visit.go(f"{VIEWS['senses']}&box=-9,-9,-8,-8")
-    assert len(saved(visit, "Map of usages", "CSV").splitlines()) == 1
-
-
-def test_the_table_of_change_names_its_bars_its_senses_and_small_chances(visit: Visit):
-    def change(found: dict) -> None:
-        row = found["changes"][0]
-        row |= {
-            "shares": [[0.125, 0.125]] * 8,
-            "neighbours": [["甲", "乙"]] * 8,
-            "p": 0.04975,
-            "shift_p": 0.0502,
-        }
-
-    visit.alter("/change", change)
-    visit.go(CHANGE)
-    row = visit.page.locator(".change tbody tr").first
-    assert row.locator("svg > text").all_text_contents() == ["one-index", "other-index"]
-    assert row.locator("svg title").first.text_content() == "Sense 1: 甲 · 乙"
-    assert row.locator("td").nth(4).inner_text() == "< 0.05"
-    assert row.locator("td").nth(6).inner_text() == "0.0502"
-    visit.see(".sense-legend", "Sense 8")
-    drawing = ElementTree.fromstring(saved(visit, "Change between two indexes", "SVG"))
-    _, _, width, _ = map(float, drawing.get("viewBox").split())
-    place = re.compile(r"translate\(([\d.]+) ")
-    starts = {
-        one[-1].text: float(place.match(one.get("transform"))[1])
-        for one in drawing.iter("{http://www.w3.org/2000/svg}g")
-        if one.get("transform") and (one[-1].text or "").startswith("Sense")
-    }
-    assert set(starts) == {f"Sense {number}" for number in range(1, 9)}
-    assert max(starts.values()) + 20 + 60 < width
-
-
 @pytest.mark.skipif(bool(PICTURES), reason="no curve")
 def test_the_steps_of_a_curve_are_plain_numbers_around_its_values(visit: Visit):
     visit.go("model")
     steps = visit.page.locator("svg.curves > g > text").all_text_contents()
     assert [float(step) for step in steps] == [30, 40, 50, 60, 70, 80, 90]
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_examples_are_of_the_language_of_the_corpus(visit: Visit, language: str):
-    for view in ("sentence", "senses"):
-        visit.go(f"#/{view}", language)
-        visit.see(".empty a", WORD)
-
-
-def test_the_first_examples_are_cut_well(visit: Visit, server):
-    visit.go("#/sentence")
-    texts = visit.page.locator(".empty li").all_inner_texts()
-    cut = httpx.post(f"{server.address}/tokenize", json={"texts": texts}).json()["tokens"]
-    words = [" ".join(token["text"] for token in tokens) for tokens in cut]
-    assert words == [
-        "曹操 大怒 ， 欲 斩 此 将 。",
-        "天色 将 晚 ， 人马 困乏 。",
-        "宝玉 听 了 ， 心中 十分 欢喜 。",
-    ]
 
 
 @pytest.mark.parametrize("name", LINKS)

@@ -34,7 +34,12 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
                 "schema": {
                     "type": "object",
                     "required": ["error", "error_type"],
-                    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
+                    "properties": {
+                        "error": {"type": "string"},
+                        "error_type": {"type": "string"},
+                        "code": {"type": "string"},
+                        "values": {"type": "object"},
+                    },
                 }
             }
         },

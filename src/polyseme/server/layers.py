@@ -22,6 +22,7 @@ from polyseme.search.index import Index, Usage
 from polyseme.search.space import Space, directions, fit
 
 SAMPLE = 300  # sentences of an index that tell how the vectors of each layer lie
+GATHERED = 5000  # usages: to read more of them one by one is slower than to read all in their order
 Numbers = NDArray[np.int64]
 
 
@@ -58,24 +59,27 @@ class Layers:
 
         All usages of a word are equally near there: of these, the ones nearest in the index's layer.
         """
-        order = np.argsort(-(self._types @ self._type(word)), kind="stable")
+        order = self._order(word, k)
         sums = np.cumsum(self._index.words.counts[order])
         full = order[: int(np.searchsorted(sums, k, side="right"))]  # words of which all usages are taken
         rows = self._rows(full)
         if len(rows) < k and len(full) < len(order):
             some = self._rows(order[len(full) : len(full) + 1])
-            rows = np.concatenate([rows, some[np.argsort(-self._cosines(some, query))[: k - len(rows)]]])
+            rows = np.concatenate([rows, self._nearest(some, query, k - len(rows))])
         cosines = self._cosines(rows, query)
         return [self._index.usage(int(rows[at]), float(cosines[at])) for at in np.argsort(-cosines)]
+
+    def _order(self, word: str, k: int) -> Numbers:
+        """Places of words by how near they are to `word` in the token layer: of enough for `k` usages."""
+        words = self._index.words
+        if word in words and words.count(word) >= k:  # nothing is nearer to a word than itself
+            return np.array([words.words.index(word)])
+        return np.argsort(-(self._types @ self._tokens([word])[0]), kind="stable")
 
     @cached_property
     def _types(self) -> Array:
         """The directions (N, H) of the words of the index in the token layer."""
         return self._tokens(self._index.words.words)
-
-    def _type(self, word: str) -> Array:
-        found: Array = self._tokens([word])[0]
-        return found
 
     def _tokens(self, words: Sequence[str]) -> Array:
         """The directions (N, H) of words in the token layer, where both halves of a vector are the same."""
@@ -84,13 +88,25 @@ class Layers:
 
     def _rows(self, types: Numbers) -> Numbers:
         """The numbers of all usages of words, which are given by their places among the words."""
-        wanted = {self._index.words.words[place] for place in types.tolist()}
         found, start = [np.empty(0, np.int64)], 0
-        for block in self._index.blocks:
-            kept = np.fromiter((word in wanted for word in block.types), np.bool_, len(block.types))
-            found.append(start + np.flatnonzero(kept[block.words]))
+        for block, places in zip(self._index.blocks, self._places, strict=True):
+            found.append(start + np.flatnonzero(np.isin(places, types)[block.words]))
             start += len(block)
         return np.concatenate(found)
+
+    @cached_property
+    def _places(self) -> list[Numbers]:
+        """For the types of each block their places among the words of the index."""
+        places = {word: place for place, word in enumerate(self._index.words.words)}
+        return [np.array([places.get(word, -1) for word in block.types]) for block in self._index.blocks]
+
+    def _nearest(self, rows: Numbers, query: Array, k: int) -> Numbers:
+        """The `k` of these usages that are nearest in the index's layer."""
+        if len(rows) <= GATHERED:
+            return rows[np.argsort(-self._cosines(rows, query))[:k]]
+        keep = np.zeros(len(self._index), np.bool_)
+        keep[rows] = True
+        return np.array([usage.number for usage in self._index.nearest(query, k, keep)])
 
     def _cosines(self, rows: Numbers, query: Array) -> Array:
         """Of usages with a vector of the index's space, whose correction is folded into the query."""

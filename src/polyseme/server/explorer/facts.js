@@ -16,7 +16,7 @@ const CHINESE = [
   [/([\d.]+%) of the held-out text/, "占留出文本的 $1"],
   [/, (\w+) softmax$/, (_, kind) => `，${{ sampled: "采样", full: "完整", adaptive: "自适应" }[kind] ?? kind} softmax`],
   [/word table of (\d+)/, "$1 维词表"],
-  [/ and char-CNN/, "加 char-CNN"],
+  [/ and char-CNN/, "加char-CNN"],
   [/char-CNN over (\w+), at most (\d+) a word, (\d+) filters, (\w+), highways: (\d+)/, "字符卷积（$1，每词至多 $2 个，$3 个滤波器，$4，$5 层 highway）"],
   [/, projected$/, "，经投影"],
   [/^(\d+) \(token layer and (\d+) of (.*)\)$/, "$1（词层，加 $2 层 $3）"],

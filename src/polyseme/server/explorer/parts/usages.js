@@ -14,7 +14,7 @@ import { Quote, Source } from "/explorer/parts/quote.js";
 import * as snippets from "/explorer/snippets.js";
 import { linkTo, useTyped } from "/explorer/state.js";
 
-const ASKED = 80; // usages by the layer of the index, and as many by layer 0: reading them all takes 0.1 s
+const ASKED = 50; // usages by the layer of the index, and as many by layer 0: to read them all takes 0.1 s
 const SHOWN = 10;
 
 export function Usages({ text, words, place, params, go }) {
