@@ -69,6 +69,8 @@ def test_a_permalink_that_asks_for_what_is_not_there_says_so(visit: Visit):
     visit.see(".form ~ [role=status]", "from 1 to 20: 20 is taken")
     visit.see(".map")
     assert '"most":20' in visit.line("curl")
+    visit.go("#/senses?word=two+words")
+    visit.see("[role=status]", "These are several words. Type one.")
 
 
 def test_a_little_less_than_nothing_is_shown_as_nothing(visit: Visit):

@@ -72,6 +72,9 @@ def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing
     assert "command line ranks by the layer" in visit.page.locator("details.code").first.inner_text()
     visit.page.get_by_role("button", name="As the index").click()
     assert visit.cosines() == before
+    visit.go(f"{VIEWS['sentence']}&mix=0,0,0")
+    assert visit.cosines() == before
+    visit.see(".mixer", "The list is its answer.")
 
 
 def test_layer_0_alone_finds_all_usages_of_the_word_itself(visit: Visit, server):

@@ -151,6 +151,10 @@ def test_refusals_have_a_code_and_values(client: httpx.Client):
     assert refused("/senses", word="曹操", index="gone")[0] == "index_missing"
     assert refused("/nearest", word="大", text="曹操大怒。")[0] == "no_token"
     words = {"one": "one-index", "other": "other-index"}
+    assert refused("/change", words=["曹操", "曹操操"], **words) == (
+        "word_missing",
+        {"near": ["曹操"], "number": 2},
+    )
     code, values = refused("/change", words=["烧毁"], **words)
     assert (code, values["count"] < values["least"]) == ("too_few_usages", True)
 

@@ -217,7 +217,7 @@ class Verbs:
         """Refuse words with too few usages; which of them, and where, is told by numbers."""
         for number, word in enumerate(words, start=1):
             for name, index in zip(("first", "second"), indexes, strict=True):
-                count = index.words.count(await self._known(word, index.words))
+                count = index.words.count(await self._known(word, index.words, number=number))
                 if count < FEWEST:
                     raise wrong(
                         f"Word {number} of {len(words)} has {count} usages in the {name} index: "
@@ -282,13 +282,16 @@ class Verbs:
         except PolysemeError:
             raise wrong(refused, CODES.get(refused)) from None
 
-    async def _known(self, word: str, words: WordVectors) -> str:
-        """The word if it has usages; near spellings are looked for in a thread, as that takes a while."""
+    async def _known(self, word: str, words: WordVectors, **told: int) -> str:
+        """The word if it has usages; near spellings are looked for in a thread, as that takes a while.
+
+        told: what a refusal tells besides these.
+        """
         if word in words:
             return word
         near = await self._state.asking.run(lambda: words.near_spellings(word))
         guess = f" Near spellings: {', '.join(near)}." if near else ""
-        raise missing(f"The word is not in the index.{guess}", "word_missing", near=near)
+        raise missing(f"The word is not in the index.{guess}", "word_missing", near=near, **told)
 
     def _words(self, name: str | None) -> WordVectors:
         served = self._state.served

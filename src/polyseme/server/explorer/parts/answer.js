@@ -44,19 +44,19 @@ export function useAnswer(path, body) {
 
 // An answer as it should look now: an error, a place holder, or the children, which are a function of the data.
 export function Answer({ of, children }) {
-  if (of.error?.code === "word_missing") return html`<${Missing} near=${of.error.values.near} />`;
+  if (of.error?.code === "word_missing") return html`<${Missing} ...${of.error.values} />`;
   if (of.error) return html`<${Failure} error=${of.error} again=${of.again} busy=${of.busy} />`;
   if (of.data === null) return of.busy && html`<p class="loading" role="status">${t("state.loading")}</p>`;
   return html`<div class="answer" aria-busy=${String(of.busy)}>${children(of.data)}</div>`;
 }
 
-// A word that the corpus does not have is no mistake: here are those that it has.
-function Missing({ near }) {
+// A word that the corpus does not have is no mistake: here are those that it has. number: which of several it is.
+function Missing({ near, number: which }) {
   const { view, params } = parse(location.hash);
   const kept = view === "senses" ? { ...params, sense: null, box: null } : {};
   return html`
     <p class="missing" role="status">
-      ${t("refusal.word_missing")}
+      ${t(which ? "refusal.word_missing_of" : "refusal.word_missing", { number: which })}
       ${near.length > 0 && html` ${t("refusal.near")}${" "}`}
       ${near.map((word) => html`<a key=${word} href=${linkTo("senses", { ...kept, word })}>${word}</a> `)}
     </p>

@@ -72,7 +72,7 @@ function Ranked({ data, asked, params, go }) {
     <${Mixer}
       answer=${data}
       weights=${weights ?? usual}
-      moved=${weights !== null}
+      moved=${mixedOf(weights) !== null}
       usual=${usual}
       word=${word}
       shown=${SHOWN}

@@ -65,6 +65,10 @@ export const SHARED = {
 
   "refusal.english": ["{message}", "服务器的说明（英文）：{message}"],
   "refusal.word_missing": ["This word is not in the corpus of the index.", "索引的语料中没有这个词。"],
+  "refusal.word_missing_of": [
+    "Word {number} of those asked for is not in the corpora of both indexes.",
+    "所查的第 {number} 个词并非两个索引的语料中都有。",
+  ],
   "refusal.near": ["Near spellings:", "写法相近的词："],
   "refusal.too_few_for_senses": [
     "The word has too few usages to tell senses apart.",

@@ -129,6 +129,7 @@ export const OF_VIEWS = {
     "The number of senses goes from {least} to {greatest}: {most} is taken instead of what the link says.",
     "义项数须在 {least} 到 {greatest} 之间，因此未用链接中的值，改用 {most}。",
   ],
+  "senses.several": ["These are several words. Type one.", "这里有多个词，请只输入一个。"],
   "senses.show": ["Show", "查看"],
   "senses.empty": [
     "Type a word of the corpus: its usages are laid out on a map and grouped into senses.",

@@ -39,7 +39,8 @@ function WithIndex({ info, index, params, go }) {
   const word = (params.word ?? "").trim();
   const most = mostOf(params.most);
   const body = { word, index: index.name, most };
-  const answer = useAnswer(word ? "/senses" : null, body);
+  const several = /\s/.test(word);
+  const answer = useAnswer(word && !several ? "/senses" : null, body);
   const fresh = { sense: null, box: null };
   // Half a word has no senses, and grouping is work for the server: the word is asked for when it is entered.
   const [typed, type] = useTyped(params.word ?? "", null);
@@ -63,6 +64,7 @@ function WithIndex({ info, index, params, go }) {
       <${IndexChoice} info=${info} value=${index.name} commit=${(next) => go({ index: next, ...fresh }, true)} />
     </form>
     ${params.most && String(most) !== params.most && html`<p class="hint" role="status">${t("senses.mostWrong", { most, least: LEAST, greatest: GREATEST })}</p>`}
+    ${several && html`<p class="hint" role="status">${t("senses.several")}</p>`}
     ${!word && html`<${Empty} info=${info} params=${params} />`}
     <${Answer} of=${answer}>
       ${(found) => html`<${Found} found=${found} index=${index} params=${params} go=${go} /><${Code} lines=${snippets.senses({ ...body, index })} />`}
