@@ -34,12 +34,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
                 "schema": {
                     "type": "object",
                     "required": ["error", "error_type"],
-                    "properties": {
-                        "error": {"type": "string"},
-                        "error_type": {"type": "string"},
-                        "code": {"type": "string"},
-                        "values": {"type": "object"},
-                    },
+                    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
                 }
             }
         },

@@ -34,7 +34,8 @@ export function ChangeTable({ params, go }) {
       ${several && html`<${Form} info=${info} params=${params} go=${go} />`}
       ${!several && html`<p class="hint">${t("change.need")}</p>`}
       <${Answer} of=${answer}>
-        ${({ changes }) => html`
+        ${({ changes, complete = true }) => html`
+          ${!complete && html`<p class="hint" role="status">${t("change.part")}</p>`}
           ${changes.length > 0 && html`<${Table} changes=${changes} params=${params} />`}
           ${changes.length === 0 && html`<p>${t("change.none")}</p>`}
           <${Code} lines=${snippets.change({ ...body, one: indexOf(info, one), other: indexOf(info, other) })} />

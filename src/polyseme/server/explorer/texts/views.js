@@ -195,6 +195,10 @@ export const OF_VIEWS = {
     "Each word has senses of its own: point at a colour to read its nearest words.",
     "每个词各有自己的义项；指向颜色，可见与之最近的词。",
   ],
+  "change.part": [
+    "The time did not suffice for all words: these are the ones that were reached. Load the page again to go on.",
+    "时间不够，未能比较所有的词，以下是已完成的部分。重新加载页面可继续。",
+  ],
   "change.none": ["No words have enough usages in both indexes.", "没有在两个索引中都足够常见的词。"],
   "change.word": ["word", "词"],
   "change.counts": ["usages", "用法数"],
