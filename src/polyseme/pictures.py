@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,14 @@ def shares(words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str,
     axes.set(xlim=(0, 1), xlabel="share of the usages")
     axes.invert_yaxis()
     _save(figure, path)
+
+
+def can_draw() -> bool:
+    """Whether there is what draws; where not, it is said."""
+    found = find_spec("matplotlib") is not None
+    if not found:
+        logger.warning('Pictures are not drawn: they need matplotlib, pip install "polyseme[plot]".')
+    return found
 
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:
