@@ -60,9 +60,9 @@ def checked(tokens: Sequence[str], place: str, most: int, *, cut: bool = False) 
     """The tokens of a sentence; an empty one is refused, one that is too long is cut or refused."""
     if not tokens:
         raise DataError(f"{place}: the text is empty. Delete the line, or give it a text.")
-    wrong = next((token for token in tokens if not isinstance(token, str) or not token), None)
-    if wrong is not None:
-        raise DataError(f"{place}: a token is {wrong!r:.40}, expected text that is not empty.")
+    wrong = [token for token in tokens if not isinstance(token, str) or not token]
+    if wrong:
+        raise DataError(f"{place}: a token is {wrong[0]!r:.40}, expected text that is not empty.")
     if len(tokens) > most and not cut:
         raise DataError(
             f"{place}: a sentence of {len(tokens):,} tokens, more than data.max_tokens ({most:,}). "
