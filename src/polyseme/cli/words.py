@@ -20,6 +20,7 @@ from polyseme.errors import UsageError
 if TYPE_CHECKING:
     from polyseme.search.index import Index, Usage
 
+USUALLY = 10  # neighbours
 HOW = "polyseme index MODEL TEXT --out DIR"
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that index wrote.")]
 Space = Annotated[str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")]
@@ -99,7 +100,7 @@ def nearest(
     approximate: Annotated[
         bool, typer.Option("--approximate", help="With --in: by the graph, which is quicker.")
     ] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="How many; 10 if left out.")] = None,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
     min_chars: Annotated[int, typer.Option(min=1, help="Only words of so many characters.")] = 1,
     like: Annotated[
@@ -127,16 +128,18 @@ def nearest(
     if sentence is not None:
         if index is None:
             raise UsageError(f"{model}: --in needs an index. Make one: {HOW}.")
-        _check_k(k, len(index), "usages")
-        found = index.usages(word, sentence, k, same_word=same_word, which=which, approximate=approximate)
+        wanted = _how_many(k, len(index), "usages")
+        found = index.usages(
+            word, sentence, wanted, same_word=same_word, which=which, approximate=approximate
+        )
         _print_usages(found, as_json=as_json)
         return
     from polyseme import open_words
 
     words = open_words(model) if index is None else index.words
-    _check_k(k, len(words), "words")
+    wanted = _how_many(k, len(words), "words")
     signs = [(word, 1.0), *((w, 1.0) for w in like or ()), *((w, -1.0) for w in unlike or ())]
-    near = words.combined(signs, k, min_count=min_count, min_chars=min_chars)
+    near = words.combined(signs, wanted, min_count=min_count, min_chars=min_chars)
     if as_json:
         rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
         print(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -145,9 +148,10 @@ def nearest(
         print(f"{cosine:.3f}\t{words.count(other)}\t{other}")
 
 
-def _check_k(k: int, most: int, what: str) -> None:
-    if k > most:
+def _how_many(k: int | None, most: int, what: str) -> int:
+    if k is not None and k > most:
         raise UsageError(f"-k {k}: there are {most:,} {what} in all. Ask for so many at most.")
+    return k or USUALLY
 
 
 def similarity(
