@@ -117,6 +117,17 @@ def test_change_of_the_frequent_words_that_moved_most(client: httpx.Client):
     assert all(min(one["counts"]) >= 20 for one in found)
 
 
+def test_change_tells_what_the_library_tells(client: httpx.Client, folders):
+    found = ask(client, "/change", one="one-index", other="other-index", k=3)
+    wanted = [change.as_dict() for change in polyseme.change(*folders[:2])[:3]]
+    assert found["complete"]
+    for ours, theirs in zip(found["changes"], wanted, strict=True):
+        assert ours["word"] == theirs["word"]
+        assert any(map(str.isalnum, ours["word"]))
+        for name in ("distance", "prototype", "shift", "p", "shift_p", "distance_p", "changed"):
+            assert ours[name] == pytest.approx(theirs[name], abs=1e-5), name
+
+
 def test_change_between_two_indexes(client: httpx.Client):
     found = ask(client, "/change", one="one-index", other="other-index", words=["曹操"])["changes"]
     assert found[0]["word"] == "曹操"

@@ -14,6 +14,7 @@ from polyseme.server.batching import Batcher
 from polyseme.server.catalog import Layers, Served
 from polyseme.server.limits import Limits, RefusedError, too_large
 from polyseme.server.metrics import Metrics
+from polyseme.server.studies import Pairs
 from polyseme.server.threads import Threads
 
 SMALL = 1024  # characters to cut, or numbers to write, that take less time than to wake a thread
@@ -40,6 +41,7 @@ class State:
         self.failed: Callable[[], None] = lambda: None  # told when it did
         self._served: Served | None = None
         self._batcher: Batcher | None = None
+        self.pairs = Pairs()
         self._layers: dict[int, Layers] = {}
 
     def prepare(self) -> None:

@@ -194,11 +194,12 @@ class Verbs:
         """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
         await self._check_changed(asked.words or (), one, other)
-        study = Study(one, other, self._state.limits.seconds * STUDY)
+        study = Study(self._state.pairs.of(one, other), self._state.limits.seconds * STUDY)
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
-            return answer({"changes": [change.as_dict() for change in found[: asked.k]]})
+            changes = [change.as_dict() for change in found[: asked.k]]
+            return answer({"changes": changes, "complete": study.complete})
 
         unlike = "These indexes cannot be compared: their models differ."
         return await self._run(find, unlike, self._state.studying, study.left)
