@@ -318,6 +318,21 @@ def test_a_body_that_comes_too_slowly_is_refused():
     assert set(json.loads(sent[1]["body"])) == {"error", "error_type"}
 
 
+@pytest.mark.parametrize("outputs", [4, 1024])
+def test_openai_clients_may_ask_for_the_size_of_the_vectors_and_send_null(outputs: int):
+    config = small_config(recurrent={"cells": outputs, "outputs": outputs})
+    asked = Asked()
+    asked.app, asked.state = create_app(lambda: Served("toy", None, Elmo(random_model(config))))
+    asked.state.prepare()
+    given = {"input": "the bank", "model": "toy", "encoding_format": None, "user": None}
+    for size in (2 * outputs, None):
+        answer = asked.post("/v1/embeddings", given | {"dimensions": size})
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["data"][0]["embedding"]) == 2 * outputs
+    for size in (0, 2 * outputs + 1, "8"):
+        assert asked.post("/v1/embeddings", given | {"dimensions": size}).status_code == 422
+
+
 def test_an_unknown_key_is_not_repeated():
     key = "s3cret" * 10_000
     answer = Asked().post("/embed", {"texts": ["a"], key: 1})

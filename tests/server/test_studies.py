@@ -1,9 +1,8 @@
-"""How words changed, asked of the server: the library's own figures, within the time, kept for the next one."""
+"""How words changed, asked of the server: the library's own figures, in time, kept for the next one."""
 
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 

@@ -58,9 +58,9 @@ class OpenAi:
         return answer({"object": "list", "data": [one]})
 
 
-def _row(number: int, vector: Array, form: str) -> bytes:
+def _row(number: int, vector: Array, form: str | None) -> bytes:
     """One vector as JSON: numbers, or their bytes in base64."""
-    if form == "float":
+    if form != "base64":
         return b'{"object":"embedding","index":%d,"embedding":%s}' % (number, numbers(vector))
     coded = base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes())
     return b'{"object":"embedding","index":%d,"embedding":"%s"}' % (number, coded)

@@ -3,8 +3,8 @@
     search.change  ->  server.studies  ->  server.verbs
 
 The figures are the library's own. All frequent words are first ranked by how far they moved, which is quick;
-only those that moved most are then compared in all else. Work ends when its time is over, or when nobody waits
-for it; what was found is kept, so that the next request goes on from there.
+only those that moved most are then compared in all else. Work ends when its time is over, or when nobody
+waits for it; what was found is kept, so that the next request goes on from there.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Pairs:
         self._pairs: dict[tuple[int, int], Pair] = {}
 
     def of(self, one: Index, other: Index) -> Pair:
-        """This pair, with what is known of it."""
+        """The pair, with what is known of it."""
         key = (id(one), id(other))  # a pair keeps its indexes, so no other can have their numbers
         pair = self._pairs.pop(key, None) or Pair(one, other)
         self._pairs[key] = pair
