@@ -333,6 +333,25 @@ def test_openai_clients_may_ask_for_the_size_of_the_vectors_and_send_null(output
         assert asked.post("/v1/embeddings", given | {"dimensions": size}).status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("route", "values", "places"),
+    [
+        ("/v1/embeddings", {"input": 7, "model": "toy"}, {"input"}),
+        ("/v1/embeddings", {"input": ["a", 7], "model": "toy"}, {"input", "input.1"}),
+        ("/embed", {"texts": ["a"], "layer": -1}, {"layer"}),
+        ("/embed", {"texts": ["a"], "layer": [1, "x", 2]}, {"layer", "layer.1"}),
+        ("/predict", {"texts": ["a", ["b"]]}, {"texts.1"}),
+        ("/embed", {"texts": ["a", 7]}, {"texts.1"}),
+    ],
+)
+def test_mistakes_have_the_places_of_a_request_not_of_our_types(route: str, values: Any, places: set[str]):
+    answer = Asked().post(route, values)
+    assert_refused(answer, 422, "validation")
+    said = answer.json()["error"].split("; ")
+    assert {one.partition(":")[0] for one in said} == places, said
+    assert len(said) == len(set(said))
+
+
 def test_an_unknown_key_is_not_repeated():
     key = "s3cret" * 10_000
     answer = Asked().post("/embed", {"texts": ["a"], key: 1})

@@ -28,6 +28,7 @@ from polyseme.search.senses import find_senses
 from polyseme.search.space import plain
 from polyseme.server import schemas
 from polyseme.server.answers import answer, answer_parts, listed, numbers, raw, wanted
+from polyseme.server.described import answers_of
 from polyseme.server.limits import missing, wrong
 from polyseme.server.state import State
 from polyseme.server.studies import Study, names_alone
@@ -61,7 +62,9 @@ class Verbs:
             self.similarity,
             self.predict,
         ):
-            app.add_api_route(f"/{handler.__name__}", handler, methods=["POST"], response_class=Response)
+            route = f"/{handler.__name__}"
+            told = answers_of(route)
+            app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=told)
 
     async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
         """Cut texts into tokens, with their places."""
