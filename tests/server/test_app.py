@@ -398,6 +398,20 @@ def test_raw_numbers_are_those_of_the_json(kind: str, dtype: str, far: float):
     np.testing.assert_allclose(vectors, asked.post("/embed", given).json()["vectors"], atol=far)
 
 
+def test_health_answers_head_and_a_slash_too_many_is_told_in_our_form():
+    asked = Asked()
+
+    async def ask() -> None:
+        async with asked.client() as client:
+            head = await client.head("/health")
+            assert head.status_code == 200
+            assert head.headers["content-type"] == "application/json"
+            assert_refused(await client.post("/embed/", json={"texts": ["a"]}), 404, "not_found")
+            assert_refused(await client.get("/health/"), 404, "not_found")
+
+    RUNNER.run(ask())
+
+
 def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
     wanted = Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content
     monkeypatch.setattr(guard, "PIECE", 100)
@@ -441,6 +455,48 @@ def test_queue_tokens_batches_and_the_cache_are_counted():
     assert counted["polyseme_queue_texts"] == 0
     assert counted['polyseme_cache_words_total{found="yes"}'] >= 5
     assert counted['polyseme_requests_total{route="/embed",status="200"}'] == 2
+
+
+@pytest.mark.parametrize(
+    ("route", "values", "tokens"),
+    [
+        ("/embed", {"texts": ["the bank failed", "a river"]}, 5),
+        ("/embed_all", {"texts": ["the bank failed"]}, 3),
+        ("/similarity", {"texts": ["the bank", "a river"]}, 4),
+        ("/v1/embeddings", {"input": "the bank", "model": "toy"}, 2),
+        ("/score", {"texts": ["the bank failed", "a river"]}, 5),
+        ("/substitutes", {"text": "the [bank] failed"}, 3),
+        ("/substitutes", {"tokens": ["the", "bank"], "place": 1}, 2),
+        ("/tokenize", {"texts": ["the bank"]}, 0),  # cut, not read
+        ("/substitutes", {"text": "the bank failed"}, 0),
+    ],
+)
+def test_tokens_are_counted_whatever_reads_them(route: str, values: Any, tokens: int):
+    asked = Asked()
+    asked.post(route, values)
+    assert f"polyseme_tokens_total {tokens}.0" in asked.state.metrics.text().decode()
+
+
+def test_questions_that_wait_for_a_thread_show_in_a_gauge(blocked: threading.Event):
+    asked = Asked()
+
+    def waiting(threads: str) -> float:
+        name = f'polyseme_queue_questions{{threads="{threads}"}} '
+        lines = asked.state.metrics.text().decode().splitlines()
+        return float(next(line for line in lines if line.startswith(name)).removeprefix(name))
+
+    async def ask() -> None:
+        assert waiting("asking") == waiting("studying") == 0
+        async with asked.client() as client:
+            slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(5)]
+            await until(lambda: waiting("asking") == 3)  # two run
+            slow[-1].cancel()
+            await until(lambda: waiting("asking") == 2)
+            blocked.set()
+            await asyncio.gather(*slow, return_exceptions=True)
+        assert waiting("asking") == waiting("studying") == 0
+
+    RUNNER.run(ask())
 
 
 def test_cache_hits_are_counted_with_each_request():

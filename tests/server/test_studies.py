@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
 
+import httpx
 import pytest
 
 from builders import random_model, small_config
@@ -11,6 +14,8 @@ from polyseme import api
 from polyseme.embedder import Elmo
 from polyseme.search.index import Index
 from polyseme.server import studies
+from polyseme.server.app import create_app
+from polyseme.server.catalog import Served
 from polyseme.server.studies import Pairs, Study
 
 ELMO = Elmo(random_model(small_config(), softmax=True))
@@ -40,6 +45,21 @@ def test_frequent_words_have_the_order_and_the_figures_of_the_library(two: tuple
     found = [change.as_dict() for change in study.frequent(k)]
     assert found == [change.as_dict() for change in api.change(*two)[:k]]
     assert study.complete
+
+
+def test_the_route_tells_what_the_library_tells(two: tuple[Index, Index]):
+    app, state = create_app(lambda: Served("toy", None, ELMO, {"one": two[0], "other": two[1]}))
+    state.prepare()
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x", timeout=60) as client:
+            return await client.post("/change", json={"one": "one", "other": "other", "k": 4})
+
+    found = asyncio.run(ask()).json()
+    wanted = [json.loads(json.dumps(change.as_dict())) for change in api.change(*two)[:4]]
+    assert found == {"changes": wanted, "complete": True}
+    assert len(wanted) == 4
 
 
 def test_words_that_all_moved_alike_keep_the_order_of_the_library(two: tuple[Index, Index]):

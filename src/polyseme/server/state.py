@@ -33,8 +33,8 @@ class State:
         self._load = load
         self.limits, self.metrics = limits, Metrics()
         self.quick = Threads("quick", 2)
-        self.asking = Threads("asking", 2, limits.queue)
-        self.studying = Threads("studying", 1, limits.queue)
+        self.asking = Threads("asking", 2, limits.queue, self.metrics.questions)
+        self.studying = Threads("studying", 1, limits.queue, self.metrics.questions)
         self.draining = False  # nothing new is taken on
         self.ending = asyncio.Event()  # nor is anything finished
         self.problem: Exception | None = None  # why loading failed
