@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,8 +17,10 @@ import numpy as np
 import pytest
 
 from builders import random_model, small_config
+from polyseme import api
+from polyseme.cli import serving
 from polyseme.embedder import Elmo
-from polyseme.server import answers, guard, state, verbs
+from polyseme.server import answers, guard, logs, state, threads, verbs
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Served
 from polyseme.server.limits import Limits
@@ -530,3 +535,18 @@ def test_a_full_queue_shows_in_the_gauge_and_those_who_leave_free_it(monkeypatch
             assert (await first).status_code == 200
 
     RUNNER.run(ask())
+
+
+def test_every_limit_is_an_option_of_the_command_and_in_the_docs(monkeypatch: pytest.MonkeyPatch):
+    options = inspect.signature(serving.serve).parameters
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+    for name, default in asdict(Limits()).items():
+        assert options[name].default == default, name
+        assert f"| `--{name.replace('_', '-')}` |" in page
+    given: list[Limits] = []
+    monkeypatch.setattr(api, "serve", lambda *_, limits, **__: given.append(limits))
+    monkeypatch.setattr(logs, "log_to", lambda: None)
+    monkeypatch.setattr(threads, "any_left", lambda: False)
+    values = {name: number for number, name in enumerate(asdict(Limits()), start=1)}
+    serving.serve("toy", None, **values)
+    assert given == [Limits(**values)]
