@@ -28,8 +28,8 @@ from polyseme.search.change import (
 )
 from polyseme.search.index import Index
 
-PAIRS = 16  # of indexes whose changes are kept
-KEPT = 2000  # changes of words that are kept for a pair
+PAIRS = 4  # of indexes whose changes are kept
+KEPT = 1200  # changes of words that are kept for a pair: as many as can be asked for at once, and some
 EQUAL = 1e-9  # prototypes that differ less may change places when all figures are there
 SPARE = 20  # words that may have moved as far as the last of those that are told
 Value = TypeVar("Value")
