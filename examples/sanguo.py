@@ -8,7 +8,10 @@ Run again, it uses the model that is there, or goes on where an interrupted run 
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -116,10 +119,31 @@ def main() -> None:
     console.print()
     show_senses(index)
     console.print(f"\nThe model: {MODEL}/   the report: {MODEL}/report.html   the usages: {INDEX}/")
-    console.print(f"Try: polyseme generate {MODEL} --prompt 却说", markup=False)
-    console.print(f'     polyseme substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False)
-    console.print(f'     polyseme nearest {INDEX} 将 --in "玄德 拜 关羽 为 将"', markup=False)
-    console.print(f"Look: polyseme serve {MODEL} {INDEX}, then open http://127.0.0.1:8000", markup=False)
+    show_commands()
+
+
+def command() -> str:
+    """How the program is called from where the person stands: its name, or the path beside this Python."""
+    beside = shutil.which("polyseme", path=str(Path(sys.executable).parent))
+    if beside is None:
+        return f"{shlex.quote(sys.executable)} -m polyseme"
+    known = shutil.which("polyseme")
+    if known is not None and os.path.samefile(known, beside):
+        return "polyseme"
+    near = os.path.relpath(beside)
+    return shlex.quote(beside if near.startswith(os.pardir) else near)
+
+
+def show_commands() -> None:
+    """What to do with the model and the index now."""
+    program = command()
+    console.print(f"Try: {program} generate {MODEL} --prompt 却说", markup=False, soft_wrap=True)
+    console.print(f'     {program} substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False, soft_wrap=True)
+    console.print(
+        f'     {program} nearest {INDEX} 将 --in "玄德 拜 关羽 为 将"', markup=False, soft_wrap=True
+    )
+    console.print(f"Look: {program} serve {MODEL} {INDEX}", markup=False, soft_wrap=True)
+    console.print("      then open http://127.0.0.1:8000", markup=False)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A trained model to the one that is shipped: int8, with its checksums, its card and the figures for it.
 
-    WORK/NAME/model  ->  src/polyseme/bundled/NAME (with words.safetensors), SHA256SUMS
+    WORK/NAME/model  ->  src/polyseme/bundled/NAME (with words.safetensors, metrics.jsonl), SHA256SUMS
                      ->  models/NAME/README.md (the card), metrics.jsonl, curves.png
 
 The card is models/NAME/about.md with the figures that are measured here behind it: held-out perplexity, and
@@ -48,6 +48,7 @@ USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, fr
 NEIGHBOURS = 3200  # words that have a vector in the box: what is left of LARGEST
 CURVES = "![curves](curves.png)"  # of the card in models/; the picture is not shipped
 SAME = "train.seed="  # a change that is none
+METRICS = "metrics.jsonl"
 LARGEST = 10_000_000  # bytes that are shipped
 
 
@@ -64,8 +65,9 @@ def main() -> None:
     place = given.work / given.name
     shipped = FOLDER / given.name
     api.convert(place / "model", shipped, precision="int8", tables=True, force=True)
-    for name in ("metrics.jsonl", "curves.png"):
+    for name in (METRICS, "curves.png"):
         shutil.copy(place / "model" / name, HERE / given.name / name)
+    write_course(given.name, shipped)
     write_words(shipped, place / "train")
     card = write_card(given.name, place, shipped, given)
     (shipped / "README.md").write_text(card.replace(CURVES + "\n\n", ""), encoding="utf-8")
@@ -82,6 +84,13 @@ def write_sums() -> None:
     files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
     lines = [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}\n" for file in files]
     (FOLDER / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def write_course(name: str, shipped: Path) -> None:
+    """The held-out perplexities in the course of training, for the page of `polyseme serve`."""
+    lines = (HERE / name / METRICS).read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["event"] == "validation"]
+    (shipped / METRICS).write_text("".join(kept), encoding="utf-8")
 
 
 def write_words(shipped: Path, text: Path) -> None:
@@ -115,12 +124,13 @@ def write_card(name: str, place: Path, shipped: Path, given: argparse.Namespace)
 def facts(place: Path, shipped: Path) -> str:
     """What the model is, and how it was trained."""
     rows = dict(api.info(shipped)["facts"])
-    lines = [json.loads(line) for line in (place / "model" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in (place / "model" / METRICS).read_text("utf-8").splitlines()]
     last = lines[-1]
     rows["training"] = (
         f"{last['tokens']:,} tokens in {last['step']:,} steps, {last['seconds'] / 60:.0f} minutes"
     )
-    rows["size"] = f"{sum(file.stat().st_size for file in shipped.iterdir() if file.suffix != '.md'):,} bytes"
+    files = [file for file in shipped.iterdir() if file.suffix not in (".md", ".jsonl")]
+    rows["size"] = f"{sum(file.stat().st_size for file in files):,} bytes"
     return table(["", ""], [[name, value.replace("|", "\\|")] for name, value in rows.items()])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -12,8 +13,11 @@ import pytest
 
 import polyseme
 from polyseme.embedder import Elmo
-from polyseme.formats.bundled import FOLDER, bundled_names
+from polyseme.formats.bundled import FOLDER, SUMS, bundled_names
+from polyseme.server.catalog import open_all
+from polyseme.text.fingerprint import checksum
 
+ROOT = Path(__file__).parent.parent
 NAMES = ("en-classic", "zh-classic")
 LARGEST = 10_000_000  # bytes
 
@@ -55,6 +59,21 @@ def test_both_are_in_the_box_and_small():
         files = list((FOLDER / name).iterdir())
         assert sum(file.stat().st_size for file in files) <= LARGEST
         assert {file.name for file in files} >= {"README.md", "config.json", "model.safetensors", "vocab.txt"}
+
+
+def test_the_course_of_training_is_in_the_box(name: str):
+    lines = (ROOT / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    shipped = (FOLDER / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert shipped == [line for line in lines if json.loads(line)["event"] == "validation"]
+    curves = open_all(name).info["model"]["curves"]
+    assert len(curves) == len(shipped) >= 10
+    assert curves[0]["mean"] > 2 * curves[-1]["mean"]
+
+
+def test_every_file_in_the_box_has_its_checksum():
+    lines = (FOLDER / SUMS).read_text(encoding="utf-8").splitlines()
+    files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
+    assert lines == [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}" for file in files]
 
 
 def test_raw_text_is_read_as_the_model_was_trained(name: str, elmo: Elmo):

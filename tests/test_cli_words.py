@@ -53,6 +53,36 @@ def test_an_index_is_built_and_asked(run: Callable[..., Ran], bilm: str):
     assert json.loads(run("senses", "index", "bank", "--json").out)["word"] == "bank"
 
 
+def test_more_than_there_is_and_another_model_are_refused(indexed: Callable[..., Ran], models: Path):
+    refused(indexed("nearest", "index", "bank", "-k", "11"), "-k 11: there are 10 words in all")
+    refused(indexed("nearest", "index", "bank", "-k", "91", "--in", "the bank"), "there are 90 usages in all")
+    refused(indexed("nearest", "index", "bank", "--model", models / "zh"), "an index of another model")
+    refused(indexed("change", "index", "index", "--min-count", "99"), "No word has 99 usages in both")
+    refused(indexed("nearest", "index", "river", "--in", "the banks"), "mark the word: [river]")
+    refused(indexed("nearest", "index", "RIVER"), "Did you mean river")
+
+
+def test_a_graph_that_cannot_be_is_refused_before_any_work(run: Callable[..., Ran], bilm: str):
+    write("corpus.txt", "\n".join(LINES) + "\n")
+    refused(run("index", bilm, "corpus.txt", "--out", "new", "--graph", "foo"), "graph is 'foo'")
+    assert not Path("new").exists()
+
+
+def test_words_without_senses_get_them(run: Callable[..., Ran], bilm: str):
+    write("train.tsv", "bank\tthe river [bank]\tshore\nbank\tthe [bank] failed\tmoney\n" * 2)
+    write("test.tsv", "bank\ton the river [bank]\nbank\tthe [bank] failed\n")
+    ran = run("disambiguate", bilm, "--train", "train.tsv", "--test", "test.tsv")
+    assert ran.code == 0, ran.err
+    assert set(ran.out.split()) <= {"shore", "money"}
+    assert len(ran.out.split()) == 2
+
+
+def test_one_word_is_one_word(indexed: Callable[..., Ran]):
+    (moved,) = polyseme.change("index", "index", "bank")
+    assert moved.word == "bank"
+    assert {usage.word for usage in polyseme.map_of("index", "river").usages} == {"river"}
+
+
 def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
     moved = indexed("change", "index", "index", "bank", "river").out.splitlines()
     assert moved[0] == "distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword"

@@ -94,6 +94,28 @@ def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("example", ["sanguo"], indirect=True)
+def test_the_demo_prints_commands_that_work_where_one_stands(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.defpath)
+    bin_folder = tmp_path / ".venv" / "bin"
+    bin_folder.mkdir(parents=True)
+    monkeypatch.setattr(sys, "executable", str(bin_folder / "python"))
+    assert example.command() == f"{bin_folder}/python -m polyseme"  # installed without its program
+    (bin_folder / "polyseme").write_text("#!/bin/sh\n")
+    (bin_folder / "polyseme").chmod(0o755)
+    assert example.command() == ".venv/bin/polyseme"
+    example.show_commands()
+    shown = capsys.readouterr().out
+    assert "Look: .venv/bin/polyseme serve demo/sanguo demo/sanguo-index\n" in shown
+    assert " polyseme " not in shown
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert example.command() == str(bin_folder / "polyseme")
+    monkeypatch.setenv("PATH", str(bin_folder))
+    assert example.command() == "polyseme"
+
+
+@pytest.mark.parametrize("example", ["sanguo"], indirect=True)
 def test_the_demo_shows_two_senses_of_the_first_word_that_has_them(example, tmp_path, monkeypatch, capsys):
     lines = ["关羽 欲 斩 此 将 。", "我 来 见 你 。", "人 不 见 了 ！"] * 6
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -10,12 +10,23 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-CHINESE = ("PingFang SC", "Microsoft YaHei", "SimHei", "SimSun", "WenQuanYi Zen Hei", "Source Han Sans SC")
+CHINESE = (
+    "PingFang SC",
+    "Microsoft YaHei",
+    "SimHei",
+    "SimSun",
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+)
 DPI = 120
+MARKERS = "os^DvP"  # of groups that have the same colour
 COLOURS = ("#1f6fb4", "#c62828", "#2e7d32", "#8e24aa", "#ef6c00", "#00838f", "#6d4c41", "#5c6bc0")
 logger = logging.getLogger(__name__)
 
@@ -80,13 +91,19 @@ def by_layer(values: Mapping[str, float], baseline: float, main: str, path: Path
     _save(figure, path)
 
 
+def in_order(groups: Sequence[str]) -> list[str]:
+    """The names of groups as a legend has them: words as they come, the numbered senses of each in order."""
+    words = list(dict.fromkeys(name.partition(" ")[0] for name in groups))
+    return sorted(set(groups), key=lambda name: (words.index(name.partition(" ")[0]), name))
+
+
 def scatter(points: Any, groups: Sequence[str], path: Path) -> None:
     """Points (N, 2) in the colours of their groups."""
     figure, axes = _figure(9, 6)
-    for number, name in enumerate(dict.fromkeys(groups)):
+    for number, name in enumerate(in_order(groups)):
         own = [row for row, group in enumerate(groups) if group == name]
-        colour = COLOURS[number % len(COLOURS)]
-        axes.scatter(points[own, 0], points[own, 1], s=14, alpha=0.7, color=colour, label=name)
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+        axes.scatter(points[own, 0], points[own, 1], s=14, alpha=0.7, color=colour, marker=marker, label=name)
     axes.set(xticks=[], yticks=[])
     axes.legend()
     _save(figure, path)
@@ -109,6 +126,14 @@ def shares(words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str,
     _save(figure, path)
 
 
+def can_draw() -> bool:
+    """Whether there is what draws; where not, it is said."""
+    found = find_spec("matplotlib") is not None
+    if not found:
+        logger.warning('Pictures are not drawn: they need matplotlib, pip install "polyseme[plot]".')
+    return found
+
+
 def _figure(width: float, height: float) -> tuple[Any, Any]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -128,5 +153,5 @@ def _save(figure: Any, path: Path) -> None:
         figure.savefig(path, dpi=DPI, format="png")
     if any(str(one.message).startswith("Glyph") for one in said):
         logger.warning(
-            "%s: no font here has all its characters; on Debian: apt-get install fonts-noto-cjk", path.name
+            "A picture has characters that no font here has; on Debian: apt-get install fonts-noto-cjk"
         )

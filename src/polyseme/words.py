@@ -176,8 +176,10 @@ class WordVectors:
         write_words(place, Words(self.words, self.counts, self.vectors, self.centre), force=force)
 
     def near_spellings(self, word: str) -> list[str]:
-        """Words that are written much as `word` is."""
-        return get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING)
+        """Words that are written much as `word` is; first those with other capitals."""
+        cases = [other for other in (word.lower(), word.capitalize(), word.upper()) if other in self._rows]
+        close = get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING)
+        return list(dict.fromkeys([*cases, *close]))[:3]
 
     def _row(self, word: str) -> int:
         if word in self._rows:

@@ -242,6 +242,41 @@ def test_a_strange_head_is_refused(tmp_path: Path, index: Index):
         open_index(tmp_path / "index")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("space", None),
+        ("documents", 3),
+        ("blocks", None),
+        ("blocks", [1]),
+        ("model", 1),
+        ("segment", 5),
+        ("layer", {}),
+    ],
+)
+def test_a_head_that_is_not_as_written_is_refused(index: Index, elmo: Elmo, name: str, value: object):
+    path = index.folder / "index.json"
+    path.write_text(
+        json.dumps(json.loads(path.read_text(encoding="utf-8")) | {name: value}), encoding="utf-8"
+    )
+    with pytest.raises(FormatError, match=rf"index\.json: damaged: {name}|not finished"):
+        open_index(index.folder, elmo)
+
+
+def test_a_document_that_is_not_listed_is_refused(index: Index, elmo: Elmo):
+    path = index.folder / "index.json"
+    path.write_text(
+        json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"documents": []}), encoding="utf-8"
+    )
+    with pytest.raises(FormatError, match="a document is not listed"):
+        open_index(index.folder, elmo).usage(0)
+
+
+def test_a_word_may_be_marked_in_its_sentence(index: Index):
+    wanted = index.vector("The bank failed , and the bank closed .", "bank", 2)
+    np.testing.assert_array_equal(index.vector("The bank failed , and the [bank] closed .", "bank"), wanted)
+
+
 def test_correcting_the_space_opens_the_cone():
     chance = np.random.default_rng(0)
     crowded = chance.normal(size=(500, 16)) * np.linspace(3, 0.1, 16) + 5

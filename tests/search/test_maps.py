@@ -10,10 +10,11 @@ import pytest
 
 import polyseme
 from builders import random_model, small_config
+from polyseme import pictures
 from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.index import Index
-from polyseme.search.maps import project
+from polyseme.search.maps import make_map, project
 
 LINES = ["刘备 走 了 <b> 。", "曹操 大怒 & 走 。", "曹操 引 兵"] * 6
 
@@ -59,6 +60,17 @@ def test_a_picture_is_drawn_by_sense(tmp_path: Path, index: Index):
         found.save(tmp_path / "map.png")
     with pytest.raises(UsageError, match=r"\.png or a \.html"):
         found.save(tmp_path / "map.gif")
+
+
+def test_a_map_by_neighbours(index: Index):
+    words = [word for word in index.words.words if index.words.count(word) > 1]
+    found = make_map(index, words, method="tsne")
+    assert found.points.shape == (len(found.usages), 2)
+    assert np.isfinite(found.points).all()
+
+
+def test_legends_have_words_as_they_come_and_senses_in_order():
+    assert pictures.in_order(["b 2", "b 1", "a 1", "b 2"]) == ["b 1", "b 2", "a 1"]
 
 
 def test_components_keep_the_largest_spread():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from builders import random_model, small_config
 from polyseme.embedder import Elmo
@@ -140,6 +141,66 @@ def test_vectors_that_are_not_finite_are_refused_with_their_place(
             build_index(elmo, [corpus], tmp_path / str(value))
     build_index(elmo, [corpus], tmp_path / "wide", precision="fp32")
     assert (everything(open_index(tmp_path / "wide")) == 7e4).all()
+
+
+def test_a_usage_without_a_direction_is_like_nothing(tmp_path: Path, elmo: Elmo):
+    (tmp_path / "same.txt").write_text("good film\n" * 12, encoding="utf-8")
+    for kind in ("centre", "whiten"):
+        out = tmp_path / kind
+        build_index(elmo, [tmp_path / "same.txt"], out, filters=Filters(only=("film",)), space=kind)
+        index = open_index(out, elmo)
+        assert [usage.cosine for usage in index.usages("film", "a film", 12)] == [0.0] * 12
+
+
+def _spoil(path: Path, name: str) -> None:
+    tensors = {key: values.copy() for key, values in load_file(path).items()}
+    tensors[name][0] = np.nan
+    save_file(tensors, path)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("space", "centre"), ("space", "turn"), ("lengths", "lengths"), ("block-00000", "vectors")],
+)
+def test_numbers_that_are_none_are_found_where_they_are_read(
+    tmp_path: Path, elmo: Elmo, corpus: Path, index: Index, part: str, name: str
+):
+    path = index.folder / f"{part}.safetensors"
+    _spoil(path, name)
+    with pytest.raises(FormatError, match=rf"{part}\.safetensors: damaged: "):
+        open_index(index.folder, elmo).vectors(np.array([0]))
+    if part != "block-00000":
+        build_index(elmo, [corpus], index.folder)  # makes the part anew
+        assert np.isfinite(open_index(index.folder, elmo).vectors(np.array([0]))).all()
+
+
+def test_a_vector_that_is_none_cannot_be_looked_for(index: Index):
+    with pytest.raises(UsageError, match="not finite"):
+        index.nearest(np.full(index.head["size"], np.nan, np.float32))
+
+
+def test_a_text_that_changed_is_not_added_beside_its_old_self(elmo: Elmo, corpus: Path, index: Index):
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("One more line .\n")
+    for add in (False, True):
+        with pytest.raises(UsageError, match=r"a\.txt: has changed since .*--force"):
+            build_index(elmo, [corpus], index.folder, add=add)
+
+
+def test_sentences_that_nothing_is_kept_of_are_not_read_by_the_model(
+    tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
+    read: list[list[str]] = []
+    vectors = elmo.vectors
+    monkeypatch.setattr(elmo, "vectors", lambda some, *more: read.extend(some) or vectors(some, *more))
+    build_index(elmo, [corpus], tmp_path / "rose", filters=Filters(only=("rose",)))
+    assert [tokens for tokens in read if "rose" not in tokens] == []
+
+
+def test_an_index_needs_a_folder_that_can_be_written(tmp_path: Path, elmo: Elmo, corpus: Path):
+    for place, says in ((corpus, "is a file"), (Path("/proc/x"), "cannot be written")):
+        with pytest.raises(UsageError, match=says):
+            build_index(elmo, [corpus], place)
 
 
 def test_an_empty_corpus_leaves_nothing_in_the_way(tmp_path: Path, elmo: Elmo, corpus: Path):

@@ -128,6 +128,16 @@ def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: 
         find_change(one, other, ["river"])
 
 
+def test_punctuation_is_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
+    frame = ["the dog sleeps .", "好 ， 7 — a dog barks !"] * 6
+    one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
+    other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
+    found = {change.word for change in find_change(one, other, min_count=5)}
+    assert {"dog", "好", "7"} <= found
+    assert not set(".，—!") & found
+    assert find_change(one, other, ["."])[0].word == "."
+
+
 def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
     one = make(tmp_path, "one", elmo, RIVER * 6 + ["a cat sleeps"] * 3)
     other = make(tmp_path, "other", elmo, MONEY * 6 + ["a cat sleeps"] * 4)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,8 +17,10 @@ import numpy as np
 import pytest
 
 from builders import random_model, small_config
+from polyseme import api
+from polyseme.cli import serving
 from polyseme.embedder import Elmo
-from polyseme.server import answers, guard, state, verbs
+from polyseme.server import answers, guard, logs, state, threads, verbs
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Served
 from polyseme.server.limits import Limits
@@ -318,6 +323,40 @@ def test_a_body_that_comes_too_slowly_is_refused():
     assert set(json.loads(sent[1]["body"])) == {"error", "error_type"}
 
 
+@pytest.mark.parametrize("outputs", [4, 1024])
+def test_openai_clients_may_ask_for_the_size_of_the_vectors_and_send_null(outputs: int):
+    config = small_config(recurrent={"cells": outputs, "outputs": outputs})
+    asked = Asked()
+    asked.app, asked.state = create_app(lambda: Served("toy", None, Elmo(random_model(config))))
+    asked.state.prepare()
+    given = {"input": "the bank", "model": "toy", "encoding_format": None, "user": None}
+    for size in (2 * outputs, None):
+        answer = asked.post("/v1/embeddings", given | {"dimensions": size})
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["data"][0]["embedding"]) == 2 * outputs
+    for size in (0, 2 * outputs + 1, "8"):
+        assert asked.post("/v1/embeddings", given | {"dimensions": size}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("route", "values", "places"),
+    [
+        ("/v1/embeddings", {"input": 7, "model": "toy"}, {"input"}),
+        ("/v1/embeddings", {"input": ["a", 7], "model": "toy"}, {"input", "input.1"}),
+        ("/embed", {"texts": ["a"], "layer": -1}, {"layer"}),
+        ("/embed", {"texts": ["a"], "layer": [1, "x", 2]}, {"layer", "layer.1"}),
+        ("/predict", {"texts": ["a", ["b"]]}, {"texts.1"}),
+        ("/embed", {"texts": ["a", 7]}, {"texts.1"}),
+    ],
+)
+def test_mistakes_have_the_places_of_a_request_not_of_our_types(route: str, values: Any, places: set[str]):
+    answer = Asked().post(route, values)
+    assert_refused(answer, 422, "validation")
+    said = answer.json()["error"].split("; ")
+    assert {one.partition(":")[0] for one in said} == places, said
+    assert len(said) == len(set(said))
+
+
 def test_an_unknown_key_is_not_repeated():
     key = "s3cret" * 10_000
     answer = Asked().post("/embed", {"texts": ["a"], key: 1})
@@ -362,6 +401,20 @@ def test_raw_numbers_are_those_of_the_json(kind: str, dtype: str, far: float):
     assert json.loads(found.headers["x-polyseme-shapes"]) == [[3, ELMO.config.size]]
     vectors = np.frombuffer(found.content, dtype).reshape(3, -1)
     np.testing.assert_allclose(vectors, asked.post("/embed", given).json()["vectors"], atol=far)
+
+
+def test_health_answers_head_and_a_slash_too_many_is_told_in_our_form():
+    asked = Asked()
+
+    async def ask() -> None:
+        async with asked.client() as client:
+            head = await client.head("/health")
+            assert head.status_code == 200
+            assert head.headers["content-type"] == "application/json"
+            assert_refused(await client.post("/embed/", json={"texts": ["a"]}), 404, "not_found")
+            assert_refused(await client.get("/health/"), 404, "not_found")
+
+    RUNNER.run(ask())
 
 
 def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
@@ -409,6 +462,48 @@ def test_queue_tokens_batches_and_the_cache_are_counted():
     assert counted['polyseme_requests_total{route="/embed",status="200"}'] == 2
 
 
+@pytest.mark.parametrize(
+    ("route", "values", "tokens"),
+    [
+        ("/embed", {"texts": ["the bank failed", "a river"]}, 5),
+        ("/embed_all", {"texts": ["the bank failed"]}, 3),
+        ("/similarity", {"texts": ["the bank", "a river"]}, 4),
+        ("/v1/embeddings", {"input": "the bank", "model": "toy"}, 2),
+        ("/score", {"texts": ["the bank failed", "a river"]}, 5),
+        ("/substitutes", {"text": "the [bank] failed"}, 3),
+        ("/substitutes", {"tokens": ["the", "bank"], "place": 1}, 2),
+        ("/tokenize", {"texts": ["the bank"]}, 0),  # cut, not read
+        ("/substitutes", {"text": "the bank failed"}, 0),
+    ],
+)
+def test_tokens_are_counted_whatever_reads_them(route: str, values: Any, tokens: int):
+    asked = Asked()
+    asked.post(route, values)
+    assert f"polyseme_tokens_total {tokens}.0" in asked.state.metrics.text().decode()
+
+
+def test_questions_that_wait_for_a_thread_show_in_a_gauge(blocked: threading.Event):
+    asked = Asked()
+
+    def waiting(threads: str) -> float:
+        name = f'polyseme_queue_questions{{threads="{threads}"}} '
+        lines = asked.state.metrics.text().decode().splitlines()
+        return float(next(line for line in lines if line.startswith(name)).removeprefix(name))
+
+    async def ask() -> None:
+        assert waiting("asking") == waiting("studying") == 0
+        async with asked.client() as client:
+            slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(5)]
+            await until(lambda: waiting("asking") == 3)  # two run
+            slow[-1].cancel()
+            await until(lambda: waiting("asking") == 2)
+            blocked.set()
+            await asyncio.gather(*slow, return_exceptions=True)
+        assert waiting("asking") == waiting("studying") == 0
+
+    RUNNER.run(ask())
+
+
 def test_cache_hits_are_counted_with_each_request():
     asked = Asked()
     counted: list[tuple[int, int]] = []
@@ -440,3 +535,18 @@ def test_a_full_queue_shows_in_the_gauge_and_those_who_leave_free_it(monkeypatch
             assert (await first).status_code == 200
 
     RUNNER.run(ask())
+
+
+def test_every_limit_is_an_option_of_the_command_and_in_the_docs(monkeypatch: pytest.MonkeyPatch):
+    options = inspect.signature(serving.serve).parameters
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+    for name, default in asdict(Limits()).items():
+        assert options[name].default == default, name
+        assert f"| `--{name.replace('_', '-')}` |" in page
+    given: list[Limits] = []
+    monkeypatch.setattr(api, "serve", lambda *_, limits, **__: given.append(limits))
+    monkeypatch.setattr(logs, "log_to", lambda: None)
+    monkeypatch.setattr(threads, "any_left", lambda: False)
+    values = {name: number for number, name in enumerate(asdict(Limits()), start=1)}
+    serving.serve("toy", None, **values)
+    assert given == [Limits(**values)]

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 schemathesis = pytest.importorskip("schemathesis")
+checks = pytest.importorskip("schemathesis.specs.openapi.checks")
 EXAMPLES = 12
+DESCRIBED = [
+    checks.response_schema_conformance,
+    checks.content_type_conformance,
+    checks.status_code_conformance,
+]
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
@@ -29,6 +35,7 @@ def test_no_request_breaks_the_server(server, mode):
             answer = case.call(timeout=30)
             asked.add((case.operation.path, answer.status_code))
             assert answer.status_code < 500, answer.text
+            case.validate_response(answer, checks=DESCRIBED)
             if answer.status_code >= 400:
                 assert set(answer.json()) - {"code", "values"} == {"error", "error_type"}
 

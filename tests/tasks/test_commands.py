@@ -50,6 +50,24 @@ def test_evaluate_takes_the_model_that_was_moved(folder: Path, tmp_path: Path):
     assert "are for a task folder" in refused("evaluate", str(moved), "test.csv", "--model", str(moved))
 
 
+def test_a_task_of_another_machine_and_standard_input(folder: Path, tmp_path: Path):
+    task = tmp_path / "task"
+    ran = run("train", "tagging", "model", "--train", "train.conll", "--out", task, "--set", "train.epochs=1")
+    assert ran.code == 0, ran.err
+    values = (task / "task.json").read_text(encoding="utf-8")
+    (task / "task.json").write_text(values.replace('"device": "auto"', '"device": "cuda"'), encoding="utf-8")
+    ran = run("predict", task, "-", "--format", "columns", stdin=b"good O\nfilm O\n")
+    assert ran.code == 0, ran.err
+    assert [line.split("\t")[0] for line in ran.out.split("\n")[:2]] == ["good", "film"]
+
+
+def test_texts_that_were_cut_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    (tmp_path / "a.csv").write_text("label,text\n1,a b c d\n0,a\n1,b\n0,b\n", encoding="utf-8")
+    given = ("--train", tmp_path / "a.csv", "--set", "data.max_tokens=3")
+    assert run("train", "classification", "model", "--dry-run", *given).code == 0
+    assert "1 of 4 texts are longer than data.max_tokens (3)" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

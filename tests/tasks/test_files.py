@@ -15,6 +15,7 @@ from polyseme.tasks.runs import Plan, prepare
 from polyseme.tasks.settings import read_task_config
 
 CUT = str.split
+MARKED = '1\t"<e1>a</e1> hits <e2>b</e2>"'
 
 
 def read(task: str, path: Path, *settings: str) -> list:
@@ -46,6 +47,37 @@ def test_lines_folders_json_and_fasttext(tmp_path: Path):
     assert [e.gold for e in read("classification", tmp_path / "texts")] == ["neg", "pos"]
 
 
+def test_a_label_and_its_text_may_have_a_tab_between_them(tmp_path: Path):
+    one, two = read("classification", file(tmp_path, "a.txt", "1\tgood film\n0\tbad film\n"))
+    assert (one.gold, one.sentences[0], two.gold) == ("1", ("good", "film"), "0")
+
+
+def test_lines_of_a_csv_file_that_are_no_utf8_are_named(tmp_path: Path):
+    rows = ["label,text", *(f"{n % 2},好 电影" for n in range(60))]
+    (tmp_path / "a.csv").write_bytes(
+        b"\n".join(r.encode("gbk" if n == 40 else "utf-8") for n, r in enumerate(rows))
+    )
+    with pytest.raises(DataError, match=r"a\.csv:41: not UTF-8 .*iconv -f GB18030"):
+        read("classification", tmp_path / "a.csv")
+
+
+def test_lines_may_end_as_they_did_on_old_machines(tmp_path: Path):
+    (tmp_path / "a.csv").write_bytes(b'label,text\r1,"a\r\nb"\r0,c\r')
+    assert [e.sentences[0] for e in read("classification", tmp_path / "a.csv")] == [("a", "b"), ("c",)]
+
+
+def test_labels_are_sorted_by_value_only_where_all_are_numbers(tmp_path: Path):
+    def labels(*names: str) -> tuple[str, ...]:
+        path = file(tmp_path, "a.csv", "label,text\n" + "".join(f"{name},a\n" for name in names))
+        config = read_task_config("classification")
+        return TASKS["classification"].learn(read("classification", path), config)
+
+    assert labels("10", "9", "-1") == ("-1", "9", "10")
+    assert labels("②", "①") == ("①", "②")
+    assert labels("--1", "²") == ("--1", "²")
+    assert labels("1", "01", "0") == ("0", "01", "1")
+
+
 def test_columns_conllu_and_slashes(tmp_path: Path):
     conll = file(tmp_path, "a.conll", "-DOCSTART- O\n\nEU NNP I-ORG\nsays VB O\n\nx NN O\n")
     one, two = read("tagging", conll)
@@ -67,6 +99,18 @@ def test_marked_entities(tmp_path: Path):
     assert one.sentences[0] == ("the", "big", "fire", "burns", "wood", ".")
     assert [(m.start, m.stop) for m in one.marks] == [(1, 3), (4, 5)]
     assert one.gold == "Cause(e1,e2)"
+
+
+def test_a_number_begins_the_next_sentence_without_a_blank_line(tmp_path: Path):
+    text = "".join(f"{MARKED.replace('1', str(n), 1)}\nR{n}\nComment: c\n" for n in range(3))
+    assert [example.gold for example in read("relations", file(tmp_path, "a.txt", text))] == [
+        "R0",
+        "R1",
+        "R2",
+    ]
+    alone = file(tmp_path, "b.txt", f"{MARKED}\n{MARKED}\n\n{MARKED}\nComment: c\n")
+    config = read_task_config("relations")
+    assert len(TASKS["relations"].read(str(alone), config, CUT, gold=False)) == 3
 
 
 @pytest.mark.parametrize(
@@ -95,6 +139,10 @@ def test_marked_entities(tmp_path: Path):
         ("relations", "a.txt", '1\t"no marks"\nR\n\n', r"a\.txt:1: expected one <e1>"),
         ("relations", "a.txt", '1\t"<e1></e1> a <e2>b</e2>"\nR\n\n', r"a\.txt:1: expected one <e1>"),
         ("relations", "a.txt", "no number\nR\n\n", r"a\.txt:1: expected a number"),
+        ("relations", "a.txt", f"{MARKED}\nComment: x\n\n", r"a\.txt:1: expected .*its relation on the next"),
+        ("relations", "a.txt", f"{MARKED}\n{MARKED}\nR\n", r"a\.txt:1: expected .*its relation on the next"),
+        ("relations", "a.txt", f"{MARKED}\nR\nmore\n", r"a\.txt:3: expected Comment: or the next numbered"),
+        ("classification", "a.csv", "text,label,text\na,1,b\n", r"a\.csv:1: two columns are named 'text'"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, task: str, name: str, text: str, says: str):

@@ -16,7 +16,7 @@ from polyseme.errors import UsageError
 from polyseme.tasks.inputs import Inputs, Reader
 from polyseme.tasks.report import confusion_text, layer_text
 from polyseme.tasks.scores import Row, Scores, classes
-from polyseme.tasks.settings import InputConfig, TaskTrainConfig, read_task_config
+from polyseme.tasks.settings import InputConfig, TaskConfig, TaskTrainConfig, read_task_config
 
 
 @pytest.mark.parametrize(
@@ -134,4 +134,16 @@ def test_the_docs_name_every_setting_of_training_with_its_default():
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\| `(\w+)` \| `([^|`]*)` \|", page, re.MULTILINE))
     wanted = {name: json.dumps(field.default) for name, field in TaskTrainConfig.model_fields.items()}
+    assert shown == wanted
+
+
+def test_the_docs_name_all_other_settings_with_their_defaults():
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+    row = r"^\| `((?:data|input|encoder|head)\.\w+)` \| `([^`]*)` \|"
+    wanted = {
+        f"{section}.{name}": json.dumps(field.default)
+        for section in ("data", "input", "encoder", "head")
+        for name, field in type(getattr(TaskConfig(task="tagging"), section)).model_fields.items()
+    }
+    shown = {name: default.replace("\\|", "|") for name, default in re.findall(row, page, re.MULTILINE)}
     assert shown == wanted

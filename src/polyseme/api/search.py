@@ -19,6 +19,7 @@ from polyseme.search.blocks import Precision
 from polyseme.search.building import Filters, Watch, build_index
 from polyseme.search.change import Change, draw_shares, find_change
 from polyseme.search.disambiguation import Correction, Disambiguator, Judged, Prior, check_correction
+from polyseme.search.graph import check_graph
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
@@ -56,6 +57,8 @@ def index(
     centre, components or whiten. precision: of the vectors on disk, fp16 or fp32. add: to one that is there.
     graph: build one for approximate search, too, of vectors in that type; `building` is told the share done.
     """
+    if graph is not None:
+        check_graph(graph)
     elmo = loaded(model)
     given = [texts] if isinstance(texts, str | Path) else list(texts)
     place = Path(out).expanduser()
@@ -146,7 +149,7 @@ def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0
 
 def map_of(
     index: Index | str | Path,
-    words: Sequence[str],
+    words: str | Sequence[str],
     out: str | Path | None = None,
     *,
     by: Literal["word", "sense"] = "word",
@@ -154,7 +157,8 @@ def map_of(
     force: bool = False,
 ) -> Map:
     """The usages of words on a plane; `out`: a .png or .html file to write."""
-    found = make_map(index if isinstance(index, Index) else open_index(index), words, by=by, method=method)
+    given = [words] if isinstance(words, str) else list(dict.fromkeys(words))
+    found = make_map(index if isinstance(index, Index) else open_index(index), given, by=by, method=method)
     if out is not None:
         found.save(out, force=force)
     return found
@@ -171,8 +175,10 @@ def disambiguate(
     space: Correction = "senses",
     prior: Prior = "auto",
     segment: str | None = None,
-) -> tuple[Judged, list[str | None]]:
+) -> tuple[Judged | None, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.
+
+    Where no word of `test` has its sense beside it, there is nothing to judge by: None.
 
     train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
     without examples. view: what of a sentence tells the sense: the word's own vector ("word"), the states of
@@ -193,13 +199,13 @@ def disambiguate(
     examples = vectors_of(elmo, known, layer, view)
     found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)
     guesses = found.guess(asked, vectors_of(elmo, asked, layer, view))
-    return found.judge(asked, guesses), guesses
+    return found.judge(asked, guesses) if any(one.senses for one in asked) else None, guesses
 
 
 def change(
     one: Index | str | Path,
     other: Index | str | Path,
-    words: Iterable[str] | None = None,
+    words: str | Iterable[str] | None = None,
     *,
     min_count: int = 20,
     seed: int = 0,
@@ -211,7 +217,8 @@ def change(
     out: a .png file, for a picture of the shares of the senses of the first words.
     """
     first, second = (found if isinstance(found, Index) else open_index(found) for found in (one, other))
-    moved = find_change(first, second, words, min_count=min_count, seed=seed)
+    asked = [words] if isinstance(words, str) else words
+    moved = find_change(first, second, asked, min_count=min_count, seed=seed)
     if out is not None:
         draw_shares(moved, (first.folder.name, second.folder.name), out, force=force)
     return moved

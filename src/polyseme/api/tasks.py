@@ -6,7 +6,8 @@ tasks  ->  api.tasks  ->  api
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -96,14 +97,22 @@ def predict(
     *,
     raw: bool = False,
     format: Literal["jsonl", "columns"] = "jsonl",  # noqa: A002  # the word that people look for
+    watch: Callable[[int, int], None] | None = None,
 ) -> Iterator[str]:
     """The answers to the examples of a file, as lines: JSON, or columns as CoNLL has them for tagging.
 
     The file is one as `train` reads it, whose answers may be missing; or, `raw`, plain text, a line each.
+    watch: is told how many examples are answered, and how many there are.
     """
     found = model if isinstance(model, TaskModel) else load_task(model)
-    for answer in found.answer(found.read_raw(path) if raw else found.read(path, gold=False)):
+    examples = found.read_raw(path) if raw else found.read(path, gold=False)
+    done = None if watch is None else partial(_tell, watch, len(examples))
+    for answer in found.answers(examples, done):
         yield _columns(answer) if format == "columns" else json.dumps(answer.as_dict(), ensure_ascii=False)
+
+
+def _tell(watch: Callable[[int, int], None], total: int, done: int) -> None:
+    watch(done, total)
 
 
 def _columns(answer: Answer) -> str:

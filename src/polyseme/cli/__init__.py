@@ -73,7 +73,8 @@ def _polyseme(
 
 def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
-    logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    logging.basicConfig(level=logging.WARNING, format="polyseme: %(message)s")
+    logging.getLogger("polyseme.embedder").setLevel(logging.ERROR)  # the verbs tell what was cut, in sum
     try:
         code = program()(prog_name="polyseme", standalone_mode=False)
     except PolysemeError as problem:

@@ -37,6 +37,10 @@ def serve(
     seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds of a request.")] = 30.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish when stopped.")] = 20.0,
     answer_values: Annotated[int, typer.Option(min=1, help="Most numbers of an answer.")] = 4_000_000,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens read at once.")] = 4096,
+    wait: Annotated[
+        float, typer.Option(min=0, max=1, help="Seconds that a busy server waits for more texts.")
+    ] = 0.002,
 ) -> None:
     """Serve a model over HTTP, and a page to look at words."""
     # Numpy's products are small here: threads for them cost more than they bring, and on a busy machine
@@ -54,7 +58,9 @@ def serve(
         host=host,
         port=port,
         key=_key(api_key_file),
-        limits=Limits(body_bytes, texts, tokens, queue, concurrent, seconds, grace, answer_values),
+        limits=Limits(
+            body_bytes, texts, tokens, queue, concurrent, seconds, grace, answer_values, batch_tokens, wait
+        ),
         workers=workers,
         started=_say,
     )

@@ -6,7 +6,9 @@ api  ->  cli.tasks  ->  a person's terminal
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -107,7 +109,8 @@ def train(
             watch=show.step,
         )
     _print_results(trained, "test" if test else "dev")
-    print(f"\n{out}: the model, report.md, report.json and pictures")
+    drawn = ", ".join(("", *sorted(place.name for place in out.glob("*.png"))))
+    print(f"\n{out}: the model, report.md, report.json{drawn}")
 
 
 def _print_results(trained: TaskModel, part: str) -> None:
@@ -161,6 +164,7 @@ def predict(
 ) -> None:
     """Answer the examples of a file, a line each."""
     from polyseme import api, load_task
+    from polyseme.bar import Bar
 
     if format not in ("jsonl", "columns"):
         raise UsageError(f"--format {format}: expected jsonl or columns.")
@@ -168,16 +172,26 @@ def predict(
     if format == "columns" and found.config.task != "tagging":
         raise UsageError("--format columns is for tagging. Leave it out.")
     chosen: Any = format  # checked above
-    for line in api.predict(found, text, format=chosen, raw=raw):
-        print(line)
+    if sys.stdout.isatty():  # the answers themselves show how far it is
+        for line in api.predict(found, text, format=chosen, raw=raw):
+            print(line)
+        return
+    with Bar() as bar:
+        watch = partial(bar.update, "answering")
+        for line in api.predict(found, text, format=chosen, raw=raw, watch=watch):
+            print(line)
 
 
 def print_scores(folder: str, text: str, model: str | None, static: str | None, *, as_json: bool) -> None:
     """What `evaluate` prints for a task folder."""
     from polyseme import load_task
+    from polyseme.bar import Bar
     from polyseme.tasks.report import label_table
 
-    scores = load_task(folder, model, static=static).evaluate(text)
+    found = load_task(folder, model, static=static)
+    examples = found.read(text)
+    with Bar() as bar:
+        scores = found.judge(examples, lambda done: bar.update("answering", done, len(examples)))
     if as_json:
         print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
         return

@@ -20,6 +20,7 @@ from polyseme.errors import UsageError
 if TYPE_CHECKING:
     from polyseme.search.index import Index, Usage
 
+USUALLY = 10  # neighbours
 HOW = "polyseme index MODEL TEXT --out DIR"
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that index wrote.")]
 Space = Annotated[str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")]
@@ -77,7 +78,7 @@ def index(
             building=progress.building,
         )
     blocks = count_of(len(found.blocks), "block")
-    print(f"{out}: {len(found):,} usages of {len(found.words):,} words in {blocks}")
+    print(f"{out}: {count_of(len(found), 'usage')} of {count_of(len(found.words), 'word')} in {blocks}")
     if found.crowding is not None:
         before, after = (round(value, 3) + 0.0 for value in found.crowding)  # -0.0 is 0.0
         print(f"mean cosine of random pairs: {before:.3f} as they are, {after:.3f} corrected ({space})")
@@ -99,7 +100,7 @@ def nearest(
     approximate: Annotated[
         bool, typer.Option("--approximate", help="With --in: by the graph, which is quicker.")
     ] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="How many; 10 if left out.")] = None,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
     min_chars: Annotated[int, typer.Option(min=1, help="Only words of so many characters.")] = 1,
     like: Annotated[
@@ -122,23 +123,35 @@ def nearest(
     }
     _refuse_idle(excludes if sentence is not None else needs, sentence is not None)
     index = _index_or_none(model, own, memory, raw=raw, layer=layer)
+    if own is not None and index is not None:
+        index.elmo  # noqa: B018  # another model than its own is refused
     if sentence is not None:
         if index is None:
             raise UsageError(f"{model}: --in needs an index. Make one: {HOW}.")
-        found = index.usages(word, sentence, k, same_word=same_word, which=which, approximate=approximate)
+        wanted = _how_many(k, len(index), "usages")
+        found = index.usages(
+            word, sentence, wanted, same_word=same_word, which=which, approximate=approximate
+        )
         _print_usages(found, as_json=as_json)
         return
     from polyseme import open_words
 
     words = open_words(model) if index is None else index.words
+    wanted = _how_many(k, len(words), "words")
     signs = [(word, 1.0), *((w, 1.0) for w in like or ()), *((w, -1.0) for w in unlike or ())]
-    near = words.combined(signs, k, min_count=min_count, min_chars=min_chars)
+    near = words.combined(signs, wanted, min_count=min_count, min_chars=min_chars)
     if as_json:
         rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     for other, cosine in near:
         print(f"{cosine:.3f}\t{words.count(other)}\t{other}")
+
+
+def _how_many(k: int | None, most: int, what: str) -> int:
+    if k is not None and k > most:
+        raise UsageError(f"-k {k}: there are {most:,} {what} in all. Ask for so many at most.")
+    return k or USUALLY
 
 
 def similarity(
@@ -195,8 +208,10 @@ def senses(
         for usage in sense.examples:
             print(f"   {_marked(usage)}")
         if len(sense.documents) > 1:
-            shares = sorted(sense.documents.items(), key=lambda item: -item[1])[:5]
-            print("   " + ", ".join(f"{Path(name).stem} {share:.0%}" for name, share in shares))
+            counts = {name: round(share * found.documents[name]) for name, share in sense.documents.items()}
+            most_of = sorted(counts, key=lambda name: -counts[name])[:5]
+            parts = (f"{Path(name).stem} {sense.documents[name]:.0%} ({counts[name]})" for name in most_of)
+            print("   " + ", ".join(parts))
 
 
 def map_words(
@@ -253,8 +268,10 @@ def disambiguate(
         prior=_prior(prior),
         segment=segment,
     )
-    if guesses:
+    if guesses or judged is None:
         print(*(sense or "?" for sense in found), sep="\n")
+    if judged is None:
+        return
     print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.by_word:.4f}")
     print(
         f"first sense alone {judged.first:.4f}; {judged.backed_off:.1%} of {judged.count:,} without examples"
@@ -291,6 +308,8 @@ def change(
 
     pair = _open(one, memory), _open(other, memory)
     found = api.change(*pair, words or None, min_count=min_count, out=out, force=force)[:k]
+    if not found:
+        raise UsageError(f"No word has {min_count:,} usages in both indexes. Set --min-count lower.")
     if as_json:
         print(json.dumps([one.as_dict() for one in found], ensure_ascii=False, indent=2))
         return

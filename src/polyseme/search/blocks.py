@@ -34,6 +34,16 @@ HEAD = "index.json"
 FORMAT = 1
 ADVICE = "Build the index anew: the same polyseme index command with --force, and again what --add put in."
 NAME = re.compile(r"block-(\d{5})\.safetensors")
+FIELDS: dict[str, tuple[type, ...]] = {  # of index.json
+    "model": (str,),
+    "layer": (str, int, list),
+    "segment": (str,),
+    "space": (str,),
+    "size": (int,),
+    "documents": (list,),
+    "corpora": (list,),
+    "blocks": (list,),
+}
 KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, and axes
     "vectors": (("f2", "f4"), 2),
     **dict.fromkeys(("words", "sentences", "starts", "stops", "documents", "lines"), (("i4",), 1)),
@@ -189,9 +199,15 @@ class Block:
             self._text("text", "text_ends", number),
             int(self._tensors["starts"][row]),
             int(self._tensors["stops"][row]),
-            documents[document] if 0 <= document < len(documents) else "?",
+            self.named(document, documents),
             int(self._tensors["lines"][number]),
         )
+
+    def named(self, document: int, documents: Sequence[str]) -> str:
+        """The name of a document that index.json lists."""
+        if not 0 <= document < len(documents):
+            raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
+        return documents[document]
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """The document of each of these usages."""
@@ -226,14 +242,23 @@ def read_head(folder: Path) -> dict[str, Any]:
     try:
         values = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FormatError(f"{folder}: no {HEAD} in it. `polyseme index` makes an index.") from None
+        what = f"no {HEAD} in it" if folder.is_dir() else "there is no such folder"
+        raise FormatError(f"{folder}: {what}. `polyseme index` makes an index.") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise FormatError(f"{folder / HEAD}: cannot be read ({problem}). {ADVICE}") from None
     if not isinstance(values, dict) or values.get("polyseme_index") != FORMAT:
         raise FormatError(
             f"{folder / HEAD}: not an index that this Polyseme reads. Upgrade it, or build it again."
         )
+    wrong = [name for name, kinds in FIELDS.items() if not isinstance(values.get(name), kinds)]
+    wrong += [name for name in ("corpora", "blocks") if not _are_records(values.get(name))]
+    if wrong or not all(isinstance(block.get("usages"), int) for block in values["blocks"]):
+        raise FormatError(f"{folder / HEAD}: damaged: {(wrong or ['blocks'])[0]} is not as written. {ADVICE}")
     return values
+
+
+def _are_records(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, dict) for value in values)
 
 
 def write_head(folder: Path, head: dict[str, Any]) -> None:

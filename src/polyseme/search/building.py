@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +47,7 @@ from polyseme.text.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import read_lines
 from polyseme.text.stream import placed_units, sentences_of_unit
-from polyseme.writing import check_folder
+from polyseme.writing import check_folder, check_target
 
 BLOCK_USAGES = 100_000
 LARGEST = float(np.finfo(np.float16).max)
@@ -166,7 +167,7 @@ def _begin(
 ) -> dict[str, Any]:
     """The head of a new index, of one that goes on, or of one that gets more text."""
     contents = [found.content for found in stamp(files)]
-    names = [str(file) for file in files]
+    names = [os.path.abspath(file) for file in files]
     corpus = {"files": names, "content": digest(contents), "contents": contents, "done": False}
     if force or not (folder / HEAD).exists():
         if add:
@@ -192,6 +193,7 @@ def _begin(
         raise UsageError(f"{folder}: not finished, and of another text. Finish it first, or say --force.")
     if any(one["content"] == corpus["content"] for one in head["corpora"]):
         return head
+    _refuse_changed(folder, head, corpus)
     if not add:
         raise UsageError(
             f"{folder}: an index of another text. Say --add to put this one into it too, or --force."
@@ -200,6 +202,20 @@ def _begin(
     head["corpora"].append(corpus)
     write_head(folder, head)
     return head
+
+
+def _refuse_changed(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
+    """Refuse a file that was indexed with another content: its usages would be there twice."""
+    known = {
+        os.path.abspath(name): content
+        for one in head["corpora"]
+        for name, content in zip(one["files"], one.get("contents", ()), strict=False)
+    }
+    for file, content in zip(corpus["files"], corpus["contents"], strict=True):
+        if known.get(file, content) != content:
+            raise UsageError(
+                f"{file}: has changed since it went into the index {folder}. Build that anew: say --force."
+            )
 
 
 def _refuse_doubles(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
@@ -213,6 +229,9 @@ def _refuse_doubles(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) 
 
 def _make_room(folder: Path, *, force: bool) -> None:
     """An empty folder; with `force` an index that stands there goes, anything else stays and is refused."""
+    check_target(folder, force=True)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: is a file, a folder is to be written there. Choose another name.")
     if folder.exists() and force:
         check_folder(folder, force=True, ours=[path.name for path in folder.iterdir() if _is_ours(path)])
         shutil.rmtree(folder)
@@ -246,7 +265,10 @@ def _read_texts(
     done = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
     keeps = filters.chosen(counts)
     block, units = NewBlock(elmo.config.size, head["precision"], BLOCK_USAGES + BLOCK_USAGES // 8), 0
-    for units, some in _batches(elmo, sentences_of(files, how, done[-1] if done else 0)):
+    sentences = sentences_of(files, how, done[-1] if done else 0)
+    if keeps is not None:  # sentences that nothing is kept of need not be read by the model
+        sentences = (one for one in sentences if any(map(keeps, one[1].words)))
+    for units, some in _batches(elmo, sentences):
         with elmo.call() as counted:
             vectors = elmo.vectors([usage.words for usage in some], choice, counted)
         _add(block, head["documents"], some, vectors, keeps)

@@ -29,6 +29,7 @@ from polyseme.writing import new_file
 
 MOST_USAGES = 500  # of a word in each corpus
 FEWEST = 5
+FREQUENT = 20  # usages in both corpora: words with fewer are compared only where they are named
 DEALS = 200  # of the permutation test
 CHANCE = 0.05
 DRAWN = 12  # words of a picture
@@ -64,9 +65,17 @@ class Change:
 
 
 def find_change(
-    one: Index, other: Index, words: Iterable[str] | None = None, *, min_count: int = 20, seed: int = 0
+    one: Index,
+    other: Index,
+    words: Iterable[str] | None = None,
+    *,
+    min_count: int = FREQUENT,
+    seed: int = 0,
 ) -> list[Change]:
-    """The change of `words`, or of all with `min_count` usages in both, and FEWEST, the greatest first."""
+    """The change of `words`, or of all with `min_count` usages in both, and FEWEST, the greatest first.
+
+    Punctuation is not ranked; it is compared where it is named.
+    """
     check_pair(one, other)
     asked = list(common_words(one, other, max(min_count, FEWEST)) if words is None else words)
     for word, index in product(asked, (one, other)):  # before any work
@@ -83,8 +92,8 @@ def check_pair(one: Index, other: Index) -> None:
 
 
 def common_words(one: Index, other: Index, min_count: int) -> dict[str, int]:
-    """The words with so many usages in both indexes, and how many at least."""
-    both = (word for word in one.words.words if word in other.words)
+    """The words with so many usages in both indexes, and how many at least; punctuation is no word."""
+    both = (word for word in one.words.words if word in other.words and any(map(str.isalnum, word)))
     counts = {word: min(one.words.count(word), other.words.count(word)) for word in both}
     return {word: count for word, count in counts.items() if count >= min_count}
 
@@ -95,15 +104,22 @@ def greatest_first(found: list[Change]) -> list[Change]:
 
 
 def _change(one: Index, other: Index, word: str, seed: int) -> Change:
+    counts = (one.words.count(word), other.words.count(word))
+    return compare(word, *usages_of(one, other, word, seed), counts, seed)
+
+
+def usages_of(
+    one: Index, other: Index, word: str, seed: int = 0
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The usages of a word in each index (N, H), at most MOST_USAGES, in one space; vectors of length 1."""
     chance = np.random.default_rng(seed)
-    rows = [index.rows(word) for index in (one, other)]
-    drawn = [
-        np.sort(chance.choice(numbers, MOST_USAGES, replace=False)) if len(numbers) > MOST_USAGES else numbers
-        for numbers in rows
-    ]
-    space = one.space  # one and the same for both: else the spaces would move, not the words
-    a, b = space.apply(one.raw(drawn[0])), space.apply(other.raw(drawn[1]))
-    return compare(word, a, b, (len(rows[0]), len(rows[1])), seed)
+    drawn = []
+    for index in (one, other):
+        rows = index.rows(word)
+        if len(rows) > MOST_USAGES:
+            rows = np.sort(chance.choice(rows, MOST_USAGES, replace=False))
+        drawn.append(one.space.apply(index.raw(rows)))  # of both: else the spaces would move, not the words
+    return drawn[0], drawn[1]
 
 
 def compare(

@@ -28,12 +28,18 @@ NEIGHBOURS, ADDING, SEARCHING = 16, 128, 128  # edges of a node; how widely is l
 MORE = 4  # times as many as asked for are looked at again
 
 
+def check_graph(dtype: str) -> None:
+    """Refuse a graph that cannot be built, before any work."""
+    if dtype not in KINDS:
+        raise UsageError(f"graph is {dtype!r}, expected one of {', '.join(KINDS)}.")
+    require("usearch.index", "search", "Approximate search")
+
+
 def build_graph(
     index: Index, dtype: Literal["float16", "int8"] = "float16", watch: Callable[[float], None] | None = None
 ) -> dict[str, Any]:
     """Build the graph of a finished index; `watch` is told the share done. Gives what index.json notes."""
-    if dtype not in KINDS:
-        raise UsageError(f"graph is {dtype!r}, expected one of {', '.join(KINDS)}.")
+    check_graph(dtype)
     graph = _new(index.head["size"], dtype)
     for start in range(0, len(index), ROWS):
         numbers = np.arange(start, min(start + ROWS, len(index)))
@@ -51,7 +57,10 @@ def open_graph(folder: Path, noted: dict[str, Any], size: int) -> Any:
     """The graph of an index, memory-mapped; one that is cut off is refused."""
     path = folder / FILE
     if not path.exists() or path.stat().st_size != noted.get("bytes") or noted.get("dtype") not in KINDS:
-        raise FormatError(f"{path}: missing or damaged. Build it again: polyseme index … --graph.")
+        raise FormatError(
+            f"{path}: missing or damaged. Build it again: the same polyseme index command with --graph "
+            "float16."
+        )
     graph = _new(size, noted["dtype"])
     graph.view(str(path))
     return graph

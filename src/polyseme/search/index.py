@@ -110,7 +110,10 @@ class Index:
                 )
             self._model = load(name)
         if fingerprint(self._model) != self.head["model"]:
-            raise UsageError(f"{self.folder}: an index of another model than the one given.")
+            raise UsageError(
+                f"{self.folder}: an index of another model, or of one that was trained on since. Say which "
+                "one it is of with --model (open_index(folder, model=…)), or build the index anew."
+            )
         self._elmo = self._model
         return self._elmo
 
@@ -149,14 +152,25 @@ class Index:
         return self.words.similarity(one, other)
 
     def vector(self, sentence: str, word: str, which: int | None = None) -> NDArray[np.float32]:
-        """The vector of a word in a sentence, in the corrected space; `which` of several, from 1."""
+        """The vector of a word in a sentence, in the corrected space; `which` of several, from 1.
+
+        [Brackets] around the word mark its place, too.
+        """
+        if f"[{word}]" in sentence and which is None:
+            before, _, after = sentence.partition(f"[{word}]")
+            tokens = self.reader.cut(before)
+            return self.vector_at([*tokens, word, *self.reader.cut(after)], len(tokens))
         tokens = self.reader.cut(sentence)
         places = [place for place, token in enumerate(tokens) if token == word]
         if not places:
-            raise UsageError(f"{word!r} is not in the sentence, which is cut as: {' '.join(tokens)}")
+            raise UsageError(
+                f"{word!r} is not in the sentence, which is cut as: {' '.join(tokens)}. If it is cut "
+                f"wrongly, mark the word: [{word}]."
+            )
         if len(places) > 1 and which is None:
             raise UsageError(
-                f"{word!r} stands {len(places)} times in the sentence: say which, from 1 to {len(places)}."
+                f"{word!r} stands {len(places)} times in the sentence: say which one with --which, from 1 to "
+                f"{len(places)}, or mark it: [{word}]."
             )
         if which is not None and not 1 <= which <= len(places):
             raise UsageError(f"which is {which}, but {word!r} stands {len(places)} times in the sentence.")
@@ -214,6 +228,8 @@ class Index:
         """The usages nearest to a vector of the corrected space."""
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
+        if not np.isfinite(query).all():
+            raise UsageError("The vector to look for has numbers that are not finite.")
         vectors = [block.vectors for block in self.blocks]
         ((numbers, cosines),) = exact.search(
             vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._read
@@ -230,10 +246,11 @@ class Index:
             noted = self.head.get("graph")
             if noted is None or noted["usages"] != len(self):
                 raise UsageError(
-                    f"{self.folder}: no graph of all its usages. Build one: polyseme index … --graph."
+                    f"{self.folder}: no graph of all its usages. Build one: give the same polyseme index "
+                    "command again, with --graph float16."
                 )
             self._graph = graph.open_graph(self.folder, noted, self.head["size"])
-        numbers = graph.find(self._graph, query, k)
+        numbers = graph.find(self._graph, query, min(k, len(self)))
         cosines = self.vectors(numbers) @ query
         order = np.lexsort((numbers, -cosines))[:k]
         return [self.usage(int(numbers[row]), float(cosines[row])) for row in order]
@@ -278,6 +295,8 @@ class Index:
             if own.any():
                 found[own] = block.vectors[numbers[own] - self._starts[number]]
                 self._read(number)
+                if not np.isfinite(found[own]).all():
+                    raise FormatError(f"{block.path}: damaged: vectors that are not finite. {ADVICE}")
         return found
 
     def _lengths(self) -> NDArray[np.float32]:
@@ -302,7 +321,7 @@ class Index:
             own = owners == number
             if own.any():
                 found[own] = block.documents_of(numbers[own] - self._starts[number])
-        return [names[row] for row in found]
+        return [self.blocks[0].named(int(row), names) for row in found]
 
     def words_near(
         self, centres: NDArray[np.float32], k: int, *, without: str | None = None

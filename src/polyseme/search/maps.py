@@ -122,7 +122,7 @@ i {{ display: inline-block; width: .8rem; height: .8rem; border-radius: 50% }}
 
 def page(found: Map) -> str:
     """The map as a page: an SVG whose dots tell their sentences."""
-    names = list(dict.fromkeys(found.groups))
+    names = pictures.in_order(found.groups)
     colours = {name: pictures.COLOURS[number % len(pictures.COLOURS)] for number, name in enumerate(names)}
     low, high = found.points.min(axis=0), found.points.max(axis=0)
     room = np.array([WIDTH - 2 * EDGE, HEIGHT - 2 * EDGE])

@@ -30,6 +30,7 @@ from polyseme.writing import new_file
 
 SAMPLE = 20_000  # usages that the correction of the space is fitted to
 ROWS = 1024  # vectors that are worked on at a time: they stay in the cache
+ROUNDING = 1e-6  # of a number in fp32: what is left of a vector less itself
 SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
 ADVICE = "Give the same polyseme index command again: it makes this part anew from the blocks."
 
@@ -77,6 +78,7 @@ def lengths_in(
 ) -> NDArray[np.float32]:
     """The length of each vector in the corrected space; `beside` is done at the same time.
 
+    A vector that is the centre has no direction there: its length is infinite, so that all its cosines are 0.
     Each piece of work has a core of its own: products that are split over the cores wait for each other.
     """
     found = np.empty(len(vectors), np.float32)
@@ -93,7 +95,10 @@ def lengths_in(
     works: list[Callable[[], object]] = [partial(some, first) for first in range(0, len(vectors), step)]
     with torch.no_grad():  # only then side by side
         run_all(works if beside is None else [beside, *works])
-    return np.maximum(found, np.finfo(np.float32).tiny)
+    stretch = 1.0 if space.turn is None else float(np.linalg.norm(space.turn))
+    nothing = ROUNDING * stretch * float(np.linalg.norm(space.centre))
+    found[found <= max(nothing, float(np.finfo(np.float32).tiny))] = np.inf
+    return found
 
 
 def _pieces(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
@@ -146,6 +151,8 @@ def read_space(folder: Path, head: dict[str, Any]) -> Space:
     centre, turn = tensors.get("centre"), tensors.get("turn")
     if centre is None or centre.shape != (size,) or (turn is not None and turn.shape != (size, size)):
         raise FormatError(f"{path}: does not fit the index. {ADVICE}")
+    if not (np.isfinite(centre).all() and (turn is None or np.isfinite(turn).all())):
+        raise FormatError(f"{path}: damaged: numbers that are not finite. {ADVICE}")
     return Space(head["space"], centre, turn)
 
 
@@ -155,6 +162,8 @@ def read_lengths(folder: Path, count: int) -> NDArray[np.float32]:
     found: NDArray[np.float32] | None = _load(path, "the lengths of the vectors").get("lengths")
     if found is None or found.shape != (count,):
         raise FormatError(f"{path}: does not fit the blocks. {ADVICE}")
+    if not (found > 0).all():
+        raise FormatError(f"{path}: damaged: lengths that are none. {ADVICE}")
     return found
 
 

@@ -13,10 +13,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from polyseme.server import schemas
 from polyseme.server.answers import answer, refused
 from polyseme.server.catalog import Served
+from polyseme.server.described import REFUSALS, answers_of, describe_keys
 from polyseme.server.guard import Guard, unforeseen
 from polyseme.server.limits import Limits, RefusedError
 from polyseme.server.openai import OpenAi
@@ -26,30 +29,13 @@ from polyseme.server.threads import start_daemon
 from polyseme.server.verbs import Verbs
 
 SHOWN = 5  # mistakes of a request that are told
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {
-        "description": what,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["error", "error_type"],
-                    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
-                }
-            }
-        },
-    }
-    for status, what in {
-        400: "No JSON",
-        401: "No key, or a wrong one",
-        404: "No such index, task, model or word",
-        413: "Too large",
-        422: "Not what is expected",
-        429: "Too busy",
-        503: "Loading or stopping, or not enough memory",
-        504: "Too slow",
-    }.items()
-}
+# The names of all values of requests: what else a place is said to have are kinds of a union, not keys.
+FIELDS = frozenset(
+    name
+    for model in vars(schemas).values()
+    if isinstance(model, type) and issubclass(model, BaseModel)
+    for name in model.model_fields
+)
 
 
 def create_app(
@@ -72,12 +58,14 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         responses=REFUSALS,
+        redirect_slashes=False,  # a redirection has not the form of our answers
     )
     app.state.polyseme = state
     Verbs(state).add_to(app)
     OpenAi(state).add_to(app)
     _add_facts(app, state, key is not None)
     add_pages(app)
+    describe_keys(app, key is not None)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
     return Guard(app, state, content_policy(), key), state
@@ -86,7 +74,8 @@ def create_app(
 def _add_facts(app: FastAPI, state: State, key: bool) -> None:
     """What is served, whether it is ready, what was counted."""
 
-    @app.get("/health", response_class=Response)
+    @app.head("/health", include_in_schema=False)
+    @app.get("/health", response_class=Response, responses=answers_of("/health"))
     async def health() -> Response:
         """Whether requests are answered."""
         if state.problem is not None:
@@ -94,12 +83,12 @@ def _add_facts(app: FastAPI, state: State, key: bool) -> None:
         state.served  # noqa: B018  # a refusal while it is loading
         return answer({"status": "ready"})
 
-    @app.get("/info", response_class=Response)
+    @app.get("/info", response_class=Response, responses=answers_of("/info"))
     async def info() -> Response:
         """The model, the indexes, the tasks, the limits, and whether requests need a key."""
         return answer(state.served.info | {"limits": asdict(state.limits), "key": key})
 
-    @app.get("/metrics", response_class=Response)
+    @app.get("/metrics", response_class=Response, responses=answers_of("/metrics"))
     async def metrics() -> Response:
         """Counts for Prometheus."""
         state.served  # noqa: B018
@@ -116,7 +105,7 @@ async def _invalid(request: Request, problem: Any) -> Response:
     errors = problem.errors()
     if any(error["type"] == "json_invalid" for error in errors):
         return refused(RefusedError(400, "validation", "The body is not JSON."))
-    said = [_mistake(error) for error in errors[:SHOWN]]
+    said = list(dict.fromkeys(_mistake(error) for error in errors[:SHOWN]))  # kinds of a union say the same
     more = f" (and {len(errors) - SHOWN} more)" if len(errors) > SHOWN else ""
     return refused(RefusedError(422, "validation", "; ".join(said) + more))
 
@@ -130,7 +119,8 @@ def _mistake(error: dict[str, Any]) -> str:
 
 
 def _place(parts: Sequence[str | int]) -> str:
-    return ".".join(map(str, parts)) or "body"
+    """The keys and numbers that lead to a value."""
+    return ".".join(str(part) for part in parts if isinstance(part, int) or part in FIELDS) or "body"
 
 
 async def _failed(request: Request, problem: Exception) -> Response:

@@ -1,6 +1,6 @@
-"""What is counted, for Prometheus: requests, latencies, the queue, batches, tokens, cache hits.
+"""What is counted, for Prometheus: requests, latencies, the queues, batches, tokens, cache hits.
 
-server.guard, server.batching  ->  server.metrics  ->  /metrics
+server.guard, server.batching, server.verbs, server.state  ->  server.metrics  ->  /metrics
 
 With several processes the counts of all are added: api.serve sets SHARED.
 """
@@ -36,6 +36,13 @@ class Metrics:
         self._queue = Gauge(
             "polyseme_queue_texts", "Texts that wait", registry=self._own, multiprocess_mode="livesum"
         )
+        self._questions = Gauge(
+            "polyseme_queue_questions",
+            "Questions that wait for a thread",
+            ["threads"],
+            registry=self._own,
+            multiprocess_mode="livesum",
+        )
         self._words = Counter(
             "polyseme_cache_words", "Words looked up in the token cache", ["found"], registry=self._own
         )
@@ -49,11 +56,19 @@ class Metrics:
     def batch(self, texts: int, tokens: int) -> None:
         """A batch begins."""
         self._batches.observe(texts)
+        self.read(tokens)
+
+    def read(self, tokens: int) -> None:
+        """So many tokens are given to a model, in a batch or for a question."""
         self._tokens.inc(tokens)
 
     def queue(self, texts: int) -> None:
         """So many texts wait now."""
         self._queue.set(texts)
+
+    def questions(self, threads: str, waiting: int) -> None:
+        """So many questions wait now for threads of that name."""
+        self._questions.labels(threads).set(waiting)
 
     def cache(self, hits: int, misses: int) -> None:
         """The totals of the token cache."""

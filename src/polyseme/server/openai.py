@@ -15,6 +15,7 @@ from fastapi import FastAPI, Response
 from polyseme.embedder import Array
 from polyseme.model.choice import choose
 from polyseme.server.answers import answer, answer_parts, numbers
+from polyseme.server.described import answers_of
 from polyseme.server.limits import missing, wrong
 from polyseme.server.schemas import OpenAiRequest
 from polyseme.server.state import State
@@ -28,8 +29,12 @@ class OpenAi:
 
     def add_to(self, app: FastAPI) -> None:
         """All routes."""
-        app.add_api_route("/v1/embeddings", self.embeddings, methods=["POST"], response_class=Response)
-        app.add_api_route("/v1/models", self.models, methods=["GET"], response_class=Response)
+        for route, handler, method in (
+            ("/v1/embeddings", self.embeddings, "POST"),
+            ("/v1/models", self.models, "GET"),
+        ):
+            told = answers_of(route)
+            app.add_api_route(route, handler, methods=[method], response_class=Response, responses=told)
 
     async def embeddings(self, asked: OpenAiRequest) -> Response:
         """One vector a text."""
@@ -58,9 +63,9 @@ class OpenAi:
         return answer({"object": "list", "data": [one]})
 
 
-def _row(number: int, vector: Array, form: str) -> bytes:
+def _row(number: int, vector: Array, form: str | None) -> bytes:
     """One vector as JSON: numbers, or their bytes in base64."""
-    if form == "float":
+    if form != "base64":
         return b'{"object":"embedding","index":%d,"embedding":%s}' % (number, numbers(vector))
     coded = base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes())
     return b'{"object":"embedding","index":%d,"embedding":"%s"}' % (number, coded)

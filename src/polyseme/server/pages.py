@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 from fastapi import FastAPI, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
+
+from polyseme.server.answers import JSON
 
 EXPLORER = Path(__file__).parent / "explorer"
 INLINE = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
@@ -53,9 +56,10 @@ def docs_page(schema: dict[str, Any]) -> str:
         for method, route in methods.items():
             parts.append(f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>")
             parts.append(f"<p>{escape(route.get('description') or route.get('summary', ''))}</p>")
-            body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            body = route.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
             if body:
                 parts.append(_fields(_resolved(body, schema)))
+            parts.append(_answer(route["responses"]["200"]["content"], schema))
             parts.append("</section>")
     title = f"{escape(schema['info']['title'])} {escape(schema['info']['version'])}"
     return (
@@ -74,6 +78,35 @@ def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     name = part.get("$ref", "").rpartition("/")[2]
     found: dict[str, Any] = schema["components"]["schemas"][name] if name else part
     return found
+
+
+def _answer(content: dict[str, Any], schema: dict[str, Any]) -> str:
+    """The fields of an answer as a table, and its other forms."""
+    others = f"<code>{escape(', '.join(kind for kind in content if kind != JSON))}</code>"
+    if JSON not in content:
+        return f"<p>Gives {others}.</p>"
+    rows = "".join(
+        f"<tr><td><code>{escape(place)}</code></td><td>{escape(_kind(field))}</td>"
+        f"<td>{escape(field.get('description', ''))}</td></tr>"
+        for place, field in _places(content[JSON]["schema"], schema)
+    )
+    found = f"<table><tr><th>answer</th><th>value</th><th></th></tr>{rows}</table>"
+    return found if len(content) == 1 else f"{found}<p>Or, where Accept asks for it: {others}.</p>"
+
+
+def _places(
+    part: dict[str, Any], schema: dict[str, Any], at: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All fields of an answer, with those of the objects in it: `tokens`, `tokens[][].text`."""
+    found = _resolved(part, schema)
+    for one in found.get("anyOf", ()):
+        yield from _places(one, schema, at)
+    if "items" in found:
+        yield from _places(found["items"], schema, f"{at}[]")
+    for name, field in found.get("properties", {}).items():
+        place = f"{at}.{name}".lstrip(".")
+        yield place, field
+        yield from _places(field, schema, place)
 
 
 def _fields(body: dict[str, Any]) -> str:
@@ -99,4 +132,6 @@ def _kind(field: dict[str, Any]) -> str:
         return ", ".join(map(str, field["enum"]))
     if field.get("type") == "array":
         return f"list of {_kind(field.get('items', {}))}"
+    if "$ref" in field:
+        return "object"
     return str(field.get("const", field.get("type", "any")))

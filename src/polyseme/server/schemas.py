@@ -26,6 +26,7 @@ Text = Annotated[str, AfterValidator(_whole)]
 Token = Annotated[str, AfterValidator(_whole), Field(min_length=1, pattern=r"^\S+$")]
 Texts = Annotated[list[Text], Field(min_length=1, description="Each is read as one sentence.")]
 Count = Annotated[int, Field(ge=1, le=MOST, strict=True)]
+Size = Annotated[int, Field(ge=1, strict=True)]
 Number = Annotated[int, Field(ge=0, strict=True)]
 Weight = Annotated[float, Field(ge=-HEAVIEST, le=HEAVIEST)]  # neither infinite nor NaN
 Layer = Annotated[
@@ -149,10 +150,10 @@ class PredictRequest(Request):
 
 
 class OpenAiRequest(BaseModel):
-    """As OpenAI has it; what it may hold besides is let pass."""
+    """As OpenAI has it, null for what is left out too; what it may hold besides is let pass."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
     input: Text | Annotated[list[Text], Field(min_length=1)]
     model: Text
-    encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Count | None = None
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Size | None = None

@@ -15,6 +15,7 @@ from polyseme.server.catalog import Served
 from polyseme.server.layers import Layers
 from polyseme.server.limits import Limits, RefusedError, too_large
 from polyseme.server.metrics import Metrics
+from polyseme.server.studies import Pairs
 from polyseme.server.threads import Threads
 
 SMALL = 1024  # characters to cut, or numbers to write, that take less time than to wake a thread
@@ -33,14 +34,15 @@ class State:
         self._load = load
         self.limits, self.metrics = limits, Metrics()
         self.quick = Threads("quick", 2)
-        self.asking = Threads("asking", 2, limits.queue)
-        self.studying = Threads("studying", 1, limits.queue)
+        self.asking = Threads("asking", 2, limits.queue, self.metrics.questions)
+        self.studying = Threads("studying", 1, limits.queue, self.metrics.questions)
         self.draining = False  # nothing new is taken on
         self.ending = asyncio.Event()  # nor is anything finished
         self.problem: Exception | None = None  # why loading failed
         self.failed: Callable[[], None] = lambda: None  # told when it did
         self._served: Served | None = None
         self._batcher: Batcher | None = None
+        self.pairs = Pairs()
         self._layers: dict[int, Layers] = {}
 
     def prepare(self) -> None:

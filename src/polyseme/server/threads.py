@@ -31,12 +31,23 @@ class Work(NamedTuple):
 
 
 class Threads:
-    """`count` threads and one queue; more than `most` works, waiting or running, are refused."""
+    """`count` threads and one queue; more than `most` works, waiting or running, are refused.
 
-    def __init__(self, name: str, count: int, most: int | None = None) -> None:
+    watch: is told the name and how many works wait, whenever that may have changed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        most: int | None = None,
+        watch: Callable[[str, int], None] = lambda name, waiting: None,
+    ) -> None:
+        self._name, self._watch = name, watch
         self._most, self._running, self._closed = most, 0, False
         self._waiting: deque[Work] = deque()
         self._news = threading.Condition()
+        self._tell()
         for number in range(count):  # daemons: a process that stops does not wait for what nobody waits for
             start_daemon(f"{name}-{number}", self._work)
 
@@ -68,6 +79,7 @@ class Threads:
             if self._most is not None and len(self) >= self._most:
                 raise busy("Too many questions are waiting. Ask again in a moment.")
             self._waiting.append(work)
+            self._tell()
             self._news.notify()
 
     def _leave(self, work: Work) -> None:
@@ -75,6 +87,7 @@ class Threads:
         with self._news:
             if work.result.cancel() and work in self._waiting:
                 self._waiting.remove(work)
+                self._tell()
 
     def _work(self) -> None:
         """What each thread does: one work after the other."""
@@ -92,6 +105,7 @@ class Threads:
                 if self._closed:
                     return None
                 work = self._waiting.popleft()
+                self._tell()
                 if work.result.set_running_or_notify_cancel():
                     self._running += 1
                     return work
@@ -103,7 +117,11 @@ class Threads:
             for work in self._waiting:
                 work.result.cancel()
             self._waiting.clear()
+            self._tell()
             self._news.notify_all()
+
+    def _tell(self) -> None:
+        self._watch(self._name, len(self._waiting))
 
 
 def _do(work: Work) -> None:

@@ -27,6 +27,7 @@ from polyseme.search.senses import find_senses
 from polyseme.search.space import plain
 from polyseme.server import schemas
 from polyseme.server.answers import answer, answer_parts, listed, numbers, raw, wanted
+from polyseme.server.described import answers_of
 from polyseme.server.limits import missing, wrong
 from polyseme.server.rows import change_row, near_row, token_rows, usage_row
 from polyseme.server.state import State
@@ -64,7 +65,9 @@ class Verbs:
             self.similarity,
             self.predict,
         ):
-            app.add_api_route(f"/{handler.__name__}", handler, methods=["POST"], response_class=Response)
+            route = f"/{handler.__name__}"
+            told = answers_of(route)
+            app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=told)
 
     async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
         """Cut texts into tokens, with their places and the number of the sentence that each stands in."""
@@ -120,21 +123,26 @@ class Verbs:
             parts = _while_wanted(sentences, sentences, left)
             return answer({"scores": [_scored(one) for some in parts for one in score(elmo, some)]})
 
-        return await self._run(find, left=left)
+        return await self._run(find, left=left, tokens=sum(map(len, sentences)))
 
     async def substitutes(self, asked: schemas.SubstitutesRequest) -> Response:
         """The words that fit a place of a sentence: from the left, the right and both."""
         self._needs_softmax()
-        elmo, text, tokens = self._state.served.elmo, asked.text, asked.tokens
+        elmo, text, tokens = self._state.served.elmo, asked.text or "", asked.tokens
         if tokens is not None:
             self._state.check_length(tokens)
-            place = asked.place or 0
-            return await self._run(lambda: answer(_fitting(substitutes_at(elmo, tokens, place, asked.k))))
-        await self._state.cut([text or ""])  # refuses one that is too long
-        return await self._run(
-            lambda: answer(_fitting(substitutes(elmo, text or "", asked.k))),
-            "Put one word of the text in [brackets].",
-        )
+        else:
+            await self._state.cut([text])  # refuses one that is too long
+
+        def find() -> Response:
+            if tokens is not None:
+                found = substitutes_at(elmo, tokens, asked.place or 0, asked.k)
+            else:
+                found = substitutes(elmo, text, asked.k)
+            self._state.metrics.read(len(found.tokens))
+            return answer(_fitting(found))
+
+        return await self._run(find, "Put one word of the text in [brackets].")
 
     async def nearest(self, asked: schemas.NearestRequest) -> Response:
         """The words nearest to a word; or, with its sentence, the usages in the same sense."""
@@ -142,6 +150,7 @@ class Verbs:
             return await self._nearest_words(asked)
         index = self._state.served.index(asked.index)
         tokens, place = await self._place(asked, index)
+        self._state.metrics.read(len(tokens))
         if asked.same_word:
             await self._known(asked.word, index.words)
         if asked.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
@@ -205,11 +214,12 @@ class Verbs:
         """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
         await self._check_changed(asked.words or (), one, other)
-        study = Study(one, other, self._state.limits.seconds * STUDY)
+        study = Study(self._state.pairs.of(one, other), self._state.limits.seconds * STUDY)
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
-            return answer({"changes": [change_row(change, one) for change in found[: asked.k]]})
+            changes = [change_row(change, one) for change in found[: asked.k]]
+            return answer({"changes": changes, "complete": study.complete})
 
         return await self._run(find, UNLIKE, self._state.studying, study.left)
 
@@ -267,7 +277,8 @@ class Verbs:
             parts = _while_wanted(questions, cut, left)
             return answer({"predictions": [one for some in parts for one in _predicted(model, some)]})
 
-        return await self._run(find, "These are no questions of that task.", left=left)
+        read = sum(map(len, cut))
+        return await self._run(find, "These are no questions of that task.", left=left, tokens=read)
 
     async def _run(
         self,
@@ -275,10 +286,16 @@ class Verbs:
         refused: str = "This cannot be done.",
         threads: Threads | None = None,
         left: threading.Event | None = None,
+        tokens: int = 0,
     ) -> Response:
-        """`work` in a thread; what the library refuses is refused here without repeating the text."""
+        """`work` that reads `tokens`, in a thread; what the library refuses is told without the text."""
+
+        def counted() -> Response:
+            self._state.metrics.read(tokens)
+            return work()
+
         try:
-            return await (threads or self._state.asking).run(work, left)
+            return await (threads or self._state.asking).run(counted, left)
         except PolysemeError:
             raise wrong(refused, CODES.get(refused)) from None
 

@@ -5,6 +5,7 @@ tasks.encoder, tasks.pooling  ->  tasks.classification
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tables import Row, kind_of, read_rows
 from polyseme.tasks.task import Answer, Dense, class_weights, most_probable, ranked
 
+logger = logging.getLogger(__name__)
 HALF = 0.5  # from which probability on one of several labels is given
 
 
@@ -36,15 +38,22 @@ class Classification:
     def read(path: str, config: TaskConfig, cut: Cut, *, gold: bool = True) -> list[Example]:
         """CSV, TSV, JSON lines, lines that begin with a label, or a folder of texts for each label."""
         data = config.data
-        rows = read_rows(path, kind_of(path, data.format), data.text, data.label)
-        found = []
+        rows = read_rows(path, kind_of(path, data.format), data.text, data.label, labelled=gold)
+        found, long = [], 0
         for row in rows:
             labels = labels_of(row, config) if gold else None
             if labels is not None and not set(labels).isdisjoint(data.skip):
                 continue
-            tokens = checked(cut(row.text(data.text)), row.place, data.max_tokens, cut=True)
+            words = cut(row.text(data.text))
+            long += len(words) > data.max_tokens
+            tokens = checked(words, row.place, data.max_tokens, cut=True)
             answer = labels if data.multi or labels is None else labels[0]
             found.append(Example(row.place, (tokens,), answer))
+        if long:
+            logger.warning(
+                f"{path}: {long} of {len(found)} texts are longer than data.max_tokens ({data.max_tokens:,}) "
+                "and were cut."
+            )
         return found
 
     @staticmethod

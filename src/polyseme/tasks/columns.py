@@ -2,20 +2,23 @@
 
     text.reading  ->  tasks.columns  ->  tasks.examples
 
-Comes in: a file; a blank line ends a sentence. Goes out: `Tagged`, a sentence with the line of each word.
+Comes in: the lines of a file; a blank line ends a sentence. Goes out: `Tagged`, a sentence with the line of
+each word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import DataError, UsageError
-from polyseme.text.reading import Line, home, read_lines
+from polyseme.text.reading import Line, home
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DOCUMENT = "-DOCSTART-"
+NUMBER = re.compile(r"-?[0-9]+")
 
 
 class Tagged(NamedTuple):
@@ -26,32 +29,47 @@ class Tagged(NamedTuple):
     places: list[str]
 
 
-def tagged_kind(path: str | Path, asked: str) -> str:
+def tagged_kind(path: str | Path, lines: Sequence[Line], asked: str) -> str:
     """The format of a file: as asked for, or by its name and its first line."""
     if asked != "auto":
         return asked
     if Path(home(path)).name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".conllu"):
         return "conllu"
-    first = next((line.text for line in read_lines(path) if line.text.strip()), "")
+    first = next((line.text for line in lines if line.text.strip()), "")
     words = first.split()
     slashed = len(words) > 1 and "\t" not in first and all("/" in word[1:] for word in words)
     return "slashed" if slashed else "columns"
 
 
+def width_of(lines: Sequence[Line], kind: str) -> int:
+    """How many columns a tagged file has, by its first line; 0 where tags stand behind a slash."""
+    if kind == "slashed":
+        return 0
+    rows = (line for line in lines if line.text.strip() and not line.text.startswith((DOCUMENT, "#")))
+    return next((len(_fields(line, kind)) for line in rows), 0)
+
+
+def check_width(path: str | Path, width: int, known: int | None) -> None:
+    """Refuse columns that are neither those of training, nor these without a tag, nor words alone."""
+    if known and width not in (1, known - 1, known):
+        raise DataError(
+            f"{path}: {width} columns, the training file had {known} (the tag may be missing). "
+            "If it is plain text, say --raw."
+        )
+
+
 def read_tagged(
-    path: str | Path, kind: str, word: str | int, tag: str | int, *, tags: bool = True
+    lines: Sequence[Line], kind: str, word: str | int, tag: str | int, *, tags: bool = True
 ) -> Iterator[Tagged]:
     """The sentences of a file; without `tags` there may be none in it."""
     if kind == "slashed":
-        yield from _slashed(path)
+        yield from _slashed(lines, tags=tags)
         return
     if kind not in ("columns", "conllu"):
-        raise UsageError(
-            f"{path}: tagging does not read {kind}. Set data.format to columns, conllu, slashed."
-        )
+        raise UsageError(f"Tagging does not read {kind}. Set data.format to columns, conllu, slashed.")
     rows: list[tuple[str, list[str]]] = []
     width = 0
-    for line in read_lines(path):
+    for line in lines:
         text = line.text.strip()
         if not text or text.startswith(DOCUMENT):
             if rows:
@@ -107,7 +125,7 @@ def _sentence(
 
 
 def _column(fields: list[str], which: str | int, kind: str, place: str) -> str:
-    if isinstance(which, str) and which.lstrip("-").isdigit():
+    if isinstance(which, str) and NUMBER.fullmatch(which):
         which = int(which)
     if isinstance(which, str):
         if kind != "conllu" or which not in CONLLU:
@@ -119,10 +137,14 @@ def _column(fields: list[str], which: str | int, kind: str, place: str) -> str:
     return fields[which]
 
 
-def _slashed(path: str | Path) -> Iterator[Tagged]:
-    """`word/tag word/tag`, a sentence a line."""
-    for line in read_lines(path):
+def _slashed(lines: Sequence[Line], *, tags: bool) -> Iterator[Tagged]:
+    """`word/tag word/tag`, a sentence a line; words alone where no `tags` are needed."""
+    for line in lines:
         place = f"{line.source}:{line.number}"
+        if not tags and not all("/" in entry[1:] for entry in line.text.split()):
+            words = line.text.split()
+            yield Tagged(words, [], [place] * len(words))
+            continue
         parts = [entry.rpartition("/") for entry in line.text.split()]
         wrong = next((entry for entry in parts if not entry[0] or not entry[2]), None)
         if wrong is not None:

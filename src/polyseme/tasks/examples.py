@@ -8,15 +8,20 @@ An example has one sentence, or two for pairs; gold is a label, several labels, 
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from polyseme.errors import DataError
+from polyseme.tasks.columns import NUMBER
 from polyseme.tasks.tags import Span, split_tag
 from polyseme.text.segment import words
+from polyseme.text.token import HAN
 
+HAN_ALONE = re.compile(f"[{HAN}]+")
+MOSTLY = 0.98  # of the Chinese tokens of a file that is cut into characters, single ones
 Cut = Callable[[str], list[str]]  # a text to its tokens
 Tokens = tuple[str, ...]
 
@@ -31,6 +36,7 @@ class Example:
     marks: tuple[Span, ...] = ()  # of relations: the two entities
     scheme: str = "none"  # of tagging: how the file spells spans
     lines: tuple[int, ...] = ()  # of tagging: the line of each word
+    columns: int | None = None  # of tagging: how many the file has; 0: word/tag lines
 
     @property
     def asks(self) -> bool:
@@ -54,12 +60,23 @@ def checked(tokens: Sequence[str], place: str, most: int, *, cut: bool = False) 
     """The tokens of a sentence; an empty one is refused, one that is too long is cut or refused."""
     if not tokens:
         raise DataError(f"{place}: the text is empty. Delete the line, or give it a text.")
+    wrong = [token for token in tokens if not isinstance(token, str) or not token]
+    if wrong:
+        raise DataError(f"{place}: a token is {wrong[0]!r:.40}, expected text that is not empty.")
     if len(tokens) > most and not cut:
         raise DataError(
             f"{place}: a sentence of {len(tokens):,} tokens, more than data.max_tokens ({most:,}). "
             "Split it, or raise data.max_tokens."
         )
     return tuple(tokens[:most])
+
+
+def in_characters(examples: Sequence[Example]) -> bool:
+    """Whether sentences are Chinese, for the greater part, and cut into characters."""
+    tokens = [token for example in examples for sentence in example.sentences for token in sentence]
+    chinese = [token for token in tokens if HAN_ALONE.fullmatch(token)]
+    single = sum(len(token) == 1 for token in chinese)
+    return 2 * len(chinese) > len(tokens) and single >= MOSTLY * len(chinese)
 
 
 def split(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
@@ -100,8 +117,8 @@ def without_gold(example: Example) -> Example:
 def label_set(golds: Iterable[str]) -> tuple[str, ...]:
     """All labels, numbers by value and names by letter."""
     found = set(golds)
-    if all(label.lstrip("-").isdigit() for label in found):
-        return tuple(sorted(found, key=int))
+    if all(NUMBER.fullmatch(label) for label in found):
+        return tuple(sorted(found, key=lambda label: (int(label), label)))
     return tuple(sorted(found))
 
 

@@ -28,10 +28,8 @@ def begin(folder: Path, plan: dict[str, str], *, force: bool) -> None:
 
     The model of the earlier training stays until the new one is written.
     """
-    check_target(folder, force=force)
+    check_place(folder, force=force)
     if folder.exists():
-        if not folder.is_dir():
-            raise UsageError(f"{folder}: is a file, a folder is to be written there. Choose another name.")
         _check_ours(folder)
         for name in (RUNS, VECTORS):
             shutil.rmtree(folder / name, ignore_errors=True)
@@ -39,6 +37,13 @@ def begin(folder: Path, plan: dict[str, str], *, force: bool) -> None:
             (folder / name).unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PLAN).write_text(json.dumps({"plan": plan}, indent=1) + "\n", encoding="utf-8")
+
+
+def check_place(folder: Path, *, force: bool) -> None:
+    """Refuse what exists, unless it is a folder and `force` is said."""
+    check_target(folder, force=force)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: is a file, a folder is to be written there. Choose another name.")
 
 
 def go_on(folder: Path, plan: dict[str, str]) -> None:

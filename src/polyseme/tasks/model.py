@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -41,7 +41,7 @@ from polyseme.tasks.stored import Stored
 from polyseme.tasks.tables import kind_of, without_labels
 from polyseme.tasks.tagging import Tagging
 from polyseme.tasks.task import Answer, Task
-from polyseme.tasks.work import answer, judge
+from polyseme.tasks.work import answer
 from polyseme.text.reading import Line, read_lines
 from polyseme.training.checkpoint import load_weights
 from polyseme.training.devices import choose_device
@@ -57,6 +57,14 @@ TASK, HEAD, ELMO, CARD = "task.json", "head.safetensors", "elmo", "README.md"
 FORMAT = 1
 WEIGHTS = "the weights of the task"
 TUNED = "stack.inputs.layer.network."  # weights of a fine-tuned ELMo, which the folder keeps as a model
+NO_PATH = "Without a copy the ELMo must have a path: give train its path, not a model."
+QUESTIONS = {  # of the card
+    "classification": '"a text"',
+    "tagging": '"a text"',
+    "pairs": '("a text", "another text")',
+    "relations": '"the <e1>fire</e1> was caused by <e2>fuel</e2>"',
+}
+Done = Callable[[int], None]  # is told how many examples are done
 CHUNK = 512  # examples of a file that are answered together
 
 
@@ -123,16 +131,20 @@ class TaskModel:
             raise UsageError(f"predict takes a text or a list of them, not {given!r:.60}.")
         return self.answer([self.task.ask(one, self._cut()) for one in given])
 
-    def answer(self, examples: Sequence[Example]) -> list[Answer]:
+    def answer(self, examples: Sequence[Example], watch: Done | None = None) -> list[Answer]:
         """What the model says of examples; nothing of those without tokens."""
-        asked = [example for example in examples if example.asks]
-        self.reader.need(tokens for example in asked for tokens in example.sentences)
-        found: list[Answer] = []
-        for start in range(0, len(asked), CHUNK):
-            some = asked[start : start + CHUNK]
-            found += answer(self.task, self.network, self.reader, some, self.device)
-        answers = iter(found)
-        return [next(answers) if example.asks else Answer(example.sentences, None) for example in examples]
+        return list(self.answers(examples, watch))
+
+    def answers(self, examples: Sequence[Example], watch: Done | None = None) -> Iterator[Answer]:
+        """As `answer`, some at a time; `watch` is told how many are done."""
+        self.reader.need(tokens for example in examples for tokens in example.sentences)
+        for start in range(0, len(examples), CHUNK):
+            some = examples[start : start + CHUNK]
+            asked = [example for example in some if example.asks]
+            found = iter(answer(self.task, self.network, self.reader, asked, self.device))
+            yield from (next(found) if example.asks else Answer(example.sentences, None) for example in some)
+            if watch is not None:
+                watch(start + len(some))
 
     def read(self, path: str | Path, *, gold: bool = True) -> list[Example]:
         """The examples of a file, as training read them; without `gold` their answers may be missing.
@@ -176,10 +188,9 @@ class TaskModel:
         """How good the answers to a file are."""
         return self.judge(self.read(path))
 
-    def judge(self, examples: Sequence[Example]) -> Scores:
-        """How good the answers to examples are."""
-        self.reader.need(tokens for example in examples for tokens in example.sentences)
-        return judge(self.task, self.network, self.reader, examples, self.device)[0]
+    def judge(self, examples: Sequence[Example], watch: Done | None = None) -> Scores:
+        """How good the answers to examples are; `watch` is told how many are answered."""
+        return self.task.score(examples, self.answer(examples, watch))
 
     def _cut(self) -> Cut:
         return cutter(self.segment)
@@ -232,9 +243,7 @@ class TaskModel:
             return {"name": path, **known}
         if not copy:
             if path is None:
-                raise UsageError(
-                    "Without a copy the ELMo must have a path: give train its path, not a model."
-                )
+                raise UsageError(NO_PATH)
             return {"path": path, **known}
         save_pretrained(elmo.model, folder / ELMO, precision=elmo.model.network.precision, force=True)
         return {"folder": ELMO, **known}
@@ -275,9 +284,17 @@ def check_layer(config: InputConfig, elmo: Elmo) -> None:
 
 
 def load_task(
-    path: str | Path, model: Elmo | str | Path | None = None, *, static: str | Path | None = None
+    path: str | Path,
+    model: Elmo | str | Path | None = None,
+    *,
+    static: str | Path | None = None,
+    device: str = "auto",
 ) -> TaskModel:
-    """Open a task folder; `model`, `static`: its ELMo, its static vectors, where these are gone."""
+    """Open a task folder; `model`, `static`: its ELMo, its static vectors, where these are gone.
+
+    device: where it computes, which need not be where it was trained.
+    """
+    chosen = choose_device(device)
     folder = Path(path).expanduser()
     values = _read(folder)
     config = parse_settings(TaskConfig, values["config"], f"{folder / TASK}: config")
@@ -297,9 +314,8 @@ def load_task(
     if wrong:
         raise FormatError(f"{folder / HEAD}: {min(wrong)} does not fit {TASK}. Are they of one task?")
     network.load_state_dict(weights, strict=False)
-    device = choose_device(config.train.device)
-    network.to(device).eval()
-    return TaskModel(task, network, reader, where, device, values["segment"], values["scores"])
+    network.to(chosen).eval()
+    return TaskModel(task, network, reader, where, chosen, values["segment"], values["scores"])
 
 
 def is_task(path: str | Path) -> bool:
@@ -363,4 +379,4 @@ def _card(values: dict[str, Any]) -> str:
     lines += [f"| labels | {', '.join(values['labels'][:20]) or 'a number'} |"]
     lines += [f"| {name} | {value:.4f} |" for name, value in found.items() if isinstance(value, float)]
     lines += ["", "```python", "import polyseme", "", 'model = polyseme.load_task("…")']
-    return "\n".join([*lines, 'model.predict("a text")', "```", ""])
+    return "\n".join([*lines, f"model.predict({QUESTIONS[config['task']]})", "```", ""])

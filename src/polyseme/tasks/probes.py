@@ -12,15 +12,14 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from polyseme import pictures
 from polyseme.embedder import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.tasks.examples import Example
+from polyseme.tasks.folder import check_place
 from polyseme.tasks.runs import Plan, Watch, train
-from polyseme.writing import check_target
 
 LINEAR = (
     "encoder.directions=0",
@@ -69,7 +68,7 @@ def probe(
     elmo = model if isinstance(model, Elmo) else load(model)
     place = None if out is None else Path(out).expanduser()
     if place is not None:
-        check_target(place, force=force)
+        check_place(place, force=force)
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
         for layer in [*range(elmo.config.layers), "mix"]:
@@ -82,7 +81,7 @@ def probe(
     if place is not None:
         place.mkdir(parents=True, exist_ok=True)
         (place / "probes.md").write_text(result.table() + "\n", encoding="utf-8")
-        if find_spec("matplotlib") is not None:
+        if pictures.can_draw():
             pictures.by_layer(values, result.baseline, "accuracy", place / "probes.png")
     return result
 

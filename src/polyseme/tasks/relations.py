@@ -32,6 +32,7 @@ from polyseme.text.reading import read_lines
 
 MARKS = re.compile(r"<(/?)(e[12])>")
 NUMBERED = re.compile(r'(\d+)\t"?(.*?)"?\s*')
+COMMENT = "Comment:"
 FARTHEST = 30  # tokens; distances beyond are alike
 
 
@@ -124,22 +125,36 @@ def cut_marked(text: str, cut: Cut, place: str) -> tuple[list[str], tuple[Span, 
 
 
 def _semeval(path: str, text: str, label: str, *, gold: bool) -> Iterator[Row]:
-    """Blocks of a numbered, quoted sentence, a relation, a comment; a blank line between them."""
+    """Blocks of a numbered, quoted sentence, its relation, a comment; a number begins the next one."""
+    for block in _blocks(path):
+        (place, first), *rest = block
+        found = NUMBERED.fullmatch(first)
+        notes = [number for number, (_, line) in enumerate(rest) if line.startswith(COMMENT)]
+        if found is None or (gold and (not rest or notes[:1] == [0])):
+            raise DataError(
+                f"{place}: expected a number, a tab and a sentence in quotation marks, and its relation on "
+                "the next line."
+            )
+        if len(rest) - bool(notes) > 1:
+            raise DataError(
+                f"{rest[1][0]}: expected {COMMENT} or the next numbered sentence behind a relation."
+            )
+        known = {label: rest[0][1]} if rest and notes[:1] != [0] else {}
+        yield Row(place, {text: found[2], **known})
+
+
+def _blocks(path: str) -> Iterator[list[tuple[str, str]]]:
+    """The lines of each sentence with their places; a blank line or the next number ends them."""
     block: list[tuple[str, str]] = []
-    lines = [(f"{line.source}:{line.number}", line.text.strip()) for line in read_lines(path)]
-    for place, line in [*lines, ("", "")]:
-        if line:
-            block.append((place, line))
-            continue
-        if block:
-            found = NUMBERED.fullmatch(block[0][1])
-            if found is None or (gold and len(block) < 2):
-                raise DataError(
-                    f"{block[0][0]}: expected a number, a tab and a sentence in quotation marks, and its "
-                    "relation on the next line."
-                )
-            yield Row(block[0][0], {text: found[2], **({label: block[1][1]} if len(block) > 1 else {})})
-        block = []
+    for line in read_lines(path):
+        text = line.text.strip()
+        if block and (not text or NUMBERED.fullmatch(text)):
+            yield block
+            block = []
+        if text:
+            block.append((f"{line.source}:{line.number}", text))
+    if block:
+        yield block
 
 
 class RelationNetwork(nn.Module):

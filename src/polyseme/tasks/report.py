@@ -8,11 +8,9 @@ Pictures are drawn where matplotlib is installed (extra `plot`).
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -23,7 +21,6 @@ from polyseme.tasks.settings import InputConfig
 
 MOST_LABELS = 40  # of a confusion that is drawn
 NAMES = {True: "with ELMo", False: "without ELMo"}
-logger = logging.getLogger(__name__)
 
 
 def write_report(trained: Trained, folder: Path) -> str:
@@ -55,8 +52,7 @@ def write_report(trained: Trained, folder: Path) -> str:
 
 def draw(trained: Trained, scores: Scores, folder: Path) -> None:
     """The pictures that there is something to draw for."""
-    if find_spec("matplotlib") is None:
-        logger.warning('Pictures are not drawn: they need matplotlib, pip install "polyseme[plot]".')
+    if not pictures.can_draw():
         return
     if trained.best.shares and one_layer(trained.model.config.input) is None:
         pictures.layers(trained.best.shares, folder / "layers.png")

@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ from polyseme.tasks import folder as folders
 from polyseme.tasks.examples import Example, Tokens, cutter, part, split
 from polyseme.tasks.folder import RUNS, VECTORS
 from polyseme.tasks.inputs import Inputs, Reader, absolute_path
-from polyseme.tasks.model import TASKS, TaskModel, Where, check_layer, make_stored, restore
+from polyseme.tasks.model import NO_PATH, TASKS, TaskModel, Where, check_layer, make_stored, restore
 from polyseme.tasks.scores import Scores
 from polyseme.tasks.settings import TaskConfig, read_task_config
 from polyseme.tasks.stored import Stored
+from polyseme.tasks.tagging import Tagging
 from polyseme.tasks.tags import spans_of
 from polyseme.tasks.work import TaskWork
 from polyseme.text.fingerprint import checksum, digest
@@ -39,6 +40,7 @@ from polyseme.text.vectors import read_vectors
 from polyseme.training.checkpoint import Position, weights_of
 from polyseme.training.devices import choose_device
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
+from polyseme.writing import new_file
 
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
 Watch = Callable[[str, Position, Metrics], None]  # of a cell, or of "vectors": with the share that is "done"
@@ -164,14 +166,17 @@ def prepare(
         static = {"static": absolute_path(config.input.static)}
         config = config.model_copy(update={"input": config.input.model_copy(update=static)})
         read_vectors(str(config.input.static), only=(), limit=1)  # refused here, before any training
-    segment = config.data.segment or elmo.config.segment
-    task, cut = TASKS[plan.task], cutter(segment)
+    choose_device(config.train.device)
+    if config.input.elmo == "none" and plan.compare:
+        raise UsageError(
+            "input.elmo is none: there is no ELMo to compare with. Leave out that setting, or --compare."
+        )
+    task, cut = TASKS[plan.task], cutter(config.data.segment or elmo.config.segment)
     examples = task.read(str(train), config, cut)
     if len(examples) < 2:
         raise DataError(f"{train}: {len(examples)} examples. There is nothing to learn from.")
     if plan.task == "tagging":
-        found = config.data.model_copy(update={"scheme": examples[0].scheme})
-        config = config.model_copy(update={"data": found})
+        config = Tagging.settled(config, examples)
     held: list[Example] = []
     if dev is None:
         examples, held = split(examples, config.data.dev_share, config.train.seed)
@@ -183,7 +188,7 @@ def prepare(
         if path is not None and not some:
             raise DataError(f"{path}: no examples in it.")
         known.check(some)
-    return config, data, segment
+    return config, data, config.data.segment or elmo.config.segment
 
 
 def train(
@@ -205,6 +210,9 @@ def train(
     elmo = model if isinstance(model, Elmo) else load(model)
     where = Where(elmo, None if isinstance(model, Elmo) else str(model))
     config, data, segment = prepare(plan, elmo, *files)
+    plan = replace(plan, without_elmo=plan.without_elmo or config.input.elmo == "none")
+    if out is not None and not (copy or where.path or plan.without_elmo or config.input.tune == "full"):
+        raise UsageError(NO_PATH)
     with ExitStack() as stack:
         noted = _noted(plan, config, data, elmo) if out is not None else {}
         folder = _folder(out, stack, noted, resume=resume, force=force)
@@ -249,6 +257,15 @@ def _noted(plan: Plan, config: TaskConfig, data: Data, elmo: Elmo) -> dict[str, 
         "model": "" if plan.without_elmo else fingerprint(elmo),
         "static vectors": checksum(Path(static)) if static else "",
     }
+
+
+def _read_result(path: Path) -> Result | None:
+    """What an earlier call found; None where that did not come to its end."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return Result(**{**values, "cell": Cell(**values["cell"])})
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None
 
 
 class _Job:
@@ -305,14 +322,15 @@ class _Job:
     def result(self, cell: Cell) -> Result:
         """Train a cell, or read what an earlier call found."""
         place = self._folder / RUNS / cell.name
-        if (place / RESULT).exists():
-            values = json.loads((place / RESULT).read_text(encoding="utf-8"))
-            return Result(**{**values, "cell": Cell(**values["cell"])})
+        known = _read_result(place / RESULT)
+        if known is not None:
+            return known
         place.mkdir(parents=True, exist_ok=True)
         model, examples = self.model(cell), self._examples(cell)
         found = self._train(cell, model, examples, place)
         shutil.rmtree(place / CHECKPOINTS, ignore_errors=True)
-        (place / RESULT).write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+        with new_file(place / RESULT, force=True) as new:
+            new.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
         return found
 
     def _train(self, cell: Cell, model: TaskModel, examples: list[Example], place: Path) -> Result:

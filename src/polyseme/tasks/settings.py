@@ -7,18 +7,28 @@ Sections: [data], [input], [encoder], [head], [train].
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from polyseme.config import Settings, nearest, parse_settings, read_values
 from polyseme.errors import ConfigError
 from polyseme.training.settings import Share, TrainConfig, override
 
+Label = Annotated[str, BeforeValidator(lambda given: given if isinstance(given, str) else json.dumps(given))]
 TaskName = Literal["classification", "tagging", "pairs", "relations"]
 
 
@@ -34,12 +44,15 @@ class DataConfig(Settings):
     label: str = "label"
     multi: bool = False  # an example may have several labels, or none
     separator: str = "|"  # between several labels in one field
-    skip: tuple[str, ...] = ()  # examples with these labels are left out
-    positive: str | None = None  # of pairs: the label of a right answer; by its name if left out (yes, 1, …)
+    skip: tuple[Label, ...] = ()  # examples with these labels are left out
+    positive: Label | None = (
+        None  # of pairs: the label of a right answer; by its name if left out (yes, 1, …)
+    )
     word: str | int = 0  # columns of tagged files: a number, from the end if negative, or a name of CoNLL-U
     tag: str | int = -1
+    columns: NonNegativeInt | None = None  # of tagged files; 0: word/tag lines; counted in the training file
     scheme: Literal["auto", "none", "iob1", "iob2", "bioes", "bilou", "bmes"] = "auto"  # how tags spell spans
-    segment: str | None = None  # how texts are cut; as the model was trained if left out
+    segment: str | None = None  # how texts are cut; as the model was trained, or its tags are, if left out
     max_tokens: PositiveInt = 1000  # longer sentences are cut in classification, refused elsewhere
     dev_share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the training file, where there is no dev file
 

@@ -8,7 +8,6 @@ A row is its place (file:line) and its fields by name. What is wrong is refused 
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.documents import read_record
-from polyseme.text.reading import Line, files_below, home, open_bytes, read_lines
+from polyseme.text.reading import Line, files_below, home, lines_of, read_lines
 
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
 LONGEST_FIELD = 10_000_000  # characters of a field of a CSV file
@@ -60,14 +59,17 @@ def kind_of(path: str | Path, asked: str) -> str:
     return ENDINGS.get(suffixes[-1], "lines") if suffixes else "lines"
 
 
-def read_rows(path: str | Path, kind: str, text: str, label: str) -> Iterator[Row]:
-    """The rows of a file; `text` and `label` are the names of what lines and folders hold."""
+def read_rows(path: str | Path, kind: str, text: str, label: str, *, labelled: bool = True) -> Iterator[Row]:
+    """The rows of a file; `text` and `label` are the names of what lines and folders hold.
+
+    labelled: texts of a folder must lie in those of their labels.
+    """
     readers: dict[str, Callable[[], Iterator[Row]]] = {
         "csv": lambda: _delimited(path, ","),
         "tsv": lambda: _delimited(path, "\t"),
         "jsonl": lambda: _json_lines(path),
         "lines": lambda: _labelled_lines(path, text, label),
-        "folder": lambda: _folder(Path(home(path)), text, label),
+        "folder": lambda: _folder(Path(home(path)), text, label, labelled=labelled),
     }
     if kind not in readers:
         raise UsageError(f"{path}: this task does not read {kind}. Set data.format to {', '.join(readers)}.")
@@ -78,24 +80,20 @@ def _delimited(path: str | Path, delimiter: str) -> Iterator[Row]:
     """A header, then rows of as many fields; in CSV, quoted fields may hold commas and newlines."""
     csv.field_size_limit(LONGEST_FIELD)
     quoting: Any = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
-    with open_bytes(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        rows = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
-        try:
-            header = next(rows, None)
-            if not header or not any(name.strip() for name in header):
-                raise DataError(f"{path}:1: no header: the first line must name the columns.")
-            yield from _fields(rows, [name.strip() for name in header], str(path))
-        except UnicodeDecodeError as problem:
-            raise DataError(
-                f"{path}:{rows.line_num + 1}: not UTF-8 ({problem.reason}). Convert it."
-            ) from None
-        except csv.Error as problem:
-            raise DataError(
-                f"{path}:{rows.line_num}: {problem}. Is a quotation mark without its partner?"
-            ) from None
-        finally:
-            text.detach()
+    lines = (f"{part}\n" for line in lines_of(path) for part in line.text.split("\r"))
+    rows = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    try:
+        names = [name.strip() for name in next(rows, [])]
+        if not any(names):
+            raise DataError(f"{path}:1: no header: the first line must name the columns.")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{path}:1: two columns are named {twice!r}. Give each a name of its own.")
+        yield from _fields(rows, names, str(path))
+    except csv.Error as problem:
+        raise DataError(
+            f"{path}:{rows.line_num}: {problem}. Is a quotation mark without its partner?"
+        ) from None
 
 
 def _fields(rows: Any, header: list[str], path: str) -> Iterator[Row]:
@@ -120,7 +118,7 @@ def _json_lines(path: str | Path) -> Iterator[Row]:
 
 
 def _labelled_lines(path: str | Path, text: str, label: str) -> Iterator[Row]:
-    """`label text`, or fastText's `__label__a __label__b text`."""
+    """A label, white space and a text; or fastText's `__label__a __label__b text`."""
     for line in read_lines(path):
         words = line.text.split()
         if not words:
@@ -132,10 +130,16 @@ def _labelled_lines(path: str | Path, text: str, label: str) -> Iterator[Row]:
         if labels:
             yield Row(place, {label: labels if len(labels) > 1 else labels[0], text: " ".join(words)})
             continue
-        first, _, rest = line.text.strip().partition(" ")
-        if not rest.strip():
+        first, rest = _label_and_text(line)
+        if not rest:
             raise DataError(f"{place}: {line.text!r:.40}, expected a label, a space and a text.")
-        yield Row(place, {label: first, text: rest.strip()})
+        yield Row(place, {label: first, text: rest})
+
+
+def _label_and_text(line: Line) -> tuple[str, str]:
+    """The first word of a line, and what stands behind it."""
+    first, *rest = line.text.split(maxsplit=1) or [""]
+    return first, rest[0].strip() if rest else ""
 
 
 def without_labels(lines: Sequence[Line], known: Collection[str]) -> list[Line]:
@@ -158,13 +162,13 @@ def without_labels(lines: Sequence[Line], known: Collection[str]) -> list[Line]:
             + ("begins with no label of the task, but most lines do. " if plain else "begins with a label. ")
             + "Say --raw if all lines are texts without labels, or give them as .csv or .jsonl."
         )
-    return [line._replace(text=line.text.strip().partition(" ")[2].strip()) for line in lines]
+    return [line._replace(text=_label_and_text(line)[1]) for line in lines]
 
 
 def _begins_with(line: Line, known: Collection[str]) -> bool:
     """Whether a line is a label, a space and a text."""
-    first, _, rest = line.text.strip().partition(" ")
-    return first in known and bool(rest.strip())
+    first, rest = _label_and_text(line)
+    return first in known and bool(rest)
 
 
 def _behind_fasttext(text: str) -> str:
@@ -174,11 +178,11 @@ def _behind_fasttext(text: str) -> str:
     return " ".join(words)
 
 
-def _folder(folder: Path, text: str, label: str) -> Iterator[Row]:
-    """A folder for each label, with a text in each file."""
+def _folder(folder: Path, text: str, label: str, *, labelled: bool) -> Iterator[Row]:
+    """A folder for each label, with a text in each file; where no labels are needed, files alone will do."""
     for file in files_below(folder):
         parts = file.relative_to(folder).parts
-        if len(parts) < 2:
+        if len(parts) < 2 and labelled:
             raise DataError(f"{file}: lies in no folder of its own. Expected {folder}/LABEL/{file.name}.")
         lines = [line.text for line in read_lines(file)]
         yield Row(f"{file}:1", {label: parts[0], text: " ".join(lines)})

@@ -17,15 +17,16 @@ from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
 from polyseme.language.joining import join
-from polyseme.tasks.columns import read_tagged, tagged_kind
+from polyseme.tasks.columns import check_width, read_tagged, tagged_kind, width_of
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.encoder import Stack
-from polyseme.tasks.examples import Cut, Example, checked, label_set
+from polyseme.tasks.examples import Cut, Example, checked, in_characters, label_set
 from polyseme.tasks.inputs import Inputs, Side, padded
 from polyseme.tasks.scores import Scores, classes, span_scores
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.tags import allowed, fault, guess_scheme, spans_of, split_tag, write_spans
 from polyseme.tasks.task import Answer, Dense, class_weights
+from polyseme.text.reading import read_lines
 
 IGNORED = -100  # of the cross entropy: what stands behind a sentence
 
@@ -41,9 +42,14 @@ class Tagging:
     @staticmethod
     def read(path: str, config: TaskConfig, cut: Cut, *, gold: bool = True) -> list[Example]:
         """Columns, CoNLL-U or word/tag; gold are the tags, in BIOES where they spell spans."""
-        data = config.data
-        kind = tagged_kind(path, data.format)
-        sentences = list(read_tagged(path, kind, data.word, data.tag, tags=gold))
+        data, text = config.data, list(read_lines(path))
+        kind = tagged_kind(path, text, data.format)
+        if not gold and kind == "columns" and data.columns == 0:
+            kind = "slashed"  # as in training; here without the tags
+        width = width_of(text, kind)
+        if not gold and kind == "columns":
+            check_width(path, width, data.columns)
+        sentences = list(read_tagged(text, kind, data.word, data.tag, tags=gold))
         scheme: str = data.scheme
         if gold and scheme == "auto":
             scheme = guess_scheme([sentence.tags for sentence in sentences])
@@ -57,8 +63,16 @@ class Tagging:
                 if wrong is not None:
                     raise DataError(_advice(places[min(wrong[0], len(places) - 1)], wrong[1], scheme))
                 wanted = tuple(write_spans(spans_of(tags), len(tags), "bioes"))
-            examples.append(Example(places[0], (tokens,), wanted, scheme=scheme, lines=lines))
+            examples.append(Example(places[0], (tokens,), wanted, (), scheme, lines, width))
         return examples
+
+    @staticmethod
+    def settled(config: TaskConfig, examples: Sequence[Example]) -> TaskConfig:
+        """The settings with what the training file says of those that are left open."""
+        found: dict[str, Any] = {"scheme": examples[0].scheme, "columns": examples[0].columns}
+        if config.data.segment is None and in_characters(examples):
+            found["segment"] = "zh-char"
+        return config.model_copy(update={"data": config.data.model_copy(update=found)})
 
     @staticmethod
     def learn(examples: Sequence[Example], config: TaskConfig) -> tuple[str, ...]:

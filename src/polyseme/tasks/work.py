@@ -83,7 +83,8 @@ class TaskWork:
 
     def evaluate(self, *, final: bool) -> Metrics:
         """The dev file's figures; the loop makes `score` small."""
-        self.scores, _ = judge(self._task, self.module, self._reader, self._dev, self._device)
+        answers = answer(self._task, self.module, self._reader, self._dev, self._device)
+        self.scores = self._task.score(self._dev, answers)
         return {"score": -self.scores.value, **self.scores.figures}
 
     def begin_epoch(self) -> None:
@@ -127,11 +128,3 @@ def _by_length(examples: Sequence[Example]) -> Iterator[list[int]]:
     order = sorted(range(len(examples)), key=lambda number: -len(examples[number].sentences[0]))
     for start in range(0, len(order), VALID_BATCH):
         yield order[start : start + VALID_BATCH]
-
-
-def judge(
-    task: Task, network: nn.Module, reader: Reader, examples: Sequence[Example], device: torch.device
-) -> tuple[Scores, list[Answer]]:
-    """The scores on examples whose answers are known, and what the model says."""
-    answers = answer(task, network, reader, examples, device)
-    return task.score(examples, answers), answers

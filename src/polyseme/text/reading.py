@@ -42,7 +42,7 @@ class Line(NamedTuple):
 def read_lines(path: str | Path) -> Iterator[Line]:
     """Yield the lines of a file, of all files in a folder, or of standard input (`-`)."""
     for file in _files(home(path)):
-        yield from _lines_of(file)
+        yield from lines_of(file)
 
 
 def watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
@@ -175,7 +175,8 @@ class _ZstdStream(io.RawIOBase):
         return True
 
 
-def _lines_of(path: str | Path) -> Iterator[Line]:
+def lines_of(path: str | Path) -> Iterator[Line]:
+    """Yield the lines of one file, or of standard input (`-`); a folder is refused."""
     name = _name(path)
     with open_bytes(path) as stream:
         for number, raw in enumerate(stream, start=1):
