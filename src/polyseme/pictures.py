@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
@@ -121,6 +122,10 @@ def shares(words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str,
                 axes.barh(place, sense[side], left=left, color=colour, edgecolor="white")
                 left += sense[side]
     axes.set_yticks([place for place, _ in labels], [label for _, label in labels])
+    most = max(len(senses) for senses in words.values())
+    for number, colour in zip(range(most), cycle(COLOURS), strict=False):
+        axes.barh(0, 0, color=colour, label=f"sense {number + 1}")
+    figure.legend(loc="outside upper center", ncols=min(most, 6))
     axes.set(xlim=(0, 1), xlabel="share of the usages")
     axes.invert_yaxis()
     _save(figure, path)
@@ -137,13 +142,26 @@ def can_draw() -> bool:
 def _figure(width: float, height: float) -> tuple[Any, Any]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
-    from matplotlib.font_manager import fontManager
 
-    there = sorted({font.name for font in fontManager.ttflist})
-    chinese = [name for name in there if name in CHINESE or "CJK" in name]
-    mpl.rcParams["font.family"] = ["DejaVu Sans", *chinese[:1]]
+    mpl.rcParams["font.family"] = ["DejaVu Sans", *_chinese_fonts()[:1]]
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
+
+
+@cache
+def _chinese_fonts() -> list[str]:
+    """The fonts with Chinese characters; those installed since matplotlib looked last are looked for, too."""
+    from matplotlib import font_manager
+
+    def known() -> list[str]:
+        names = {font.name for font in font_manager.fontManager.ttflist}
+        return sorted(name for name in names if name in CHINESE or "CJK" in name)
+
+    if not known():
+        for path in font_manager.findSystemFonts():
+            if "CJK" in path or any(name.replace(" ", "") in path for name in CHINESE) or "wqy" in path:
+                font_manager.fontManager.addfont(path)
+    return known()
 
 
 def _save(figure: Any, path: Path) -> None:
