@@ -36,6 +36,10 @@ class Layers:
         self._elmo, self._index = elmo, index
         self._choice = choose("all", None, "both", elmo.config.layers)
 
+    def warm(self) -> None:
+        """Compute what all questions share, which takes seconds for a large index."""
+        _ = self.spaces, self._types, self._places
+
     @cached_property
     def spaces(self) -> list[Space]:
         """The correction of each layer, from words of sentences from all parts of the corpus."""

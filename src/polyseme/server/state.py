@@ -46,7 +46,7 @@ class State:
         self._layers: dict[int, Layers] = {}
 
     def prepare(self) -> None:
-        """Load everything."""
+        """Load everything; when that is served, make ready what the first question would wait for."""
         try:
             served = self._load()
             self._batcher = Batcher(served.elmo, self.limits, self.metrics)
@@ -54,6 +54,9 @@ class State:
         except Exception as problem:
             self.problem = problem
             self.failed()
+            return
+        for index in served.indexes.values():
+            self.layers(index).warm()
 
     @property
     def served(self) -> Served:
