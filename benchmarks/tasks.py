@@ -47,6 +47,12 @@ ADAPT = (
 )
 
 
+RARE: dict[str, Callable[[str], list[str]]] = {  # sets with rare labels, and those of an example
+    "semeval": lambda unit: unit.splitlines()[1:2],
+    "daily": lambda unit: [word.rpartition("/")[2] for word in unit.split()],
+}
+
+
 @dataclass(frozen=True)
 class Set:
     """A labelled set: its task, its language, its files in DATA, its settings."""
@@ -258,6 +264,10 @@ def part_of(found: Set, train: Path, share: float, seed: int, work: Path) -> Pat
     head = units[:1] if train.suffix == ".csv" or found.name.startswith("sick") else []
     units = units[len(head) :]
     random.Random(seed).shuffle(units)
+    if found.name in RARE:  # the first of each label go first: other files have what stands once in training
+        firsts = {label: unit for unit in reversed(units) for label in RARE[found.name](unit)}
+        rare = set(firsts.values())
+        units.sort(key=lambda unit: unit not in rare)
     out: Path = work / "parts" / f"{found.name}-{share:g}-{seed}{train.suffix}"
     out.parent.mkdir(exist_ok=True)
     kept = [*head, *units[: round(len(units) * share)]]
