@@ -73,8 +73,9 @@ def _polyseme(
 
 def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
-    logging.basicConfig(level=logging.WARNING, format="polyseme: %(message)s")
-    logging.getLogger("polyseme.embedder").setLevel(logging.ERROR)  # the verbs tell what was cut, in sum
+    said = logging.StreamHandler()
+    said.addFilter(lambda record: record.name != "polyseme.embedder")  # the verbs tell what was cut, in sum
+    logging.basicConfig(level=logging.WARNING, format="polyseme: %(message)s", handlers=[said])
     try:
         code = program()(prog_name="polyseme", standalone_mode=False)
     except PolysemeError as problem:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.model.filters import strongest
@@ -23,6 +24,8 @@ from polyseme.model.threads import run_all
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 FEWEST = 24  # words that are worth a core of their own
+LANES = 64  # numbers: the longest stretch that torch computes at once is a part of it
+GRAIN = 32_768  # numbers: torch splits no fewer
 BLOCK = 64  # words of like length that run together at inference
 
 
@@ -70,8 +73,21 @@ class Highway(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
         new, gate = products((self.transform, self.carry), x)
-        gate = torch.sigmoid(gate).to(x.dtype)  # autocast's products may be of lower precision
+        gate = evenly(torch.sigmoid, gate).to(x.dtype)  # autocast's products may be of lower precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
+
+
+def evenly(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """What `function` makes of each number of x (N, F), with the same bits however many rows there are.
+
+    torch computes what does not fill a vector, at the end and where it splits the work for a second core, by
+    other instructions, which round otherwise. Here rows fill vectors, and no piece is large enough to split.
+    """
+    if torch.is_grad_enabled() or function is torch.relu:
+        return function(x)
+    wide = F.pad(x, (0, -x.shape[1] % LANES))
+    pieces = wide.split(max(1, GRAIN // max(1, wide.shape[1])))
+    return _joined([function(piece) for piece in pieces])[:, : x.shape[1]]
 
 
 def products(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
@@ -141,7 +157,7 @@ class CharCnn(nn.Module):
             width = longest + self.widest
             if width <= chars.shape[1]:
                 found = look_up(lookups, chars[block, :width], longest + 1)
-                vectors[block] = ACTIVATIONS[self.activation](found)
+                vectors[block] = evenly(ACTIVATIONS[self.activation], found)
             else:
                 vectors[block] = self._filter(chars[block])
         return vectors
