@@ -1,4 +1,4 @@
-"""What was found to the rows of an answer: tokens, usages, changes.
+"""What was found to the rows of an answer: tokens, usages.
 
 text.segment, search  ->  server.rows  ->  server.verbs
 """
@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.search.change import Change
-from polyseme.search.index import Index, Usage
+from polyseme.search.index import Usage
 from polyseme.text.segment import Token
 
-NAMED = 4  # words that name a sense
 Row = dict[str, Any]
 
 
@@ -35,8 +33,3 @@ def usage_row(usage: Usage) -> Row:
 def near_row(usage: Usage) -> Row:
     """A usage that was found, and how near it is."""
     return usage_row(usage) | {"cosine": usage.cosine}
-
-
-def change_row(change: Change, index: Index) -> Row:
-    """A change with the words of an index that lie nearest to each sense."""
-    return change.as_dict() | {"neighbours": index.words_near(change.centres, NAMED, without=change.word)}

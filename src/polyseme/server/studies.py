@@ -31,6 +31,7 @@ from polyseme.search.index import Index
 PAIRS = 4  # of indexes whose changes are kept
 KEPT = 1200  # changes of words that are kept for a pair: as many as can be asked for at once, and some
 EQUAL = 1e-9  # prototypes that differ less may change places when all figures are there
+NAMED = 4  # words that name a sense
 SPARE = 20  # words that may have moved as far as the last of those that are told
 Value = TypeVar("Value")
 
@@ -42,6 +43,7 @@ class Pair:
         self.one, self.other = one, other
         self.moved: dict[str, float] = {}  # frequent words, and how far they moved
         self._found: dict[str, Change] = {}
+        self._neighbours: dict[str, list[list[str]]] = {}
 
     @cached_property
     def frequent(self) -> list[str]:
@@ -62,9 +64,18 @@ class Pair:
         """All figures of a word, as the library finds them."""
         if word not in self._found:
             while len(self._found) >= KEPT:
-                del self._found[next(iter(self._found))]
+                oldest = next(iter(self._found))
+                del self._found[oldest]
+                self._neighbours.pop(oldest, None)
             (self._found[word],) = find_change(self.one, self.other, [word])
         return self._found[word]
+
+    def neighbours(self, change: Change) -> list[list[str]]:
+        """The words of the first index that lie nearest to each sense of a word."""
+        if change.word not in self._neighbours:
+            near = self.one.words_near(change.centres, NAMED, without=change.word)
+            self._neighbours[change.word] = near
+        return self._neighbours[change.word]
 
     def first(self, k: int) -> list[str]:
         """The words that moved most: `k`, and some that moved as far as the last of them."""

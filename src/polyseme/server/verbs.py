@@ -29,7 +29,7 @@ from polyseme.server import schemas
 from polyseme.server.answers import answer, answer_parts, listed, numbers, raw, wanted
 from polyseme.server.described import answers_of
 from polyseme.server.limits import missing, wrong
-from polyseme.server.rows import change_row, near_row, token_rows, usage_row
+from polyseme.server.rows import near_row, token_rows, usage_row
 from polyseme.server.state import State
 from polyseme.server.studies import Study, names_alone
 from polyseme.server.threads import Threads
@@ -214,11 +214,12 @@ class Verbs:
         """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
         await self._check_changed(asked.words or (), one, other)
-        study = Study(self._state.pairs.of(one, other), self._state.limits.seconds * STUDY)
+        pair = self._state.pairs.of(one, other)
+        study = Study(pair, self._state.limits.seconds * STUDY)
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
-            changes = [change_row(change, one) for change in found[: asked.k]]
+            changes = [c.as_dict() | {"neighbours": pair.neighbours(c)} for c in found[: asked.k]]
             return answer({"changes": changes, "complete": study.complete})
 
         return await self._run(find, UNLIKE, self._state.studying, study.left)
