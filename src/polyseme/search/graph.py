@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 FILE = "graph.usearch"
 KINDS = {"float16": "f16", "int8": "i8"}
 ROWS = 10_000  # vectors that are added at a time
-NEIGHBOURS, ADDING, SEARCHING = 16, 128, 128  # edges of a node; how widely is looked around
-MORE = 4  # times as many as asked for are looked at again
+NEIGHBOURS, ADDING, SEARCHING = 16, 128, 64  # edges of a node; how widely is looked around
+MORE = 2  # times as many as asked for are looked at again
 
 
 def check_graph(dtype: str) -> None:
