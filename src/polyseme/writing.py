@@ -40,6 +40,13 @@ def check_file(path: Path, *, force: bool = False) -> None:
     check_target(path, force=force)
 
 
+def check_place(path: Path, *, force: bool = False) -> None:
+    """As check_target; and refuse to write a folder where a file is."""
+    check_target(path, force=force)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path}: is a file, a folder is to be written there. Choose another name.")
+
+
 def check_folder(path: Path, *, force: bool = False, ours: Collection[str] = ()) -> None:
     """As check_target; and refuse to replace a folder that holds more than the files named in `ours`."""
     check_target(path, force=force)

@@ -47,7 +47,7 @@ from polyseme.text.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import read_lines
 from polyseme.text.stream import placed_units, sentences_of_unit
-from polyseme.writing import check_folder, check_target
+from polyseme.writing import check_folder, check_place
 
 BLOCK_USAGES = 100_000
 LARGEST = float(np.finfo(np.float16).max)
@@ -229,9 +229,7 @@ def _refuse_doubles(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) 
 
 def _make_room(folder: Path, *, force: bool) -> None:
     """An empty folder; with `force` an index that stands there goes, anything else stays and is refused."""
-    check_target(folder, force=True)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: is a file, a folder is to be written there. Choose another name.")
+    check_place(folder, force=True)
     if folder.exists() and force:
         check_folder(folder, force=True, ours=[path.name for path in folder.iterdir() if _is_ours(path)])
         shutil.rmtree(folder)

@@ -157,9 +157,7 @@ class Index:
         [Brackets] around the word mark its place, too.
         """
         if f"[{word}]" in sentence and which is None:
-            before, _, after = sentence.partition(f"[{word}]")
-            tokens = self.reader.cut(before)
-            return self.vector_at([*tokens, word, *self.reader.cut(after)], len(tokens))
+            return self.reader.usage(sentence)
         tokens = self.reader.cut(sentence)
         places = [place for place, token in enumerate(tokens) if token == word]
         if not places:

@@ -17,7 +17,7 @@ from typing import Any
 
 from polyseme.errors import UsageError
 from polyseme.tasks.examples import Example
-from polyseme.writing import check_target
+from polyseme.writing import check_place
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
 REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png")
@@ -37,13 +37,6 @@ def begin(folder: Path, plan: dict[str, str], *, force: bool) -> None:
             (folder / name).unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PLAN).write_text(json.dumps({"plan": plan}, indent=1) + "\n", encoding="utf-8")
-
-
-def check_place(folder: Path, *, force: bool) -> None:
-    """Refuse what exists, unless it is a folder and `force` is said."""
-    check_target(folder, force=force)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: is a file, a folder is to be written there. Choose another name.")
 
 
 def go_on(folder: Path, plan: dict[str, str]) -> None:

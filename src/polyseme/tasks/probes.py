@@ -18,8 +18,8 @@ from polyseme import pictures
 from polyseme.embedder import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.tasks.examples import Example
-from polyseme.tasks.folder import check_place
 from polyseme.tasks.runs import Plan, Watch, train
+from polyseme.writing import check_place
 
 LINEAR = (
     "encoder.directions=0",
