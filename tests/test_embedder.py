@@ -10,13 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import torch
 
 import reference
 from builders import SENTENCES, random_model, small_config
-from polyseme.embedder import Elmo, load
+from polyseme.embedder import Counts, Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.saving import save_pretrained
+from polyseme.model.choice import choose
 
 L, H = 3, 8  # of small_config
 CHINESE = {"encoding": "codepoints", "max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]]}
@@ -304,3 +306,17 @@ def test_a_model_of_word_ids_cuts_nothing():
 
 def test_an_elmo_says_what_it_is(elmo):
     assert repr(elmo) == "Elmo(3 layers, 8 values, 'split')"
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32])
+@pytest.mark.parametrize("layer", ["top", 0, [0.2, 0.3, 0.5]])
+def test_vectors_filled_into_rows_are_those_of_the_sentences(elmo: Elmo, kind, layer):
+    sentences, choice = random_sentences(9, 6), choose(layer, None, "both", L)
+    sentences.append([])
+    wanted = np.concatenate(elmo.vectors(sentences, choice, Counts()))
+    room = torch.full((len(wanted) + 1, H), 7.0, dtype=kind)
+    counts = Counts()
+    elmo.fill(room[:-1], sentences, choice, counts)
+    assert torch.equal(room[:-1], torch.from_numpy(wanted).to(kind))
+    assert (room[-1] == 7).all()
+    assert (counts.sentences, counts.tokens) == (len(sentences), len(wanted))

@@ -13,8 +13,9 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -30,12 +31,12 @@ from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.saving import save_pretrained
 from polyseme.model.bilm import BiState
 from polyseme.model.choice import Choice, Direction, Layer, Pool, choose
+from polyseme.text.given import checked_list, checked_text, checked_tokens
 from polyseme.text.segment import Token, sentences, tokenize, words
 from polyseme.text.vectors import StaticVectors, read_vectors
 
 Array = NDArray[np.float32]
 Sentences = str | Sequence[str] | Sequence[Sequence[str]]
-Sentence = TypeVar("Sentence")
 BATCH_TOKENS = 4096  # tokens of a batch, padding included
 CHUNK = 2  # batches of sentences that are sorted by length together: few, so that progress shows
 
@@ -185,6 +186,19 @@ class Elmo:
         self.count(tokens, counts)
         return results
 
+    @torch.inference_mode()
+    def fill(self, room: Tensor, tokens: list[list[str]], choice: Choice, counts: Counts) -> None:
+        """The chosen vectors of all tokens into the rows of `room` (tokens, H), rounded to its type.
+
+        As `vectors`, without an array of its own for each sentence.
+        """
+        ends = [0, *accumulate(map(len, tokens))]
+        for batch in self.batches(tokens):
+            chosen = choice.take(self.read(batch.sentences)[0])
+            for number, sentence, vectors in zip(batch.numbers, batch.sentences, chosen, strict=True):
+                room[ends[number] : ends[number + 1]] = vectors[1 : len(sentence) + 1]
+        self.count(tokens, counts)
+
     def reset(self) -> None:
         """Forget the state that `stateful=True` carries from call to call."""
         self._state = None
@@ -325,42 +339,6 @@ class Elmo:
                     counts.tokens,
                     self.config.chars.longest,
                 )
-
-
-def checked_text(text: str) -> str:
-    """`text` if it is a string."""
-    if not isinstance(text, str):
-        raise UsageError(f"text is of type {type(text).__name__}, expected a string.")
-    return text
-
-
-def checked_list(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
-    """`sentences` if they are a list or the like; a generator would be used up, a number is no text."""
-    if isinstance(sentences, bytes) or not isinstance(sentences, Sequence):
-        advice = " Say list(…)." if isinstance(sentences, Iterable) else ""
-        raise UsageError(f"sentences is of type {type(sentences).__name__}, expected a list.{advice}")
-    return sentences
-
-
-def checked_tokens(sentence: object, number: int) -> list[str]:
-    """`sentence` as a list of tokens, each a word without white space."""
-    if isinstance(sentence, str):
-        raise UsageError(
-            f"sentence {number} is the string {sentence!r:.60}, expected a list of tokens. Split it, or use "
-            "Elmo.embed, which takes strings."
-        )
-    if isinstance(sentence, bytes) or not isinstance(sentence, Sequence):
-        raise UsageError(f"sentence {number} is {sentence!r:.60}, expected a string or a list of tokens.")
-    for place, token in enumerate(sentence):
-        if not isinstance(token, str):
-            raise UsageError(f"token {place} of sentence {number} is {token!r:.60}, expected a string.")
-        if token.split() != [token]:
-            what = "is empty" if not token.strip() else f"holds white space ({token!r:.60})"
-            raise UsageError(
-                f"token {place} of sentence {number} {what}. A token is one word: pass whole sentences as "
-                "strings, and join the parts of a word with another character."
-            )
-    return list(sentence)
 
 
 def chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:

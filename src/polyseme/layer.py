@@ -16,12 +16,13 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from polyseme.embedder import Elmo, checked_list, checked_tokens, load
+from polyseme.embedder import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.pretrained import Pretrained
 from polyseme.model.bilm import BiLM, BiState
 from polyseme.model.mix import Mix
 from polyseme.text.chars import ByteAlphabet
+from polyseme.text.given import checked_list, checked_tokens
 
 
 class Representations(NamedTuple):

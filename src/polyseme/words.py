@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.embedder import CHUNK, Array, Elmo, checked_tokens, chunks
+from polyseme.embedder import CHUNK, Array, Elmo, chunks
 from polyseme.errors import FormatError, UnknownWordError, UsageError
 from polyseme.formats.opening import named
 from polyseme.formats.word_file import NAME, Words, read_words, write_words
 from polyseme.model.choice import Layer, choose
+from polyseme.text.given import checked_tokens
 
 Key = str | Array
 Keys = Key | Sequence[Key | tuple[Key, float]] | None  # as gensim takes them; a word or several

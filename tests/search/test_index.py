@@ -13,10 +13,17 @@ from builders import random_model, small_config
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.search import building, exact
-from polyseme.search.building import Filters, build_index
+from polyseme.search.blocks import NewBlock, block_paths, read_head, write_head
+from polyseme.search.building import build_index
+from polyseme.search.change import find_change
+from polyseme.search.filling import Filters, sentences_of
 from polyseme.search.index import Index, open_index
+from polyseme.search.labelled import Marked
 from polyseme.search.parts import lengths_in
 from polyseme.search.space import crowding, fit, plain
+from polyseme.search.views import vectors_of
+from polyseme.text.reading import read_lines
+from polyseme.text.stream import sentences_of_lines
 
 TEXT = (
     "He sat on the river bank .\n"
@@ -91,7 +98,7 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
     keep[[10, 7000]] = True
     if not native_part:
         monkeypatch.setattr("polyseme.search.exact.native.available", lambda: False)
-    blocks, lengths = [rows[:8500], rows[8500:]], lengths_in(space, rows)
+    blocks, lengths = [rows[:8500], rows[8500:]], lengths_in(space, [rows])
     for query, (numbers, cosines) in zip(
         queries, exact.search(blocks, lengths, queries, space, k, keep), strict=True
     ):
@@ -182,16 +189,60 @@ def test_killed_on_the_way_it_goes_on_without_doubles(
 
     def stop(count: int) -> None:
         calls.append(count)
-        if len(calls) == 2:
+        if len(calls) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         build_index(elmo, [corpus], tmp_path / "index", watch=stop)
     with pytest.raises(FormatError, match="not finished"):
         open_index(tmp_path / "index")
+    assert [path.name for path in block_paths(tmp_path / "index")] == ["block-00000.safetensors"]
+    assert not list((tmp_path / "index").glob(".block-*"))  # what was begun is gone
+    (tmp_path / "index" / ".block-00001-abc_1234.safetensors").write_text("left by a killed process")
     build_index(elmo, [corpus], tmp_path / "index")
+    assert not list((tmp_path / "index").glob(".block-*"))
     one, two = open_index(tmp_path / "whole"), open_index(tmp_path / "index")
     assert [one.usage(n).place for n in range(len(one))] == [two.usage(n).place for n in range(len(two))]
+
+
+def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
+    tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    write, calls = NewBlock.add_vectors, []
+
+    def full(self: NewBlock, rows: np.ndarray) -> None:
+        calls.append(len(rows))
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        write(self, rows)
+
+    monkeypatch.setattr(NewBlock, "add_vectors", full)
+    with pytest.raises(UsageError, match=r"block-00001.*: writing failed \(No space left on device\)"):
+        build_index(elmo, [corpus], tmp_path / "index")
+    assert [block["usages"] for block in read_head(tmp_path / "index")["blocks"]] == [sum(calls[:2])]
+    assert not list((tmp_path / "index").glob(".block-*"))
+    build_index(elmo, [corpus], tmp_path / "index")
+    assert len(open_index(tmp_path / "index")) == sum(map(len, tokens()))
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("玄德曰：“将军 何往？”\n\n云长大喜，拜谢而去。", "zh"),
+        ("He said\n“no” no .  No,\nno! And  no.", "en"),
+        ("a  a b\na", "split"),
+    ],
+)
+def test_words_stand_where_their_places_say(tmp_path: Path, text: str, how: str):
+    (tmp_path / "t.txt").write_text(text + "\n", encoding="utf-8")
+    found = [usage for _, usage in sentences_of([tmp_path / "t.txt"], how)]
+    plain_sentences = sentences_of_lines(read_lines(tmp_path / "t.txt"), how)
+    assert [usage.words for usage in found] == [words for words in plain_sentences if words]
+    for usage in found:
+        places = zip(usage.starts, usage.words, strict=True)
+        assert [usage.text[start : start + len(word)] for start, word in places] == usage.words
+        assert usage.starts == sorted(set(usage.starts))
 
 
 def test_more_text_is_added(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
@@ -203,6 +254,41 @@ def test_more_text_is_added(tmp_path: Path, elmo: Elmo, corpus: Path, index: Ind
     assert len(more) == len(index) + 4
     assert more.words.count("bank") == 4
     assert more.usage(len(more) - 1).place.document == str(tmp_path / "b.txt")
+
+
+@pytest.mark.parametrize("layer", ["top", "mean", 0])
+def test_an_index_of_places_holds_what_stands_around_words(
+    tmp_path: Path, elmo: Elmo, corpus: Path, layer: str | int
+):
+    build_index(elmo, [corpus], tmp_path / "p", layer=layer, view="place", precision="fp32")
+    index = open_index(tmp_path / "p", elmo)
+    assert index.of_places
+    marked = [
+        Marked("", word, tuple(words), at, at + 1) for words in tokens() for at, word in enumerate(words)
+    ]
+    wanted = np.stack(list(vectors_of(elmo, marked, layer, "place")))
+    np.testing.assert_allclose(index.raw(np.arange(len(index))), wanted, atol=1e-6)
+    found = index.usages("failed", "The bank failed , and the bank closed .", 1)
+    assert found[0].word == "failed"
+    assert found[0].cosine == pytest.approx(1, abs=1e-5)
+
+
+def test_words_and_places_do_not_go_together(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+    with pytest.raises(UsageError, match="another view"):
+        build_index(elmo, [corpus], tmp_path / "index", view="place")
+    build_index(elmo, [corpus], tmp_path / "p", view="place")
+    with pytest.raises(UsageError, match="another view"):
+        find_change(index, open_index(tmp_path / "p", elmo), ["bank"])
+    with pytest.raises(UsageError, match="view is 'sentence', expected one of word, place"):
+        build_index(elmo, [corpus], tmp_path / "s", view="sentence")
+    head = json.loads((tmp_path / "index" / "index.json").read_text(encoding="utf-8"))
+    del head["view"]  # as indexes were before there were places
+    write_head(tmp_path / "index", head)
+    assert not open_index(tmp_path / "index", elmo).of_places
+    build_index(elmo, [corpus], tmp_path / "index")
+    write_head(tmp_path / "index", {**head, "view": "sideways"})
+    with pytest.raises(FormatError, match="damaged: view"):
+        open_index(tmp_path / "index")
 
 
 def test_another_model_or_layer_is_refused(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):

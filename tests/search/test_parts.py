@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 
 from builders import random_model, small_config
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.search import building
-from polyseme.search.building import Filters, build_index
+from polyseme.search.building import build_index
+from polyseme.search.filling import Filters
 from polyseme.search.index import Index, open_index
 from polyseme.search.space import crowding, plain
 
@@ -130,13 +132,14 @@ def test_a_damaged_block_is_named_and_force_builds_anew(
 def test_vectors_that_are_not_finite_are_refused_with_their_place(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read = elmo.vectors
+    read = elmo.read
     for value, says in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "beyond 65504.*fp32")):
 
-        def broken(sentences, choice, counts, value=value):
-            return [np.full_like(array, value) for array in read(sentences, choice, counts)]
+        def broken(sentences, state=None, value=value):
+            layers, after = read(sentences, state)
+            return torch.full_like(layers, value), after
 
-        monkeypatch.setattr(elmo, "vectors", broken)
+        monkeypatch.setattr(elmo, "read", broken)
         with pytest.raises(DataError, match=says):
             build_index(elmo, [corpus], tmp_path / str(value))
     build_index(elmo, [corpus], tmp_path / "wide", precision="fp32")

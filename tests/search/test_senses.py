@@ -178,6 +178,13 @@ def test_usages_that_point_everywhere_have_a_distance_within_its_limits():
     assert 0 <= prototype(both[:20], both[20:]) <= 2
 
 
+def test_a_word_that_stands_nowhere_has_not_moved():
+    nowhere, somewhere = np.zeros((6, 4), np.float32), unit(np.ones((6, 4)))
+    assert prototype(nowhere, nowhere) == 0
+    assert compare("x", nowhere, nowhere, (6, 6)).p == 1
+    assert prototype(somewhere, nowhere) == 1
+
+
 def unit(vectors: np.ndarray) -> np.ndarray:
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 

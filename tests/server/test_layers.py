@@ -29,3 +29,24 @@ def test_no_more_usages_are_taken_than_there_are(folders: tuple[Path, ...]):
     query = index.vector("天色将晚，人马困乏。", "将")
     found = layers.Layers(index.elmo, index).without_context("将", query, len(index) + 7)
     assert sorted(usage.number for usage in found) == list(range(len(index)))
+
+
+@pytest.mark.parametrize("layer", ["top", "mean"])
+def test_layers_of_an_index_of_places_are_those_of_places(
+    folders: tuple[Path, ...], tmp_path: Path, layer: str
+):
+    words = polyseme.open_index(folders[0])
+    (text,) = {usage.place.document for usage in (words.usage(0), words.usage(len(words) - 1))}
+    index = polyseme.index(words.elmo, text, tmp_path / "places", layer=layer, view="place")
+    read = layers.Layers(index.elmo, index)
+    tokens = index.reader.cut("天色将晚，人马困乏。")
+    place = tokens.index("将")
+    query = index.vector_at(tokens, place)
+    assert read.without_context("将", query, 6) == []
+    near = index.nearest(query, 6)
+    found = read.products(tokens, place, near)
+    weights = np.array([0, 0, 1] if layer == "top" else [1 / 3] * 3)
+    own = weights @ np.array(found["query"]["own"]) @ weights
+    for usage, rows in zip(near, found["usages"], strict=True):
+        its, cross = (weights @ np.array(rows[name]) @ weights for name in ("own", "cross"))
+        assert cross / np.sqrt(own * its) == pytest.approx(usage.cosine, abs=2e-3)

@@ -16,9 +16,11 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.opening import lasting
 from polyseme.model.choice import Layer
 from polyseme.search.blocks import Precision
-from polyseme.search.building import Filters, Watch, build_index
+from polyseme.search.blocks import View as IndexView
+from polyseme.search.building import Watch, build_index
 from polyseme.search.change import Change, draw_shares, find_change
 from polyseme.search.disambiguation import Correction, Disambiguator, Judged, Prior, check_correction
+from polyseme.search.filling import Filters
 from polyseme.search.graph import check_graph
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.search.labelled import read_first_senses, read_marked
@@ -37,6 +39,7 @@ def index(
     out: str | Path,
     *,
     layer: Layer = "top",
+    view: IndexView = "word",
     min_count: int = 1,
     max_count: int | None = None,
     stop: Iterable[str] = (),
@@ -52,9 +55,11 @@ def index(
 ) -> Index:
     """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
 
-    layer: whose vectors, or the weights of a mix. min_count, max_count, stop, only: which words have their
-    usages kept; counts are those of `texts`. space: how the cone of contextual vectors is corrected, none,
-    centre, components or whiten. precision: of the vectors on disk, fp16 or fp32. add: to one that is there.
+    layer: whose vectors, or the weights of a mix. view: of the "word", or of its "place", the states of the
+    model around it without its own letters: by these `change` is nearer to what people judge.
+    min_count, max_count, stop, only: which words have their usages kept; counts are those of `texts`.
+    space: how the cone of contextual vectors is corrected, none, centre, components or whiten.
+    precision: of the vectors on disk, fp16 or fp32. add: to one that is there.
     graph: build one for approximate search, too, of vectors in that type; `building` is told the share done.
     """
     if graph is not None:
@@ -68,6 +73,7 @@ def index(
         given,
         place,
         layer=layer,
+        view=view,
         filters=filters,
         segment=segment,
         space=space,

@@ -38,6 +38,7 @@ def index(
     text: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz or .zst.")],
     out: Annotated[Path, typer.Option(help="A new folder for the index, or one to go on with.")],
     layer: Layer = "top",
+    view: Annotated[str, typer.Option(help="word, or place: what stands around it, for change.")] = "word",
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages in TEXT.")] = 1,
     max_count: Annotated[int | None, typer.Option(min=1, help="Only words with at most so many.")] = None,
     stop: Annotated[str | None, typer.Option(help="A file of words to leave out, one a line.")] = None,
@@ -58,12 +59,14 @@ def index(
     kind: Any = space  # checked there
     how: Any = graph
     kept: Any = precision
+    looks: Any = view
     with Progress(*text) as progress:
         found = api.index(
             model,
             text,
             out,
             layer=parse_layer(layer),
+            view=looks,
             min_count=min_count,
             max_count=max_count,
             stop=_words(stop),

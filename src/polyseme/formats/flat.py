@@ -85,14 +85,21 @@ class FlatDump:
     def _header(self, shapes: dict[str, tuple[int, ...]]) -> bytes:
         kinds = {"vectors": self._dtype, "text": np.dtype("u1")}
         metadata = {"format": KIND, "pooled": str(self._pooled).lower()}
-        header: dict[str, Any] = {"__metadata__": metadata}
-        start = 0
-        for name, shape in shapes.items():
-            dtype = kinds.get(name, np.dtype("<i8"))
-            stop = start + int(np.prod(shape)) * dtype.itemsize
-            header[name] = {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, stop]}
-            start = stop
-        return (HEADER - 8).to_bytes(8, "little") + json.dumps(header).encode().ljust(HEADER - 8)
+        parts = {name: (kinds.get(name, np.dtype("<i8")), shape) for name, shape in shapes.items()}
+        return header_of(parts, HEADER, metadata)
+
+
+def header_of(
+    parts: dict[str, tuple[np.dtype[Any], tuple[int, ...]]], room: int, metadata: dict[str, str] | None = None
+) -> bytes:
+    """`room` bytes that stand before tensors: their types, shapes and places, one behind the other."""
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
+    start = 0
+    for name, (dtype, shape) in parts.items():
+        stop = start + int(np.prod(shape)) * dtype.itemsize
+        header[name] = {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, stop]}
+        start = stop
+    return (room - 8).to_bytes(8, "little") + json.dumps(header).encode().ljust(room - 8)
 
 
 class FlatFile:

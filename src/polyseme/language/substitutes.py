@@ -22,10 +22,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.embedder import Elmo, checked_tokens
+from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
 from polyseme.language.scoring import Predictor, predictor
 from polyseme.model.bilm import BiState
+from polyseme.text.given import checked_tokens
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]

@@ -34,22 +34,34 @@ DIRECTIONS = ("both", "forward", "backward")
 
 @dataclass(frozen=True)
 class Choice:
-    """A checked choice: weights of the layers (None: all of them, unmixed), half, pooling."""
+    """A checked choice: weights of the layers (None: all, unmixed), half, pooling, words or their places."""
 
     weights: tuple[float, ...] | None
     direction: str
     pool: str | None
+    places: bool = False  # in place of each word the forward state before it and the backward state behind it
 
     def take(self, layers: Tensor) -> Tensor:
-        """(L, B, T, H) -> (B, T, H), or (B, L, T, H) for all layers; half as wide for one direction."""
+        """(L, B, T, H) -> (B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
+
+        T with <S> and </S>, whose own places are zero.
+        """
+        found = self._layer(layers)
+        return _places(found) if self.places else found
+
+    def _layer(self, layers: Tensor) -> Tensor:
         if self.direction != "both":
             layers = layers.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
         if self.weights is None:
             return layers.transpose(0, 1)
-        used = [number for number, weight in enumerate(self.weights) if weight]
-        if len(used) == 1 and self.weights[used[0]] == 1.0:
-            return layers[used[0]]
-        return torch.einsum("l,lbth->bth", layers.new_tensor(self.weights), layers)
+        used = [(layer, weight) for layer, weight in zip(layers, self.weights, strict=True) if weight]
+        if len(used) == 1 and used[0][1] == 1.0:
+            return used[0][0]
+        # Not as a product of matrices, which rounds otherwise for other shapes: one layer after the other.
+        found = torch.zeros_like(layers[0])
+        for layer, weight in used:
+            found += layer * weight
+        return found
 
     def reduce(self, vectors: Tensor) -> Tensor:
         """(…, tokens, H) of one sentence to (…, H) where a pooling is chosen; zeros for no tokens."""
@@ -65,13 +77,21 @@ class Choice:
         return self.reduce(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
 
 
-def choose(layer: Layer, pool: str | None, direction: str, n_layers: int) -> Choice:
-    """Check the words of the caller against a model of `n_layers`."""
+def _places(vectors: Tensor) -> Tensor:
+    """(…, T, H) -> (…, T, H): of each token the halves of its neighbours, out of which a model guesses it."""
+    found, half = torch.zeros_like(vectors), vectors.shape[-1] // 2
+    found[..., 1:, :half] = vectors[..., :-1, :half]
+    found[..., :-1, half:] = vectors[..., 1:, half:]
+    return found
+
+
+def choose(layer: Layer, pool: str | None, direction: str, n_layers: int, *, places: bool = False) -> Choice:
+    """Check the words of the caller against a model of `n_layers`; `places` have both directions."""
     if direction not in DIRECTIONS:
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
     if pool is not None and pool not in tuple(POOLS):
         raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
-    return Choice(_weights(layer, n_layers), direction, pool)
+    return Choice(_weights(layer, n_layers), direction, pool, places)
 
 
 def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:

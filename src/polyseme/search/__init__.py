@@ -3,6 +3,7 @@
 space      the cone that contextual vectors crowd into: measured, and taken away
 blocks     usages on disk: vectors, sentences, places; memory-mapped
 parts      what follows from the blocks: the space, the lengths in it, the mean of each word
+filling    the text of a corpus to blocks: sentences, places, vectors
 building   a model and a corpus -> an index, in constant memory, through kills
 exact      the nearest of millions by one product after the other
 graph      the same, approximately (usearch)

@@ -1,6 +1,6 @@
 """Usages on disk, block by block: vectors, words, places and sentences; read through a memory map.
 
-    search.building  ->  search.blocks (INDEX/block-*.safetensors, index.json)  ->  search.index
+    search.filling  ->  search.blocks (INDEX/block-*.safetensors, index.json)  ->  search.index
 
 A block is whole or not there, and depends on no other. U usages, S sentences, W words of the block, H values.
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,15 +23,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from polyseme.errors import FormatError
-from polyseme.formats.flat import mapped_tensors, release
+from polyseme.formats.flat import header_of, mapped_tensors, release
 from polyseme.writing import new_file
 
 HEAD = "index.json"
+HEADER = 2048  # bytes before the tensors of a block: more than eleven names and shapes need
 FORMAT = 1
 ADVICE = "Build the index anew: the same polyseme index command with --force, and again what --add put in."
 NAME = re.compile(r"block-(\d{5})\.safetensors")
@@ -50,6 +51,8 @@ KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, an
     **dict.fromkeys(("text", "types"), (("u1",), 1)),
     **dict.fromkeys(("text_ends", "type_ends"), (("i8",), 1)),
 }
+View = Literal["word", "place"]  # what of its sentence a usage's vector tells: the word, or its place
+VIEWS: tuple[View, ...] = ("word", "place")
 Precision = Literal["fp16", "fp32"]
 PRECISIONS: dict[Precision, type[np.float16] | type[np.float32]] = {"fp16": np.float16, "fp32": np.float32}
 Vectors = NDArray[np.float16] | NDArray[np.float32]
@@ -66,21 +69,21 @@ class Place(NamedTuple):
 
 
 class NewBlock:
-    """A block that is being filled; when it is written it is empty again, and its memory is used anew."""
+    """A block that is being written: its vectors go to the file as they come, the rest when it is closed."""
 
-    def __init__(self, size: int, precision: Precision = "fp16", usages: int = 0) -> None:
-        self.precision = precision
-        self._rows: NDArray[Any] = np.empty((usages, size), PRECISIONS[precision])  # some of it is in use
-        self._empty()
-
-    def _empty(self) -> None:
+    def __init__(self, path: Path, size: int, precision: Precision = "fp16") -> None:
+        self._kind, self._size = np.dtype(PRECISIONS[precision]), size
+        self._open = ExitStack()
+        temporary = self._open.enter_context(new_file(path, force=True))
+        self._file = self._open.enter_context(temporary.open("wb"))
+        self._file.write(b" " * HEADER)
         self._words: list[int] = []
         self._starts: list[int] = []
         self._sizes: list[int] = []  # usages of each sentence
         self._texts: list[bytes] = []
         self._documents: list[int] = []
         self._lines: list[int] = []
-        self._types: dict[str, int] = {}
+        self._types = _Numbers()
 
     def __len__(self) -> int:
         return len(self._words)
@@ -93,31 +96,43 @@ class NewBlock:
         words: Sequence[str],
         starts: Sequence[int],  # where each word begins in the sentence
     ) -> None:
-        """A sentence and the words in it whose usages are kept; their vectors go where `room` says."""
-        types = self._types
-        self._words += [types.setdefault(word, len(types)) for word in words]
+        """A sentence and the words in it whose usages are kept."""
+        self._words += map(self._types.__getitem__, words)
         self._starts += starts
         self._sizes.append(len(words))
         self._texts.append(sentence.encode("utf-8", "replace"))
         self._documents.append(document)
         self._lines.append(line)
 
-    def room(self, count: int) -> Vectors:
-        """Room (count, H) for the vectors of the next `count` usages, to be filled."""
-        first, last = len(self), len(self) + count
-        if last > len(self._rows):
-            grown = np.empty((last + last // 4, self._rows.shape[1]), self._rows.dtype)
-            grown[:first] = self._rows[:first]
-            self._rows = grown
-        return self._rows[first:last]
+    def add_vectors(self, rows: Vectors) -> None:
+        """The vectors (n, H) of the next n usages, in their order."""
+        self._file.write(np.ascontiguousarray(rows, self._kind).data)
 
-    def write(self, path: Path) -> None:
-        """Write the block, whole or not at all, and begin another."""
+    def close(self) -> None:
+        """Write what is left: the block is whole then, and has its name."""
+        with self._open:
+            tensors = self._tensors()
+            kinds = {name: (values.dtype, values.shape) for name, values in tensors.items()}
+            for values in tensors.values():
+                self._file.write(values.data)
+            self._file.seek(0)
+            vectors = {"vectors": (self._kind, (len(self), self._size))}
+            self._file.write(header_of(vectors | kinds, HEADER))
+            self._file.close()
+
+    def give_up(self, problem: BaseException) -> None:
+        """Leave nothing behind; raises the `problem`, one of the disk with the name of the file."""
+        with self._open:
+            raise problem
+
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        """All but the vectors, those of wider numbers first."""
         types = [word.encode("utf-8", "replace") for word in self._types]
         words, starts = np.array(self._words, np.int32), np.array(self._starts, np.int32)
         widths = np.fromiter(map(len, self._types), np.int32, len(types))
-        tensors: dict[str, NDArray[Any]] = {
-            "vectors": self._rows[: len(words)],
+        return {
+            "text_ends": _ends(self._texts),
+            "type_ends": _ends(types),
             "words": words,
             "sentences": np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes),
             "starts": starts,
@@ -125,13 +140,16 @@ class NewBlock:
             "documents": np.array(self._documents, np.int32),
             "lines": np.array(self._lines, np.int32),
             "text": np.frombuffer(b"".join(self._texts) or b" ", np.uint8),
-            "text_ends": _ends(self._texts),
             "types": np.frombuffer(b"".join(types) or b" ", np.uint8),
-            "type_ends": _ends(types),
         }
-        with new_file(path, force=True) as new:
-            save_file(tensors, new)
-        self._empty()
+
+
+class _Numbers(dict[str, int]):
+    """Words to numbers, in the order of their first occurrence."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
 
 
 def _ends(parts: Sequence[bytes]) -> NDArray[np.int64]:
@@ -252,6 +270,9 @@ def read_head(folder: Path) -> dict[str, Any]:
         )
     wrong = [name for name, kinds in FIELDS.items() if not isinstance(values.get(name), kinds)]
     wrong += [name for name in ("corpora", "blocks") if not _are_records(values.get(name))]
+    values.setdefault("view", "word")  # older ones had no other
+    if values["view"] not in VIEWS:
+        wrong.append("view")
     if wrong or not all(isinstance(block.get("usages"), int) for block in values["blocks"]):
         raise FormatError(f"{folder / HEAD}: damaged: {(wrong or ['blocks'])[0]} is not as written. {ADVICE}")
     return values

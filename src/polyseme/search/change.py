@@ -85,8 +85,8 @@ def find_change(
 
 
 def check_pair(one: Index, other: Index) -> None:
-    """Refuse indexes of two models, or of two layers."""
-    for name in ("model", "layer"):
+    """Refuse indexes of two models, of two layers, or of words and of places."""
+    for name in ("model", "layer", "view"):
         if one.head[name] != other.head[name]:
             raise UsageError(f"The two indexes have another {name}: their vectors cannot be compared.")
 
@@ -185,7 +185,8 @@ def _apart(both: NDArray[np.float32], deals: NDArray[np.bool_]) -> tuple[Array, 
     ]
     distances = (within[0] + within[1]) / 2 - across
     lengths = np.sqrt(np.maximum(within[0], LEAST) * np.maximum(within[1], LEAST))
-    return distances, 1 - np.clip(across / lengths, -1, 1)
+    nowhere = np.maximum(within[0], within[1]) < LEAST  # in neither corpus: nothing that could have moved
+    return distances, np.where(nowhere, 0, 1 - np.clip(across / lengths, -1, 1))
 
 
 def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:

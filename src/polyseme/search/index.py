@@ -84,6 +84,11 @@ class Index:
         noted = self.head.get("crowding")
         return None if noted is None else parts.Crowding(noted["before"], noted["after"])
 
+    @property
+    def of_places(self) -> bool:
+        """Whether a usage's vector is that of its place, not of the word that stands there."""
+        return bool(self.head["view"] == "place")
+
     def check_layer(self, layer: Layer) -> None:
         """Refuse another layer than the one whose vectors the index holds."""
         own = self.head["layer"]
@@ -183,7 +188,9 @@ class Index:
     def reader(self) -> Reader:
         """The model as this index reads with it: its layer, its way to cut text, its space."""
         if self._reader is None:
-            self._reader = reader_of(self.elmo, self.head["layer"], self.space, self.head["segment"])
+            self._reader = reader_of(
+                self.elmo, self.head["layer"], self.space, self.head["segment"], places=self.of_places
+            )
         return self._reader
 
     def similarity_of_usages(self, one: str, other: str) -> float:
@@ -301,7 +308,7 @@ class Index:
         """The lengths of all vectors in the space, from the blocks."""
         found = []
         for number, block in enumerate(self.blocks):
-            found.append(parts.lengths_in(self.space, block.vectors))
+            found.append(parts.lengths_in(self.space, [block.vectors]))
             self._read(number)
         return np.concatenate(found)
 

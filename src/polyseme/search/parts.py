@@ -7,6 +7,7 @@ They are made when all text is read, and made anew where one is missing or damag
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,8 @@ from polyseme.writing import new_file
 
 SAMPLE = 20_000  # usages that the correction of the space is fitted to
 ROWS = 1024  # vectors that are worked on at a time: they stay in the cache
+COLUMNS = 64  # of a triangular product at a time
+PIECE = 25 * ROWS  # vectors that a core takes at a time
 ROUNDING = 1e-6  # of a number in fp32: what is left of a vector less itself
 SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
 ADVICE = "Give the same polyseme index command again: it makes this part anew from the blocks."
@@ -51,13 +54,17 @@ def finish(folder: Path, head: dict[str, Any]) -> None:
     sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
     space = fit(sample, head["space"])
     tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
-    sums = WordSums(blocks, head["size"])
-    lengths = np.concatenate([lengths_in(space, block.vectors, partial(sums.add, block)) for block in blocks])
+
+    def words() -> None:
+        write_words(folder / WORDS, mean_words(blocks, centred=head["space"] != "none"), force=True)
+
+    def figures() -> None:
+        head["crowding"] = Crowding(crowding(sample), crowding(sample, space))._asdict()
+
+    lengths = lengths_in(space, [block.vectors for block in blocks], beside=(words, figures))
     for name, values in ((SPACE, tensors), (LENGTHS, {"lengths": lengths})):
         with new_file(folder / name, force=True) as new:
             save_file(values, new)
-    write_words(folder / WORDS, sums.means(centred=head["space"] != "none"), force=True)
-    head["crowding"] = Crowding(crowding(sample), crowding(sample, space))._asdict()
     head["finished"] = len(head["blocks"])
     write_head(folder, head)
 
@@ -74,30 +81,48 @@ def _whole(folder: Path, head: dict[str, Any]) -> bool:
 
 
 def lengths_in(
-    space: Space, vectors: Vectors, beside: Callable[[], object] | None = None
+    space: Space, blocks: Sequence[Vectors], beside: Sequence[Callable[[], object]] = ()
 ) -> NDArray[np.float32]:
-    """The length of each vector in the corrected space; `beside` is done at the same time.
+    """The length of each vector of all blocks in the corrected space; the work `beside` is done meanwhile.
 
     A vector that is the centre has no direction there: its length is infinite, so that all its cosines are 0.
     Each piece of work has a core of its own: products that are split over the cores wait for each other.
     """
-    found = np.empty(len(vectors), np.float32)
+    ends = np.cumsum([0, *map(len, blocks)]).tolist()
+    found = np.empty(ends[-1], np.float32)
     centre = torch.from_numpy(space.centre)
-    turn = None if space.turn is None else torch.from_numpy(space.turn)
+    turn = None if space.turn is None else _triangle(torch.from_numpy(space.turn))
 
-    def some(first: int) -> None:
-        part = vectors[first : first + step]
+    def some(part: Vectors, first: int) -> None:
         for rows, wide in _pieces(part):
-            moved = wide.sub_(centre) if turn is None else wide.sub_(centre) @ turn
+            moved = wide.sub_(centre) if turn is None else _turned(wide.sub_(centre), turn)
             found[first + rows.start : first + rows.stop] = torch.linalg.vector_norm(moved, dim=1).numpy()
 
-    step = max(ROWS, -(-len(vectors) // (2 * torch.get_num_threads())))
-    works: list[Callable[[], object]] = [partial(some, first) for first in range(0, len(vectors), step)]
+    works: list[Callable[[], object]] = [
+        partial(some, block[place : place + PIECE], first + place)
+        for block, first in zip(blocks, ends, strict=False)
+        for place in range(0, len(block), PIECE)
+    ]
     with torch.no_grad():  # only then side by side
-        run_all(works if beside is None else [beside, *works])
+        run_all([*beside, *works])
     stretch = 1.0 if space.turn is None else float(np.linalg.norm(space.turn))
     nothing = ROUNDING * stretch * float(np.linalg.norm(space.centre))
     found[found <= max(nothing, float(np.finfo(np.float32).tiny))] = np.inf
+    return found
+
+
+def _triangle(turn: Tensor) -> Tensor:
+    """Zeros above the diagonal, and vectors times it are as long as they are times `turn` (H, H)."""
+    factor: Tensor = torch.linalg.qr(turn.T.double())[1]
+    return factor.T.float().contiguous()
+
+
+def _turned(vectors: Tensor, triangle: Tensor) -> Tensor:
+    """The product (N, H), some columns at a time without most of the zeros above them."""
+    found = torch.empty_like(vectors)
+    for first in range(0, len(triangle), COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        torch.mm(vectors[:, first:], triangle[first:, columns], out=found[:, columns])
     return found
 
 
@@ -109,39 +134,35 @@ def _pieces(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
         yield rows, room[: rows.stop - rows.start].copy_(lent(vectors[rows]))
 
 
-class WordSums:
-    """The sum of the usages of each word: in fp32 within a block, in fp64 over the blocks. W words."""
+def mean_words(blocks: Sequence[Block], *, centred: bool) -> Words:
+    """The mean of the usages of each word, words by falling count; of one count the first comes first.
 
-    def __init__(self, blocks: Sequence[Block], size: int) -> None:
-        self._rows: dict[str, int] = {}
-        for block in blocks:
-            for word in block.types:
-                self._rows.setdefault(word, len(self._rows))
-        self._sums = torch.from_numpy(np.zeros((len(self._rows), size)))
-        self._counts = np.zeros(len(self._rows), np.int64)
+    Sums are taken in fp32, first within a block. `centred`: cosines are those around the mean of all words.
+    """
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        found = np.bincount(block.words, minlength=len(block.types)).tolist()
+        counts.update(dict(zip(block.types, found, strict=True)))
+    words = tuple(word for word, _ in counts.most_common())
+    means = _sums(blocks, {word: row for row, word in enumerate(words)})
+    times = np.array([counts[word] for word in words], np.int64)
+    means /= np.maximum(times, 1)[:, None]
+    centre = means.mean(axis=0, dtype=np.float64) if centred and words else np.zeros(means.shape[1])
+    return Words(words, times, means, centre.astype(np.float32))
 
-    def add(self, block: Block) -> None:
-        """The usages of a block."""
-        types = torch.tensor([self._rows[word] for word in block.types], dtype=torch.int64)
+
+def _sums(blocks: Sequence[Block], rows_of: dict[str, int]) -> NDArray[np.float32]:
+    """The sum of the usages of each word, in its row."""
+    size = blocks[0].vectors.shape[1]
+    sums = torch.from_numpy(np.zeros((len(rows_of), size), np.float32))
+    room = torch.empty(max(len(block.types) for block in blocks), size)
+    for block in blocks:
         words = torch.from_numpy(block.words.astype(np.int64))
-        own = torch.zeros(len(types), self._sums.shape[1])
+        own = room[: len(block.types)].zero_()
         for rows, wide in _pieces(block.vectors):
             own.index_add_(0, words[rows], wide)
-        for some, sums in zip(types.split(ROWS), own.split(ROWS), strict=True):
-            self._sums.index_add_(0, some, sums.double())
-        self._counts[types.numpy()] += np.bincount(block.words, minlength=len(types))
-
-    def means(self, *, centred: bool) -> Words:
-        """The means, words by falling count; cosines are taken around the mean of all words, if `centred`."""
-        means = self._sums.numpy()
-        means /= np.maximum(self._counts, 1)[:, None]
-        centre = means.mean(axis=0) if centred and len(means) else np.zeros(means.shape[1])
-        order, names = np.argsort(-self._counts, kind="stable"), list(self._rows)
-        found = np.empty(means.shape, np.float32)
-        for first in range(0, len(means), ROWS):
-            found[first : first + ROWS] = means[order[first : first + ROWS]]
-        words = tuple(names[row] for row in order)
-        return Words(words, self._counts[order], found, centre.astype(np.float32))
+        sums.index_add_(0, torch.tensor([rows_of[word] for word in block.types]), own)
+    return sums.numpy()
 
 
 def read_space(folder: Path, head: dict[str, Any]) -> Space:

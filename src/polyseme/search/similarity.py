@@ -67,9 +67,11 @@ class Likeness:
     odd: str | None
 
 
-def reader_of(elmo: Elmo, layer: Layer, space: Space | None = None, segment: str | None = None) -> Reader:
-    """A model as a reader; no correction if `space` is left out."""
-    choice = choose(layer, None, "both", elmo.config.layers)
+def reader_of(
+    elmo: Elmo, layer: Layer, space: Space | None = None, segment: str | None = None, *, places: bool = False
+) -> Reader:
+    """A model as a reader of words, or of their `places`; no correction if `space` is left out."""
+    choice = choose(layer, None, "both", elmo.config.layers, places=places)
     if choice.weights is None:
         raise UsageError("layer is 'all', but a usage has one vector: choose top, mean, a number or weights.")
 

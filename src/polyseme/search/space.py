@@ -20,7 +20,7 @@ Array = NDArray[np.float32]
 Kind = Literal["none", "centre", "components", "whiten"]
 KINDS: tuple[Kind, ...] = ("none", "centre", "components", "whiten")
 PAIRS = 20_000  # of random vectors, to measure the cone
-ROWS = 1024  # pairs at a time
+ROWS = 1024  # vectors, or pairs, at a time: they stay in the cache
 TOP = 2  # components that are taken away
 TINY = 1e-12  # the spread of vectors that are all the same
 
@@ -67,16 +67,14 @@ def fit(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.floating] |
     apart: differences (M, H) whose spread is made even by whitening, in place of that around the mean.
     """
     check_kind(kind)
-    sample = np.array(vectors, np.float64)
-    size = sample.shape[1]
-    if kind == "none" or len(sample) == 0:
+    count, size = vectors.shape
+    if kind == "none" or count == 0:
         return plain(size)
-    centre = sample.mean(axis=0)
-    if kind == "centre" or len(sample) < 2:
+    centre = vectors.mean(axis=0, dtype=np.float64)
+    if kind == "centre" or count < 2:
         return Space("centre", centre.astype(np.float32), None)
-    sample -= centre
-    differences = sample if apart is None else np.asarray(apart, np.float64)
-    spreads, axes = np.linalg.eigh(differences.T @ differences / (len(differences) - 1))  # rising
+    differences, middle = (vectors, centre) if apart is None else (apart, np.zeros(size))
+    spreads, axes = np.linalg.eigh(_products(differences, middle) / (len(differences) - 1))  # rising
     if kind == "components":
         top = axes[:, -TOP:]
         turn = np.eye(size) - top @ top.T
@@ -88,6 +86,15 @@ def fit(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.floating] |
     return Space(kind, centre.astype(np.float32), turn.astype(np.float32))
 
 
+def _products(vectors: NDArray[np.floating], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of the outer products (H, H) of all vectors less the centre."""
+    total = np.zeros((len(centre), len(centre)))
+    for first in range(0, len(vectors), ROWS):
+        some = vectors[first : first + ROWS] - centre
+        total += some.T @ some
+    return total
+
+
 def crowding(vectors: NDArray[np.floating], space: Space | None = None, seed: int = 0) -> float:
     """The mean cosine of random pairs: 0 where vectors point everywhere, near 1 in a narrow cone."""
     found = np.asarray(vectors, np.float32)
@@ -97,8 +104,8 @@ def crowding(vectors: NDArray[np.floating], space: Space | None = None, seed: in
     one, other = (chance.integers(len(found), size=PAIRS) for _ in range(2))
     kept = one != other
     one, other = one[kept], other[kept]
-    pointing, total = directions(found) if space is None else space.apply(found), 0.0
+    apply, total = directions if space is None else space.apply, 0.0
     for first in range(0, len(one), ROWS):
         pairs = slice(first, first + ROWS)
-        total += float((pointing[one[pairs]] * pointing[other[pairs]]).sum())
+        total += float((apply(found[one[pairs]]) * apply(found[other[pairs]])).sum())
     return total / max(1, len(one))

@@ -26,10 +26,10 @@ View = Literal["word", "place", "sentence"]
 VIEWS: tuple[View, ...] = ("word", "place", "sentence")
 
 
-def check_view(view: str) -> None:
+def check_view(view: str, views: Sequence[str] = VIEWS) -> None:
     """Refuse a view that there is not."""
-    if view not in VIEWS:
-        raise UsageError(f"view is {view!r}, expected one of {', '.join(VIEWS)}.")
+    if view not in views:
+        raise UsageError(f"view is {view!r}, expected one of {', '.join(views)}.")
 
 
 def vectors_of(elmo: Elmo, examples: Sequence[Marked], layer: Layer, view: View = "word") -> Iterator[Array]:

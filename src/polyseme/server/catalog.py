@@ -83,6 +83,7 @@ class Served:
                     "usages": len(index),
                     "words": len(index.words),
                     "layer": index.head["layer"],
+                    "view": index.head["view"],
                     "documents": [Path(file).name for file in index.head["documents"][:DOCUMENTS]],
                     "examples": examples_of(index),
                 }

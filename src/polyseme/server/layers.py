@@ -34,11 +34,13 @@ class Layers:
 
     def __init__(self, elmo: Elmo, index: Index) -> None:
         self._elmo, self._index = elmo, index
-        self._choice = choose("all", None, "both", elmo.config.layers)
+        self._choice = choose("all", None, "both", elmo.config.layers, places=index.of_places)
 
     def warm(self) -> None:
         """Compute what all questions share, which takes seconds for a large index."""
-        _ = self.spaces, self._types, self._places
+        _ = self.spaces
+        if not self._index.of_places:
+            _ = self._types, self._places
 
     @cached_property
     def spaces(self) -> list[Space]:
@@ -62,7 +64,10 @@ class Layers:
         """The `k` usages nearest to a word in the token layer, with their cosines to `query` in the index's.
 
         All usages of a word are equally near there: of these, the ones nearest in the index's layer.
+        An index of places has context there, too, so that none is known.
         """
+        if self._index.of_places:
+            return []
         order = self._order(word, k)
         sums = np.cumsum(self._index.words.counts[order])
         full = order[: int(np.searchsorted(sums, k, side="right"))]  # words of which all usages are taken

@@ -311,6 +311,7 @@ class IndexInfo(BaseModel):
     usages: int
     words: int
     layer: Any
+    view: str = Field(description="word, or place: what stands around the word.")
     documents: list[str]
     examples: IndexExamples
 

@@ -4,8 +4,8 @@ import { html } from "/explorer/html.js";
 import { number, t } from "/explorer/i18n.js";
 import { candidatesOf, isWhole, layerAlone } from "/explorer/mix.js";
 
-export function layerText(layer, layers) {
-  if (layer === 0) return t("layer.tokens");
+export function layerText(layer, layers, view) {
+  if (layer === 0) return t(view === "place" ? "layer.beside" : "layer.tokens");
   return layer === layers - 1 ? t("layer.high") : t("layer.low");
 }
 
@@ -14,8 +14,13 @@ export function layerName(layer) {
   return layer === "top" || layer === "mean" ? t(`layer.${layer}`) : t("layer.name", { layer });
 }
 
-// What the index holds, in a sentence; "top" has a number, too, and the sliders are numbered.
+// What the index holds, in a sentence or two; "top" has a number, too, and the sliders are numbered.
 function holds(index, layers) {
+  const held = holdsLayer(index, layers);
+  return index.view === "place" ? `${held} ${t("mix.ofPlaces")}` : held;
+}
+
+function holdsLayer(index, layers) {
   if (index.layer === "mean") return t("mix.holdsMean", { index: index.name });
   const layer = index.layer === "top" ? layers - 1 : index.layer;
   return t(layer === layers - 1 ? "mix.holdsTop" : "mix.holds", { index: index.name, layer });
@@ -27,8 +32,8 @@ export function Mixer({ answer, weights, moved, usual, word, shown, index, chang
   const among = t(others ? "mix.among" : "mix.amongNear", { count, near, others });
   const alone = (layer) => {
     const found = layerAlone(answer, layer, weights.length, word, shown);
-    const values = { ...found, count, text: layerText(layer, weights.length), cosine: number(found.cosine, 2) };
-    return t(isWhole(layer, usual) ? "mix.alone" : "mix.aloneAmong", values);
+    const values = { ...found, count, text: layerText(layer, weights.length, index.view), cosine: number(found.cosine, 2) };
+    return t(isWhole(layer, usual, index.view) ? "mix.alone" : "mix.aloneAmong", values);
   };
   const set = (layer, value) => change(weights.map((weight, at) => (at === layer ? value : weight)));
   return html`

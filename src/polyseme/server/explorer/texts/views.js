@@ -36,6 +36,7 @@ export const OF_VIEWS = {
   "mix.holds": ["The index {index} holds layer {layer}.", "索引 {index} 存的是第 {layer} 层。"],
   "mix.holdsTop": ["The index {index} holds the top layer, {layer}.", "索引 {index} 存的是最高层（第 {layer} 层）。"],
   "mix.holdsMean": ["The index {index} holds the mean of all layers.", "索引 {index} 存的是各层的平均。"],
+  "mix.ofPlaces": ["Its vectors are of places: of what stands around a word, not of the word.", "它的向量是位置的向量：取自词的前后文，不含词本身。"],
   "mix.untouched": ["The list is its answer. A slider ranks candidates anew, at once:", "下面就是按它查得的结果。拖动滑块，会立即对候选用法重新排序："],
   "mix.moved": ["The list is what this mix finds best among candidates:", "下面是按此混合在候选用法中排出的结果，候选为："],
   "mix.among": [
@@ -60,6 +61,8 @@ export const OF_VIEWS = {
   "layer.top": ["top", "最高层"],
   "layer.name": ["Layer {layer}", "第 {layer} 层"],
   "layer.tokens": ["The word itself, without context", "词本身，不含语境"],
+  "layer.beside": ["The words beside it, without more context", "左右两边的词，不含更多语境"],
+  "layer.ofPlaces": [", of places", "（位置）"],
   "layer.low": ["Syntax, close context", "句法与近处语境"],
   "layer.high": ["Meaning in context", "语境中的意义"],
 
