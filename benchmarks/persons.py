@@ -7,8 +7,9 @@ characters. Judged are the FREQUENT most frequent of them; their neighbours are 
 characters with COUNT usages or more. The second figure is of the names of one person (刘备, 玄德): how often
 another one is among the ten nearest. Static vectors beside: word2vec of the same sentences (gensim).
 What is missing to 1 is counted by cause: names that the novel uses otherwise (OTHERWISE), persons that the
-list lacks (LACKING, chosen by hand), and the rest. Views: the mean of the word's own vectors, or of the
-states around it (search.views).
+list lacks (LACKING, chosen by hand), and the rest. The most that the list allows is what the same vectors
+would have if no other word than persons, of the list or lacking, stood near a person. Views: the mean of the
+word's own vectors, or of the states around it (search.views).
 
     python benchmarks/persons.py MODEL FOLDER [--layer top] [--view word] [--word2vec]
 """
@@ -63,6 +64,9 @@ def main() -> None:
     share, near = judge(vectors, given.folder)
     print(f"{share:.3f} of the ten nearest words of the {len(near)} most frequent persons are persons")
     print(*(f"{cause}: {count}" for cause, count in causes(near, given.folder).items()), sep=", ")
+    print(
+        f"{most(vectors, near, given.folder):.3f} is the most that the list allows: with no such others left"
+    )
     for person in islice(near, 10):
         print(person, *near[person])
     print(f"{same_person(vectors, given.folder):.3f} of names have another of the same person near")
@@ -145,6 +149,19 @@ def causes(near: dict[str, list[str]], folder: Path) -> dict[str, int]:
             cause = "lacking" if word in LACKING else "others"
             found["used otherwise" if person in OTHERWISE else cause] += 1
     return dict(found)
+
+
+def most(vectors: Any, near: dict[str, list[str]], folder: Path) -> float:
+    """The share by the list if the ten nearest of a person were persons, those the list lacks among them.
+
+    Names that are used otherwise keep their neighbours, which are in `near`.
+    """
+    persons = names(folder / "sanguo_entity_dict.json")
+    known, found = persons | LACKING, dict(near)
+    for person in near.keys() - OTHERWISE:
+        words = (word for word, _ in vectors.nearest(person, len(vectors.words), min_chars=2))
+        found[person] = list(islice((word for word in words if word in known), NEAREST))
+    return float(np.mean([[word in persons for word in words] for words in found.values()]))
 
 
 def same_person(vectors: Any, folder: Path) -> float:

