@@ -161,7 +161,7 @@ class Bilm:
 
 def write_bilm(
     folder: Path,
-    bilm: Bilm = Bilm(),  # noqa: B008  # frozen
+    bilm: Bilm = Bilm(),  # frozen
     *,
     weights: str = "model.hdf5",
     options: str = "options.json",
