@@ -14,6 +14,7 @@ import httpx
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PICTURES = os.environ.get("POLYSEME_SCREENSHOTS")  # where they go, and then no curve is invented
+PATIENCE = 60_000  # milliseconds: a machine may be slow, and what is waited for ends the wait
 AXE = "axe-core@4.14.0"
 SENTENCE, WORD = "天色将晚，人马困乏。", "将"
 VIEWS = {
@@ -34,6 +35,51 @@ LINKS = {
     "change": (CHANGE, ".change tbody th", "曹操"),
     "curves": ("#/model", "svg.curves .label", "backward"),
 }
+# Runs before the page does, and keeps what the page has still to do: answers that it asked for, moments and
+# frames that it waits for. A moment of a second or more is for people to read, and not waited for.
+# The page is at rest when it has shown all and nothing new came up in three frames: what watches the size of
+# an element is called between two frames.
+WATCH = """
+(() => {
+  const { fetch, setTimeout, clearTimeout, requestAnimationFrame, cancelAnimationFrame } = window;
+  const { json } = Response.prototype;
+  const work = new Set();
+  const asked = (path, answer) => {
+    const one = Symbol(path);
+    const end = () => setTimeout(() => work.delete(one)); // whoever waits for the answer goes on before
+    work.add(one);
+    answer.then(end, end);
+    return answer;
+  };
+  window.fetch = (path, ...given) => asked(path, fetch(path, ...given));
+  Response.prototype.json = function () { return asked(this.url, json.call(this)); };
+  window.setTimeout = (run, delay = 0, ...given) => {
+    const begin = () => { work.delete(`moment ${id}`); run(...given); };
+    const id = setTimeout(begin, delay);
+    if (delay < 1000) work.add(`moment ${id}`);
+    return id;
+  };
+  window.clearTimeout = (id) => { work.delete(`moment ${id}`); clearTimeout(id); };
+  window.requestAnimationFrame = (run) => {
+    const begin = (time) => { work.delete(`frame ${id}`); run(time); };
+    const id = requestAnimationFrame(begin);
+    work.add(`frame ${id}`);
+    return id;
+  };
+  window.cancelAnimationFrame = (id) => { work.delete(`frame ${id}`); cancelAnimationFrame(id); };
+  const isBusy = () => {
+    const drawn = document.querySelector("main");
+    return work.size > 0 || !drawn || drawn.querySelector("[aria-busy=true], .loading") !== null;
+  };
+  window.rest = async (patience) => {
+    const end = performance.now() + patience;
+    for (let still = 0; still < 3; still = isBusy() ? 0 : still + 1) {
+      if (performance.now() > end) throw new Error(`The page is still at work: ${[...work].map(String)}`);
+      await new Promise((done) => requestAnimationFrame(done));
+    }
+  };
+})();
+"""
 
 
 def axe_source(folder: Path) -> str | None:
@@ -46,10 +92,16 @@ def axe_source(folder: Path) -> str | None:
         return archive.extractfile("package/axe.min.js").read().decode()
 
 
+def tokenize(address: str, texts: list[str]) -> list[list[str]]:
+    """The words of texts, as the server cuts them."""
+    found = httpx.post(f"{address}/tokenize", json={"texts": texts}, timeout=60).json()["tokens"]
+    return [[token["text"] for token in tokens] for tokens in found]
+
+
 def nearest(address: str, **more) -> dict:
     """What the server itself says of the word."""
-    tokens = httpx.post(f"{address}/tokenize", json={"texts": [SENTENCE]}).json()["tokens"][0]
-    body = {"word": WORD, "tokens": [token["text"] for token in tokens], "place": 1, "index": "one-index"}
+    (tokens,) = tokenize(address, [SENTENCE])
+    body = {"word": WORD, "tokens": tokens, "place": 1, "index": "one-index"}
     return httpx.post(f"{address}/nearest", json=body | more, timeout=60).json()
 
 
@@ -61,6 +113,8 @@ class Visit:
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=False, **more
         )
+        self.context.add_init_script(WATCH)
+        self.context.set_default_timeout(PATIENCE)
         self.page, self.address, self.wrong = self.context.new_page(), address, []
         self.refused = False
         self.page.on("console", self._note)
@@ -81,25 +135,24 @@ class Visit:
         mark = "&" if "?" in place else "?"
         self.page.goto("about:blank")
         self.page.goto(f"{self.address}/{place}{mark}lang={language}")
-        self.page.wait_for_load_state("networkidle")
         self.settle()
 
     def settle(self) -> None:
-        """Until nothing is asked for any more; an answer may lead to the next question."""
-        for _ in range(3):
-            self.page.evaluate("() => new Promise((done) => requestIdleCallback(() => done()))")
-            self.page.wait_for_function(
-                "() => !document.querySelector('main [aria-busy=true], main .loading')"
-            )
+        """Until the page has done all that it began: asked, drawn, and followed in its address.
+
+        A key or a button has begun its work when the call that pressed it returns. A link has not: wait
+        for what it brings.
+        """
+        self.page.evaluate("patience => rest(patience)", PATIENCE)
 
     def reload(self) -> None:
         self.page.reload()
-        self.page.wait_for_load_state("networkidle")
         self.settle()
 
     def until(self, part: str) -> None:
-        """Until the address has `part`: it follows what is typed and dragged a moment later."""
+        """Until the address has `part`, and the page shows it."""
         self.page.wait_for_function("part => decodeURIComponent(location.hash).includes(part)", arg=part)
+        self.settle()
 
     def alter(self, path: str, change: Callable[[dict], object]) -> None:
         """Let the page see another answer of a route than the server gave."""

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 import polyseme
-from browsing import CHROMIUM, PICTURES, Visit
+from browsing import CHROMIUM, PATIENCE, PICTURES, Visit
 
 TEXT = (
     "玄德拜关羽为将。\n曹操将兵三十万来攻。\n天色将晚，人马困乏。\n曹操大怒，欲斩此将。\n"
@@ -84,6 +84,13 @@ class Served:
                 assert self.process.poll() is None, "the server ended"
             time.sleep(0.1)
         raise AssertionError("the server did not get ready")
+
+    def hear(self, text: str, seconds: float = 60) -> None:
+        """Until it has said this."""
+        end = time.monotonic() + seconds
+        while not any(text in line for line in list(self.said)):
+            assert time.monotonic() < end, self.said
+            time.sleep(0.02)
 
     @property
     def children(self) -> list[int]:
@@ -157,6 +164,7 @@ def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
     playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as running:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found

@@ -35,7 +35,7 @@ def post(route: str, values: object) -> bytes:
 
 
 def alive(server) -> bool:
-    return httpx.get(f"{server.address}/health").status_code == 200
+    return httpx.get(f"{server.address}/health", timeout=60).status_code == 200
 
 
 def test_a_head_that_comes_byte_by_byte_is_not_waited_for(quick):
@@ -74,6 +74,7 @@ def test_whoever_does_not_read_is_not_waited_for(quick):
         slow.settimeout(60)
         slow.connect(quick.place)
         slow.sendall(post("/embed_all", {"texts": ["曹操大怒。" * 600] * 3}))
+        slow.recv(1, socket.MSG_PEEK)  # the answer is there, and from now on it must be read
         time.sleep(10)
         found = read_all(slow)
     head, _, body = found.partition(b"\r\n\r\n")
@@ -108,7 +109,7 @@ def test_a_chunked_body_of_50_mb_is_refused_early(server):
 
 
 def test_a_body_somewhat_too_large_is_refused_and_the_connection_stays(server):
-    with httpx.Client(base_url=server.address) as client:
+    with httpx.Client(base_url=server.address, timeout=60) as client:
         for _ in range(2):
             assert client.post("/embed", content=b"x" * 3_000_000).status_code == 413
         assert client.get("/health").status_code == 200

@@ -32,8 +32,12 @@ def test_lines_are_copied_and_run_as_they_stand(browser, server, folders):
     visit = Visit(browser, server.address, permissions=["clipboard-read", "clipboard-write"])
     visit.go("sentence")
     line = visit.line("Command line")
+    visit.page.evaluate(  # the page says it for two seconds: it is heard even if nobody looks meanwhile
+        "() => new MutationObserver(() => { window.said ||= document.body.innerText.includes('Copied') })"
+        ".observe(document.body, { subtree: true, childList: true, characterData: true })"
+    )
     visit.page.get_by_role("button", name="Copy: Command line").first.click()
-    visit.page.get_by_text("Copied").first.wait_for()
+    visit.page.wait_for_function("() => window.said")
     assert visit.page.evaluate("navigator.clipboard.readText()") == line
     program, *arguments = shlex.split(line)
     assert (program, arguments[1]) == ("polyseme", os.path.relpath(folders[0]))
@@ -145,7 +149,7 @@ def test_pictures_have_a_title_a_legend_and_the_names_of_the_senses(visit: Visit
 def test_the_csv_of_the_map_has_what_is_shown(visit: Visit):
     visit.go(f"{VIEWS['senses']}&sense=0")
     lines = saved(visit, "Map of usages", "CSV").splitlines()
-    assert len(lines) - 1 == visit.page.locator("svg.map .dot:not(.faded)").count()
+    playwright.expect(visit.page.locator("svg.map .dot:not(.faded)")).to_have_count(len(lines) - 1)
     assert {line.split(",")[0] for line in lines[1:]} == {"1"}
     visit.go(f"{VIEWS['senses']}&box=-9,-9,-8,-8")
     assert len(saved(visit, "Map of usages", "CSV").splitlines()) == 1
@@ -166,10 +170,10 @@ def test_the_table_of_change_names_its_bars_its_senses_and_small_chances(visit: 
     visit.alter("/change", change)
     visit.go(CHANGE)
     row = visit.page.locator(".change tbody tr").first
-    assert row.locator("svg > text").all_text_contents() == ["one-index", "other-index"]
-    assert row.locator("svg title").first.text_content() == "Sense 1: 甲 · 乙"
-    assert row.locator("td").nth(4).inner_text() == "< 0.05"
-    assert row.locator("td").nth(6).inner_text() == "0.0502"
+    playwright.expect(row.locator("svg > text")).to_have_text(["one-index", "other-index"])
+    playwright.expect(row.locator("svg title").first).to_have_text("Sense 1: 甲 · 乙")
+    playwright.expect(row.locator("td").nth(4)).to_have_text("< 0.05")
+    playwright.expect(row.locator("td").nth(6)).to_have_text("0.0502")
     visit.see(".sense-legend", "Sense 8")
     visit.see("section[aria-labelledby=change-title]", "these are the ones that were reached")
     drawing = ElementTree.fromstring(saved(visit, "Change between two indexes", "SVG"))

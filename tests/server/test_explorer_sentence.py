@@ -6,11 +6,10 @@ import contextlib
 import io
 from urllib.parse import quote
 
-import httpx
 import numpy as np
 import pytest
 
-from browsing import CHROMIUM, SENTENCE, VIEWS, WORD, Visit, nearest
+from browsing import CHROMIUM, SENTENCE, VIEWS, WORD, Visit, nearest, tokenize
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
@@ -50,8 +49,9 @@ def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing
     visit.go("sentence")
     answer = nearest(server.address, k=50)["usages"][:10]
     assert visit.cosines() == [f"{usage['cosine']:.3f}" for usage in answer]
-    assert visit.page.locator(".usages .quote").all_inner_texts() == [usage["sentence"] for usage in answer]
-    assert visit.page.locator(".moved").count() == 0
+    quotes = visit.page.locator(".usages .quote")
+    playwright.expect(quotes).to_have_text([usage["sentence"] for usage in answer])
+    playwright.expect(visit.page.locator(".moved")).to_have_count(0)
     visit.see(".mixer", "one-index holds the top layer, 2")
     before, asked = visit.cosines(), []
     visit.page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
@@ -71,6 +71,7 @@ def test_an_untouched_mix_is_the_servers_answer_and_a_moved_one_asks_for_nothing
     assert [line.split()[0] for line in said.getvalue().splitlines()] == moved
     assert "command line ranks by the layer" in visit.page.locator("details.code").first.inner_text()
     visit.page.get_by_role("button", name="As the index").click()
+    visit.settle()
     assert visit.cosines() == before
     visit.go(f"{VIEWS['sentence']}&mix=0,0,0")
     assert visit.cosines() == before
@@ -82,7 +83,7 @@ def test_layer_0_alone_finds_all_usages_of_the_word_itself(visit: Visit, server)
     found = nearest(server.address, k=50, layers=True)
     many = len(found["usages"]) + len(found["others"])
     assert visit.cosines() == ["1.000"] * 10  # the word has more usages than are shown
-    assert visit.page.locator(".usages mark").all_inner_texts() == [WORD] * 10
+    playwright.expect(visit.page.locator(".usages mark")).to_have_text([WORD] * 10)
     visit.see("#mix-0-alone", "Alone: 10 of its best 10 are the same word, mean cosine 1.00")
     visit.see("#mix-1-alone", f"Alone, among the {many} candidates: ")
     visit.see("#mix-2-alone", "Alone: ")
@@ -98,7 +99,7 @@ def test_a_paragraph_is_read_sentence_by_sentence(visit: Visit, server):
     assert visit.page.locator(".token").count() > 15
     assert visit.cosines()[0] == "1.000"
     assert visit.cosines() == [f"{one['cosine']:.3f}" for one in nearest(server.address, k=50)["usages"][:10]]
-    assert visit.page.locator(".usages .quote").first.inner_text() == SENTENCE
+    playwright.expect(visit.page.locator(".usages .quote").first).to_have_text(SENTENCE)
     assert SENTENCE in visit.line("Python")
     assert "大怒" not in visit.line("Python")
     assert "天色[将]晚" in visit.page.locator("pre[aria-label=Python]").nth(1).inner_text()
@@ -107,7 +108,7 @@ def test_a_paragraph_is_read_sentence_by_sentence(visit: Visit, server):
 def test_a_long_text_is_shown_in_parts_and_one_too_long_is_told(visit: Visit):
     visit.go(f"#/sentence?text={quote('曹操大怒。' * 700)}&token=1")
     visit.see("section", "700 sentences")
-    assert visit.page.locator(".token").count() == 1500
+    playwright.expect(visit.page.locator(".token")).to_have_count(1500)
     visit.see(".usages mark", "大怒")
     visit.page.get_by_role("button", name="Show more (600 words left)").click()
     playwright.expect(visit.page.locator(".token")).to_have_count(2100)
@@ -126,9 +127,7 @@ def test_examples_are_of_the_language_of_the_corpus(visit: Visit, language: str)
 def test_the_first_examples_are_cut_well(visit: Visit, server):
     visit.go("#/sentence")
     texts = visit.page.locator(".empty li").all_inner_texts()
-    cut = httpx.post(f"{server.address}/tokenize", json={"texts": texts}).json()["tokens"]
-    words = [" ".join(token["text"] for token in tokens) for tokens in cut]
-    assert words == [
+    assert [" ".join(words) for words in tokenize(server.address, texts)] == [
         "曹操 大怒 ， 欲 斩 此 将 。",
         "天色 将 晚 ， 人马 困乏 。",
         "宝玉 听 了 ， 心中 十分 欢喜 。",

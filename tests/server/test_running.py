@@ -6,11 +6,13 @@ import base64
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,10 +25,17 @@ import polyseme
 LONG = "曹操将兵三十万来攻。" * 190
 
 
+def until(fits: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not fits():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def test_a_key_is_asked_for_everywhere_but_health(start, tmp_path: Path):
     (tmp_path / "key").write_text("s3cret\n", encoding="utf-8")
     server = start("zh-classic", "--api-key-file", tmp_path / "key").wait()
-    with httpx.Client(base_url=server.address) as client:
+    with httpx.Client(base_url=server.address, timeout=60) as client:
         for path in (
             "/",
             "/info",
@@ -53,8 +62,8 @@ def test_what_is_under_way_is_finished_when_the_server_stops(start):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         texts = [LONG] * 8
         asked = pool.submit(httpx.post, f"{server.address}/embed", json={"texts": texts}, timeout=60)
-        while "polyseme_batch_texts_count 0.0" in httpx.get(f"{server.address}/metrics").text:
-            time.sleep(0.02)
+        counted = f"{server.address}/metrics"
+        until(lambda: "polyseme_batch_texts_count 0.0" not in httpx.get(counted, timeout=60).text)
         server.process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 200
     assert server.stop(0)[0] == 0
@@ -62,7 +71,8 @@ def test_what_is_under_way_is_finished_when_the_server_stops(start):
 
 def test_logs_have_ids_and_no_text(start):
     server = start("zh-classic").wait()
-    httpx.post(f"{server.address}/embed", json={"texts": ["秘密"]}, headers={"x-request-id": "known-id"})
+    headers = {"x-request-id": "known-id"}
+    httpx.post(f"{server.address}/embed", json={"texts": ["秘密"]}, headers=headers, timeout=60)
     code, said = server.stop()
     assert code == 0
     first, *rest = said.splitlines()
@@ -80,7 +90,7 @@ def test_warnings_and_failures_are_lines_of_json_too(start):
         "verbs.score = score"
     )
     server = start("zh-classic", first=broken).wait()
-    answer = httpx.post(f"{server.address}/score", json={"texts": ["曹操"]})
+    answer = httpx.post(f"{server.address}/score", json={"texts": ["曹操"]}, timeout=60)
     assert (answer.status_code, answer.json()["error_type"]) == (500, "internal")
     with socket.create_connection(server.place) as strange:
         strange.sendall(b"no http\r\n\r\n")
@@ -96,7 +106,7 @@ def test_warnings_and_failures_are_lines_of_json_too(start):
 
 def test_a_log_that_nobody_reads_does_not_stop_the_server(start):
     server = start("zh-classic", read=False).wait()
-    with httpx.Client(base_url=server.address) as client:
+    with httpx.Client(base_url=server.address, timeout=60) as client:
         for _ in range(700):  # more lines than a pipe holds
             assert client.get("/health").status_code == 200
 
@@ -108,7 +118,7 @@ def test_more_than_the_limits_is_refused_and_nothing_else_fails(start):
     )
     limits = ("--queue", "40", "--concurrent", "6", "--body-bytes", "100000")
     server = start("zh-classic", *limits, first=slower).wait()
-    large = httpx.post(f"{server.address}/embed", content=b"x" * 200_000)
+    large = httpx.post(f"{server.address}/embed", content=b"x" * 200_000, timeout=60)
     assert large.status_code == 413
 
     def ask(_: int) -> httpx.Response:
@@ -120,7 +130,7 @@ def test_more_than_the_limits_is_refused_and_nothing_else_fails(start):
     refused = [answer for answer in answers if answer.status_code == 429]
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
     assert all(answer.json()["error_type"] == "busy" for answer in refused)
-    assert httpx.get(f"{server.address}/health").status_code == 200
+    assert httpx.get(f"{server.address}/health", timeout=60).status_code == 200
 
 
 def test_vectors_do_not_depend_on_who_shares_the_batch(server):
@@ -162,19 +172,30 @@ def test_slow_and_broken_connections_leave_the_server_alive(server):
             connect(b"POST /embed HTTP/1.1\r\nHost: x\r\n")
         assert b"400" in connect(b"\x00\xff not http at all\r\n\r\n").recv(1000)
         connect(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").close()
-        assert httpx.get(f"{server.address}/health").status_code == 200
+        assert httpx.get(f"{server.address}/health", timeout=60).status_code == 200
+
+
+def waiting_texts(server) -> int:
+    """How many texts wait to be read."""
+    counted = httpx.get(f"{server.address}/metrics", timeout=60).text
+    return int(float(re.search(r"^polyseme_queue_texts (\S+)", counted, re.MULTILINE)[1]))
 
 
 def test_those_who_leave_free_their_places(start):
-    server = start("zh-classic", "--tokens", "5000", "--queue", "40").wait()
+    stuck = (  # a batch that is read is finished, here in ten minutes; the rest is dropped
+        "import time, polyseme.embedder as embedder\nwhole = embedder.Elmo.vectors\n"
+        "embedder.Elmo.vectors = lambda *a, **k: time.sleep(600) if len(a[1][0]) > 500 else whole(*a, **k)"
+    )
+    limits = ("--tokens", "5000", "--queue", "40", "--seconds", "300")
+    server = start("zh-classic", *limits, first=stuck).wait()
     host, port = server.address.removeprefix("http://").split(":")
     body = json.dumps({"texts": [LONG] * 32}, ensure_ascii=False).encode()
     kind = "Content-Type: application/json"
     head = f"POST /embed HTTP/1.1\r\nHost: x\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.create_connection((host, int(port))) as left:
         left.sendall(head.encode() + body)
-        time.sleep(0.3)
-    time.sleep(0.5)  # a batch that runs is finished; the rest is dropped
+        until(lambda: waiting_texts(server) > 10)
+    until(lambda: waiting_texts(server) == 0)
     answer = httpx.post(f"{server.address}/embed", json={"texts": ["曹操"] * 30}, timeout=60)
     assert answer.status_code == 200
 
@@ -182,8 +203,9 @@ def test_those_who_leave_free_their_places(start):
 def test_several_processes_answer_together(start):
     server = start("zh-classic", "--workers", "2").wait()
     for _ in range(6):
-        assert httpx.post(f"{server.address}/embed", json={"texts": ["曹操"]}).status_code == 200
-    counted = httpx.get(f"{server.address}/metrics").text
+        asked = httpx.post(f"{server.address}/embed", json={"texts": ["曹操"]}, timeout=60)
+        assert asked.status_code == 200
+    counted = httpx.get(f"{server.address}/metrics", timeout=60).text
     (line,) = [x for x in counted.splitlines() if x.startswith('polyseme_requests_total{route="/embed"')]
     assert float(line.split()[-1]) == 6  # of all processes
     code, _ = server.stop()

@@ -9,15 +9,18 @@ import time
 import httpx
 import pytest
 
-SLOW = "import time, polyseme.server.verbs as verbs\nverbs.score = lambda *_: time.sleep(600)"
+SLOW = (
+    "import sys, time, polyseme.server.verbs as verbs\n"
+    "verbs.score = lambda *_: (print('under way', file=sys.stderr, flush=True), time.sleep(600))"
+)
 LOADS = "import time, polyseme.server.running as running\nrunning.open_all = lambda *_: time.sleep(600)"
 
 
 def ask_slowly(pool: concurrent.futures.ThreadPoolExecutor, server) -> concurrent.futures.Future:
     """A question that takes ten minutes, under way."""
     asked = pool.submit(httpx.post, f"{server.address}/score", json={"texts": ["曹操"]}, timeout=120)
-    time.sleep(0.5)
-    assert httpx.get(f"{server.address}/health").status_code == 200
+    server.hear("under way")
+    assert httpx.get(f"{server.address}/health", timeout=60).status_code == 200
     return asked
 
 
@@ -49,10 +52,11 @@ def test_a_server_that_drains_answers_503_and_then_not_at_all(start):
         "zh-classic", "--grace", "40", first="import polyseme.server.running as r\nr.NOTICE = 5"
     ).wait()
     server.process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
+    while httpx.get(f"{server.address}/health", timeout=60).status_code == 200:
+        time.sleep(0.02)  # it has not heard of it yet
     for answer in (
-        httpx.get(f"{server.address}/health"),
-        httpx.post(f"{server.address}/embed", json={"texts": ["曹操"]}),
+        httpx.get(f"{server.address}/health", timeout=60),
+        httpx.post(f"{server.address}/embed", json={"texts": ["曹操"]}, timeout=60),
     ):
         assert (answer.status_code, answer.json()["error_type"]) == (503, "draining")
         assert int(answer.headers["retry-after"]) >= 1

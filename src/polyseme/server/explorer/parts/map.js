@@ -185,10 +185,12 @@ function toData([[left, top], [right, bottom]], { x, y }) {
 function useBrush(layer, found, scales, box, setBox) {
   const brush = useRef(null);
   const tell = useRef(setBox);
+  const held = useRef(false); // while a person draws, what the code below moves late would set it back
   tell.current = setBox;
   useEffect(() => {
-    const brushed = ({ selection, sourceEvent }) => {
+    const brushed = ({ type, selection, sourceEvent }) => {
       if (!sourceEvent) return; // moved by the code below, not by a person
+      held.current = type !== "end";
       if (!selection) return tell.current(null);
       tell.current(toData(selection, scales));
     };
@@ -201,6 +203,7 @@ function useBrush(layer, found, scales, box, setBox) {
     select(layer.current).call(brush.current);
   }, [found]);
   useEffect(() => {
+    if (held.current) return;
     select(layer.current).call(brush.current.move, box && toPixels(box, scales));
   }, [found, box?.toString()]);
 }
