@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from polyseme.config import ModelConfig
 from polyseme.formats.pretrained import Pretrained, assemble, build_network
+from polyseme.model.readout import Readout
 from polyseme.text.chars import SPECIALS, ByteAlphabet, CodepointAlphabet
 from polyseme.text.vocab import Vocab
 
@@ -88,9 +89,17 @@ def all_layers(model: Pretrained, sentences: Sequence[Sequence[str]] = SENTENCES
     for sentence in sentences:
         vectors = model.network.tokens(*model.token_ids(sentence))
         places = torch.tensor([[0, *range(2, len(sentence) + 2), 1]])
-        layers, _ = model.network.read(vectors, places, torch.tensor([len(sentence) + 2]))
+        layers = model.network.read(vectors, places, torch.tensor([len(sentence) + 2])).layers()
         results.append(layers[:, 0, 1:-1].numpy())
     return results
+
+
+def filled(found: Readout, value: float) -> Readout:
+    """What a model gave, with one value everywhere."""
+    parts = [
+        part._replace(layers=[torch.full_like(layer, value) for layer in part.layers]) for part in found.parts
+    ]
+    return replace(found, parts=parts)
 
 
 def assert_same_vectors(found: Pretrained, wanted: Pretrained, atol: float = 1e-6) -> None:

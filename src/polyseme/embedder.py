@@ -29,8 +29,8 @@ from polyseme.errors import UsageError
 from polyseme.formats.opening import open_pretrained
 from polyseme.formats.pretrained import Pretrained
 from polyseme.formats.saving import save_pretrained
-from polyseme.model.bilm import BiState
 from polyseme.model.choice import Choice, Direction, Layer, Pool, choose
+from polyseme.model.readout import BiState, Readout
 from polyseme.text.given import checked_list, checked_text, checked_tokens
 from polyseme.text.segment import Token, sentences, tokenize, words
 from polyseme.text.vectors import StaticVectors, read_vectors
@@ -194,9 +194,12 @@ class Elmo:
         """
         ends = [0, *accumulate(map(len, tokens))]
         for batch in self.batches(tokens):
-            chosen = choice.take(self.read(batch.sentences)[0])
-            for number, sentence, vectors in zip(batch.numbers, batch.sentences, chosen, strict=True):
-                room[ends[number] : ends[number + 1]] = vectors[1 : len(sentence) + 1]
+            found = self.readout(batch.sentences)
+            rows = torch.full((found.sentences, found.width), -1)
+            for row, number in zip(rows, batch.numbers, strict=True):
+                first, last = ends[number], ends[number + 1]
+                row[1 : 1 + last - first] = torch.arange(first, last)
+            choice.fill(room, rows.flatten(), found)
         self.count(tokens, counts)
 
     def reset(self) -> None:
@@ -283,16 +286,23 @@ class Elmo:
     @torch.inference_mode()
     def _run(self, batch: Batch, choice: Choice, stateful: bool) -> list[Array]:
         """The chosen vectors of each sentence of a batch."""
-        layers, after = self.read(batch.sentences, self._state if stateful else None)
+        found = self.readout(batch.sentences, self._state if stateful else None)
         if stateful:
-            self._state = after
-        return self._slices(choice.take(layers), batch.sentences, choice)
+            self._state = found.after()
+        return self._slices(choice.take(found), batch.sentences, choice)
 
-    @torch.inference_mode()
     def read(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> tuple[Tensor, BiState]:
-        """Token lists as one batch to all layers (L, B, T, H), <S> and </S> included, and the state after.
+        """Token lists as one batch to all layers (L, B, T, H), <S> and </S> included, and the state after."""
+        found = self.readout(sentences, state, frame_empty=frame_empty)
+        return found.layers(), found.after()
+
+    @torch.inference_mode()
+    def readout(
+        self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
+    ) -> Readout:
+        """Token lists as one batch through the model; layers and state are put together when asked for.
 
         A sentence without tokens is not read at all, or as <S> </S> with `frame_empty`.
         """

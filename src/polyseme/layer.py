@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from polyseme.embedder import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.pretrained import Pretrained
-from polyseme.model.bilm import BiLM, BiState
+from polyseme.model.bilm import BiLM
 from polyseme.model.mix import Mix
+from polyseme.model.readout import BiState
 from polyseme.text.chars import ByteAlphabet
 from polyseme.text.given import checked_list, checked_tokens
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.func import functional_call
 
 from polyseme.config import ModelConfig
-from polyseme.model.bilm import BiLM, BiState, pack
+from polyseme.model.bilm import BiLM
+from polyseme.model.readout import BiState, pack
 from random_models import Batch, Case, random_batch, random_config, random_network
 
 LENGTHS = [4, 7, 1, 0, 7, 2]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import polyseme
-from builders import random_model, small_config
+from builders import filled, random_model, small_config
 from polyseme.cli.words import _prior
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, UsageError
@@ -69,8 +69,8 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
     assert two.tokens[two.stop :] == ("爱", "人")
     elmo = Elmo(random_model(small_config(segment="zh-char")))
     seen: list[list[str]] = []
-    read = elmo.read
-    elmo.read = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
+    read = elmo.readout
+    elmo.readout = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
     polyseme.disambiguate(elmo, path, path)
     assert list(one.tokens) in seen
     polyseme.disambiguate(elmo, path, path, segment="split")
@@ -78,13 +78,8 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
 
 
 def test_vectors_that_are_not_finite_are_refused_with_their_place(tmp_path: Path, elmo: Elmo, monkeypatch):
-    path, read = write(tmp_path / "r.tsv", ROWS), elmo.read
-
-    def broken(*asked):
-        layers, state = read(*asked)
-        return torch.full_like(layers, torch.nan), state
-
-    monkeypatch.setattr(elmo, "read", broken)
+    path, read = write(tmp_path / "r.tsv", ROWS), elmo.readout
+    monkeypatch.setattr(elmo, "readout", lambda *asked: filled(read(*asked), torch.nan))
     with pytest.raises(DataError, match=r"r\.tsv:1: a vector is not finite"):
         polyseme.disambiguate(elmo, path, path)
 

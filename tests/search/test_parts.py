@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import load_file, save_file
 
-from builders import random_model, small_config
+from builders import filled, random_model, small_config
 from polyseme.embedder import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.search import building
@@ -132,14 +131,9 @@ def test_a_damaged_block_is_named_and_force_builds_anew(
 def test_vectors_that_are_not_finite_are_refused_with_their_place(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read = elmo.read
+    read = elmo.readout
     for value, says in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "beyond 65504.*fp32")):
-
-        def broken(sentences, state=None, value=value):
-            layers, after = read(sentences, state)
-            return torch.full_like(layers, value), after
-
-        monkeypatch.setattr(elmo, "read", broken)
+        monkeypatch.setattr(elmo, "readout", lambda *asked, value=value: filled(read(*asked), value))
         with pytest.raises(DataError, match=says):
             build_index(elmo, [corpus], tmp_path / str(value))
     build_index(elmo, [corpus], tmp_path / "wide", precision="fp32")

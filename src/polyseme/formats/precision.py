@@ -81,7 +81,7 @@ def _probe(model: Pretrained) -> Tensor:
     vectors = model.network.tokens(*model.token_ids(words))  # <S> and </S> first
     places = [[0, *(chance.randrange(2, len(vectors)) for _ in range(LENGTH)), 1] for _ in range(SENTENCES)]
     lengths = torch.full((SENTENCES,), LENGTH + 2)
-    layers, _ = model.network.read(vectors, torch.tensor(places), lengths)
+    layers = model.network.read(vectors, torch.tensor(places), lengths).layers()
     return layers[1:].flatten(1, 2)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from polyseme.embedder import CHUNK, Counts, Elmo, Sentences, chunks
 from polyseme.errors import UsageError
-from polyseme.model.bilm import BiState
+from polyseme.model.readout import BiState
 from polyseme.model.softmax import AnySoftmax
 from polyseme.text.vocab import Vocab
 

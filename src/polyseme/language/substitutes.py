@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from polyseme.embedder import Elmo
 from polyseme.errors import UsageError
 from polyseme.language.scoring import Predictor, predictor
-from polyseme.model.bilm import BiState
+from polyseme.model.readout import BiState
 from polyseme.text.given import checked_tokens
 from polyseme.text.vocab import Vocab
 

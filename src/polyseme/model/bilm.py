@@ -1,6 +1,6 @@
 """Both directions over a batch of sentences: every layer of every token.
 
-    model.tokens, model.recurrent  ->  model.bilm  ->  model.mix, embedder
+    model.tokens, model.recurrent  ->  model.bilm  ->  model.readout, model.mix, embedder
 
 B sentences, T tokens incl. <S> and </S>, C characters, D one direction, H = 2D, L layers.
 Layer 0 is the token vector twice; layer l is [forward; backward]. The backward stack reads each
@@ -10,7 +10,7 @@ sentence reversed within its own length. The two stacks do not see each other.
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,69 +18,13 @@ from torch import Tensor, nn
 from polyseme.model.changes import Snapshot
 from polyseme.model.narrow import Narrowable
 from polyseme.model.paging import page_out
-from polyseme.model.recurrent import Stack, State
+from polyseme.model.readout import BiState, Part, Readout, overlay, pack, state_rows
+from polyseme.model.recurrent import Stack
 from polyseme.model.threads import pairs_of_cores, run_all
 from polyseme.model.tokens import TokenEncoder
 
 FEWEST = 4  # sentences that are worth a core of their own
 _packing = Lock()  # several threads may read for the first time at once
-
-
-class BiState(NamedTuple):
-    """State of both stacks, a pair a layer, rows in the order of the sentences."""
-
-    forward: list[State]
-    backward: list[State]
-
-
-def overlay(upper: BiState, under: BiState) -> BiState:
-    """The rows of `upper`, then those of `under` beyond them."""
-    return BiState(
-        *(
-            [
-                (torch.cat([a[0], b[0][len(a[0]) :]]), torch.cat([a[1], b[1][len(a[1]) :]]))
-                for a, b in zip(uppers, unders, strict=True)
-            ]
-            for uppers, unders in zip(upper, under, strict=True)
-        )
-    )
-
-
-class Packing(NamedTuple):
-    """Where the tokens of a batch stand when its sentences are packed, longest first."""
-
-    sizes: list[int]  # how many sentences still run at each time step
-    forward: Tensor  # (N,) place in the flattened (B, T) of each packed row, reading forward
-    backward: Tensor  # (N,) the same, reading backward
-    order: Tensor  # (B,) the sentences by falling length
-
-    def rows(self, half: int) -> Tensor:
-        """`forward` for half 0, `backward` for 1."""
-        return (self.forward, self.backward)[half]
-
-
-def pack(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> Packing:
-    """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens.
-
-    Of several parts, of like lengths and together all sentences, plan one alone.
-    """
-    order = torch.argsort(lengths, descending=True, stable=True)[part::parts]
-    falling = lengths[order]
-    longest = int(falling[0]) if len(falling) else 0
-    if longest > width:
-        raise ValueError(f"a sentence of {longest} tokens does not fit a row of {width}")
-    times = torch.arange(longest, device=lengths.device)
-    if len(order) == len(lengths) == 1:  # the same, sooner: people wait for one sentence
-        return Packing([1] * longest, times, times.flip(0), order)
-    running = falling > times[:, None]  # (T, B)
-    time, rank = running.nonzero(as_tuple=True)
-    row = order[rank] * width
-    return Packing(
-        sizes=running.sum(dim=1).tolist(),
-        forward=row + time,
-        backward=row + falling[rank] - 1 - time,
-        order=order,
-    )
 
 
 class BiLM(nn.Module):
@@ -134,7 +78,7 @@ class BiLM(nn.Module):
     ) -> tuple[Tensor, BiState]:
         """Ids (B, T, C) and/or (B, T) of sentences with `lengths` to all layers (L, B, T, H) and the state.
 
-        Each distinct token is encoded once.
+        Each distinct token is encoded once. Behind a sentence's end the layers are zero.
         """
         parts = [None if words is None else words[..., None], chars]
         both = torch.cat([ids for ids in parts if ids is not None], dim=2)  # (B, T, 1 + C)
@@ -142,15 +86,13 @@ class BiLM(nn.Module):
         vectors = self.tokens(
             None if chars is None else rows[:, -chars.shape[2] :], None if words is None else rows[:, 0]
         )
-        return self.read(vectors, places.view(both.shape[:2]), lengths, state)
+        found = self.read(vectors, places.view(both.shape[:2]), lengths, state)
+        return found.layers(), found.after()
 
-    def read(
-        self, vectors: Tensor, places: Tensor, lengths: Tensor, state: BiState | None = None
-    ) -> tuple[Tensor, BiState]:
-        """Token vectors (N, D), picked by `places` (B, T), to all layers (L, B, T, H) and the state.
+    def read(self, vectors: Tensor, places: Tensor, lengths: Tensor, state: BiState | None = None) -> Readout:
+        """Token vectors (N, D), picked by `places` (B, T), through both stacks.
 
-        Behind a sentence's end the layers are zero. A `state` with fewer rows is filled up with zeros;
-        a sentence of length 0 and rows beyond the batch keep theirs.
+        A `state` with fewer rows is filled up with zeros.
         """
         batch, width = places.shape
         parts = 1 if torch.is_grad_enabled() or vectors.is_cuda else min(pairs_of_cores(), batch // FEWEST)
@@ -161,33 +103,16 @@ class BiLM(nn.Module):
         inputs = [vectors[picked[plan.rows(half)]] for half, plan in tasks]  # (N, D)
         readings = []
         for x, (half, plan) in zip(inputs, tasks, strict=True):
-            first = _rows(before[half], plan.order) if before else stacks[half].start(len(plan.order))
+            first = state_rows(before[half], plan.order) if before else stacks[half].start(len(plan.order))
             readings.append(stacks[half].prepare(x, plan.sizes, first))
         in_c = all(reading.in_c for reading in readings)
         found = run_all([reading.run for reading in readings], without_torch=in_c)
-        size = vectors.shape[1]
-        layers = vectors.new_zeros(len(self.forward_stack.cells) + 1, batch * width, 2 * size)
-        for (half, plan), x, (outputs, _) in zip(tasks, inputs, found, strict=True):
-            for number, layer in enumerate([x, *outputs]):
-                layers[number, plan.rows(half), half * size : (half + 1) * size] = layer
-        ends = [after for _, after in found]
-        halves = [_join(part) for part in (ends[: len(plans)], ends[len(plans) :])]
-        if batch > 1:
-            back = torch.argsort(torch.cat([plan.order for plan in plans]))
-            halves = [_rows(half, back) for half in halves]
-        after = BiState(*halves)
-        return layers.view(len(layers), batch, width, 2 * size), overlay(after, before) if before else after
-
-
-def _rows(states: list[State], order: Tensor) -> list[State]:
-    return [(output[order], memory[order]) for output, memory in states]
-
-
-def _join(parts: list[list[State]]) -> list[State]:
-    """The rows of several parts, one after the other, layer by layer."""
-    if len(parts) == 1:
-        return parts[0]
-    return [
-        (torch.cat([output for output, _ in layer]), torch.cat([memory for _, memory in layer]))
-        for layer in zip(*parts, strict=True)
-    ]
+        return Readout(
+            batch,
+            width,
+            [
+                Part(*task, [x, *outputs], after)
+                for task, x, (outputs, after) in zip(tasks, inputs, found, strict=True)
+            ],
+            before,
+        )

@@ -1,6 +1,6 @@
 """Which layer, which half, which pooling: the words of `embed`, checked once and then applied.
 
-    model.bilm  ->  model.choice  ->  embedder
+    model.readout  ->  model.choice  ->  embedder
 
 B sentences, T tokens, D one direction, H = 2D, L layers.
 """
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from polyseme.errors import UsageError
+from polyseme.model.readout import Readout
 
 Layer = str | int | Sequence[float] | tuple[Sequence[float], float]
 Pool = Literal["mean", "max", "first", "last", "sum"]
@@ -41,27 +42,34 @@ class Choice:
     pool: str | None
     places: bool = False  # in place of each word the forward state before it and the backward state behind it
 
-    def take(self, layers: Tensor) -> Tensor:
-        """(L, B, T, H) -> (B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
+    def take(self, found: Readout) -> Tensor:
+        """(B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
 
         T with <S> and </S>, whose own places are zero.
         """
-        found = self._layer(layers)
-        return _places(found) if self.places else found
-
-    def _layer(self, layers: Tensor) -> Tensor:
+        chosen = found.layers().transpose(0, 1) if self.weights is None else found.mixed(self.mix)
         if self.direction != "both":
-            layers = layers.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
+            chosen = chosen.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
+        return _places(chosen) if self.places else chosen
+
+    def fill(self, room: Tensor, rows: Tensor, found: Readout) -> None:
+        """The same of both directions into `room` (M, H): of the token at flat place p into row `rows[p]`."""
+        found.fill(room, rows, self.mix, (1, -1) if self.places else (0, 0))
+
+    def mix(self, layers: Sequence[Tensor]) -> Tensor:
+        """The weighted sum of L layers of the same shape.
+
+        Not as a product of matrices, which rounds otherwise for other shapes: one layer after the other.
+        """
         if self.weights is None:
-            return layers.transpose(0, 1)
+            raise ValueError("all layers were chosen, not a mixture of them")
         used = [(layer, weight) for layer, weight in zip(layers, self.weights, strict=True) if weight]
         if len(used) == 1 and used[0][1] == 1.0:
             return used[0][0]
-        # Not as a product of matrices, which rounds otherwise for other shapes: one layer after the other.
-        found = torch.zeros_like(layers[0])
+        total = torch.zeros_like(layers[0])
         for layer, weight in used:
-            found += layer * weight
-        return found
+            total += layer * weight
+        return total
 
     def reduce(self, vectors: Tensor) -> Tensor:
         """(…, tokens, H) of one sentence to (…, H) where a pooling is chosen; zeros for no tokens."""

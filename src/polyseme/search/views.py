@@ -68,8 +68,8 @@ def _read(elmo: Elmo, sentences: list[tuple[str, ...]], choice: Choice) -> dict[
     tokens = [list(sentence) for sentence in sentences]
     with elmo.call() as counts:
         for batch in elmo.batches(tokens):
-            layers, _ = elmo.read(batch.sentences)
-            for number, array in zip(batch.numbers, choice.take(layers), strict=True):
+            chosen = choice.take(elmo.readout(batch.sentences))
+            for number, array in zip(batch.numbers, chosen, strict=True):
                 found[sentences[number]] = array[..., : len(sentences[number]) + 2, :].numpy()
         elmo.count(tokens, counts)
     return found

@@ -13,8 +13,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.bilm import pack
 from polyseme.model.paired import Dropout, drop, run_pair
+from polyseme.model.readout import pack
 from polyseme.model.recurrent import Cell
 from polyseme.tasks.inputs import Inputs, Side
 from polyseme.tasks.settings import EncoderConfig

@@ -1,0 +1,159 @@
+"""What both stacks gave for a batch, still packed: put together as far as it is asked for.
+
+    model.bilm  ->  model.readout  ->  model.choice, embedder
+
+B sentences, T tokens incl. <S> and </S>, N of them that are no padding, D one direction, H = 2D, L layers.
+An index keeps one layer out of three and no state: what is never put together costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyseme.model.recurrent import State
+
+Mixing = Callable[[Sequence[Tensor]], Tensor]  # the L layers of a half to one, all of the same shape
+
+
+class BiState(NamedTuple):
+    """State of both stacks, a pair a layer, rows in the order of the sentences."""
+
+    forward: list[State]
+    backward: list[State]
+
+
+def overlay(upper: BiState, under: BiState) -> BiState:
+    """The rows of `upper`, then those of `under` beyond them."""
+    return BiState(
+        *(
+            [
+                (torch.cat([a[0], b[0][len(a[0]) :]]), torch.cat([a[1], b[1][len(a[1]) :]]))
+                for a, b in zip(uppers, unders, strict=True)
+            ]
+            for uppers, unders in zip(upper, under, strict=True)
+        )
+    )
+
+
+class Packing(NamedTuple):
+    """Where the tokens of a batch stand when its sentences are packed, longest first."""
+
+    sizes: list[int]  # how many sentences still run at each time step
+    forward: Tensor  # (N,) place in the flattened (B, T) of each packed row, reading forward
+    backward: Tensor  # (N,) the same, reading backward
+    order: Tensor  # (B,) the sentences by falling length
+
+    def rows(self, half: int) -> Tensor:
+        """`forward` for half 0, `backward` for 1."""
+        return (self.forward, self.backward)[half]
+
+
+def pack(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> Packing:
+    """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens.
+
+    Of several parts, of like lengths and together all sentences, plan one alone.
+    """
+    order = torch.argsort(lengths, descending=True, stable=True)[part::parts]
+    falling = lengths[order]
+    longest = int(falling[0]) if len(falling) else 0
+    if longest > width:
+        raise ValueError(f"a sentence of {longest} tokens does not fit a row of {width}")
+    times = torch.arange(longest, device=lengths.device)
+    if len(order) == len(lengths) == 1:  # the same, sooner: people wait for one sentence
+        return Packing([1] * longest, times, times.flip(0), order)
+    running = falling > times[:, None]  # (T, B)
+    time, rank = running.nonzero(as_tuple=True)
+    row = order[rank] * width
+    return Packing(
+        sizes=running.sum(dim=1).tolist(),
+        forward=row + time,
+        backward=row + falling[rank] - 1 - time,
+        order=order,
+    )
+
+
+class Part(NamedTuple):
+    """What one stack gave for some sentences of a batch."""
+
+    half: int  # 0 read forward, 1 backward
+    plan: Packing
+    layers: list[Tensor]  # L of them (N, D), the token layer first
+    after: list[State]
+
+    @property
+    def rows(self) -> Tensor:
+        """Where the packed rows stand in the flattened batch."""
+        return self.plan.rows(self.half)
+
+
+@dataclass(frozen=True)
+class Readout:
+    """A batch of `sentences` in rows of `width` tokens: the parts of both halves, forward ones first."""
+
+    sentences: int
+    width: int
+    parts: Sequence[Part]
+    before: BiState | None  # a row for each sentence, and maybe more
+
+    def layers(self) -> Tensor:
+        """All layers (L, B, T, H), zero behind the end of a sentence."""
+        return self._unpacked([part.layers for part in self.parts])
+
+    def mixed(self, mix: Mixing) -> Tensor:
+        """One layer (B, T, H), zero behind the end of a sentence."""
+        return self._unpacked([[mix(part.layers)] for part in self.parts])[0]
+
+    def _unpacked(self, packed: Sequence[Sequence[Tensor]]) -> Tensor:
+        first = packed[0][0]
+        size, count = first.shape[1], self.sentences * self.width
+        found = first.new_zeros(len(packed[0]), count, 2 * size)
+        for part, layers in zip(self.parts, packed, strict=True):
+            for number, layer in enumerate(layers):
+                found[number, part.rows, part.half * size : (part.half + 1) * size] = layer
+        return found.view(len(found), self.sentences, self.width, 2 * size)
+
+    def fill(self, room: Tensor, rows: Tensor, mix: Mixing, shifts: tuple[int, int] = (0, 0)) -> None:
+        """One layer into `room` (M, H), rounded to its type: the token at flat place p goes to row `rows[p]`.
+
+        rows: (B * T,), -1 for what is not kept. shifts: how many places further on a half belongs.
+        """
+        size = room.shape[1] // 2
+        for part in self.parts:
+            places = part.rows + shifts[part.half]
+            inside = (places >= 0) & (places < len(rows))
+            targets = torch.where(inside, rows[places.clamp(0, len(rows) - 1)], -1)
+            kept = (targets >= 0).nonzero()[:, 0]
+            columns = slice(part.half * size, (part.half + 1) * size)
+            room[:, columns].index_copy_(0, targets[kept], mix(part.layers)[kept].to(room))
+
+    def after(self) -> BiState:
+        """The state behind the last token; sentences of length 0 and rows beyond the batch keep theirs."""
+        halves = []
+        for half in (0, 1):
+            parts = [part for part in self.parts if part.half == half]
+            states = _join([part.after for part in parts])
+            if self.sentences > 1:
+                states = state_rows(states, torch.argsort(torch.cat([part.plan.order for part in parts])))
+            halves.append(states)
+        found = BiState(*halves)
+        return overlay(found, self.before) if self.before else found
+
+
+def state_rows(states: list[State], order: Tensor) -> list[State]:
+    """These rows of the state of every layer."""
+    return [(output[order], memory[order]) for output, memory in states]
+
+
+def _join(parts: list[list[State]]) -> list[State]:
+    """The rows of several parts, one after the other, layer by layer."""
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        (torch.cat([output for output, _ in layer]), torch.cat([memory for _, memory in layer]))
+        for layer in zip(*parts, strict=True)
+    ]
