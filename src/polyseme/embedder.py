@@ -10,10 +10,11 @@ neighbours, to float tolerance, unless state is asked for.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import Literal, NamedTuple, overload
 
@@ -195,10 +196,9 @@ class Elmo:
         ends = [0, *accumulate(map(len, tokens))]
         for batch in self.batches(tokens):
             found = self.readout(batch.sentences)
-            rows = torch.full((found.sentences, found.width), -1)
-            for row, number in zip(rows, batch.numbers, strict=True):
-                first, last = ends[number], ends[number + 1]
-                row[1 : 1 + last - first] = torch.arange(first, last)
+            first, last = torch.tensor([(ends[number], ends[number + 1]) for number in batch.numbers]).T
+            rows = first[:, None] + torch.arange(-1, found.width - 1)  # <S> stands before the first
+            rows[(rows < first[:, None]) | (rows >= last[:, None])] = -1
             choice.fill(room, rows.flatten(), found)
         self.count(tokens, counts)
 
@@ -306,13 +306,13 @@ class Elmo:
 
         A sentence without tokens is not read at all, or as <S> </S> with `frame_empty`.
         """
-        index: dict[str, int] = {}
-        rows = [[index.setdefault(token, len(index) + 2) for token in tokens] for tokens in sentences]
-        framed = [[0, *row, 1] if row or frame_empty else [] for row in rows]  # <S> … </S>
+        index: defaultdict[str, int] = defaultdict(count(2).__next__)  # 0 is <S>, 1 is </S>
+        rows = [list(map(index.__getitem__, tokens)) for tokens in sentences]
+        framed = [[0, *row, 1] if row or frame_empty else [] for row in rows]
         lengths = torch.tensor([len(row) for row in framed], dtype=torch.long)
-        places = torch.zeros(len(rows), max(map(len, framed), default=0), dtype=torch.long)
-        for number, row in enumerate(framed):
-            places[number, : len(row)] = torch.tensor(row, dtype=torch.long)
+        width = max(map(len, framed), default=0)
+        places = torch.zeros(len(rows), width, dtype=torch.long)
+        places[torch.arange(width) < lengths[:, None]] = torch.tensor([*chain(*framed)], dtype=torch.long)
         network = self.model.network
         network.pack()  # once: the weights of a loaded model are final
         return network.read(self.cache.vectors(list(index)), places, lengths, state)

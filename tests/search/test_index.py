@@ -366,8 +366,10 @@ def test_a_word_may_be_marked_in_its_sentence(index: Index):
 def test_correcting_the_space_opens_the_cone():
     chance = np.random.default_rng(0)
     crowded = chance.normal(size=(500, 16)) * np.linspace(3, 0.1, 16) + 5
-    before = crowding(crowded)
-    assert before > 0.8
+    pointing = crowded / np.linalg.norm(crowded, axis=1, keepdims=True)
+    pairs = (pointing @ pointing.T)[~np.eye(500, dtype=bool)]
+    assert crowding(crowded) == pytest.approx(pairs.mean(), abs=1e-6)
+    assert pairs.mean() > 0.8
     for kind in ("centre", "components", "whiten"):
         assert abs(crowding(crowded, fit(crowded, kind))) < 0.05
 

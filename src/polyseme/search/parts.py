@@ -23,6 +23,7 @@ from polyseme.errors import FormatError
 from polyseme.formats.tensors import read_tensors
 from polyseme.formats.word_file import NAME as WORDS
 from polyseme.formats.word_file import Words, read_words, write_words
+from polyseme.model.kernels import dots, native
 from polyseme.model.threads import run_all
 from polyseme.search.blocks import Block, Vectors, block_path, lent, write_head
 from polyseme.search.space import Space, crowding, fit
@@ -31,7 +32,6 @@ from polyseme.writing import new_file
 
 SAMPLE = 20_000  # usages that the correction of the space is fitted to
 ROWS = 1024  # vectors that are worked on at a time: they stay in the cache
-COLUMNS = 64  # of a triangular product at a time
 PIECE = 25 * ROWS  # vectors that a core takes at a time
 ROUNDING = 1e-6  # of a number in fp32: what is left of a vector less itself
 SPACE, LENGTHS = "space.safetensors", "lengths.safetensors"
@@ -90,13 +90,10 @@ def lengths_in(
     """
     ends = np.cumsum([0, *map(len, blocks)]).tolist()
     found = np.empty(ends[-1], np.float32)
-    centre = torch.from_numpy(space.centre)
-    turn = None if space.turn is None else _triangle(torch.from_numpy(space.turn))
+    lengths = _lengths_by(space)
 
     def some(part: Vectors, first: int) -> None:
-        for rows, wide in _pieces(part):
-            moved = wide.sub_(centre) if turn is None else _turned(wide.sub_(centre), turn)
-            found[first + rows.start : first + rows.stop] = torch.linalg.vector_norm(moved, dim=1).numpy()
+        found[first : first + len(part)] = lengths(part)
 
     works: list[Callable[[], object]] = [
         partial(some, block[place : place + PIECE], first + place)
@@ -111,19 +108,21 @@ def lengths_in(
     return found
 
 
-def _triangle(turn: Tensor) -> Tensor:
-    """Zeros above the diagonal, and vectors times it are as long as they are times `turn` (H, H)."""
-    factor: Tensor = torch.linalg.qr(turn.T.double())[1]
-    return factor.T.float().contiguous()
+def _lengths_by(space: Space) -> Callable[[Vectors], NDArray[np.float32]]:
+    """What gives the lengths of vectors in the corrected space: the C library, where it can."""
+    if space.turn is not None and native.available():
+        return dots.Triangle(space.centre, space.turn).lengths
+    centre = torch.from_numpy(space.centre)
+    turn = None if space.turn is None else torch.from_numpy(space.turn)
 
+    def lengths(vectors: Vectors) -> NDArray[np.float32]:
+        found = [np.empty(0, np.float32)]
+        for _, wide in _pieces(vectors):
+            moved = wide.sub_(centre)
+            found.append(torch.linalg.vector_norm(moved if turn is None else moved @ turn, dim=1).numpy())
+        return np.concatenate(found)
 
-def _turned(vectors: Tensor, triangle: Tensor) -> Tensor:
-    """The product (N, H), some columns at a time without most of the zeros above them."""
-    found = torch.empty_like(vectors)
-    for first in range(0, len(triangle), COLUMNS):
-        columns = slice(first, first + COLUMNS)
-        torch.mm(vectors[:, first:], triangle[first:, columns], out=found[:, columns])
-    return found
+    return lengths
 
 
 def _pieces(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
@@ -154,15 +153,24 @@ def mean_words(blocks: Sequence[Block], *, centred: bool) -> Words:
 def _sums(blocks: Sequence[Block], rows_of: dict[str, int]) -> NDArray[np.float32]:
     """The sum of the usages of each word, in its row."""
     size = blocks[0].vectors.shape[1]
-    sums = torch.from_numpy(np.zeros((len(rows_of), size), np.float32))
-    room = torch.empty(max(len(block.types) for block in blocks), size)
+    sums = np.zeros((len(rows_of), size), np.float32)
+    room = np.empty((max(len(block.types) for block in blocks), size), np.float32)
     for block in blocks:
-        words = torch.from_numpy(block.words.astype(np.int64))
-        own = room[: len(block.types)].zero_()
-        for rows, wide in _pieces(block.vectors):
-            own.index_add_(0, words[rows], wide)
-        sums.index_add_(0, torch.tensor([rows_of[word] for word in block.types]), own)
-    return sums.numpy()
+        own = room[: len(block.types)]
+        own.fill(0)
+        _add(own, block.words, block.vectors)
+        _add(sums, np.array([rows_of[word] for word in block.types], np.int32), own)
+    return sums
+
+
+def _add(sums: NDArray[np.float32], rows: NDArray[np.int32], vectors: Vectors) -> None:
+    """Each of the vectors (N, H) to its row of the sums."""
+    if native.available():
+        dots.add_rows(sums, rows, vectors)
+        return
+    places, room = torch.from_numpy(rows.astype(np.int64)), torch.from_numpy(sums)
+    for some, wide in _pieces(vectors):
+        room.index_add_(0, places[some], wide)
 
 
 def read_space(folder: Path, head: dict[str, Any]) -> Space:

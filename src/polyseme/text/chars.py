@@ -141,6 +141,8 @@ class CodepointAlphabet:
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Count the tokens with more than C - 2 characters."""
         room = self.max_chars - 2
+        if max(map(len, tokens), default=0) <= room:  # most texts, in a fifth of the time
+            return 0
         return sum(len(token) > room for token in tokens if token not in self._BOUNDARIES)
 
     def _ids(self, codes: NDArray[np.uint32]) -> IntArray:

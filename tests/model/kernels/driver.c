@@ -137,6 +137,24 @@ static void above(int kind, int64_t rows, int64_t width, int64_t queries)
                        (void *)q.offsets, (void *)q.lengths, q.scratch, q.places, q.scores}, 10);
 }
 
+static void squares_and_totals(int kind, int64_t rows, int64_t width, int64_t words)
+{
+    uint16_t *halves = malloc(2 * (size_t)(rows * width));
+    int32_t *places = malloc(4 * (size_t)rows);
+    for (int64_t at = 0; at < rows * width; at++)
+        halves[at] = (uint16_t)(below(0x7c00) + 0x8000 * below(2));
+    for (int64_t at = 0; at < rows; at++)
+        places[at] = (int32_t)below((int)words);
+    float *vectors = filled(rows * width);
+    struct squares q = {.kind = kind, .rows = rows, .width = width, .vectors = kind == FP32 ? (void *)vectors : halves,
+                        .packed = packed(FP32, 1, width, width, 0), .centre = filled(width),
+                        .scratch = malloc((size_t)polyseme_squares_scratch_size(width)), .found = filled(rows)};
+    struct totals t = {kind, rows, width, q.vectors, places, filled(words * width)};
+    polyseme_squares(&q);
+    polyseme_totals(&t);
+    release((void *[]){halves, places, vectors, (void *)q.packed, (void *)q.centre, q.scratch, q.found, t.sums}, 8);
+}
+
 /* What one of several threads does: weights are shared, all else is its own. */
 static void *in_a_thread(void *weights)
 {
@@ -181,6 +199,7 @@ int main(int count, char **arguments)
             product(kind, 1 + below(220), 1 + below(90), 1 + below(600));
             dots(below(2) ? FP32 : FP16, below(600), 1 + below(100));
             above(below(2) ? FP32 : FP16, below(600), 1 + below(run % 10 ? 100 : 1500), 1 + below(70));
+            squares_and_totals(below(2) ? FP32 : FP16, below(600), 1 + below(run % 10 ? 100 : 700), 1 + below(70));
         }
     }
     printf("%d\n", runs);

@@ -71,3 +71,38 @@ def test_a_vector_has_the_same_bits_among_many_queries_and_at_every_place(instru
     assert all(len(set(own.tolist())) == 1 for own in scores.reshape(500, 9).T)
     _, alone = dots.Queries(queries[:1], np.zeros(1, np.float32)).above(vectors[:1], many[:1], least[:1])
     assert alone[0] == scores[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (191, 31), (193, 300), (1000, 256), (400, 1100), (0, 8)])
+def test_lengths_in_a_space_are_those_of_numpy(instruction_set, rows, width, dtype):
+    chance = np.random.default_rng(rows + width)
+    vectors = chance.standard_normal((rows, width)).astype(dtype)
+    centre, turn = (chance.standard_normal(size).astype(np.float32) for size in (width, (width, width)))
+    found = dots.Triangle(centre, turn).lengths(vectors)
+    wanted = np.linalg.norm((vectors.astype(np.float64) - centre) @ turn, axis=1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+def test_a_vector_has_the_same_length_at_every_place(instruction_set):
+    vector, centre, *turn = np.random.default_rng(0).standard_normal((79, 77)).astype(np.float32)
+    found = dots.Triangle(centre, np.stack(turn)).lengths(np.repeat(vector[None], 1000, axis=0))
+    assert len(set(found.tolist())) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("rows", "width", "count"), [(1, 1, 1), (300, 33, 7), (900, 600, 40), (0, 8, 3)])
+def test_rows_are_added_where_they_belong(instruction_set, rows, width, count, dtype):
+    chance = np.random.default_rng(rows + width)
+    vectors, places = chance.standard_normal((rows, width)).astype(dtype), chance.integers(count, size=rows)
+    found = np.ones((count, width), np.float32)
+    dots.add_rows(found, places.astype(np.int32), vectors)
+    wanted = np.ones((count, width), np.float32)
+    np.add.at(wanted, places, vectors.astype(np.float32))
+    assert (found == wanted).all()
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_no_row_is_added_where_there_is_none(place):
+    with pytest.raises(ValueError, match="places that are none"):
+        dots.add_rows(np.zeros((3, 4), np.float32), np.array([place], np.int32), np.ones((1, 4), np.float32))

@@ -57,6 +57,12 @@ def read_everything(precision: str) -> list[torch.Tensor]:
     scores = [torch.from_numpy(some) for some in dots.scores(half, query, 0.5, lengths)]
     asked = dots.Queries(torch.randn(20, 75).numpy(), np.zeros(20, np.float32))
     scores += [torch.from_numpy(some) for some in asked.above(half, lengths, np.zeros(20, np.float32))]
+    space, sums = (
+        dots.Triangle(torch.randn(75).numpy(), torch.randn(75, 75).numpy()),
+        np.zeros((9, 75), np.float32),
+    )
+    dots.add_rows(sums, np.arange(300, dtype=np.int32) % 9, half)
+    scores += [torch.from_numpy(some) for some in (space.lengths(half), sums)]
     return [*found, output, *after, *scores]
 
 

@@ -34,6 +34,17 @@ static INLINE void NAME(dot_step)(const int kind, const void *row, const float *
     }
 }
 
+/* The sum of PANEL numbers, halves by halves. */
+static INLINE float NAME(halved)(float *parts)
+{
+#pragma GCC unroll 4
+    for (int half = PANEL / 2; half; half /= 2)
+#pragma GCC unroll 8
+        for (int lane = 0; lane < half; lane++)
+            parts[lane] += parts[lane + half];
+    return parts[0];
+}
+
 static INLINE float NAME(row_dot)(const int kind, const char *row, const float *query, int64_t width)
 {
     const int64_t size = kind == FP32 ? 4 : 2;
@@ -58,12 +69,7 @@ static INLINE float NAME(row_dot)(const int kind, const char *row, const float *
 #pragma GCC unroll 32
     for (int w = 0; w < WIDE; w++)
         NAME(store)(parts + w * LANES, sum[w] + sum[w + WIDE]);
-#pragma GCC unroll 4
-    for (int half = PANEL / 2; half; half /= 2)
-#pragma GCC unroll 8
-        for (int lane = 0; lane < half; lane++)
-            parts[lane] += parts[lane + half];
-    return parts[0];
+    return NAME(halved)(parts);
 }
 
 static INLINE void NAME(dots_of)(const int kind, const struct dots *q)
@@ -106,6 +112,15 @@ static void NAME(widen_halves)(const uint16_t *from, int64_t count, float *to)
     memcpy(rest, from + at, 2 * (size_t)(count - at));
     NAME(store)(wide, NAME(widened)(rest));
     memcpy(to + at, wide, 4 * (size_t)(count - at));
+}
+
+/* `rows` stored vectors from `from` on as fp32, in `wide` unless they are that already. */
+static const float *NAME(wide_rows)(int64_t kind, const char *from, int64_t rows, int64_t width, float *wide)
+{
+    if (kind == FP32)
+        return (const float *)from;
+    NAME(widen_halves)((const uint16_t *)from, rows * width, wide);
+    return wide;
 }
 
 /* out (rows, n) = a (rows, width) * packed queries; meanwhile `lines` lines of memory from `next` on are fetched,
@@ -165,12 +180,77 @@ static void NAME(above)(struct above *q)
         const int64_t left = q->rows - first, rows = left < most ? left : most;
         const int64_t more = left - rows < most ? left - rows : most;
         const char *from = (const char *)q->vectors + first * step;
-        if (q->kind == FP16)
-            NAME(widen_halves)((const uint16_t *)from, rows * q->width, wide);
-        NAME(many_dots)(q, q->kind == FP16 ? wide : (const float *)from, rows, n, from + rows * step,
+        NAME(many_dots)(q, NAME(wide_rows)(q->kind, from, rows, q->width, wide), rows, n, from + rows * step,
                         more * step / 64, out);
         for (int64_t row = 0; row < rows; row++)
             if (!q->keep || q->keep[first + row])
                 NAME(note_above)(q, first + row, n, out + row * n);
+    }
+}
+
+/* The sum of the squares of n numbers, n whole panels. */
+static INLINE float NAME(sum_of_squares)(const float *x, int64_t n)
+{
+    vec sum[WIDE];
+    float parts[PANEL];
+#pragma GCC unroll 32
+    for (int w = 0; w < WIDE; w++)
+        sum[w] = (vec){0};
+    for (int64_t at = 0; at < n; at += PANEL)
+#pragma GCC unroll 32
+        for (int w = 0; w < WIDE; w++) {
+            const vec some = NAME(load)(x + at + w * LANES);
+            sum[w] = NAME(fma)(some, some, sum[w]);
+        }
+#pragma GCC unroll 32
+    for (int w = 0; w < WIDE; w++)
+        NAME(store)(parts + w * LANES, sum[w]);
+    return NAME(halved)(parts);
+}
+
+/* A panel of the turn has zeros above its first column: the product begins there. */
+static void NAME(squares)(const struct squares *q)
+{
+    const int64_t width = q->width, n = padded(width), most = rows_together(width), ldb = panel_bytes(FP32, width);
+    const int64_t step = width * (q->kind == FP32 ? 4 : 2);
+    float *out = q->scratch, *moved = out + most * n;
+    for (int64_t first = 0; first < q->rows; first += most) {
+        const int64_t rows = q->rows - first < most ? q->rows - first : most, strips = (rows + ROWS - 1) / ROWS;
+        const float *wide = NAME(wide_rows)(q->kind, (const char *)q->vectors + first * step, rows, width, moved);
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t at = 0; at < width; at++)
+                moved[row * width + at] = wide[row * width + at] - q->centre[at];
+        memset(out, 0, 4 * (size_t)(rows * n));
+        for (int64_t left = 0; left < width; left += PANEL)
+            for (int64_t at = left; at < width; at += DEPTH) {
+                const char *b = (const char *)q->packed + left / PANEL * ldb + panel_bytes(FP32, at);
+                const int64_t depth = width - at < DEPTH ? width - at : DEPTH;
+                for (int64_t s = 0, from = 0, to; s < strips; s++, from = to) {
+                    to = rows * (s + 1) / strips;
+                    NAME(strip)(FP32, (int)(to - from), 1, moved + from * width + at, width, b, ldb, depth,
+                                out + from * n + left, n, PANEL);
+                }
+            }
+        for (int64_t row = 0; row < rows; row++)
+            q->found[first + row] = NAME(sum_of_squares)(out + row * n, n);
+    }
+}
+
+/* Rows that are added to lie anywhere: those of the next vectors are fetched meanwhile. */
+static void NAME(totals)(const struct totals *q)
+{
+    const int64_t width = q->width, step = width * (q->kind == FP32 ? 4 : 2), ahead = 4;
+    float wide[TOGETHER];
+    for (int64_t row = 0; row < q->rows; row++) {
+        const char *from = (const char *)q->vectors + row * step;
+        float *to = q->sums + q->places[row] * width;
+        for (int64_t at = 0; at < width && row + ahead < q->rows; at += 16)
+            __builtin_prefetch(q->sums + q->places[row + ahead] * width + at, 1);
+        for (int64_t at = 0; at < width; at += TOGETHER) {
+            const int64_t some = width - at < TOGETHER ? width - at : TOGETHER;
+            const float *x = NAME(wide_rows)(q->kind, from + at * (step / width), 1, some, wide);
+            for (int64_t lane = 0; lane < some; lane++)
+                to[at + lane] += x[lane];
+        }
     }
 }

@@ -1,6 +1,6 @@
-"""Stored vectors against queries, by the C library: scores, and which of them are worth a look.
+"""Stored vectors, by the C library: scores against queries, lengths in another space, sums.
 
-    search.exact  ->  kernels.dots  ->  kernels.native
+    search.exact, search.parts  ->  kernels.dots  ->  kernels.native
 
 U stored vectors, Q queries, H values.
 """
@@ -110,6 +110,55 @@ class Queries:
             np.concatenate([places[span] for span in spans] or [places]),
             np.concatenate([scores[span] for span in spans] or [scores]),
         )
+
+
+class Triangle:
+    """The lengths of vectors in a space, less its `centre` (H,) and turned by its `turn` (H, H).
+
+    Another turn with zeros above its diagonal leaves the same lengths, and half of the product is saved.
+    """
+
+    def __init__(self, centre: NDArray[np.float32], turn: NDArray[np.float32]) -> None:
+        factor = np.linalg.qr(turn.T.astype(np.float64), mode="r")
+        self._centre = np.ascontiguousarray(centre)
+        self._packed = pack_weight(Narrow(torch.from_numpy(np.ascontiguousarray(factor, np.float32)))).packed
+
+    def lengths(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+        """The lengths (U,) of vectors (U, H) of fp16 or fp32 there, by the thread that calls."""
+        _check(vectors)
+        rows, width = vectors.shape
+        found = np.empty(rows, np.float32)
+        scratch = np.empty(native.library().polyseme_squares_scratch_size(width), np.uint8)
+        task = native.Squares(
+            KINDS[vectors.dtype],
+            rows,
+            width,
+            vectors.ctypes.data,
+            self._packed.data_ptr(),
+            self._centre.ctypes.data,
+            scratch.ctypes.data,
+            found.ctypes.data,
+        )
+        native.library().polyseme_squares(ctypes.byref(task))
+        return np.sqrt(found, out=found)
+
+
+def add_rows(
+    sums: NDArray[np.float32],  # (W, H)
+    places: NDArray[np.int32],  # (U,) from 0 to W - 1
+    vectors: NDArray[np.floating],  # (U, H) of fp16 or fp32
+) -> None:
+    """sums[places[u]] += vectors[u], one after the other, by the thread that calls."""
+    _check(sums, places, vectors)
+    if len(places) != len(vectors) or sums.shape[1] != vectors.shape[1]:
+        raise ValueError("arrays that do not fit each other")
+    if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(sums):
+        raise ValueError("places that are none")
+    rows, width = vectors.shape
+    pointers = (array.ctypes.data for array in (vectors, places, sums))
+    native.library().polyseme_totals(
+        ctypes.byref(native.Totals(KINDS[vectors.dtype], rows, width, *pointers))
+    )
 
 
 def _check(*arrays: NDArray[Any] | None) -> None:

@@ -11,7 +11,7 @@
 #include "lstm.h"
 #include "dots.h"
 static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(backward),
-                                   NAME(dots), NAME(above)};
+                                   NAME(dots), NAME(above), NAME(squares), NAME(totals)};
 
 #undef vec
 #undef ivec

@@ -1,6 +1,6 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h, stored.h
  *
  * isa.h is compiled once for every instruction set; the best one that the machine has is chosen
  * when the first function is called. No threads, no allocation, no other state: callers bring the memory, and
@@ -90,39 +90,10 @@ struct lstm {
     float *z, *output, *gates, *memory, *raw, *last_h, *last_c, *d_z, *d_given, *recurred;
 };
 
-/* scores[row] = (vectors[row] . query - offset) / lengths[row], or -infinity where keep[row] is 0, for `rows`
- * vectors of `width` values; tops[n] is the best score of the n-th TOGETHER rows. */
-struct dots {
-    int64_t kind, rows, width;
-    const void *vectors;
-    const float *query, *lengths;
-    const uint8_t *keep; /* or NULL: all */
-    float offset;
-    float *scores, *tops;
-};
-
-/* Scores as of struct dots, of many queries at once, that are above what each query asks for: found of them,
- * scores[at] of the row places[at] / queries and the query places[at] % queries. The queries (queries, width) are
- * packed as FP32; offsets and least are as long as their panels, infinity behind the last query's least. */
-struct above {
-    int64_t kind, rows, width, queries, found;
-    const void *vectors, *packed;
-    const float *offsets, *least, *lengths;
-    const uint8_t *keep; /* or NULL: all */
-    float *scratch;      /* polyseme_above_scratch_size bytes */
-    int32_t *places;     /* room for rows * queries, which int32 can count */
-    float *scores;
-};
-
-/* Rows that many queries are compared with at a time: with the next ones they stay in the second cache. */
-static INLINE int64_t rows_together(int64_t width)
-{
-    const int64_t rows = CHUNK * DEPTH / width;
-    return rows > CHUNK ? CHUNK : rows < HIGH ? HIGH : rows;
-}
-
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
+
+#include "stored.h"
 
 /* Sentences from n to `running` ended with the step before: what they gave and hold is their last state. */
 static void keep_ended(const struct lstm *l, int64_t n, int64_t running, const float *h, const float *c)
@@ -141,6 +112,8 @@ struct kernels {
     void (*backward)(const struct lstm *);
     void (*dots)(const struct dots *);
     void (*above)(struct above *);
+    void (*squares)(const struct squares *);
+    void (*totals)(const struct totals *);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -269,7 +242,7 @@ static const struct kernels *best(void)
 }
 
 /* Changes with the structs and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 6; }
+int polyseme_interface(void) { return 7; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -384,3 +357,10 @@ int64_t polyseme_above_scratch_size(int64_t queries, int64_t width)
 }
 
 void polyseme_above(struct above *q) { best()->above(q); }
+
+/* Bytes that polyseme_squares needs beside. */
+int64_t polyseme_squares_scratch_size(int64_t width) { return polyseme_above_scratch_size(width, width); }
+
+void polyseme_squares(const struct squares *q) { best()->squares(q); }
+
+void polyseme_totals(const struct totals *q) { best()->totals(q); }

@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 6  # polyseme_interface() of the library that this file was written for
+INTERFACE = 7  # polyseme_interface() of the library that this file was written for
 INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -49,7 +49,7 @@ class Lstm(ctypes.Structure):
 
 
 class Dots(ctypes.Structure):
-    """`struct dots` of native.c, which says what each pointer is."""
+    """`struct dots` of stored.h, which says what each pointer is."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width")),
@@ -60,12 +60,30 @@ class Dots(ctypes.Structure):
 
 
 class Above(ctypes.Structure):
-    """`struct above` of native.c, which says what each pointer is."""
+    """`struct above` of stored.h, which says what each pointer is."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width", "queries", "found")),
         *((name, _Floats) for name in ("vectors", "packed", "offsets", "least", "lengths", "keep")),
         *((name, _Floats) for name in ("scratch", "places", "scores")),
+    ]
+
+
+class Squares(ctypes.Structure):
+    """`struct squares` of stored.h, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width")),
+        *((name, _Floats) for name in ("vectors", "packed", "centre", "scratch", "found")),
+    ]
+
+
+class Totals(ctypes.Structure):
+    """`struct totals` of stored.h, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width")),
+        *((name, _Floats) for name in ("vectors", "places", "sums")),
     ]
 
 
@@ -88,8 +106,8 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_packed_size.argtypes = [ctypes.c_int, *[_Count] * 3]
     library.polyseme_scratch_size.argtypes = [_Count] * 2
     library.polyseme_lstm_scratch_size.argtypes = [ctypes.POINTER(Lstm)]
-    for size in ("packed_size", "scratch_size", "lstm_scratch_size", "above_scratch_size"):
-        getattr(library, f"polyseme_{size}").restype = _Count
+    for size in ("packed", "scratch", "lstm_scratch", "above_scratch", "squares_scratch"):
+        getattr(library, f"polyseme_{size}_size").restype = _Count
     library.polyseme_pack.argtypes = [ctypes.c_int, _Floats, *[_Count] * 5, _Floats]
     library.polyseme_pack.restype = library.polyseme_product.restype = None
     library.polyseme_product.argtypes = [ctypes.POINTER(Product)]
@@ -98,9 +116,11 @@ def _load() -> ctypes.CDLL | str:
         function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None
     library.polyseme_lstm_read.argtypes = [ctypes.POINTER(Lstm), _Count, ctypes.c_int]
     library.polyseme_lstm_read.restype = None
-    library.polyseme_dots.argtypes, library.polyseme_dots.restype = [ctypes.POINTER(Dots)], None
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
-    library.polyseme_above.argtypes, library.polyseme_above.restype = [ctypes.POINTER(Above)], None
+    library.polyseme_squares_scratch_size.argtypes = [_Count]
+    for kind in (Dots, Above, Squares, Totals):
+        function = getattr(library, f"polyseme_{kind.__name__.lower()}")
+        function.argtypes, function.restype = [ctypes.POINTER(kind)], None
     return library
 
 
