@@ -96,7 +96,7 @@ def test_slow_questions_do_not_hold_up_vectors(blocked: threading.Event):
 
 
 def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Event):
-    asked = Asked(seconds=0.3)
+    asked = Asked(seconds=2)
     assert_refused(asked.post("/score", {"texts": ["a"]}), 504, "timeout")
     assert len(asked.state.asking) == 1
     blocked.set()
@@ -104,7 +104,7 @@ def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Eve
 
 
 def test_a_question_that_nobody_waits_for_ends_with_its_part(monkeypatch: pytest.MonkeyPatch):
-    asked, begun, free = Asked(seconds=0.3), [], threading.Event()
+    asked, begun, free = Asked(seconds=2), [], threading.Event()
 
     def slow(_: Elmo, sentences: list[list[str]]) -> list[Any]:
         begun.append(sentences)

@@ -112,6 +112,6 @@ def test_a_special_that_is_missing_or_doubled_is_named():
 @pytest.mark.parametrize("alphabet", [ByteAlphabet(), letters(50)])
 def test_a_hundred_thousand_tokens_take_a_moment(alphabet: Alphabet):
     tokens = ["banana", "中文", "<S>", "a"] * 25_000
-    started = time.perf_counter()
+    started = time.process_time()
     assert alphabet.encode(tokens).shape == (100_000, 50)
-    assert time.perf_counter() - started < 2  # well under one on a quiet machine
+    assert time.process_time() - started < 2  # well under one on a quiet machine

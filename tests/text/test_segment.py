@@ -115,16 +115,16 @@ HOSTILE += ["I. ", "a-", ".(", "e\u0301", "👨\u200d", "a@b.", " ", "#1", '“a
 def test_time_is_linear_whatever_the_text(how):
     for unit in HOSTILE:
         text = unit * (20_000 // len(unit))
-        started = time.perf_counter()
+        started = time.process_time()
         sentences(text, how)
-        assert time.perf_counter() - started < 3, repr(unit)
+        assert time.process_time() - started < 3, repr(unit)
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)
 def test_a_line_of_200_000_characters_without_spaces_takes_seconds_at_most(how):
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(sentences("a" * 200_000, how)) == 1
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_an_unknown_segmentation_names_the_choices_and_the_nearest():
