@@ -291,6 +291,7 @@ class Elmo:
             self._state = found.after()
         return self._slices(choice.take(found), batch.sentences, choice)
 
+    @torch.inference_mode()
     def read(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> tuple[Tensor, BiState]:

@@ -19,6 +19,7 @@ import pytest
 
 import polyseme
 from browsing import CHROMIUM, PATIENCE, PICTURES, Visit
+from waiting import until
 
 TEXT = (
     "玄德拜关羽为将。\n曹操将兵三十万来攻。\n天色将晚，人马困乏。\n曹操大怒，欲斩此将。\n"
@@ -87,10 +88,7 @@ class Served:
 
     def hear(self, text: str, seconds: float = 60) -> None:
         """Until it has said this."""
-        end = time.monotonic() + seconds
-        while not any(text in line for line in list(self.said)):
-            assert time.monotonic() < end, self.said
-            time.sleep(0.02)
+        until(lambda: any(text in line for line in list(self.said)), seconds, lambda: self.said)
 
     @property
     def children(self) -> list[int]:

@@ -12,6 +12,7 @@ import httpx
 
 from builders import random_model, small_config
 from polyseme.formats.saving import save_pretrained
+from waiting import until
 
 FIGURES = r"(\w+):\s+(\d+) kB"
 
@@ -20,13 +21,6 @@ def embed(server, count: int) -> None:
     for _ in range(count):
         answer = httpx.post(f"{server.address}/embed", json={"texts": ["the bank failed"]}, timeout=60)
         assert answer.status_code == 200
-
-
-def until(fits, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not fits():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def is_alive(process: int) -> bool:

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,15 +20,9 @@ import numpy as np
 import pytest
 
 import polyseme
+from waiting import until
 
 LONG = "曹操将兵三十万来攻。" * 190
-
-
-def until(fits: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not fits():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_key_is_asked_for_everywhere_but_health(start, tmp_path: Path):

@@ -56,14 +56,20 @@ class Choice:
         """The same of both directions into `room` (M, H): of the token at flat place p into row `rows[p]`."""
         found.fill(room, rows, self.mix, (1, -1) if self.places else (0, 0))
 
+    def mixture(self, what: str = "token") -> tuple[float, ...]:
+        """The weights of the layers; refused where all of them were chosen, though `what` has one vector."""
+        if self.weights is None:
+            raise UsageError(
+                f"layer is 'all', but a {what} has one vector: choose top, mean, a number or weights."
+            )
+        return self.weights
+
     def mix(self, layers: Sequence[Tensor]) -> Tensor:
         """The weighted sum of L layers of the same shape.
 
         Not as a product of matrices, which rounds otherwise for other shapes: one layer after the other.
         """
-        if self.weights is None:
-            raise ValueError("all layers were chosen, not a mixture of them")
-        used = [(layer, weight) for layer, weight in zip(layers, self.weights, strict=True) if weight]
+        used = [(layer, weight) for layer, weight in zip(layers, self.mixture(), strict=True) if weight]
         if len(used) == 1 and used[0][1] == 1.0:
             return used[0][0]
         total = torch.zeros_like(layers[0])

@@ -120,13 +120,12 @@ class Readout:
     def fill(self, room: Tensor, rows: Tensor, mix: Mixing, shifts: tuple[int, int] = (0, 0)) -> None:
         """One layer into `room` (M, H), rounded to its type: the token at flat place p goes to row `rows[p]`.
 
-        rows: (B * T,), -1 for what is not kept. shifts: how many places further on a half belongs.
+        rows: (B * T,), -1 for what is not kept, as <S>, </S> and padding. shifts: how many places further on
+        a half belongs; what goes over the end of its sentence comes to such a place.
         """
         size = room.shape[1] // 2
         for part in self.parts:
-            places = part.rows + shifts[part.half]
-            inside = (places >= 0) & (places < len(rows))
-            targets = torch.where(inside, rows[places.clamp(0, len(rows) - 1)], -1)
+            targets = rows.roll(-shifts[part.half])[part.rows]
             kept = (targets >= 0).nonzero()[:, 0]
             columns = slice(part.half * size, (part.half + 1) * size)
             room[:, columns].index_copy_(0, targets[kept], mix(part.layers)[kept].to(room))

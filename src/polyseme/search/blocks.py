@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -83,7 +84,7 @@ class NewBlock:
         self._texts: list[bytes] = []
         self._documents: list[int] = []
         self._lines: list[int] = []
-        self._types = _Numbers()
+        self._types: defaultdict[str, int] = defaultdict(count().__next__)  # in the order of the text
 
     def __len__(self) -> int:
         return len(self._words)
@@ -144,14 +145,6 @@ class NewBlock:
         }
 
 
-class _Numbers(dict[str, int]):
-    """Words to numbers, in the order of their first occurrence."""
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number
-
-
 def _ends(parts: Sequence[bytes]) -> NDArray[np.int64]:
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
@@ -168,9 +161,9 @@ class Block:
         usages, sentences = len(tensors["vectors"]), len(tensors["text_ends"]) - 1
         wanted = dict.fromkeys(("words", "sentences", "starts", "stops"), usages)
         wanted |= dict.fromkeys(("documents", "lines"), sentences)
-        for name, count in wanted.items():
-            if len(tensors[name]) != count:
-                raise _broken(path, f"{name} has {len(tensors[name])} values, expected {count}")
+        for name, size in wanted.items():
+            if len(tensors[name]) != size:
+                raise _broken(path, f"{name} has {len(tensors[name])} values, expected {size}")
         self.path, self._tensors = path, tensors
         self.vectors: Vectors = tensors["vectors"]
         self.words: NDArray[np.int32] = tensors["words"]

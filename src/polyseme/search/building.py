@@ -63,13 +63,12 @@ def build_index(
     how = elmo.config.segment if segment is None else segment
     check_view(view, VIEWS)
     choice = choose(layer, None, "both", elmo.config.layers, places=view == "place")
-    if choice.weights is None:
-        raise UsageError("layer is 'all', but a usage has one vector: choose top, mean, a number or weights.")
+    weights = choice.mixture("usage")
     asked = {
         "polyseme_index": FORMAT,
         "model": fingerprint(elmo),
         "name": model,
-        "layer": layer if isinstance(layer, str | int) else list(choice.weights),  # gamma within
+        "layer": layer if isinstance(layer, str | int) else list(weights),  # gamma within
         "view": view,
         "segment": how,
         "space": space,

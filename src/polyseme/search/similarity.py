@@ -72,8 +72,7 @@ def reader_of(
 ) -> Reader:
     """A model as a reader of words, or of their `places`; no correction if `space` is left out."""
     choice = choose(layer, None, "both", elmo.config.layers, places=places)
-    if choice.weights is None:
-        raise UsageError("layer is 'all', but a usage has one vector: choose top, mean, a number or weights.")
+    choice.mixture("usage")  # there is one
 
     def read(tokens: list[str]) -> Array:
         with elmo.call() as counts:

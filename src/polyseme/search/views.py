@@ -35,8 +35,7 @@ def check_view(view: str, views: Sequence[str] = VIEWS) -> None:
 def vectors_of(elmo: Elmo, examples: Sequence[Marked], layer: Layer, view: View = "word") -> Iterator[Array]:
     """What a view sees of each marked word: (H,), or (2H,) of the sentence; see `parts_of`."""
     check_view(view)
-    if choose(layer, None, "both", elmo.config.layers).weights is None:
-        raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
+    choose(layer, None, "both", elmo.config.layers).mixture("word")  # there is one
     for parts in parts_of(elmo, examples, layer):
         yield seen(parts, view)
 

@@ -1,6 +1,6 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h, stored.h
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the machine has is chosen
  * when the first function is called. No threads, no allocation, no other state: callers bring the memory, and
