@@ -1,63 +1,75 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists all.
 # A CPU-only torch on Linux:  make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 TORCH_INDEX ?=
+FAST    = -m "not slow and not peers" -n 2 --dist loadfile --durations 15
 
-.PHONY: demo test browser test-slow test-peers check format lint types bench bench-peers peers clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench bench-peers peers clean
 
-demo: $(VENV)/.installed  ## a published ELMo, exact; then a novel becomes an ELMo, in about five minutes
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.installed  ## load a published ELMo, then train one on a novel (about five minutes)
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/sanguo.py
 
-test: $(VENV)/.installed browser  ## everything that runs in minutes
-	$(BIN)/python -m pytest -m "not slow and not peers" -n 2 --dist loadfile
+test: $(VENV)/.installed browser  ## run all tests that take minutes
+	$(BIN)/python -m pytest $(FAST)
 
-browser:  ## chromium, for the tests of the explorer, where apt can install it
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } || \
-	  echo "There is no chromium, and it could not be installed: the tests of the explorer's page are skipped."
+check: format lint types coverage  ## check format, lint, types, and run the tests with coverage; CI runs this
 
-test-slow: $(VENV)/.installed  ## large inputs and memory bounds
-	$(BIN)/python -m pytest -m slow
-
-check: $(VENV)/.installed format lint types test  ## format, lint, types, tests
-
-format: $(VENV)/.installed
+format: $(VENV)/.installed  ## check the format
 	$(BIN)/ruff format --check .
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.installed  ## check with the linter
 	$(BIN)/ruff check .
 
-types: $(VENV)/.installed
+types: $(VENV)/.installed  ## check the types
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed  ## tokens per second, latency and memory
+coverage: $(VENV)/.installed browser
+	$(BIN)/python -m pytest $(FAST) --cov --cov-report term:skip-covered
+
+fix: $(VENV)/.installed  ## format the code and apply the linter's fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+browser:  # chromium, for the tests of the explorer, where apt can install it
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } || \
+	  echo "chromium is missing and could not be installed: the tests of the explorer are skipped."
+
+test-slow: $(VENV)/.installed  ## run the tests of large inputs and memory bounds
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.installed  ## measure tokens per second, latency and memory on this machine
 	$(BIN)/python benchmarks/embed.py
 
-bench-peers: $(VENV)/.installed peers  ## the same beside AllenNLP and simple_elmo, in one run
+bench-peers: $(VENV)/.installed peers  ## measure beside AllenNLP and simple_elmo, in one run
 	$(BIN)/python benchmarks/embed.py --peers --precisions fp32 int8 --batches 1 32 --rounds 1 --repeats 5 \
 	  --results benchmarks/RESULTS.md --picture benchmarks/embed.png
 
 PEERS_PYTHON ?= python3.11
-peers:  ## AllenNLP and simple_elmo in an environment of their own, to compare with
+peers:  ## install AllenNLP and simple_elmo in an environment of their own
 	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-peers
 
-test-peers: $(VENV)/.installed peers  ## files that we write open in the peers, with the same vectors
+test-peers: $(VENV)/.installed peers  ## check that AllenNLP and simple_elmo read our files with the same vectors
 	$(BIN)/python -m pytest -m peers
 
-clean:
-	rm -rf $(VENV) .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove environments, caches and build products
+	rm -rf $(VENV) .venv-peers demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# The environment is made once and again only when pyproject.toml or the C library changes.
-NATIVE = hatch_build.py $(wildcard src/polyseme/model/kernels/*.[ch])
+# The environment is made once, and again only when pyproject.toml or the C library changes.
+NATIVE = hatch_build.py $(wildcard src/polyseme/model/fast/kernels/*.[ch])
 $(VENV)/.installed: pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Polyseme needs Python 3.11 or later; $(PYTHON) is older. Say: make PYTHON=python3.11"; exit 2; }
+	  { echo "Polyseme needs Python 3.11 or later; $(PYTHON) is older. Try: make PYTHON=python3.11"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
-	  { echo "Making $(VENV) failed. On Debian or Ubuntu: sudo apt-get install -y python3-venv"; exit 2; }
+	  { echo "Creating $(VENV) failed. On Debian or Ubuntu: sudo apt-get install -y python3-venv"; exit 2; }
 	@test -z "$(TORCH_INDEX)" || $(BIN)/python -m pip install -q "torch~=2.13.0" --index-url "$(TORCH_INDEX)"
 	$(BIN)/python -m pip install -q -e ".[dev]"
 	@touch $@

@@ -1,6 +1,6 @@
-"""Builds the C library of polyseme/model/kernels with the wheel; without a compiler the wheel is pure Python.
+"""Build the C library of polyseme.model.fast.kernels with the wheel.
 
-$CC (or cc) and $CFLAGS are heeded. POLYSEME_NATIVE=0 leaves the library out.
+Without a compiler the wheel is pure Python. $CC and $CFLAGS apply; POLYSEME_NATIVE=0 skips the library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
-FOLDER = Path("src", "polyseme", "model", "kernels")
+FOLDER = Path("src", "polyseme", "model", "fast", "kernels")
 LIBRARY = FOLDER / "libpolyseme_native.so"
 # One library for all machines: it chooses its instruction set when it runs. No -ffast-math: NaN stays NaN.
 FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fPIC", "-shared"]

@@ -87,16 +87,16 @@ def int8_peak() -> float:
     """The matrix product of 8-bit whole numbers in GFLOP/s: oneDNN's or ours, whichever is quicker."""
     import torch
 
-    from polyseme.model.kernels import lstm, native
-    from polyseme.model.narrow import narrow
-    from polyseme.model.threads import run_both
+    from polyseme.model.fast.kernels import lstm, native
+    from polyseme.model.fast.parallel import run_parallel
+    from polyseme.model.fast.quantisation import quantise
 
     rows, size = 512, 1024
     x, weight = torch.randn(rows, size), torch.randn(4 * size, size)
     ways = [_onednn_int8(x, weight)]
-    if native.available():
-        halves = [lstm.pack_weight(narrow(half, "int8")) for half in weight.chunk(2)]
-        ways.append(lambda: run_both(lambda half: lstm.product(x, halves[half])))
+    if native.is_available():
+        halves = [lstm.pack_weight(quantise(half, "int8")) for half in weight.chunk(2)]
+        ways.append(lambda: run_parallel([lambda half=half: lstm.multiply(x, half) for half in halves]))
     best = 0.0
     with torch.inference_mode():
         for way in ways * PASSES:
@@ -110,12 +110,12 @@ def _onednn_int8(x: torch.Tensor, weight: torch.Tensor) -> Callable[[], object]:
     """The product of whole numbers by oneDNN, weights packed; without VNNI its sums may be cut at 16 bits."""
     import torch
 
-    from polyseme.model.narrow import narrow
+    from polyseme.model.fast.quantisation import quantise
 
-    values = narrow(weight, "int8").values
+    values = quantise(weight, "int8").values
     packed = torch.ops.onednn.qlinear_prepack(values, None)
     scales, zeros = torch.ones(len(values)), torch.zeros(len(values), dtype=torch.int32)
-    whole = (narrow(x, "int8").values.int() + 128).to(torch.uint8)
+    whole = (quantise(x, "int8").values.int() + 128).to(torch.uint8)
     rest = (packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
     return lambda: torch.ops.onednn.qlinear_pointwise(whole, 1.0, 128, *rest)
 

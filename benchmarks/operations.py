@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from polyseme.config import ModelConfig
-from polyseme.text.corpus import Corpus
-from polyseme.training.batches import Batch
+from polyseme.text.corpus.prepared import Corpus
+from polyseme.training.batches import TrainingBatch
 
 
-def step_operations(model: ModelConfig, corpus: Corpus, batch: Batch, scored: int) -> float:
+def step_operations(model: ModelConfig, corpus: Corpus, batch: TrainingBatch, scored: int) -> float:
     """Operations of one step, forward and backward; `scored`: words that each target is scored against."""
     types = np.unique(batch.inputs)
     tokens = batch.inputs.shape[1]

@@ -59,12 +59,12 @@ def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float],
     """Milliseconds of each part, and the tokens of a call, <S> and </S> among them."""
     import polyseme
     from polyseme.model import bilm
-    from polyseme.model.kernels import lstm
+    from polyseme.model.fast.kernels import lstm
 
     model = polyseme.load(folder / "weights.hdf5", folder / "options.json", precision=precision)
     text = sentences(CALLS * batch)
     spent: dict[str, float] = defaultdict(float)
-    clocks: list[tuple[Any, str]] = [(lstm.Reading, "run"), (bilm, "run_all")]
+    clocks: list[tuple[Any, str]] = [(lstm.PreparedLstm, "run"), (bilm, "run_parallel")]
     before = [getattr(owner, name) for owner, name in clocks]
     best: dict[str, float] = {}
     try:
@@ -80,7 +80,7 @@ def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float],
     finally:
         for (owner, name), function in zip(clocks, before, strict=True):
             setattr(owner, name, function)
-    call, loops, both = (best[name] * 1000 / CALLS for name in ("call", "run", "run_all"))
+    call, loops, both = (best[name] * 1000 / CALLS for name in ("call", "run", "run_parallel"))
     tokens = sum(len(sentence) + 2 for sentence in text) / CALLS
     return {"call": call, "C": loops / 2, "threads": both - loops / 2, "rest": call - both}, tokens
 

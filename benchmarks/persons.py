@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.words import WordVectors
+from polyseme.word_vectors import WordVectors
 
 STATIC: tuple[dict[str, int], ...] = (
     {"sg": 0, "epochs": 30},
@@ -90,15 +90,15 @@ def contextual(elmo: Any, folder: Path, layer: str | int = "top", view: str = "w
 
 def places(elmo: Any, text: list[list[str]], layer: str | int) -> WordVectors:
     """The mean states of the model around each word with enough usages."""
-    from polyseme.search.labelled import Marked
-    from polyseme.search.views import vectors_of
+    from polyseme.search.sense_data import LabelledUsage
+    from polyseme.search.usage_vectors import vectors_of
 
     counts = Counter(word for tokens in text for word in tokens)
     words = [word for word, count in counts.most_common() if count >= COUNT]
     rows = {word: row for row, word in enumerate(words)}
     sums = np.zeros((len(words), elmo.config.size))
     used = [
-        Marked("", word, tokens, place, place + 1)
+        LabelledUsage("", word, tokens, place, place + 1)
         for tokens in map(tuple, text)
         for place, word in enumerate(tokens)
         if word in rows
@@ -113,7 +113,7 @@ def places(elmo: Any, text: list[list[str]], layer: str | int) -> WordVectors:
 def sentences(folder: Path, segment: str) -> list[list[str]]:
     """The novel, cut."""
     from polyseme.text.reading import read_lines
-    from polyseme.text.stream import sentences_of_lines
+    from polyseme.text.segment.stream import sentences_of_lines
 
     return list(sentences_of_lines(read_lines(folder / "sanguo.txt"), segment))
 

@@ -49,7 +49,7 @@ def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
     import polyseme
     from polyseme import api
     from polyseme.text.reading import read_lines
-    from polyseme.text.stream import sentences_of_lines
+    from polyseme.text.segment.stream import sentences_of_lines
 
     elmo = polyseme.load(given.model, precision=precision)
     lines = sentences_of_lines(read_lines(given.text), elmo.config.segment)
@@ -78,7 +78,7 @@ def senses(elmo: Any, folder: Path, layer: str | int = "top") -> float:
 
 def marked(folder: Path, part: str) -> list[Any]:
     """The first MARKED examples of each word."""
-    from polyseme.search.labelled import read_marked
+    from polyseme.search.sense_data import read_marked
 
     words = groupby(read_marked(folder, part), key=lambda example: example.key)
     return [example for _, some in words for example in islice(some, MARKED)]

@@ -77,8 +77,8 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
 
     from limit import packed_peak
     from operations import step_operations
-    from polyseme.text.corpus import prepare_corpus
-    from polyseme.training.bilm_work import BilmWork, make_batches, samples_wanted
+    from polyseme.text.corpus.prepared import prepare_corpus
+    from polyseme.training.bilm_trainable import BilmTrainable, make_batches, samples_wanted
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import corpus_settings, fresh_modules
@@ -90,7 +90,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare_corpus([text], Path(folder) / "corpus", corpus_settings(config), workers=1)
         network, softmax = fresh_modules(config, corpus)
-        work = BilmWork(network, softmax, corpus, config, Ranks())
+        work = BilmTrainable(network, softmax, corpus, config, Ranks())
         loop = Loop(work, config.train, Path(folder), work.total_tokens())
         network.train()
         batches, scored = make_batches(corpus, config, Ranks()), samples_wanted(config, softmax)

@@ -102,7 +102,7 @@ def find_neighbours(model: Path, text: Path, words: list[str]) -> dict[str, list
     """The ten nearest words of each of `words`, by mean contextual vectors (top layer, centred)."""
     import polyseme
     from polyseme.text.reading import read_lines
-    from polyseme.text.stream import sentences_of_lines
+    from polyseme.text.segment.stream import sentences_of_lines
 
     elmo = polyseme.load(model)
     vectors = polyseme.mean_vectors(

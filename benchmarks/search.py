@@ -108,16 +108,16 @@ def in_turns(*works: Callable[[], Any], repeats: int = REPEATS) -> list[float]:
 
 def products(queries: np.ndarray) -> list[Callable[[], float]]:
     """Seconds of a product with CACHED vectors, all cores at work: by the C library, and by torch."""
-    from polyseme.model.kernels import lstm, native
-    from polyseme.model.narrow import Narrow
-    from polyseme.model.threads import run_all
+    from polyseme.model.fast.kernels import lstm, native
+    from polyseme.model.fast.parallel import run_parallel
+    from polyseme.model.fast.quantisation import QuantisedMatrix
 
     asked, cores = torch.from_numpy(queries), torch.get_num_threads()
     rows = [torch.randn(CACHED, queries.shape[1]) for _ in range(cores)]
     works = [lambda own=own: torch.mm(own, asked.T) for own in rows]
-    if native.available():
-        packed = lstm.pack_weight(Narrow(asked))
-        own_works = [lstm.prepared_product(own, packed, torch.zeros(CACHED, len(asked))) for own in rows]
+    if native.is_available():
+        packed = lstm.pack_weight(QuantisedMatrix(asked))
+        own_works = [lstm.prepare_product(own, packed, torch.zeros(CACHED, len(asked))) for own in rows]
     else:
         own_works = works
 
@@ -128,7 +128,7 @@ def products(queries: np.ndarray) -> list[Callable[[], float]]:
 
         with torch.no_grad():
             start = time.perf_counter()
-            run_all([lambda work=work: often(work) for work in some])
+            run_parallel([lambda work=work: often(work) for work in some])
             return (time.perf_counter() - start) / times / len(some)
 
     return [lambda: seconds(own_works), lambda: seconds(works)]
@@ -176,26 +176,27 @@ def indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
 
 def afterwards(folder: Path) -> None:
     """What of indexing comes when all text is read: the parts beside the blocks, and of these the lengths."""
-    from polyseme.search import parts
-    from polyseme.search.blocks import Block, block_paths, read_head
+    from polyseme.search import statistics
+    from polyseme.search.usage_store import UsageBlock, block_paths, read_head
 
     head = read_head(folder)
-    vectors = [Block(path).vectors for path in block_paths(folder)]
-    space = parts.read_space(folder, head)
+    vectors = [UsageBlock(path).vectors for path in block_paths(folder)]
+    space = statistics.read_space(folder, head)
     whole, lengths = in_turns(
-        lambda: parts.finish(folder, {**head, "finished": 0}), lambda: parts.lengths_in(space, vectors)
+        lambda: statistics.finish(folder, {**head, "finished": 0}),
+        lambda: statistics.lengths_in(space, vectors),
     )
     print(f"parts beside the blocks {whole:.2f} s, of these lengths in the space {lengths:.2f} s", flush=True)
 
 
 def embedding(elmo: Any, text: Path, folder: Path) -> None:
     """Read, cut and embed a text in batches as large as those of an index; nothing is kept."""
-    from polyseme.embedder import CHUNK, chunks
-    from polyseme.model.choice import choose
+    from polyseme.elmo import CHUNK, chunks
+    from polyseme.model.output import resolve_output
     from polyseme.text.reading import read_lines
-    from polyseme.text.stream import sentences_of_lines
+    from polyseme.text.segment.stream import sentences_of_lines
 
-    choice = choose("top", None, "both", elmo.config.layers)
+    choice = resolve_output("top", None, "both", elmo.config.layers)
     sentences = sentences_of_lines(read_lines(text), elmo.config.segment)
     for some in chunks(sentences, CHUNK * elmo.batch_tokens):
         with elmo.call() as counts:

@@ -96,7 +96,7 @@ def sentences(model: str, text: Path) -> list[str]:
     """Sentences of ordinary length."""
     import polyseme
     from polyseme.text.reading import read_lines
-    from polyseme.text.stream import sentences_of_lines
+    from polyseme.text.segment.stream import sentences_of_lines
 
     segment = polyseme.load(model).config.segment
     joint = "" if segment.startswith("zh") else " "

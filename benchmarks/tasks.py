@@ -313,8 +313,8 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
     """The model of the language, fine-tuned on the sentences of the training file; kept."""
     import polyseme
     from polyseme.tasks.examples import cutter
-    from polyseme.tasks.model import TASKS
     from polyseme.tasks.settings import read_task_config
+    from polyseme.tasks.task_model import TASKS
 
     out: Path = work / "adapted" / found.name
     if (out / "config.json").exists():

@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 import polyseme
-from polyseme.model.choice import choose
+from polyseme.model.output import resolve_output
 from polyseme.search.change import compare
 from polyseme.search.disambiguation import Disambiguator
-from polyseme.search.labelled import Marked, read_first_senses, read_marked
+from polyseme.search.sense_data import LabelledUsage, read_first_senses, read_marked
 from polyseme.search.space import KINDS, fit
-from polyseme.search.views import VIEWS, parts_of, seen
+from polyseme.search.usage_vectors import VIEWS, parts_of, seen
 
 PERIODS = ("1", "2")
 
@@ -95,8 +95,8 @@ def _layer(text: str) -> Any:
 def senses(
     name: str,
     elmo: Any,
-    known: list[Marked],
-    asked: list[Marked],
+    known: list[LabelledUsage],
+    asked: list[LabelledUsage],
     layers: list[Any],
     given: argparse.Namespace,
     first: dict[str, str] | None,
@@ -122,7 +122,7 @@ def senses(
             }
 
 
-def all_parts(elmo: Any, examples: list[Marked]) -> Any:
+def all_parts(elmo: Any, examples: list[LabelledUsage]) -> Any:
     """What `parts_of` sees at all layers (N, L, 3H), in half the memory."""
     found = np.empty((len(examples), elmo.config.layers, 3 * elmo.config.size), np.float16)
     for row, parts in enumerate(parts_of(elmo, examples, "all")):
@@ -132,7 +132,7 @@ def all_parts(elmo: Any, examples: list[Marked]) -> Any:
 
 def mixed(parts: Any, layer: Any) -> Any:
     """One layer of (N, L, …), or a mix of them, as `embed` names them."""
-    weights = choose(layer, None, "both", parts.shape[1]).weights
+    weights = resolve_output(layer, None, "both", parts.shape[1]).weights
     return sum(np.float32(weight) * parts[:, number] for number, weight in enumerate(weights) if weight)
 
 
@@ -164,9 +164,9 @@ def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace
         yield row
 
 
-def dwug(path: Path) -> dict[tuple[str, str], list[Marked]]:
+def dwug(path: Path) -> dict[tuple[str, str], list[LabelledUsage]]:
     """The usages of each word in each period."""
-    found: dict[tuple[str, str], list[Marked]] = defaultdict(list)
+    found: dict[tuple[str, str], list[LabelledUsage]] = defaultdict(list)
     with tarfile.open(path) as archive:
         for member in archive:
             if not member.name.endswith("uses.csv"):
@@ -176,7 +176,7 @@ def dwug(path: Path) -> dict[tuple[str, str], list[Marked]]:
                 tokens, at = tuple(row["context_tokenized"].split()), row["indexes_target_token_tokenized"]
                 if at.isdigit() and int(at) < len(tokens):
                     place = int(at)
-                    marked = Marked(row["identifier"], row["lemma"], tokens, place, place + 1)
+                    marked = LabelledUsage(row["identifier"], row["lemma"], tokens, place, place + 1)
                     found[row["lemma"], row["grouping"]].append(marked)
     return found
 

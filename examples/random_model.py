@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig
-from polyseme.formats.pretrained import assemble, build_network
-from polyseme.formats.saving import save_pretrained
+from polyseme.formats.models.pretrained import assemble, build_network
+from polyseme.formats.models.save import save_pretrained
 from polyseme.text.chars import ByteAlphabet
 
 

@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 import polyseme
-from polyseme.progress import Progress
 from polyseme.search.index import Index
 from polyseme.search.senses import FEWEST, Senses
-from polyseme.training.show import Show
+from polyseme.text.reading_progress import TextProgress
+from polyseme.training.progress import TrainingProgress
 
 FOLDER = Path("demo")
 MODEL, TEXT, INDEX = FOLDER / "sanguo", FOLDER / "sanguo.txt", FOLDER / "sanguo-index"
@@ -41,7 +41,7 @@ def pretrain() -> None:
         console.print(f"{MODEL} is there already.")
         return
     shutil.rmtree(INDEX, ignore_errors=True)  # of another model
-    with Show() as show:
+    with TrainingProgress() as show:
         result = polyseme.pretrain(
             [TEXT],
             MODEL,
@@ -111,7 +111,7 @@ def main() -> None:
         TEXT.write_text(polyseme.sample("sanguo"), encoding="utf-8")
     pretrain()
     model = polyseme.load(MODEL)
-    with Progress(TEXT) as progress:
+    with TextProgress(TEXT) as progress:
         index = polyseme.index(MODEL, TEXT, INDEX, watch=progress.embedded)
     show_neighbours(index)
     console.print()

@@ -25,11 +25,11 @@ import numpy as np
 
 import polyseme
 from polyseme import api
-from polyseme.formats.bundled import FOLDER, SUMS
-from polyseme.formats.word_file import NAME
+from polyseme.formats.models.bundled import FOLDER, SUMS
+from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.text.fingerprint import checksum
 from polyseme.text.reading import read_lines
-from polyseme.text.stream import sentences_of_lines
+from polyseme.text.segment.stream import sentences_of_lines
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
@@ -101,7 +101,7 @@ def write_words(shipped: Path, text: Path) -> None:
     some = sentences[::every]
     counted = Counter(word for sentence in some for word in sentence)
     words = {word for word, _ in counted.most_common(NEIGHBOURS)} | set(WORDS[shipped.name].split())
-    polyseme.mean_vectors(elmo, some, words=words, min_count=20).save(shipped / NAME, force=True)
+    polyseme.mean_vectors(elmo, some, words=words, min_count=20).save(shipped / WORDS_FILE, force=True)
 
 
 def write_card(name: str, place: Path, shipped: Path, given: argparse.Namespace) -> str:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import polyseme
-from polyseme.training.show import Show
+from polyseme.training.progress import TrainingProgress
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     if (out / "config.json").exists():
         print(f"{out} is there already.")
         return
-    with Show() as show:
+    with TrainingProgress() as show:
         result = polyseme.pretrain(
             [work / name / "train"],
             out,

@@ -15,8 +15,8 @@ from itertools import pairwise
 import torch
 
 from polyseme.config import ModelConfig
-from polyseme.embedder import Elmo
-from polyseme.formats.pretrained import assemble
+from polyseme.elmo import Elmo
+from polyseme.formats.models.pretrained import assemble
 from polyseme.text.vocab import Vocab
 
 MARKS = ("<S>", "</S>", "<UNK>")

@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from polyseme.config import ModelConfig
-from polyseme.formats.pretrained import Pretrained, assemble, build_network
-from polyseme.model.readout import Readout
+from polyseme.formats.models.pretrained import Pretrained, assemble, build_network
+from polyseme.model.fast.packing import BatchOutput
 from polyseme.text.chars import SPECIALS, ByteAlphabet, CodepointAlphabet
 from polyseme.text.vocab import Vocab
 
@@ -89,12 +89,12 @@ def all_layers(model: Pretrained, sentences: Sequence[Sequence[str]] = SENTENCES
     for sentence in sentences:
         vectors = model.network.tokens(*model.token_ids(sentence))
         places = torch.tensor([[0, *range(2, len(sentence) + 2), 1]])
-        layers = model.network.read(vectors, places, torch.tensor([len(sentence) + 2])).layers()
+        layers = model.network.run_stacks(vectors, places, torch.tensor([len(sentence) + 2])).layers()
         results.append(layers[:, 0, 1:-1].numpy())
     return results
 
 
-def filled(found: Readout, value: float) -> Readout:
+def filled(found: BatchOutput, value: float) -> BatchOutput:
     """What a model gave, with one value everywhere."""
     parts = [
         part._replace(layers=[torch.full_like(layer, value) for layer in part.layers]) for part in found.parts

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from builders import random_model, small_config, write_bilm
 from polyseme import cli
-from polyseme.formats.saving import save_pretrained
+from polyseme.formats.models.save import save_pretrained
 
 TEXT = "He sat on the river bank .\n\nThe bank failed .\n"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polyseme.config import ModelConfig
-from polyseme.formats.pretrained import build_network
+from polyseme.formats.models.pretrained import build_network
 from polyseme.model.bilm import BiLM
 from reference import byte_row
 

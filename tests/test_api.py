@@ -17,12 +17,12 @@ import torch
 import polyseme
 from builders import assert_same_vectors, random_model, small_config, write_bilm
 from polyseme import api
-from polyseme.bulk import check_embed_target
-from polyseme.embedder import Elmo
+from polyseme.bulk_embedding import check_embed_target
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
-from polyseme.formats.opening import open_pretrained
-from polyseme.progress import text_bytes
-from polyseme.text.documents import expand_inputs
+from polyseme.formats.models.open import open_pretrained
+from polyseme.text.corpus.documents import expand_inputs
+from polyseme.text.reading import measure_bytes
 
 TEXT = "the bank of the river\n\nnaïve 银行 !\nfailed\n"
 LINES = TEXT.split("\n")[:-1]
@@ -128,7 +128,7 @@ def test_every_verb_knows_the_home_folder(text, tmp_path, monkeypatch):
     assert len(list(api.rerank(elmo, "~/lists.txt"))) == 2
     assert expand_inputs([f"~/{text.name}"]) == [text]
     assert expand_inputs(["~/te*.txt"]) == [text]
-    assert text_bytes(f"~/{text.name}") == text.stat().st_size
+    assert measure_bytes(f"~/{text.name}") == text.stat().st_size
     elmo.save(tmp_path / "model")
     api.convert("~/model", "~/new", to="hdf5")
     with pytest.raises(UsageError, match="new: exists already"):

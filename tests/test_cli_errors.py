@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from polyseme import api, bar, cli, progress
+from polyseme import api, cli
 from polyseme.errors import UsageError
+from polyseme.io import progress_bar
+from polyseme.text.reading import measure_bytes
 from programs import TEXT, Ran, run_program
 
 POLYSEME = Path(sys.executable).with_name("polyseme")
@@ -118,7 +120,7 @@ def test_the_output_is_checked_before_the_model_is_loaded(run, line, monkeypatch
         raise AssertionError("the model was loaded")
 
     monkeypatch.setattr(api, "open_pretrained", never)
-    monkeypatch.setattr("polyseme.embedder.open_pretrained", never)
+    monkeypatch.setattr("polyseme.elmo.open_pretrained", never)
     Path("old.npz").write_text("old")
     assert refused(run(line)).startswith("old.npz: exists already")
     with pytest.raises(AssertionError, match="the model was loaded"):
@@ -228,7 +230,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
-    monkeypatch.setattr(bar, "EVERY", 0.0)
+    monkeypatch.setattr(progress_bar, "EVERY", 0.0)
     ran = run("embed models/bilm text.txt --out x.npz --batch-tokens 1")
     assert ran.out == "x.npz: 3 sentences, 11 tokens\n"
     lines = ran.err.splitlines()
@@ -242,7 +244,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
 
 def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
     shown = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    monkeypatch.setattr(bar, "Console", lambda stderr: shown)
+    monkeypatch.setattr(progress_bar, "Console", lambda stderr: shown)
     assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
     text = shown.export_text()
     shown.file.close()
@@ -253,8 +255,8 @@ def test_the_size_of_a_text_is_known_where_it_can_be(run):
     Path("folder/.hidden").mkdir(parents=True)
     Path("folder/a").write_text("12345")
     Path("folder/.hidden/b").write_text("never read")
-    assert progress.text_bytes("folder") == 5
-    assert progress.text_bytes("text.txt") == len(TEXT)
+    assert measure_bytes("folder") == 5
+    assert measure_bytes("text.txt") == len(TEXT)
     Path("folder/c.gz").write_text("123")
     for unknown in ("folder", "folder/c.gz", "-", "nowhere"):
-        assert progress.text_bytes(unknown) is None
+        assert measure_bytes(unknown) is None

@@ -9,7 +9,7 @@ import pytest
 
 from bigrams import bigram_model
 from builders import WORDS, random_model, small_config
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.language import generate, join
 from polyseme.language.scoring import score

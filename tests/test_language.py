@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import reference
 from builders import SENTENCES, WORDS, random_model, small_config
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
-from polyseme.formats.pretrained import Pretrained
+from polyseme.formats.models.pretrained import Pretrained
 from polyseme.language import (
     Hypothesis,
     evaluate,
@@ -57,7 +57,7 @@ def brute_force(model: Pretrained, tokens: Sequence[str]) -> tuple[Array, Array]
 
 @pytest.fixture(autouse=True)
 def _no_word_about_cut_tokens(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR, logger="polyseme.embedder")
+    caplog.set_level(logging.ERROR, logger="polyseme.elmo")
 
 
 def test_scores_agree_with_a_full_softmax_by_hand() -> None:

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from builders import random_model, small_config
-from polyseme.embedder import Elmo
-from polyseme.formats.saving import save_pretrained
+from polyseme.elmo import Elmo
+from polyseme.formats.models.save import save_pretrained
 
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"

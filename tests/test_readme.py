@@ -28,7 +28,7 @@ from pydantic_core import PydanticUndefined
 from builders import random_model, small_config, write_bilm
 from polyseme import cli
 from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, WordsConfig
-from polyseme.formats.saving import save_pretrained
+from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.settings import TaskConfig
 from polyseme.training.settings import CorpusConfig, SoftmaxConfig, TrainConfig, preset_names
 

@@ -7,16 +7,16 @@ import pytest
 
 from bigrams import bigram_model
 from builders import WORDS, random_model, small_config
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.language import Ranking, substitutes, substitutes_at
+from polyseme.language import RankedSubstitutes, substitutes, substitutes_at
 from polyseme.language.scoring import score
 from polyseme.language.substitutes import parse_marked
 
 PAIRS = ("he rides a horse away", "she rides a bike away", "he eats a cake now", "we eat the cake now")
 
 
-def best(ranking: Ranking, k: int) -> set[str]:
+def best(ranking: RankedSubstitutes, k: int) -> set[str]:
     return {word for word, _ in ranking.best[:k]}
 
 

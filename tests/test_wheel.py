@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LIBRARY = "polyseme/model/kernels/libpolyseme_native.so"
+LIBRARY = "polyseme/model/fast/kernels/libpolyseme_native.so"
 
 
 def build(target: Path, source: Path, **environment: str) -> Path:
@@ -86,6 +86,6 @@ def test_with_a_compiler_the_wheel_holds_the_library(tmp_path):
     asking = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).polyseme_interface())"
     command = [sys.executable, "-c", asking, str(tmp_path / LIBRARY)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    from polyseme.model.kernels import native
+    from polyseme.model.fast.kernels import native
 
     assert int(said) == native.INTERFACE

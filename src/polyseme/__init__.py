@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         substitutes,
         train,
     )
-    from polyseme.embedder import Elmo, load
+    from polyseme.elmo import Elmo, load
     from polyseme.errors import (
         ConfigError,
         DataError,
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
         PolysemeError,
         UsageError,
     )
-    from polyseme.formats.vectors import Vectors, open_vectors
-    from polyseme.layer import ElmoLayer, batch_to_ids
+    from polyseme.formats.vectors.readers import Vectors, open_vectors
     from polyseme.model.mix import Mix
     from polyseme.search.index import open_index
-    from polyseme.tasks.model import load_task
+    from polyseme.tasks.task_model import load_task
     from polyseme.text.samples import sample
     from polyseme.text.segment import Token
-    from polyseme.text.vectors import StaticVectors, read_vectors
-    from polyseme.words import WordVectors, mean_vectors, open_words
+    from polyseme.text.static_vectors import StaticVectors, read_vectors
+    from polyseme.torch_layer import ElmoLayer, batch_to_ids
+    from polyseme.word_vectors import WordVectors, mean_vectors, open_words
 
 # OpenMP's threads spin long while they wait for work: where another program, or our own two directions,
 # want the cores too, everything crawls. A short spin keeps the speed of a quiet machine and most of it on a
@@ -57,21 +57,21 @@ if TYPE_CHECKING:
 # It must be said before torch loads, and a user's own choice goes first.
 os.environ.setdefault("GOMP_SPINCOUNT", "30000")
 
-_HOMES = {
+_MODULES = {
     "ConfigError": "errors",
     "DataError": "errors",
-    "Elmo": "embedder",
-    "ElmoLayer": "layer",
+    "Elmo": "elmo",
+    "ElmoLayer": "torch_layer",
     "FormatError": "errors",
     "MissingExtraError": "errors",
     "Mix": "model.mix",
     "PolysemeError": "errors",
-    "StaticVectors": "text.vectors",
+    "StaticVectors": "text.static_vectors",
     "Token": "text.segment",
     "UsageError": "errors",
-    "Vectors": "formats.vectors",
-    "WordVectors": "words",
-    "batch_to_ids": "layer",
+    "Vectors": "formats.vectors.readers",
+    "WordVectors": "word_vectors",
+    "batch_to_ids": "torch_layer",
     "change": "api",
     "convert": "api",
     "disambiguate": "api",
@@ -80,18 +80,18 @@ _HOMES = {
     "generate": "api",
     "index": "api",
     "info": "api",
-    "load": "embedder",
-    "load_task": "tasks.model",
+    "load": "elmo",
+    "load_task": "tasks.task_model",
     "map_of": "api",
-    "mean_vectors": "words",
+    "mean_vectors": "word_vectors",
     "nearest": "api",
     "open_index": "search.index",
-    "open_vectors": "formats.vectors",
-    "open_words": "words",
+    "open_vectors": "formats.vectors.readers",
+    "open_words": "word_vectors",
     "predict": "api",
     "pretrain": "api",
     "probe": "api",
-    "read_vectors": "text.vectors",
+    "read_vectors": "text.static_vectors",
     "rerank": "api",
     "sample": "text.samples",
     "score": "api",
@@ -149,9 +149,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'polyseme' has no attribute {name!r}")
-    return getattr(import_module(f"polyseme.{_HOMES[name]}"), name)
+    return getattr(import_module(f"polyseme.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
     TOML or JSON, or a plain dict  ->  config  ->  formats, training, cli
 
 People write TOML, the library saves JSON. What the program can count (words, characters, tokens) is
-no setting. `nn.Module`s never see these classes: `formats.pretrained` hands them plain numbers.
+no setting. `nn.Module`s never see these classes: `formats.models.pretrained` hands them plain numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pydantic import (
 
 from polyseme.errors import ConfigError
 
-Segmentation = Literal["split", "en", "zh", "zh-char", "auto"]  # as text.segment knows them
+Segmentation = Literal["split", "en", "zh", "zh-char", "auto"]  # described in text.segment
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 import reference
-from polyseme.embedder import Elmo, load
-from polyseme.formats import hdf5
-from polyseme.formats.pretrained import Pretrained
+from polyseme.elmo import Elmo, load
+from polyseme.formats.models import hdf5
+from polyseme.formats.models.pretrained import Pretrained
 
 LARGEST = 2e-6  # no value may be further from the published one
 

@@ -19,8 +19,8 @@ import pytest
 from builders import Bilm, random_model, small_config, write_bilm
 from manylangs_reference import architecture, write_folder
 from polyseme.errors import ConfigError, DataError, FormatError, PolysemeError
-from polyseme.formats.opening import open_pretrained
-from polyseme.formats.saving import save_pretrained
+from polyseme.formats.models.open import open_pretrained
+from polyseme.formats.models.save import save_pretrained
 
 CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell"
 

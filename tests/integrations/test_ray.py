@@ -13,10 +13,10 @@ import pytest
 
 import polyseme
 from builders import random_model, small_config
-from polyseme import api, bulk
-from polyseme.embedder import Elmo
+from polyseme import api, bulk_embedding
+from polyseme.elmo import Elmo
 from polyseme.errors import MissingExtraError, UsageError
-from polyseme.formats.saving import save_pretrained
+from polyseme.formats.models.save import save_pretrained
 from polyseme.integrations import ray as on_ray
 
 CLUSTER = on_ray.Cluster(batch_tokens=64)
@@ -57,7 +57,7 @@ def test_what_ray_cannot_do_is_refused(model, text, tmp_path):
 def test_an_actor_loads_the_model_once_for_all_its_shares(model, text, tmp_path, monkeypatch):
     loads = []
     monkeypatch.setattr(on_ray, "load", lambda *given, **more: loads.append(1) or polyseme.load(given[0]))
-    plan = bulk.Bulk(shard_bytes=5000, share=bulk.Share(1, 3))
+    plan = bulk_embedding.BulkSettings(shard_bytes=5000, share=bulk_embedding.Share(1, 3))
     worker = on_ray.Worker(
         str(model), None, CLUSTER, {"texts": [text], "folder": tmp_path / "out", "bulk": plan}
     )
@@ -67,7 +67,7 @@ def test_an_actor_loads_the_model_once_for_all_its_shares(model, text, tmp_path,
 
 
 def test_an_actors_error_comes_back_as_one_line(model, tmp_path):
-    work = {"texts": ["nowhere.txt"], "folder": tmp_path / "out", "bulk": bulk.Bulk()}
+    work = {"texts": ["nowhere.txt"], "folder": tmp_path / "out", "bulk": bulk_embedding.BulkSettings()}
     assert "no such file" in on_ray.Worker(str(model), None, CLUSTER, work)({"share": 1})["problem"]
     assert "no such file" in on_ray.Worker("nowhere", None, CLUSTER, work)({"share": 1})["problem"]
 

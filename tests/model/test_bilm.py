@@ -13,7 +13,7 @@ from torch.func import functional_call
 
 from polyseme.config import ModelConfig
 from polyseme.model.bilm import BiLM
-from polyseme.model.readout import BiState, pack
+from polyseme.model.fast.packing import BiState, pack_batch
 from random_models import Batch, Case, random_batch, random_config, random_network
 
 LENGTHS = [4, 7, 1, 0, 7, 2]
@@ -27,7 +27,7 @@ def make(lengths: list[int], **options) -> tuple[ModelConfig, BiLM, Batch]:
 
 
 def test_packing_puts_the_longest_sentences_first_and_reads_both_ways():
-    packing = pack(torch.tensor([2, 0, 3]), width=4)
+    packing = pack_batch(torch.tensor([2, 0, 3]), width=4)
     assert packing.order.tolist() == [2, 0, 1]
     assert packing.sizes == [2, 2, 1]
     assert packing.forward.tolist() == [8, 0, 9, 1, 10]

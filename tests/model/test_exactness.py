@@ -15,7 +15,7 @@ import torch
 import reference
 from polyseme.config import ModelConfig
 from polyseme.model.bilm import BiLM
-from polyseme.model.readout import BiState
+from polyseme.model.fast.packing import BiState
 from random_models import Batch, Case, arrays, random_batch, random_config, random_network
 
 GRID = {

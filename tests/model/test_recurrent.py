@@ -11,35 +11,35 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from polyseme.model import recurrent
-from polyseme.model.recurrent import Cell, Stack
+from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 
 KINDS = ("lstm", "gru", "rnn")
 SIZES = [4, 4, 3, 1, 1]  # sentences of 5, 3, 3 and 2 tokens, packed
 
 
-def make_cell(kind: str, *, inputs: int = 3, cells: int = 5, outputs: int = 2, **options) -> Cell:
+def make_cell(kind: str, *, inputs: int = 3, cells: int = 5, outputs: int = 2, **options) -> RecurrentCell:
     torch.manual_seed(1)
-    cell = Cell(kind, inputs, cells, outputs, project=cells != outputs, **options).double()
+    cell = RecurrentCell(kind, inputs, cells, outputs, project=cells != outputs, **options).double()
     with torch.no_grad():
         for weight in cell.parameters():
             weight.normal_()
     return cell
 
 
-def make_stack(kind: str, layers: int = 3) -> Stack:
+def make_stack(kind: str, layers: int = 3) -> RecurrentStack:
     clips = {"cell_clip": 0.5, "output_clip": 0.5}
-    return Stack([make_cell(kind, inputs=2, **clips) for _ in range(layers)], residual=True)
+    return RecurrentStack([make_cell(kind, inputs=2, **clips) for _ in range(layers)], residual=True)
 
 
-def random_state(cell: Cell, batch: int) -> tuple[Tensor, Tensor]:
-    output, memory = (torch.randn_like(values) for values in cell.start(batch))
+def random_state(cell: RecurrentCell, batch: int) -> tuple[Tensor, Tensor]:
+    output, memory = (torch.randn_like(values) for values in cell.zero_state(batch))
     return output, memory if cell.projection is not None else output
 
 
 @pytest.mark.parametrize(("n", "m"), [(7, 4), (4, 4), (1, 9)])
 def test_bare_cells_have_the_parameters_of_the_textbook(n: int, m: int):
     counts = {
-        kind: sum(weight.numel() for weight in Cell(kind, n, m, m, project=False).parameters())
+        kind: sum(weight.numel() for weight in RecurrentCell(kind, n, m, m, project=False).parameters())
         for kind in KINDS
     }
     assert counts == {
@@ -57,7 +57,7 @@ def test_a_candidate_bias_adds_one_value_a_cell_to_a_gru_alone():
 
 def test_state_is_the_output_and_the_memory():
     for kind in KINDS:
-        output, memory = make_cell(kind).start(6)
+        output, memory = make_cell(kind).zero_state(6)
         assert output.shape == (6, 2)
         assert memory.shape == (6, 5)
         assert not output.any()
@@ -79,7 +79,7 @@ def test_a_bare_cell_is_the_librarys(kind: str, library: type[nn.Module]):
             getattr(theirs, name).copy_(torch.cat([blocks[number] for number in order]))
         theirs.bias_hh_l0.zero_()
     x = torch.randn(6, 2, 3, dtype=torch.double)  # (T, B, inputs)
-    found, _ = ours(x.flatten(0, 1), [2] * 6, ours.start(2))
+    found, _ = ours(x.flatten(0, 1), [2] * 6, ours.zero_state(2))
     torch.testing.assert_close(found.view(6, 2, 4), theirs(x)[0])
 
 
@@ -89,8 +89,8 @@ def test_two_halves_with_the_state_between_are_one_run(kind: str, grad: bool):
     stack = make_stack(kind)
     x = torch.randn(9, 4, 2, dtype=torch.double)  # (T, B, D)
     with torch.set_grad_enabled(grad):
-        whole, end = stack(x.flatten(0, 1), [4] * 9, stack.start(4))
-        first, between = stack(x[:5].flatten(0, 1), [4] * 5, stack.start(4))
+        whole, end = stack(x.flatten(0, 1), [4] * 9, stack.zero_state(4))
+        first, between = stack(x[:5].flatten(0, 1), [4] * 5, stack.zero_state(4))
         second, last = stack(x[5:].flatten(0, 1), [4] * 4, between)
     for layer in range(3):
         torch.testing.assert_close(torch.cat([first[layer], second[layer]]), whole[layer])
@@ -144,10 +144,10 @@ def test_hoisting_in_small_blocks_changes_nothing(kind: str, limit: int, monkeyp
     stack = make_stack(kind)
     x = torch.randn(sum(SIZES), 2, dtype=torch.double)
     with torch.no_grad():
-        whole, end = stack(x, SIZES, stack.start(4))
+        whole, end = stack(x, SIZES, stack.zero_state(4))
         monkeypatch.setattr(recurrent, "INPUT_BYTES", limit)
         blocks = [rows for rows, _ in stack.cells[0]._blocks(SIZES)]
-        parts, last = stack(x, SIZES, stack.start(4))
+        parts, last = stack(x, SIZES, stack.zero_state(4))
     assert len(blocks) > 1
     assert [block.stop for block in blocks[:-1]] == [block.start for block in blocks[1:]]
     torch.testing.assert_close(parts, whole)
@@ -158,9 +158,9 @@ def test_the_residual_starts_at_the_second_layer_and_does_not_recur():
     stack = make_stack("lstm", layers=2)
     x = torch.randn(3, 2, dtype=torch.double)
     with torch.no_grad():
-        (first, second), state = stack(x, [1, 1, 1], stack.start(1))
-        alone, _ = stack.cells[0](x, [1, 1, 1], stack.cells[0].start(1))
-        above, _ = stack.cells[1](first, [1, 1, 1], stack.cells[1].start(1))
+        (first, second), state = stack(x, [1, 1, 1], stack.zero_state(1))
+        alone, _ = stack.cells[0](x, [1, 1, 1], stack.cells[0].zero_state(1))
+        above, _ = stack.cells[1](first, [1, 1, 1], stack.cells[1].zero_state(1))
     torch.testing.assert_close(first, alone)
     torch.testing.assert_close(second, first + above)
     torch.testing.assert_close(state[1][0], above[-1:])
@@ -170,7 +170,7 @@ def test_the_residual_starts_at_the_second_layer_and_does_not_recur():
 def test_memory_and_output_stay_within_their_clips(kind: str):
     cell = make_cell(kind, cell_clip=0.25, output_clip=0.125)
     with torch.no_grad():
-        outputs, (_, memory) = cell(torch.randn(20, 3, dtype=torch.double), [4] * 5, cell.start(4))
+        outputs, (_, memory) = cell(torch.randn(20, 3, dtype=torch.double), [4] * 5, cell.zero_state(4))
     assert outputs.abs().max() == 0.125
     assert memory.abs().max() == 0.25
 
@@ -179,7 +179,7 @@ def test_without_a_projection_the_output_is_not_clipped():
     for kind in KINDS:
         cell = make_cell(kind, cells=4, outputs=4, output_clip=0.01)
         with torch.no_grad():
-            outputs, _ = cell(torch.randn(20, 3, dtype=torch.double), [4] * 5, cell.start(4))
+            outputs, _ = cell(torch.randn(20, 3, dtype=torch.double), [4] * 5, cell.zero_state(4))
         assert outputs.abs().max() > 0.01
 
 
@@ -188,7 +188,7 @@ def test_without_a_projection_the_output_is_not_clipped():
 def test_gradients_are_those_of_finite_differences(kind: str, options: dict):
     cell = make_cell(kind, candidate_bias=True, **{"cells": 4, **options})
     names, values = zip(*cell.named_parameters(), strict=True)
-    output, memory = (torch.randn_like(part).requires_grad_() for part in cell.start(2))
+    output, memory = (torch.randn_like(part).requires_grad_() for part in cell.zero_state(2))
     x = torch.randn(5, 3, dtype=torch.double, requires_grad=True)
 
     def run(x: Tensor, output: Tensor, memory: Tensor, *weights: Tensor):

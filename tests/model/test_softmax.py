@@ -28,14 +28,16 @@ def test_probabilities_are_picked_in_blocks_that_change_nothing(
     inner = softmax.clusters if isinstance(softmax, AdaptiveSoftmax) else softmax
     hook = inner.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     monkeypatch.setattr("polyseme.model.softmax.BLOCK_VALUES", places * V)
-    picked = softmax.pick(outputs, targets)
+    picked = softmax.target_log_probs(outputs, targets)
     hook.remove()
     torch.testing.assert_close(picked, wanted)
     assert max(sizes) == min(places, N)  # so memory is bounded however long a text is
-    assert softmax.pick(outputs[:0], targets[:0]).shape == (0,)
+    assert softmax.target_log_probs(outputs[:0], targets[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("softmax", softmaxes(), ids=["full", "adaptive"])
 def test_the_loss_is_the_mean_of_what_is_picked(softmax: Softmax | AdaptiveSoftmax) -> None:
     outputs, targets = torch.randn(N, D), torch.randint(V, (N,))
-    torch.testing.assert_close(softmax.loss(outputs, targets), -softmax.pick(outputs, targets).mean())
+    torch.testing.assert_close(
+        softmax.loss(outputs, targets), -softmax.target_log_probs(outputs, targets).mean()
+    )

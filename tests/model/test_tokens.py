@@ -12,7 +12,7 @@ import torch
 import reference
 from polyseme.config import CharsConfig
 from polyseme.model import tokens
-from polyseme.model.tokens import CharCnn, TokenEncoder, fill_word_table, word_table
+from polyseme.model.tokens import CharCnn, TokenEncoder, fill_word_table, make_word_table
 
 PADDING = 261
 FILTERS = {
@@ -91,7 +91,7 @@ def test_no_words_give_no_vectors():
 
 
 def test_both_is_the_word_before_the_characters():
-    cnn, table = make_cnn(), word_table(5, 4).double()
+    cnn, table = make_cnn(), make_word_table(5, 4).double()
     encoder = TokenEncoder(chars=cnn, words=table, outputs=4 + cnn.size, project=False)
     chars, words = rows("a", "word"), torch.tensor([2, 5])
     vectors = encoder(chars, words)
@@ -101,14 +101,14 @@ def test_both_is_the_word_before_the_characters():
 
 
 def test_a_projection_has_the_size_that_is_asked_for():
-    encoder = TokenEncoder(chars=None, words=word_table(5, 4), outputs=7, project=True)
+    encoder = TokenEncoder(chars=None, words=make_word_table(5, 4), outputs=7, project=True)
     vectors = encoder(None, torch.tensor([1, 2, 3]))
     assert vectors.shape == (3, 7)
 
 
 def test_gradients_reach_every_parameter_and_leave_the_padding_rows():
     encoder = TokenEncoder(
-        chars=make_cnn(), words=word_table(5, 4).double(), outputs=6, project=True
+        chars=make_cnn(), words=make_word_table(5, 4).double(), outputs=6, project=True
     ).double()
     ids = torch.cat([rows("a", "word"), torch.zeros(1, MAX_CHARS, dtype=torch.long)])
     encoder(ids, torch.tensor([1, 5, 0])).square().sum().backward()
@@ -119,7 +119,7 @@ def test_gradients_reach_every_parameter_and_leave_the_padding_rows():
 
 
 def test_a_frozen_word_table_gets_no_gradient():
-    table = word_table(5, 4, trained=False)
+    table = make_word_table(5, 4, trained=False)
     encoder = TokenEncoder(chars=None, words=table, outputs=3, project=True)
     encoder(None, torch.tensor([1, 2])).sum().backward()
     assert table.weight.grad is None
@@ -127,7 +127,7 @@ def test_a_frozen_word_table_gets_no_gradient():
 
 
 def test_a_word_table_has_a_zero_row_for_padding():
-    table = word_table(5, 4)
+    table = make_word_table(5, 4)
     assert table.weight.shape == (6, 4)
     assert not table.weight[0].any()
     assert table.weight[1:].all()
@@ -135,7 +135,7 @@ def test_a_word_table_has_a_zero_row_for_padding():
 
 @pytest.mark.parametrize("trained", [True, False])
 def test_static_vectors_fill_their_rows_and_no_others(trained: bool):
-    table = word_table(5, 2, trained=trained)
+    table = make_word_table(5, 2, trained=trained)
     before = table.weight.detach().clone()
     vectors = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.double)
     fill_word_table(table, torch.tensor([4, 2]), vectors)
@@ -148,7 +148,7 @@ def test_static_vectors_fill_their_rows_and_no_others(trained: bool):
 def test_static_vectors_of_another_size_are_refused():
     for vectors in (torch.ones(2, 3), torch.ones(1, 2), torch.ones(2)):
         with pytest.raises(ValueError, match="vectors are"):
-            fill_word_table(word_table(5, 2), torch.tensor([1, 2]), vectors)
+            fill_word_table(make_word_table(5, 2), torch.tensor([1, 2]), vectors)
 
 
 @torch.no_grad()

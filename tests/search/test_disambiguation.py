@@ -11,11 +11,11 @@ import torch
 import polyseme
 from builders import filled, random_model, small_config
 from polyseme.cli.words import _prior
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator
-from polyseme.search.labelled import Marked, read_first_senses, read_marked, wordnet_key
-from polyseme.search.views import parts_of, vectors_of
+from polyseme.search.sense_data import LabelledUsage, read_first_senses, read_marked, wordnet_key
+from polyseme.search.usage_vectors import parts_of, vectors_of
 from polyseme.text.segment import words
 
 ROWS = (
@@ -100,9 +100,9 @@ def test_coarse_folders_are_read(tmp_path: Path):
 def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
     tokens = ("The", "river", "bank", "is", "green")
     examples = [
-        Marked("a", "x", tokens, 1, 3),
-        Marked("b", "y", tokens, 3, 4),
-        Marked("c", "z", ("so",), 0, 1),
+        LabelledUsage("a", "x", tokens, 1, 3),
+        LabelledUsage("b", "y", tokens, 3, 4),
+        LabelledUsage("c", "z", ("so",), 0, 1),
     ]
     (whole, other) = elmo.embed([list(tokens), ["so"]], layer="top")
     found = list(vectors_of(elmo, examples, "top"))
@@ -113,12 +113,12 @@ def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
 
 def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: Elmo):
     tokens = ("The", "river", "bank", "is", "green")
-    marked = Marked("a", "x", tokens, 1, 3)
+    marked = LabelledUsage("a", "x", tokens, 1, 3)
     whole = elmo.embed([list(tokens)], layer="top")[0]
     half = elmo.config.size // 2
     (found,) = vectors_of(elmo, [marked], "top", "place")
     np.testing.assert_allclose(found, np.concatenate([whole[0, :half], whole[3, half:]]), atol=1e-6)
-    other = Marked("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
+    other = LabelledUsage("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
     np.testing.assert_allclose(found, next(vectors_of(elmo, [other], "top", "place")), atol=1e-6)
     (joined,) = vectors_of(elmo, [marked], "top", "sentence")
     np.testing.assert_allclose(joined, np.concatenate([found, whole.mean(axis=0)]), atol=1e-6)
@@ -127,13 +127,13 @@ def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: 
 def test_a_word_that_is_the_whole_sentence_has_a_place_too(elmo: Elmo):
     layers, _ = elmo.read([["so"]])  # <S> so </S>
     half = elmo.config.size // 2
-    (found,) = vectors_of(elmo, [Marked("a", "x", ("so",), 0, 1)], "top", "place")
+    (found,) = vectors_of(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "place")
     wanted = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])
     np.testing.assert_allclose(found, wanted.numpy(), atol=1e-6)
 
 
 def test_all_layers_are_read_at_once(elmo: Elmo):
-    marked = [Marked("a", "x", ("The", "river", "bank"), 1, 3)]
+    marked = [LabelledUsage("a", "x", ("The", "river", "bank"), 1, 3)]
     (rows,) = parts_of(elmo, marked, "all")
     for layer, row in enumerate(rows):
         np.testing.assert_allclose(row, next(parts_of(elmo, marked, layer)), atol=1e-6)
@@ -154,7 +154,7 @@ def test_directions_in_which_examples_of_one_sense_lie_apart_count_less():
     told = np.array([[1.0] if name == "one" else [-1.0] for name in names])
     loud = 5 * chance.standard_normal((len(names), 3))  # says nothing of the sense
     vectors = np.concatenate([told + 0.3 * chance.standard_normal(told.shape), loud], axis=1)
-    examples = [Marked(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)]
+    examples = [LabelledUsage(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)]
     right = {}
     for space in ("centre", "senses"):
         found = Disambiguator.learn(examples, vectors.astype(np.float32), space=space, prior=0)
@@ -183,7 +183,7 @@ def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo)
     assert first == {"be%2": "be%2:42:00::"}
     examples = read_marked(write(tmp_path / "r.tsv", ROWS), "train")
     found = Disambiguator.learn(examples, vectors_of(elmo, examples, "top"), first=first)
-    asked = [Marked("a", "be%2", ("it", "is"), 1, 2), Marked("b", "go%2", ("go",), 0, 1)]
+    asked = [LabelledUsage("a", "be%2", ("it", "is"), 1, 2), LabelledUsage("b", "go%2", ("go",), 0, 1)]
     guesses = found.guess(asked, vectors_of(elmo, asked, "top"))
     assert guesses == ["be%2:42:00::", None]
     with pytest.raises(UsageError, match="nothing to judge by"):
@@ -215,30 +215,30 @@ def test_a_strange_index_is_refused(tmp_path: Path):
 
 
 def test_of_senses_that_lie_equally_near_the_frequent_one_is_taken():
-    examples = [Marked("x", "art", ("art",), 0, 1, (sense,)) for sense in ("rare", "usual", "usual")]
+    examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ("rare", "usual", "usual")]
     vectors = [np.ones(4, np.float32)] * 3
     found = Disambiguator.learn(examples, vectors, space="none")
     assert found.guess(examples[:1], vectors[:1]) == ["usual"]
 
 
 def test_a_prior_moves_the_border_between_senses():
-    examples = [Marked("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
+    examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
     vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 9]
     asked, between = examples[:1], [np.array((1, 0.8), np.float32)]
     assert Disambiguator.learn(examples, vectors, space="none", prior=0).guess(asked, between) == ["rare"]
     assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).guess(asked, between) == ["usual"]
 
 
-def random_senses(shares: dict[str, int], spread: float) -> tuple[list[Marked], list[np.ndarray]]:
+def random_senses(shares: dict[str, int], spread: float) -> tuple[list[LabelledUsage], list[np.ndarray]]:
     """Examples of one word: around a direction for each sense, so many each."""
     chance = np.random.default_rng(0)
     centres = {sense: chance.standard_normal(8) for sense in shares}
     names = [sense for sense, count in shares.items() for _ in range(count)]
     vectors = [(centres[name] + spread * chance.standard_normal(8)).astype(np.float32) for name in names]
-    return [Marked(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)], vectors
+    return [LabelledUsage(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)], vectors
 
 
-def left_out(examples: list[Marked], vectors: list[np.ndarray], prior: float) -> int:
+def left_out(examples: list[LabelledUsage], vectors: list[np.ndarray], prior: float) -> int:
     """How many get their sense from all others, learned anew for each."""
     right = 0
     for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):

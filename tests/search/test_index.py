@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -10,20 +12,20 @@ import pytest
 import torch
 
 from builders import random_model, small_config
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
-from polyseme.search import building, exact
-from polyseme.search.blocks import NewBlock, block_paths, read_head, write_head
-from polyseme.search.building import build_index
+from polyseme.search import build, exact
+from polyseme.search.build import build_index
 from polyseme.search.change import find_change
-from polyseme.search.filling import Filters, sentences_of
 from polyseme.search.index import Index, open_index
-from polyseme.search.labelled import Marked
-from polyseme.search.parts import lengths_in
+from polyseme.search.sense_data import LabelledUsage
 from polyseme.search.space import crowding, fit, plain
-from polyseme.search.views import vectors_of
+from polyseme.search.statistics import lengths_in
+from polyseme.search.usage_store import UsageBlockWriter, block_paths, read_head, write_head
+from polyseme.search.usage_vectors import vectors_of
+from polyseme.search.usage_writer import Filters, sentences_of
 from polyseme.text.reading import read_lines
-from polyseme.text.stream import sentences_of_lines
+from polyseme.text.segment.stream import sentences_of_lines
 
 TEXT = (
     "He sat on the river bank .\n"
@@ -47,7 +49,7 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
-    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    monkeypatch.setattr(build, "BLOCK_USAGES", 8)
     build_index(elmo, [corpus], tmp_path / "index")
     return open_index(tmp_path / "index", elmo)
 
@@ -97,7 +99,7 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
     keep = chance.random(9000) < 0.9
     keep[[10, 7000]] = True
     if not native_part:
-        monkeypatch.setattr("polyseme.search.exact.native.available", lambda: False)
+        monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
     blocks, lengths = [rows[:8500], rows[8500:]], lengths_in(space, [rows])
     for query, (numbers, cosines) in zip(
         queries, exact.search(blocks, lengths, queries, space, k, keep), strict=True
@@ -124,7 +126,7 @@ def test_pieces_read_by_several_cores_give_the_first_of_equals_and_tell_each_blo
 @pytest.mark.parametrize("native_part", [True, False])
 def test_many_queries_find_what_comes_last_and_no_more_than_there_is(monkeypatch, native_part: bool):
     if not native_part:
-        monkeypatch.setattr("polyseme.search.exact.native.available", lambda: False)
+        monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
     rows, queries = np.ones((1000, 8), np.float32), np.full((6, 8), 8**-0.5, np.float32)
     rising, keep = np.linspace(9, 1, 1000, dtype=np.float32), np.zeros(1000, np.bool_)  # shorter is nearer
     space = plain(8)
@@ -183,7 +185,7 @@ def test_filters_choose_the_words(tmp_path: Path, elmo: Elmo, corpus: Path):
 def test_killed_on_the_way_it_goes_on_without_doubles(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    monkeypatch.setattr(build, "BLOCK_USAGES", 8)
     build_index(elmo, [corpus], tmp_path / "whole")
     calls = []
 
@@ -208,16 +210,16 @@ def test_killed_on_the_way_it_goes_on_without_doubles(
 def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
-    write, calls = NewBlock.add_vectors, []
+    monkeypatch.setattr(build, "BLOCK_USAGES", 8)
+    write, calls = UsageBlockWriter.add_vectors, []
 
-    def full(self: NewBlock, rows: np.ndarray) -> None:
+    def full(self: UsageBlockWriter, rows: np.ndarray) -> None:
         calls.append(len(rows))
         if len(calls) == 3:
             raise OSError(28, "No space left on device")
         write(self, rows)
 
-    monkeypatch.setattr(NewBlock, "add_vectors", full)
+    monkeypatch.setattr(UsageBlockWriter, "add_vectors", full)
     with pytest.raises(UsageError, match=r"block-00001.*: writing failed \(No space left on device\)"):
         build_index(elmo, [corpus], tmp_path / "index")
     assert [block["usages"] for block in read_head(tmp_path / "index")["blocks"]] == [sum(calls[:2])]
@@ -264,7 +266,9 @@ def test_an_index_of_places_holds_what_stands_around_words(
     index = open_index(tmp_path / "p", elmo)
     assert index.of_places
     marked = [
-        Marked("", word, tuple(words), at, at + 1) for words in tokens() for at, word in enumerate(words)
+        LabelledUsage("", word, tuple(words), at, at + 1)
+        for words in tokens()
+        for at, word in enumerate(words)
     ]
     wanted = np.stack(list(vectors_of(elmo, marked, layer, "place")))
     np.testing.assert_allclose(index.raw(np.arange(len(index))), wanted, atol=1e-6)
@@ -429,7 +433,7 @@ def resident(folder: Path) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="counts the memory of Linux")
 def test_vectors_beyond_the_limit_leave_memory(tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch):
-    monkeypatch.setattr(building, "BLOCK_USAGES", 8)
+    monkeypatch.setattr(build, "BLOCK_USAGES", 8)
     build_index(elmo, [corpus], tmp_path / "index")
     everything, found = np.arange(sum(len(line) for line in tokens())), []
     for memory in (0, None):
@@ -446,3 +450,18 @@ def test_vectors_beyond_the_limit_leave_memory(tmp_path: Path, elmo: Elmo, corpu
 def test_less_than_no_memory_is_refused(index: Index, elmo: Elmo):
     with pytest.raises(UsageError, match="0 or more"):
         open_index(index.folder, elmo, memory=-1)
+
+
+def test_an_index_pickles_as_its_folder_and_is_refused_when_built_anew(index: Index):
+    found = pickle.loads(pickle.dumps(index))
+    assert found.folder.is_absolute()
+    assert len(found) == len(index)
+    word = index.words.words[0]
+    assert found.most_similar(word) == index.most_similar(word)
+    assert len(copy.deepcopy(index)) == len(copy.copy(index)) == len(index)
+    packed = pickle.dumps(index)
+    (index.folder / "index.json").write_text(
+        json.dumps(json.loads((index.folder / "index.json").read_text()) | {"name": "another"})
+    )
+    with pytest.raises(FormatError, match="not the index that was pickled"):
+        pickle.loads(packed)

@@ -10,9 +10,9 @@ import pytest
 
 import polyseme
 from builders import random_model, small_config
-from polyseme import pictures
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
+from polyseme.io import plots
 from polyseme.search.index import Index
 from polyseme.search.maps import make_map, project
 
@@ -70,7 +70,7 @@ def test_a_map_by_neighbours(index: Index):
 
 
 def test_legends_have_words_as_they_come_and_senses_in_order():
-    assert pictures.in_order(["b 2", "b 1", "a 1", "b 2"]) == ["b 1", "b 2", "a 1"]
+    assert plots.in_order(["b 2", "b 1", "a 1", "b 2"]) == ["b 1", "b 2", "a 1"]
 
 
 def test_components_keep_the_largest_spread():

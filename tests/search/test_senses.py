@@ -10,9 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from builders import random_model, small_config
 from polyseme import api
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.search.building import build_index
+from polyseme.search.build import build_index
 from polyseme.search.change import compare, find_change, prototype
 from polyseme.search.clusters import adjusted_rand, group
 from polyseme.search.index import Index, open_index

@@ -19,12 +19,14 @@ import pytest
 from builders import random_model, small_config
 from polyseme import api
 from polyseme.cli import serving
-from polyseme.embedder import Elmo
-from polyseme.server import answers, guard, logs, state, threads, verbs
+from polyseme.elmo import Elmo
+from polyseme.server import state, verbs
 from polyseme.server.app import create_app
-from polyseme.server.catalog import Served
-from polyseme.server.limits import Limits
-from polyseme.server.state import State
+from polyseme.server.catalog import Catalog
+from polyseme.server.http import middleware, rendering, request_log
+from polyseme.server.http.limits import Limits
+from polyseme.server.jobs import worker_pool
+from polyseme.server.state import ServerState
 
 ELMO = Elmo(random_model(small_config(), softmax=True))
 RUNNER = asyncio.Runner()  # an application lives in one loop
@@ -40,7 +42,7 @@ class Asked:
     """An application, and questions to it."""
 
     def __init__(self, **limits: Any) -> None:
-        self.app, self.state = create_app(lambda: Served("toy", None, ELMO), limits=Limits(**limits))
+        self.app, self.state = create_app(lambda: Catalog("toy", None, ELMO), limits=Limits(**limits))
         self.state.prepare()
 
     def client(self) -> httpx.AsyncClient:
@@ -131,9 +133,9 @@ def test_scores_in_parts_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch)
 
 def test_large_answers_are_not_written_by_the_thread_that_listens(monkeypatch: pytest.MonkeyPatch):
     writers = []
-    whole = answers.to_json
+    whole = rendering.to_json
     monkeypatch.setattr(
-        answers, "to_json", lambda *a, **k: (writers.append(threading.current_thread()), whole(*a, **k))[1]
+        rendering, "to_json", lambda *a, **k: (writers.append(threading.current_thread()), whole(*a, **k))[1]
     )
     asked, long = Asked(), "the bank " * 150
     for route in ("/embed_all", "/tokenize", "/score", "/similarity"):
@@ -176,11 +178,11 @@ def test_a_bug_is_told_in_our_form_and_logged_without_text(monkeypatch: pytest.M
         raise KeyError(sentences[0][0])
 
     monkeypatch.setattr(verbs, "score", broken)
-    from polyseme.server.logs import Lines
+    from polyseme.server.http.request_log import JsonFormatter
 
     with caplog.at_level(logging.INFO, "polyseme.server"):
         assert_refused(Asked().post("/score", {"texts": ["secret"]}), 500, "internal")
-    lines = [json.loads(Lines().format(record)) for record in caplog.records]
+    lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]
     assert all({"time", "level"} <= set(line) for line in lines)
     (failure,) = [line for line in lines if line["level"] == "error"]
     assert failure["failure"] == "KeyError"
@@ -232,9 +234,9 @@ def test_health_takes_no_place_of_another_request():
 def test_a_server_that_loads_says_so():
     free = threading.Event()
 
-    def load() -> Served:
+    def load() -> Catalog:
         free.wait(60)
-        return Served("toy", None, ELMO)
+        return Catalog("toy", None, ELMO)
 
     app, state = create_app(load)
     asked = Asked()
@@ -327,7 +329,7 @@ def test_a_body_that_comes_too_slowly_is_refused():
 def test_openai_clients_may_ask_for_the_size_of_the_vectors_and_send_null(outputs: int):
     config = small_config(recurrent={"cells": outputs, "outputs": outputs})
     asked = Asked()
-    asked.app, asked.state = create_app(lambda: Served("toy", None, Elmo(random_model(config))))
+    asked.app, asked.state = create_app(lambda: Catalog("toy", None, Elmo(random_model(config))))
     asked.state.prepare()
     given = {"input": "the bank", "model": "toy", "encoding_format": None, "user": None}
     for size in (2 * outputs, None):
@@ -419,9 +421,9 @@ def test_health_answers_head_and_a_slash_too_many_is_told_in_our_form():
 
 def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
     wanted = Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content
-    monkeypatch.setattr(guard, "PIECE", 100)
+    monkeypatch.setattr(middleware, "PIECE", 100)
     pieces: list[bytes] = []
-    whole = guard._Talk.send
+    whole = middleware._Talk.send
 
     async def count(self: Any, message: Any) -> None:
         send = self._send
@@ -434,7 +436,7 @@ def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
         await whole(self, message)
         self._send = send
 
-    monkeypatch.setattr(guard._Talk, "send", count)
+    monkeypatch.setattr(middleware._Talk, "send", count)
     assert Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content == wanted
     assert max(map(len, pieces)) == 100
     assert b"".join(pieces) == wanted
@@ -517,7 +519,7 @@ def test_a_full_queue_shows_in_the_gauge_and_those_who_leave_free_it(monkeypatch
     whole = Elmo.vectors
     monkeypatch.setattr(Elmo, "vectors", lambda *a, **k: (free.wait(60), whole(*a, **k))[1])
     asked = Asked(queue=4)
-    state: State = asked.state
+    state: ServerState = asked.state
 
     async def ask() -> None:
         async with asked.client() as client:
@@ -545,8 +547,8 @@ def test_every_limit_is_an_option_of_the_command_and_in_the_docs(monkeypatch: py
         assert f"| `--{name.replace('_', '-')}` |" in page
     given: list[Limits] = []
     monkeypatch.setattr(api, "serve", lambda *_, limits, **__: given.append(limits))
-    monkeypatch.setattr(logs, "log_to", lambda: None)
-    monkeypatch.setattr(threads, "any_left", lambda: False)
+    monkeypatch.setattr(request_log, "log_to", lambda: None)
+    monkeypatch.setattr(worker_pool, "any_left", lambda: False)
     values = {name: number for number, name in enumerate(asdict(Limits()), start=1)}
     serving.serve("toy", None, **values)
     assert given == [Limits(**values)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import toys
 
 import polyseme
-from polyseme.embedder import Elmo
+import task_files as toys
+from polyseme.elmo import Elmo
 from polyseme.errors import PolysemeError
-from polyseme.formats.saving import save_pretrained
+from polyseme.formats.models.save import save_pretrained
 from polyseme.server.catalog import open_all
 
 

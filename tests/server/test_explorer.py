@@ -359,7 +359,7 @@ def test_a_key_is_asked_for_and_stands_in_the_lines(browser, server, start, tmp_
 
 
 def test_the_page_and_its_files_are_small():
-    from polyseme.server.pages import EXPLORER
+    from polyseme.server.http.pages import EXPLORER
 
     files = [file for file in EXPLORER.rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) <= 1_000_000

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.server.layers import Layers
+from polyseme.server.usage_layers import Layers
 
 TEXTS = ["曹操大怒。", "天色将晚，人马困乏。", ""]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import toys
 
-from polyseme.embedder import Elmo
+import task_files as toys
+from polyseme.elmo import Elmo
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,15 @@ import random
 from pathlib import Path
 
 import pytest
-import toys
 
 import polyseme
-from polyseme.embedder import Elmo
+import task_files as toys
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError, PolysemeError
-from polyseme.tasks.model import TaskModel
-from polyseme.tasks.scores import Scores
-from polyseme.tasks.tags import Span, write_spans
-from polyseme.tasks.task import Answer
+from polyseme.tasks.data.tag_schemes import Span, write_spans
+from polyseme.tasks.metrics import Scores
+from polyseme.tasks.protocol import Answer
+from polyseme.tasks.task_model import TaskModel
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import toys
 
-from polyseme.formats.saving import save_pretrained
+import task_files as toys
+from polyseme.formats.models.save import save_pretrained
 from programs import run_program as run
 
 

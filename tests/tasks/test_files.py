@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-import toys
 import zstandard
 
+import task_files as toys
 from polyseme.errors import ConfigError, DataError, PolysemeError, UsageError
-from polyseme.tasks.model import TASKS
-from polyseme.tasks.runs import Plan, prepare
+from polyseme.tasks.experiment import Experiment, prepare
 from polyseme.tasks.settings import read_task_config
+from polyseme.tasks.task_model import TASKS
 
 CUT = str.split
 MARKED = '1\t"<e1>a</e1> hits <e2>b</e2>"'
@@ -212,7 +212,7 @@ def test_labels_that_training_never_saw_are_refused(tmp_path: Path):
     train = file(tmp_path, "a.csv", "label,text\n1,a\n0,b\n1,c\n")
     test = file(tmp_path, "t.csv", "label,text\n1,a\n2,b\n")
     with pytest.raises(DataError, match=r"t\.csv:3: the label '2' is not in the training data \(0, 1\)"):
-        prepare(Plan("classification"), toys.elmo(), train, train, test)
+        prepare(Experiment("classification"), toys.elmo(), train, train, test)
 
 
 UNSEEN = {
@@ -229,29 +229,29 @@ def test_labels_that_training_never_saw_are_refused_in_every_task(tmp_path: Path
     train = file(tmp_path, "train.jsonl" if task == "pairs" else "train.txt", known)
     test = file(tmp_path, f"test{train.suffix}", row % new if "%s" in row else new)
     with pytest.raises(DataError, match=says):
-        prepare(Plan(task), toys.elmo(), train, train, test)
+        prepare(Experiment(task), toys.elmo(), train, train, test)
 
 
 def test_a_tag_that_training_never_saw_has_its_own_line(tmp_path: Path):
     train = file(tmp_path, "a.conll", "a NN\nb VB\n\n" * 3)
     test = file(tmp_path, "t.conll", "a NN\nb VB\nc XX\n")
     with pytest.raises(DataError, match=r"t\.conll:3: the tag 'XX' is not in the training data"):
-        prepare(Plan("tagging"), toys.elmo(), train, train, test)
+        prepare(Experiment("tagging"), toys.elmo(), train, train, test)
 
 
 def test_one_class_only_is_refused(tmp_path: Path):
     path = file(tmp_path, "a.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(DataError, match="only one label, 1"):
-        prepare(Plan("classification"), toys.elmo(), path, path, None)
+        prepare(Experiment("classification"), toys.elmo(), path, path, None)
 
 
 def test_one_file_alone_is_split_with_a_seed(tmp_path: Path):
     rows = "".join(f"{n % 2},text {n}\n" for n in range(50))
     path = file(tmp_path, "a.csv", "label,text\n" + rows)
-    one, two = (prepare(Plan("classification"), toys.elmo(), path, None, None)[1] for _ in range(2))
+    one, two = (prepare(Experiment("classification"), toys.elmo(), path, None, None)[1] for _ in range(2))
     assert (len(one.train), len(one.dev)) == (40, 10)
     assert one == two
-    other = prepare(Plan("classification", settings=["train.seed=2"]), toys.elmo(), path, None, None)[1]
+    other = prepare(Experiment("classification", settings=["train.seed=2"]), toys.elmo(), path, None, None)[1]
     assert other.dev != one.dev
 
 
@@ -259,7 +259,7 @@ def test_one_file_alone_is_split_with_a_seed(tmp_path: Path):
 def test_a_rare_label_stays_in_training_when_one_file_is_split(tmp_path: Path, seed: int):
     rows = "".join(f"{n % 2},text {n}\n" for n in range(18))
     path = file(tmp_path, "a.csv", "label,text\n" + rows + "rare,a text\nseldom,another\n")
-    plan = Plan("classification", settings=[f"train.seed={seed}"])
+    plan = Experiment("classification", settings=[f"train.seed={seed}"])
     one, two = (prepare(plan, toys.elmo(), path, None, None)[1] for _ in range(2))
     assert one == two
     assert (len(one.train), len(one.dev)) == (16, 4)
@@ -269,7 +269,7 @@ def test_a_rare_label_stays_in_training_when_one_file_is_split(tmp_path: Path, s
 def test_types_of_names_stay_in_training_too(tmp_path: Path):
     text = "a B-PER\nb O\n\n" * 9 + "c B-LOC\nd I-LOC\n"
     for seed in range(1, 9):
-        plan = Plan("tagging", settings=[f"train.seed={seed}"])
+        plan = Experiment("tagging", settings=[f"train.seed={seed}"])
         data = prepare(plan, toys.elmo(), file(tmp_path, "a.conll", text), None, None)[1]
         assert len(data.dev) == 2
         assert any("B-LOC" in example.gold for example in data.train)
@@ -278,7 +278,7 @@ def test_types_of_names_stay_in_training_too(tmp_path: Path):
 def test_a_file_of_which_nothing_can_be_held_out_is_refused(tmp_path: Path):
     path = file(tmp_path, "a.csv", "label,text\n1,a\n0,b\n")
     with pytest.raises(DataError, match=r"a\.csv: no example can be held out.*--dev"):
-        prepare(Plan("classification"), toys.elmo(), path, None, None)
+        prepare(Experiment("classification"), toys.elmo(), path, None, None)
 
 
 def test_unwanted_labels_are_skipped(tmp_path: Path):
@@ -313,13 +313,13 @@ def test_a_preset_of_another_task_is_refused():
 
 def test_shares_and_runs_must_make_sense():
     with pytest.raises(UsageError, match="share of the curve"):
-        Plan("tagging", curve=[1.5]).cells(1)
+        Experiment("tagging", curve=[1.5]).cells(1)
     with pytest.raises(UsageError, match="runs is 0"):
-        Plan("tagging", runs=0).cells(1)
+        Experiment("tagging", runs=0).cells(1)
 
 
 def test_a_layer_that_is_not_there_is_refused(tmp_path: Path):
-    from polyseme.tasks.model import make_stored
+    from polyseme.tasks.task_model import make_stored
 
     config = read_task_config("tagging", None, ["input.layers=9"])
     with pytest.raises(PolysemeError, match="has layers 0 to 2"):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
-import toys
 
 import polyseme
-from polyseme.embedder import Elmo
+import task_files as toys
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.tasks.inputs import Inputs, Reader
+from polyseme.tasks.metrics import LabelScore, Scores, classes
+from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.report import confusion_text, layer_text
-from polyseme.tasks.scores import Row, Scores, classes
 from polyseme.tasks.settings import InputConfig, TaskConfig, TaskTrainConfig, read_task_config
 
 
@@ -49,7 +49,7 @@ def test_a_report_says_why_there_is_no_confusion(tmp_path: Path, files: Path, el
     assert many.startswith("The confusion is not drawn: 50 labels are more than 40.")
     assert confusion_text(classes(["a"], ["b"], ("a", "b"))) == ""
     assert confusion_text(Scores("Pearson", {"Pearson": 1.0})) == ""
-    assert "several labels" in confusion_text(Scores("micro F1", {}, [Row("a", 1, 1, 1, 1)]))
+    assert "several labels" in confusion_text(Scores("micro F1", {}, [LabelScore("a", 1, 1, 1, 1)]))
 
 
 # ---- probes ----
@@ -107,8 +107,8 @@ def test_weights_of_classes_stand_in_the_network(files: Path, elmo: Elmo):
 
 def test_batch_norm_bears_a_batch_of_one_token():
     config = InputConfig(elmo="none", words=4, batch_norm=True)
-    reader = Reader(config, ["a"], (), None)
-    inputs = Inputs(reader, None).train()
+    reader = TokenReader(config, ["a"], (), None)
+    inputs = Featurizer(reader, None).train()
     x, _ = inputs(reader.read([("a",)], torch.device("cpu")))
     assert x.shape == (1, 1, 4)
     assert torch.isfinite(x).all()

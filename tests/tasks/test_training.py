@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-import toys
 
 import polyseme
-from polyseme.embedder import Elmo
+import task_files as toys
+from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.saving import save_pretrained
-from polyseme.tasks.model import TaskModel
+from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.probes import probe
 from polyseme.tasks.settings import read_task_config, task_presets
+from polyseme.tasks.task_model import TaskModel
 
 FILES = {"classification": "csv", "tagging": "conll", "pairs": "jsonl", "relations": "txt"}
 QUESTIONS = {

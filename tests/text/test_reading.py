@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import sys
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyseme.errors import DataError, UsageError
-from polyseme.text.reading import Line, read_lines
+from polyseme.text.reading import Line, ReadingProgress, measure_bytes, read_lines
 
 
 @pytest.fixture
@@ -138,3 +139,25 @@ def test_lines_before_a_bad_one_are_given(path):
     assert next(lines).text == "good"
     with pytest.raises(DataError):
         next(lines)
+
+
+def test_reading_is_reported_in_bytes_and_tokens(path):
+    path.write_text("one two\n三\n")
+    events = []
+    reading = ReadingProgress(events.append, path, stage="embedding")
+    for line in reading.count_lines(read_lines(path)):
+        reading.add_tokens(len(line.text.split()))
+    assert [(event.stage, event.done, event.total) for event in events] == [
+        ("embedding", 8, 12),
+        ("embedding", 12, 12),
+    ]
+    assert re.fullmatch(r"3 tokens, [\d,]+/s", events[-1].detail)
+
+
+def test_the_total_is_unknown_for_standard_input_and_compressed_files(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"text\n"))
+    assert measure_bytes("-") is None
+    assert measure_bytes(tmp_path / "a.gz") is None
+    (tmp_path / "a.gz").rename(tmp_path / ".hidden")
+    (tmp_path / "b").write_bytes(b"text\n")
+    assert measure_bytes(tmp_path, tmp_path / "b") == 10

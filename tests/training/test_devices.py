@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import story
 import torch
 
+import training_story as story
 from polyseme.errors import UsageError
 from polyseme.training.devices import backend_for, choose_device
 from polyseme.training.pretrain import pretrain

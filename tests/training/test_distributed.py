@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-import story
 import torch
 from safetensors.torch import load_file
 
-from polyseme.training.bilm_work import _interleave
+import training_story as story
+from polyseme.training.bilm_trainable import _interleave
 
 PLAIN = ("train.dropout=0", "train.optimizer=sgd", "train.rate=0.5", "train.epochs=2", "softmax.kind=sampled")
 SETTINGS = [part for line in (*story.SETTINGS, *PLAIN, "softmax.samples=9") for part in ("--set", line)]

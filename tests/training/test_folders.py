@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-import story
 
+import training_story as story
 from polyseme.errors import ConfigError, PolysemeError, UsageError
-from polyseme.text.corpus import prepare_corpus
+from polyseme.text.corpus.prepared import prepare_corpus
 from polyseme.training.pretrain import corpus_settings, pretrain
 from polyseme.training.settings import read_pretrain_config
 

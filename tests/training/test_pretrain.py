@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import story
 import torch
 
 import polyseme
+import training_story as story
 from polyseme.errors import ConfigError, UsageError
-from polyseme.formats.opening import open_pretrained
+from polyseme.formats.models.open import open_pretrained
 from polyseme.language import evaluate, substitutes
 from polyseme.text.reading import Line
 from polyseme.training.loop import DivergedError

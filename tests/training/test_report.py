@@ -8,9 +8,9 @@ from math import inf
 from pathlib import Path
 
 import pytest
-import story
 
 import polyseme
+import training_story as story
 from polyseme.training.curves import even_ticks, log_ticks, perplexity_svg
 
 NOVEL = ("曹操 大怒 。", "刘备 大喜 。", "却说 曹操 引兵 来攻 荆州 。", "刘备 走了 。")

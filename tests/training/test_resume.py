@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-import story
 import torch
 from safetensors.torch import load_file
+
+import training_story as story
 
 PROGRAM = """
 import sys, torch

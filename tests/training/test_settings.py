@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import story
 
 import polyseme
+import training_story as story
 from polyseme.errors import ConfigError
 from polyseme.training.settings import config_for_base, read_pretrain_config
 

@@ -1,6 +1,6 @@
 """Texts to files of vectors; a model and the sentences of texts, for all verbs.
 
-embedder, bulk, formats.dumps  ->  api.embedding  ->  api
+embedder, bulk, formats.vectors.writers  ->  api.embedding  ->  api
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from polyseme.bulk import SHARD_BYTES, Bulk, Format, check_embed_target, embed_folder, is_folder, parse_share
-from polyseme.embedder import BATCH_TOKENS, CHUNK, Elmo, chunks, load
+from polyseme.bulk_embedding import (
+    SHARD_BYTES,
+    BulkSettings,
+    Format,
+    check_embed_target,
+    embed_folder,
+    is_folder,
+    parse_share,
+)
+from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, chunks, load
 from polyseme.errors import UsageError
-from polyseme.formats.dumps import as_dtype, open_dump
+from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
-from polyseme.model.choice import Direction, Layer, Pool, choose
+from polyseme.model.output import Direction, Layer, Pool, resolve_output
 from polyseme.text.reading import Line, read_lines, watched
-from polyseme.text.stream import sentences_of_lines
+from polyseme.text.segment.stream import sentences_of_lines
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ def embed(
     check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
     texts = [text] if isinstance(text, str | Path) else list(text)
     if is_folder(out):
-        plan = Bulk(
+        plan = BulkSettings(
             layer, pool, direction, segment, dtype or "float16", format, shard_bytes, parse_share(shard)
         )
         if engine == "ray":
@@ -79,17 +87,17 @@ def embed(
             done = embed_folder(elmo, texts, out, plan, force=force, watch=watch, count=count)
         return Embedded(out, done.sentences, done.tokens, done.cut)
     elmo = loaded(model, batch_tokens, options, precision)
-    choice = choose(layer, pool, direction, elmo.config.layers)
+    choice = resolve_output(layer, pool, direction, elmo.config.layers)
     kind = dtype or "float32"
     empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
     sentences = sentences_of(elmo, texts, segment, watch)
     if stateful:
         elmo.reset()
-    with open_dump(out, empty, pooled=pool is not None, force=force) as dump, elmo.call() as counts:
+    with open_writer(out, empty, pooled=pool is not None, force=force) as dump, elmo.call() as counts:
         for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
             vectors = elmo.vectors(chunk, choice, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
-                dump.add(sentence, as_dtype(array, kind))
+                dump.add(sentence, cast_vectors(array, kind))
             if count is not None:
                 count(sum(map(len, chunk)))
     return Embedded(out, counts.sentences, counts.tokens, counts.cut)

@@ -11,26 +11,26 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.api.embedding import loaded
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.opening import lasting
-from polyseme.model.choice import Layer
-from polyseme.search.blocks import Precision
-from polyseme.search.blocks import View as IndexView
-from polyseme.search.building import Watch, build_index
+from polyseme.formats.models.open import make_portable
+from polyseme.model.output import Layer
+from polyseme.search.approximate import check_graph
+from polyseme.search.build import Watch, build_index
 from polyseme.search.change import Change, draw_shares, find_change
 from polyseme.search.disambiguation import Correction, Disambiguator, Judged, Prior, check_correction
-from polyseme.search.filling import Filters
-from polyseme.search.graph import check_graph
 from polyseme.search.index import Index, is_index, open_index
-from polyseme.search.labelled import read_first_senses, read_marked
 from polyseme.search.maps import Map, make_map
+from polyseme.search.sense_data import read_first_senses, read_marked
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.similarity import Likeness, reader_of
 from polyseme.search.similarity import likeness as find_likeness
 from polyseme.search.space import Kind
-from polyseme.search.views import View, check_view, vectors_of
-from polyseme.words import WordVectors, open_words
+from polyseme.search.usage_store import Precision
+from polyseme.search.usage_store import View as IndexView
+from polyseme.search.usage_vectors import View, check_view, vectors_of
+from polyseme.search.usage_writer import Filters
+from polyseme.word_vectors import WordVectors, open_words
 
 
 def index(
@@ -78,7 +78,7 @@ def index(
         segment=segment,
         space=space,
         precision=precision,
-        model=None if isinstance(model, Elmo) else lasting(model),
+        model=None if isinstance(model, Elmo) else make_portable(model),
         add=add,
         force=force,
         watch=watch,

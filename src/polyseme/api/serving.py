@@ -11,11 +11,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import require
 from polyseme.search.index import Index
-from polyseme.server.limits import SHARED, Limits
-from polyseme.tasks.model import TaskModel
+from polyseme.server.http.limits import SHARED, Limits
+from polyseme.tasks.task_model import TaskModel
 
 
 def serve(
@@ -39,6 +39,6 @@ def serve(
             rest.callback(os.environ.pop, SHARED)
         for module in ("fastapi", "uvicorn", "prometheus_client"):
             require(module, "serve", "Serving")
-        from polyseme.server.running import serve as run
+        from polyseme.server.run import serve as run
 
         run(model, others, host=host, port=port, key=key, limits=limits, workers=workers, started=started)

@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.tasks.model import TaskModel, load_task
+from polyseme.tasks.experiment import Experiment, Watch
+from polyseme.tasks.experiment import train as train_cells
 from polyseme.tasks.probes import Probes
 from polyseme.tasks.probes import probe as probe_layers
+from polyseme.tasks.protocol import Answer
 from polyseme.tasks.report import write_report
-from polyseme.tasks.runs import Plan, Watch
-from polyseme.tasks.runs import train as train_cells
-from polyseme.tasks.task import Answer
+from polyseme.tasks.task_model import TaskModel, load_task
 
 
 def train(
@@ -54,7 +54,7 @@ def train(
     """
     if task == "probes":
         raise UsageError("Probes give a table, not a model: call polyseme.probe(model, train=…).")
-    plan = Plan(task, config, settings, runs, curve, compare, without_elmo)
+    plan = Experiment(task, config, settings, runs, curve, compare, without_elmo)
     trained = train_cells(
         plan,
         model,

@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from polyseme.cli import caching, language, models, pretraining, serving, tasks, words
+from polyseme.cli.errors import collect_flags, translate_advice
 from polyseme.errors import PolysemeError
 
 STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
@@ -74,17 +75,25 @@ def _polyseme(
 def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
     said = logging.StreamHandler()
-    said.addFilter(lambda record: record.name != "polyseme.embedder")  # the verbs tell what was cut, in sum
+    said.addFilter(lambda record: record.name != "polyseme.elmo")  # the verbs tell what was cut, in sum
     logging.basicConfig(level=logging.WARNING, format="polyseme: %(message)s", handlers=[said])
+    app = program()
     try:
-        code = program()(prog_name="polyseme", standalone_mode=False)
+        code = app(prog_name="polyseme", standalone_mode=False)
     except PolysemeError as problem:
-        _refuse(str(problem), code=problem.exit_code)
+        message = translate_advice(str(problem), collect_flags(app), _find_command(app))
+        _refuse(message, code=problem.exit_code)
     except typer.TyperException as problem:  # a verb or an option that there is not, or a wrong value
         _refuse(problem.format_message(), getattr(problem, "ctx", None))
     if code == STOPPED:
         print("polyseme: stopped.", file=sys.stderr)
     sys.exit(code)
+
+
+def _find_command(app: typer.Typer) -> str | None:
+    """The name of the command that the arguments ask for."""
+    names = collect_flags(app)
+    return next((argument for argument in sys.argv[1:] if argument in names), None)
 
 
 def _refuse(message: str, context: typer.Context | None = None, code: int = 2) -> NoReturn:

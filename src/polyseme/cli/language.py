@@ -36,8 +36,8 @@ def evaluate(
 ) -> None:
     """Say how well a model predicts a text: perplexity, by file; of a task folder, the task's scores."""
     from polyseme import api, load
-    from polyseme.progress import Progress
-    from polyseme.tasks.model import is_task
+    from polyseme.tasks.task_model import is_task
+    from polyseme.text.reading_progress import TextProgress
 
     if is_task(model):
         if segment or stateful or options:
@@ -47,7 +47,7 @@ def evaluate(
     if elmo_path or static:
         raise UsageError("--model and --static are for a task folder. Leave them out.")
     elmo = load(model, options, batch_tokens=batch_tokens)
-    with Progress(text) as progress:
+    with TextProgress(text) as progress:
         found = api.evaluate(
             elmo, text, segment=segment, stateful=stateful, watch=progress.read, count=progress.embedded
         )

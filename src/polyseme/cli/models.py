@@ -30,7 +30,7 @@ from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
     from polyseme.api import Embedded
-    from polyseme.embedder import Elmo
+    from polyseme.elmo import Elmo
 
 
 def info(
@@ -43,7 +43,7 @@ def info(
 ) -> None:
     """Say what a model is, or how models run here."""
     from polyseme import api
-    from polyseme.formats.bundled import bundled_names
+    from polyseme.formats.models.bundled import bundled_names
 
     if model is None and not runtime:
         raise UsageError(f"info needs a MODEL (in the box: {', '.join(bundled_names())}), or --runtime.")
@@ -128,12 +128,12 @@ def embed(
     A folder is written in files of bounded size; the same command goes on where it was killed.
     """
     from polyseme import api, load
-    from polyseme.bulk import check_embed_target
-    from polyseme.progress import Progress
+    from polyseme.bulk_embedding import check_embed_target
+    from polyseme.text.reading_progress import TextProgress
 
     check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
     elmo = load(model, options, precision=precision, batch_tokens=batch_tokens)
-    with Progress(*text) as progress:
+    with TextProgress(*text) as progress:
         done = api.embed(
             model if engine == "ray" else elmo,
             text,

@@ -47,9 +47,9 @@ def pretrain(
 ) -> None:
     """Train a model on text."""
     from polyseme import api
-    from polyseme.training.show import Show
+    from polyseme.training.progress import TrainingProgress
 
-    with Show() as show:
+    with TrainingProgress() as show:
         result = api.pretrain(
             texts,
             out,

@@ -47,9 +47,9 @@ def serve(
     # four times as much. It reads this when it is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from polyseme import api
-    from polyseme.server.limits import Limits
-    from polyseme.server.logs import log_to
-    from polyseme.server.threads import any_left
+    from polyseme.server.http.limits import Limits
+    from polyseme.server.http.request_log import log_to
+    from polyseme.server.jobs.worker_pool import any_left
 
     log_to()
     api.serve(

@@ -18,7 +18,7 @@ from polyseme.cli.options import MODEL, Force
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
-    from polyseme.tasks.model import TaskModel
+    from polyseme.tasks.task_model import TaskModel
     from polyseme.training.checkpoint import Position
     from polyseme.training.loop import Metrics
 
@@ -88,7 +88,7 @@ def train(
         return
     if out is None:
         raise UsageError(NEEDS_OUT)
-    with _Show() as show:
+    with _TaskProgress() as show:
         trained = api.train(
             task,
             model,
@@ -115,8 +115,8 @@ def train(
 
 def _print_results(trained: TaskModel, part: str) -> None:
     """The table of all trainings, what ELMo adds, and the layers that are read."""
+    from polyseme.tasks.experiment import best_of
     from polyseme.tasks.report import difference, layer_text, results_table
-    from polyseme.tasks.runs import best_of
 
     results = trained.results
     layers = layer_text(best_of(results), trained.config.input)[1:]
@@ -145,7 +145,7 @@ def _probe(
     if out is None:
         raise UsageError(NEEDS_OUT)
     train, dev, test = files
-    with _Show() as show:
+    with _TaskProgress() as show:
         found = api.probe(
             model, train=train, dev=dev, test=test, out=out, settings=settings, force=force, watch=show.step
         )
@@ -164,7 +164,7 @@ def predict(
 ) -> None:
     """Answer the examples of a file, a line each."""
     from polyseme import api, load_task
-    from polyseme.bar import Bar
+    from polyseme.io.progress_bar import ProgressBar
 
     if format not in ("jsonl", "columns"):
         raise UsageError(f"--format {format}: expected jsonl or columns.")
@@ -176,7 +176,7 @@ def predict(
         for line in api.predict(found, text, format=chosen, raw=raw):
             print(line)
         return
-    with Bar() as bar:
+    with ProgressBar() as bar:
         watch = partial(bar.update, "answering")
         for line in api.predict(found, text, format=chosen, raw=raw, watch=watch):
             print(line)
@@ -185,12 +185,12 @@ def predict(
 def print_scores(folder: str, text: str, model: str | None, static: str | None, *, as_json: bool) -> None:
     """What `evaluate` prints for a task folder."""
     from polyseme import load_task
-    from polyseme.bar import Bar
+    from polyseme.io.progress_bar import ProgressBar
     from polyseme.tasks.report import label_table
 
     found = load_task(folder, model, static=static)
     examples = found.read(text)
-    with Bar() as bar:
+    with ProgressBar() as bar:
         scores = found.judge(examples, lambda done: bar.update("answering", done, len(examples)))
     if as_json:
         print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
@@ -223,9 +223,9 @@ def _print_counts(
 ) -> None:
     """What `--dry-run` prints: all files are read and checked."""
     from polyseme import load
-    from polyseme.tasks.runs import Plan, prepare
+    from polyseme.tasks.experiment import Experiment, prepare
 
-    plan = Plan(task, config, settings, curve=curve)
+    plan = Experiment(task, config, settings, curve=curve)
     plan.cells(0)  # refuses shares that are none
     _, data, segment = prepare(plan, load(model), *files)
     print(f"texts are cut as {segment}")
@@ -234,13 +234,13 @@ def _print_counts(
         print(f"{part}: {found['examples']:,} examples, {found['tokens']:,} tokens; {labels or 'no labels'}")
 
 
-class _Show:
+class _TaskProgress:
     """A line for each epoch, and how far it is on the way."""
 
     def __init__(self) -> None:
-        from polyseme.bar import Bar
+        from polyseme.io.progress_bar import ProgressBar
 
-        self._bar = Bar()
+        self._bar = ProgressBar()
 
     def __enter__(self) -> Self:
         self._bar.__enter__()

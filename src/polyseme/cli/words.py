@@ -54,13 +54,13 @@ def index(
 ) -> None:
     """Index every usage of every word of a corpus."""
     from polyseme import api
-    from polyseme.progress import Progress
+    from polyseme.text.reading_progress import TextProgress
 
     kind: Any = space  # checked there
     how: Any = graph
     kept: Any = precision
     looks: Any = view
-    with Progress(*text) as progress:
+    with TextProgress(*text) as progress:
         found = api.index(
             model,
             text,

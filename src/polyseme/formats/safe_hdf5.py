@@ -1,6 +1,6 @@
 """hdf5 files opened with suspicion: plain datasets of plain numbers, nothing else.
 
-    formats.hdf5, formats.token_file, formats.dumps  ->  formats.safe_hdf5  ->  h5py
+    formats.models.hdf5, formats.vectors.token_file, formats.vectors.writers  ->  formats.safe_hdf5  ->  h5py
 
 An hdf5 file can point at other files (soft, external and virtual links read whatever the user may
 read), declare terabytes in a few bytes and name filters that load code. All of that is refused.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError
 
 KNOWN_FILTERS = {1, 2, 3, 32000}  # gzip, shuffle, checksum, lzf: those that h5py itself brings
-MOST_EXPANSION = 1100  # gzip reaches 1032 to 1
+MAX_EXPANSION = 1100  # gzip reaches 1032 to 1
 
 
 class SafeFile:
@@ -94,7 +94,7 @@ class SafeFile:
         if used - KNOWN_FILTERS:
             raise FormatError(f"{self.path}: {name} uses unknown filters {sorted(used - KNOWN_FILTERS)}.")
         stored = min(dataset.id.get_storage_size(), self.path.stat().st_size)  # the first may be a lie
-        if dataset.nbytes > stored * MOST_EXPANSION:
+        if dataset.nbytes > stored * MAX_EXPANSION:
             raise FormatError(
                 f"{self.path}: {name} declares {dataset.nbytes:,} bytes and holds {stored:,}. "
                 "The file is truncated or hostile."

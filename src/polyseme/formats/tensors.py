@@ -1,6 +1,6 @@
 """A safetensors file as tensors, or one clear line.
 
-formats.native, formats.word_file, tasks.model  ->  formats.tensors  ->  safetensors
+formats.models.native, formats.vectors.word_file, tasks.task_model  ->  formats.tensors  ->  safetensors
 """
 
 from __future__ import annotations

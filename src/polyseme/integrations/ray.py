@@ -1,4 +1,4 @@
-"""Bulk embedding on a Ray cluster: Ray Data deals out shares, each actor loads the model once.
+"""BulkSettings embedding on a Ray cluster: Ray Data deals out shares, each actor loads the model once.
 
     bulk  ->  integrations.ray  ->  api
 
@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from polyseme.bulk import Bulk, embed_folder
-from polyseme.embedder import BATCH_TOKENS, Counts, Elmo, load
+from polyseme.bulk_embedding import BulkSettings, embed_folder
+from polyseme.elmo import BATCH_TOKENS, Counts, Elmo, load
 from polyseme.errors import PolysemeError, UsageError, require
-from polyseme.formats import manifest
-from polyseme.formats.manifest import Share
+from polyseme.formats.vectors import manifest
+from polyseme.formats.vectors.manifest import Share
 
 SHARES = 64  # of a new folder, or four for each actor: many, so that actors end together
 OBJECT_STORE = 128 << 20  # bytes of a local Ray; what passes through it is a number and a few counts
@@ -45,7 +45,7 @@ class Worker:
         """Do a share; a user's mistake comes back as one line."""
         counts, problem = Counts(), self._problem
         if self._elmo is not None:
-            bulk: Bulk = self._work["bulk"]
+            bulk: BulkSettings = self._work["bulk"]
             share = Share(int(row["share"]), bulk.share.of)
             try:
                 counts = embed_folder(
@@ -72,7 +72,7 @@ def embed_on_ray(
     options: str | Path | None,
     texts: Sequence[str | Path],
     folder: Path,
-    bulk: Bulk,
+    bulk: BulkSettings,
     cluster: Cluster,
     *,
     force: bool = False,
@@ -85,7 +85,7 @@ def embed_on_ray(
     ray = require("ray", "ray", "--engine ray")
     data = require("ray.data", "ray", "--engine ray")
     if force:
-        manifest.clear(folder)
+        manifest.remove_output(folder)
     with _connected(ray, cluster):
         n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
         n_shares = _shares_of(folder) or max(SHARES, 4 * n_actors)
@@ -121,7 +121,7 @@ def _sum(rows: Iterable[dict[str, Any]], count: Callable[[int], None] | None) ->
 
 def _shares_of(folder: Path) -> int | None:
     """How many shares a folder was begun with."""
-    return next((head.share.of for head in manifest.heads(folder).values()), None)
+    return next((head.share.of for head in manifest.read_headers(folder).values()), None)
 
 
 @contextmanager

@@ -15,12 +15,18 @@ backward half the one before; words outside the vocabulary are predicted as its 
 
 from __future__ import annotations
 
+from polyseme.language.detokenize import join
 from polyseme.language.generation import Generated, generate
-from polyseme.language.joining import join
-from polyseme.language.nbest import Hypothesis, Ranked, read_nbest, rerank
 from polyseme.language.perplexity import Evaluation, Perplexity, evaluate, perplexity
+from polyseme.language.reranking import Hypothesis, Ranked, read_nbest, rerank
 from polyseme.language.scoring import SentenceScore, score, score_stream
-from polyseme.language.substitutes import Ranking, Substitute, Substitutes, substitutes, substitutes_at
+from polyseme.language.substitutes import (
+    RankedSubstitutes,
+    Substitute,
+    Substitutes,
+    substitutes,
+    substitutes_at,
+)
 
 __all__ = [
     "Evaluation",
@@ -28,7 +34,7 @@ __all__ = [
     "Hypothesis",
     "Perplexity",
     "Ranked",
-    "Ranking",
+    "RankedSubstitutes",
     "SentenceScore",
     "Substitute",
     "Substitutes",

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.language.joining import join
+from polyseme.language.detokenize import join
 from polyseme.language.scoring import Predictor, predictor
 from polyseme.model.recurrent import State
 from polyseme.text.segment import sentences
@@ -43,14 +43,14 @@ class Generated:
         return self.prompt + join(self.tokens, self.prompt)
 
 
-class Reader:
+class ForwardReader:
     """The forward half of a model, reading word by word with its state."""
 
     def __init__(self, elmo: Elmo) -> None:
         self._model = elmo.model
         elmo.model.network.pack()  # the weights of a loaded model are final
         self._stack = elmo.model.network.forward_stack
-        self._states: list[State] = self._stack.start(1)
+        self._states: list[State] = self._stack.zero_state(1)
         self._known: dict[str, Tensor] = {}  # vectors of words read before
 
     def begin(self) -> Tensor:
@@ -100,7 +100,7 @@ def generate(
     _check(tokens, temperature, top_k, seed)
     predict = predictor(elmo)
     rng = np.random.default_rng(seed)
-    reader = Reader(elmo)
+    reader = ForwardReader(elmo)
     output, fresh = _read_prompt(reader, prompt, elmo.config.segment if segment is None else segment)
     words: list[str] = []
     log_probs: list[float] = []
@@ -131,7 +131,7 @@ def _check(tokens: int, temperature: float, top_k: int | None, seed: int) -> Non
         raise UsageError(f"seed is {seed}, expected 0 or more.")
 
 
-def _read_prompt(reader: Reader, prompt: str, how: str) -> tuple[Tensor, bool]:
+def _read_prompt(reader: ForwardReader, prompt: str, how: str) -> tuple[Tensor, bool]:
     """Read the prompt: what predicts the next word (1, D), and whether its sentence is still empty."""
     output = reader.begin()
     fresh = True

@@ -1,6 +1,6 @@
 """Text to perplexity: forward, backward and mean, for all of it and for each file.
 
-    text.stream, language.scoring  ->  language.perplexity  ->  training, api
+    text.segment.stream, language.scoring  ->  language.perplexity  ->  training, api
 
 Perplexity is exp(mean negative log likelihood) over the targets of one direction, or of both for the mean.
 Targets are all tokens and one mark a sentence. Unknown words count as the vocabulary's unknown word, which
@@ -15,11 +15,11 @@ from itertools import groupby
 from math import exp, inf, nan
 from typing import Any
 
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError
 from polyseme.language.scoring import SentenceScore, predictor, score_part, score_stream
 from polyseme.text.reading import Line
-from polyseme.text.stream import sentences_of_lines
+from polyseme.text.segment.stream import sentences_of_lines
 
 Count = Callable[[int], None]
 

@@ -1,6 +1,6 @@
 """Sentences to the log probability of each of their tokens, given what stands left or right of it.
 
-    embedder, model.softmax  ->  language.scoring  ->  language.perplexity, language.nbest, api
+    embedder, model.softmax  ->  language.scoring  ->  language.perplexity, language.reranking, api
 
 B sentences, T tokens incl. <S> and </S>, n tokens of a sentence, D one direction, V words.
 Log probabilities are natural logarithms. What must not change: every sentence of n tokens has n + 1
@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.embedder import CHUNK, Counts, Elmo, Sentences, chunks
+from polyseme.elmo import CHUNK, Counts, Elmo, Sentences, chunks
 from polyseme.errors import UsageError
-from polyseme.model.readout import BiState
+from polyseme.model.fast.packing import BiState
 from polyseme.model.softmax import AnySoftmax
 from polyseme.text.vocab import Vocab
 
@@ -152,7 +152,7 @@ def _scored(predict: Predictor, sentences: list[list[str]], top: Tensor) -> list
     vocab = predict.vocab
     flat = predict.rows(word for tokens in sentences for word in (*tokens, vocab.end))
     flat_back = predict.rows(word for tokens in sentences for word in (vocab.begin, *tokens))
-    picked = predict.softmax.pick(torch.cat([*ahead, *behind]), torch.cat([flat, flat_back]))
+    picked = predict.softmax.target_log_probs(torch.cat([*ahead, *behind]), torch.cat([flat, flat_back]))
     forward, backward = picked.double().numpy().reshape(2, len(flat))
     unknown = flat.numpy() == vocab.id(vocab.unknown) - 1
     results = []

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.language.scoring import Predictor, predictor
-from polyseme.model.readout import BiState
-from polyseme.text.given import checked_tokens
+from polyseme.model.fast.packing import BiState
+from polyseme.text.validate import checked_tokens
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Substitute(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankedSubstitutes:
     """The best words by one measure, and where the word that stood there comes."""
 
     best: list[Substitute]
@@ -57,9 +57,9 @@ class Substitutes:
 
     tokens: list[str]  # the whole sentence; a gap is the empty string
     place: int
-    forward: Ranking  # P(w | what stands left)
-    backward: Ranking  # P(w | what stands right)
-    joint: Ranking  # both, normalised over the words of the vocabulary
+    forward: RankedSubstitutes  # P(w | what stands left)
+    backward: RankedSubstitutes  # P(w | what stands right)
+    joint: RankedSubstitutes  # both, normalised over the words of the vocabulary
 
     @property
     def word(self) -> str:
@@ -150,7 +150,7 @@ def _predictions(
     behind = _state_after(elmo, following[::-1])
     state = None
     if before or behind:
-        zero = elmo.model.network.start(1)
+        zero = elmo.model.network.zero_state(1)
         state = BiState((before or zero).forward, (behind or zero).backward)
     layers, _ = elmo.read([tokens], state)
     top = layers[-1, 0]  # (T, H), with <S> at 0, so that token i stands at i + 1
@@ -199,12 +199,12 @@ def _marks(predict: Predictor) -> tuple[str, str, str]:
 
 def _ranking(
     predict: Predictor, log_probs: LogProbs, usable: NDArray[np.int64], word: str, k: int
-) -> Ranking:
+) -> RankedSubstitutes:
     """The k best of the usable rows, and the place of `word` among them."""
     values = log_probs[usable]
     order = np.argsort(-values, kind="stable")[:k]
     best = [Substitute(predict.vocab.words[usable[number]], float(values[number])) for number in order]
     if word not in predict.vocab or word in _marks(predict):
-        return Ranking(best, None, None)
+        return RankedSubstitutes(best, None, None)
     own = float(log_probs[predict.vocab.id(word) - 1])
-    return Ranking(best, int((values > own).sum()) + 1, own)
+    return RankedSubstitutes(best, int((values > own).sum()) + 1, own)

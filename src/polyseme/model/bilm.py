@@ -1,6 +1,6 @@
 """Both directions over a batch of sentences: every layer of every token.
 
-    model.tokens, model.recurrent  ->  model.bilm  ->  model.readout, model.mix, embedder
+    model.tokens, model.recurrent  ->  model.bilm  ->  model.fast.packing, model.mix, embedder
 
 B sentences, T tokens incl. <S> and </S>, C characters, D one direction, H = 2D, L layers.
 Layer 0 is the token vector twice; layer l is [forward; backward]. The backward stack reads each
@@ -9,54 +9,74 @@ sentence reversed within its own length. The two stacks do not see each other.
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.changes import Snapshot
-from polyseme.model.narrow import Narrowable
-from polyseme.model.paging import page_out
-from polyseme.model.readout import BiState, Part, Readout, overlay, pack, state_rows
-from polyseme.model.recurrent import Stack
-from polyseme.model.threads import pairs_of_cores, run_all
+from polyseme.model.fast.packing import (
+    BatchOutput,
+    BiState,
+    DirectionOutput,
+    pack_batch,
+    pad_state,
+    select_state_rows,
+)
+from polyseme.model.fast.paging import page_out
+from polyseme.model.fast.parallel import count_core_pairs, run_parallel
+from polyseme.model.fast.quantisation import Quantisable
+from polyseme.model.fast.weight_versions import WeightSnapshot
+from polyseme.model.recurrent import RecurrentStack
 from polyseme.model.tokens import TokenEncoder
 
-FEWEST = 4  # sentences that are worth a core of their own
+MIN_SENTENCES_PER_THREAD = 4  # sentences that are worth a core of their own
 _packing = Lock()  # several threads may read for the first time at once
+
+
+def _reset_in_child() -> None:
+    """Replace the lock in a forked child: a thread that is gone there may have held it."""
+    global _packing
+    _packing = Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_reset_in_child)
 
 
 class BiLM(nn.Module):
     """A token encoder under a forward and a backward stack."""
 
-    def __init__(self, tokens: TokenEncoder, forward_stack: Stack, backward_stack: Stack) -> None:
+    def __init__(
+        self, tokens: TokenEncoder, forward_stack: RecurrentStack, backward_stack: RecurrentStack
+    ) -> None:
         super().__init__()
         self.tokens = tokens
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
         self.precision = "fp32"  # of the large weights when packed
-        self.mapped = False  # whether the weights lie in a file, from which they can be read again
-        self._packed: Snapshot | None = None  # the weights that are laid out
+        self.memory_mapped = False  # whether the weights lie in a file, from which they can be read again
+        self._packed: WeightSnapshot | None = None  # the weights that are laid out
         self._laid_out = {
-            name: module for name, module in self.named_modules() if isinstance(module, Narrowable)
+            name: module for name, module in self.named_modules() if isinstance(module, Quantisable)
         }
 
     def pack(self) -> None:
         """Take the large weights as final, for faster reading without gradients."""
         with _packing:
-            same = self._packed is not None and self._packed.holds(self._matrices())
+            same = self._packed is not None and self._packed.matches(self._matrices())
             if same and all(module.is_packed(self.precision) for module in self._laid_out.values()):
                 return
             for module in self._laid_out.values():
                 if not same:
                     module.unpack()
                 module.pack(self.precision)
-                if self.mapped and not same and module.takes():
-                    for original in module.originals():
+                if self.memory_mapped and not same and module.can_run_native():
+                    for original in module.source_tensors():
                         page_out(original)
             if not same:
-                self._packed = Snapshot(self._matrices())
+                self._packed = WeightSnapshot(self._matrices())
 
     def _matrices(self) -> list[Tensor]:
         return [weight for module in self._laid_out.values() for weight in module.matrices().values()]
@@ -65,13 +85,13 @@ class BiLM(nn.Module):
         """Copies begin unpacked."""
         return self.__dict__ | {"_packed": None}
 
-    def narrowable(self) -> dict[str, Narrowable]:
+    def quantisable_modules(self) -> dict[str, Quantisable]:
         """Layers of both directions and highways, under their names in the state dict."""
-        return {name: module for name, module in self._laid_out.items() if not module.exact}
+        return {name: module for name, module in self._laid_out.items() if not module.keeps_fp32}
 
-    def start(self, batch: int) -> BiState:
+    def zero_state(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""
-        return BiState(self.forward_stack.start(batch), self.backward_stack.start(batch))
+        return BiState(self.forward_stack.zero_state(batch), self.backward_stack.zero_state(batch))
 
     def forward(
         self, chars: Tensor | None, words: Tensor | None, lengths: Tensor, state: BiState | None = None
@@ -86,32 +106,43 @@ class BiLM(nn.Module):
         vectors = self.tokens(
             None if chars is None else rows[:, -chars.shape[2] :], None if words is None else rows[:, 0]
         )
-        found = self.read(vectors, places.view(both.shape[:2]), lengths, state)
-        return found.layers(), found.after()
+        found = self.run_stacks(vectors, places.view(both.shape[:2]), lengths, state)
+        return found.layers(), found.final_state()
 
-    def read(self, vectors: Tensor, places: Tensor, lengths: Tensor, state: BiState | None = None) -> Readout:
+    def run_stacks(
+        self, vectors: Tensor, places: Tensor, lengths: Tensor, state: BiState | None = None
+    ) -> BatchOutput:
         """Token vectors (N, D), picked by `places` (B, T), through both stacks.
 
         A `state` with fewer rows is filled up with zeros.
         """
         batch, width = places.shape
-        parts = 1 if torch.is_grad_enabled() or vectors.is_cuda else min(pairs_of_cores(), batch // FEWEST)
-        plans = [pack(lengths, width, part, parts) for part in range(parts)] or [pack(lengths, width)]
-        before = overlay(state, self.start(batch)) if state else None
+        on_cpu = vectors.device.type == "cpu"
+        in_parts = on_cpu and not torch.is_grad_enabled()
+        parts = min(count_core_pairs(), batch // MIN_SENTENCES_PER_THREAD) if in_parts else 1
+        plans = [pack_batch(lengths, width, part, parts) for part in range(parts)] or [
+            pack_batch(lengths, width)
+        ]
+        before = pad_state(state, self.zero_state(batch)) if state else None
         picked, stacks = places.flatten(), (self.forward_stack, self.backward_stack)
         tasks = [(half, plan) for half in (0, 1) for plan in plans]
         inputs = [vectors[picked[plan.rows(half)]] for half, plan in tasks]  # (N, D)
         readings = []
         for x, (half, plan) in zip(inputs, tasks, strict=True):
-            first = state_rows(before[half], plan.order) if before else stacks[half].start(len(plan.order))
+            first = (
+                select_state_rows(before[half], plan.order)
+                if before
+                else stacks[half].zero_state(len(plan.order))
+            )
             readings.append(stacks[half].prepare(x, plan.sizes, first))
-        in_c = all(reading.in_c for reading in readings)
-        found = run_all([reading.run for reading in readings], without_torch=in_c)
-        return Readout(
+        native = all(reading.is_native for reading in readings)
+        runs = [reading.run for reading in readings]
+        found = run_parallel(runs, native=native) if on_cpu else [run() for run in runs]
+        return BatchOutput(
             batch,
             width,
             [
-                Part(*task, [x, *outputs], after)
+                DirectionOutput(*task, [x, *outputs], after)
                 for task, x, (outputs, after) in zip(tasks, inputs, found, strict=True)
             ],
             before,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.dropping import Drop
+from polyseme.model.dropout import Dropout
 
 
 class Mix(nn.Module):
@@ -45,7 +45,7 @@ class Mix(nn.Module):
         self.n_layers, self.by_direction, self.layer_norm = n_layers, by_direction, layer_norm
         self.weights = None if top_only else nn.Parameter(start, requires_grad=trained)  # (L,) or (L, 2)
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trained)
-        self.dropout = Drop(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def shares(self) -> list[float] | list[list[float]]:

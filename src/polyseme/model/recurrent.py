@@ -21,29 +21,29 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.kernels import lstm
-from polyseme.model.narrow import Narrow, Narrowable
-from polyseme.model.onednn import pack_weight, packed_product, packed_sum
+from polyseme.model.fast.kernels import lstm
+from polyseme.model.fast.onednn import multiply_add_packed, multiply_packed, pack_weight
+from polyseme.model.fast.quantisation import Quantisable, QuantisedMatrix
 
 State = tuple[Tensor, Tensor]
 INPUT_BYTES = 16 << 20  # memory for the hoisted input products of a run of time steps
 
 
-class FewRows(NamedTuple):
+class OneDnnWeights(NamedTuple):
     """The weights of a cell for torch's own time steps, as oneDNN reads them; None where there are none."""
 
     hidden: Tensor | None
     projection: Tensor | None
 
 
-class Reading(NamedTuple):
+class PreparedStack(NamedTuple):
     """A stack about to read: `run` gives the packed outputs of every layer and their last states."""
 
     run: Callable[[], tuple[list[Tensor], list[State]]]
-    in_c: bool  # whether that leaves torch alone
+    is_native: bool  # whether `run` calls no torch function
 
 
-class Cell(Narrowable):
+class RecurrentCell(Quantisable):
     """One layer of one direction: an LSTM, a GRU or a plain RNN, and the projection of its output.
 
     lstm: m' = clip(sigmoid(f) m + sigmoid(i) tanh(g)),  o tanh(m') is projected and given out;
@@ -80,29 +80,29 @@ class Cell(Narrowable):
         for weight in self.matrices().values():
             nn.init.xavier_uniform_(weight)
 
-    def takes(self) -> bool:
+    def can_run_native(self) -> bool:
         """The loop in C takes LSTMs."""
-        return self.kind == "lstm" and lstm.fits(
-            self.bias, *(() if self.stored else self.matrices().values())
+        return self.kind == "lstm" and lstm.is_supported(
+            self.bias, *(() if self.quantised else self.matrices().values())
         )
 
-    def lay_out(self, weights: dict[str, Narrow]) -> lstm.Packed | FewRows | None:
+    def build_layout(self, weights: dict[str, QuantisedMatrix]) -> lstm.PackedLayer | OneDnnWeights | None:
         """For the loop in C, or for torch's own steps: an LSTM's alone."""
         if self.kind != "lstm":
             return None
         if not weights:
-            self.widen()
-            return FewRows(pack_weight(self.hidden_weight), pack_weight(self.projection))
-        return lstm.pack(weights["hidden_weight"], weights.get("projection"), weights["input_weight"])
+            self.dequantise()
+            return OneDnnWeights(pack_weight(self.hidden_weight), pack_weight(self.projection))
+        return lstm.pack_layer(weights["hidden_weight"], weights.get("projection"), weights["input_weight"])
 
-    def ready(self) -> lstm.Layer | None:
+    def native_layer(self) -> lstm.LstmLayer | None:
         """For the loop in C, if the weights were packed for it, are still the same and want no gradient."""
-        layout = self.layout()
-        if not isinstance(layout, lstm.Packed):
+        layout = self.current_layout()
+        if not isinstance(layout, lstm.PackedLayer):
             return None
-        return lstm.Layer(layout, self.bias, (self.cell_clip, self.output_clip), self.forget_bias)
+        return lstm.LstmLayer(layout, self.bias, (self.cell_clip, self.output_clip), self.forget_bias)
 
-    def start(self, batch: int) -> State:
+    def zero_state(self, batch: int) -> State:
         """Zero state for `batch` sentences."""
         return self.bias.new_zeros(batch, self.outputs), self.bias.new_zeros(batch, self.cells)
 
@@ -114,11 +114,11 @@ class Cell(Narrowable):
             return bias
         return torch.cat([self.bias, self.bias.new_zeros(len(self.input_weight) - len(self.bias))])
 
-    def hoist(self, x: Tensor) -> Tensor:
+    def project_inputs(self, x: Tensor) -> Tensor:
         """The part of the gates that needs no state: (N, inputs) -> (N, gates)."""
         return torch.addmm(self.gate_bias(), x, self.input_weight.t())
 
-    def step(self, z: Tensor, output: Tensor, memory: Tensor, few: FewRows) -> State:
+    def step(self, z: Tensor, output: Tensor, memory: Tensor, few: OneDnnWeights) -> State:
         """One time step of n sentences: hoisted gates (n, gates) and state to the next state.
 
         Without gradients it works in place: z is used up and `memory` becomes the new memory.
@@ -130,7 +130,7 @@ class Cell(Narrowable):
         if self.projection is None:
             return raw, memory
         packed = few.projection
-        output = packed_product(raw, packed) if packed is not None else raw @ self.projection.t()
+        output = multiply_packed(raw, packed) if packed is not None else raw @ self.projection.t()
         return self._clip(output, self.output_clip), memory
 
     def _lstm(self, z: Tensor, output: Tensor, memory: Tensor, hidden: Tensor | None) -> State:
@@ -140,7 +140,11 @@ class Cell(Narrowable):
             i, f, o = torch.sigmoid(z[:, : 3 * m]).split(m, dim=1)
             memory = self._clip(f * memory + i * torch.tanh(z[:, 3 * m :]), self.cell_clip)
             return o * torch.tanh(memory), memory
-        z = packed_sum(output, hidden, z) if hidden is not None else z.addmm_(output, self.hidden_weight.t())
+        z = (
+            multiply_add_packed(output, hidden, z)
+            if hidden is not None
+            else z.addmm_(output, self.hidden_weight.t())
+        )
         i, f, o = z[:, : 3 * m].sigmoid_().split(m, dim=1)
         memory.mul_(f).addcmul_(i, z[:, 3 * m :].tanh_())
         self._clip(memory, self.cell_clip)
@@ -166,19 +170,19 @@ class Cell(Narrowable):
 
     def forward(self, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
         """Packed inputs (N, inputs) to packed outputs (N, D) and the state after each sentence's end."""
-        layer = self.ready()
-        if layer is not None and in_c(x, state):
-            return lstm.read(layer, x, sizes, state)
-        layout = self.layout()
-        few = layout if isinstance(layout, FewRows) else FewRows(None, None)
-        self.widen()
+        layer = self.native_layer()
+        if layer is not None and can_run_native(x, state):
+            return lstm.run_layer(layer, x, sizes, state)
+        layout = self.current_layout()
+        few = layout if isinstance(layout, OneDnnWeights) else OneDnnWeights(None, None)
+        self.dequantise()
         output, memory = state
         if not torch.is_grad_enabled():
             memory = memory.clone()  # `step` works in place, the caller's state stays
         outputs: list[Tensor] = []
         ended: list[State] = []
         for rows, steps in self._blocks(sizes):
-            hoisted = self.hoist(x[rows])
+            hoisted = self.project_inputs(x[rows])
             for z in hoisted.split(steps):
                 if len(z) < len(output):  # the shortest sentences are through: they stand last
                     ended.append((output[len(z) :], memory[len(z) :]))
@@ -202,31 +206,33 @@ class Cell(Narrowable):
                 first, start = step + 1, stop
 
 
-def in_c(x: Tensor, *states: State) -> bool:
+def can_run_native(x: Tensor, *states: State) -> bool:
     """Whether the loop in C may read these."""
     parts = (part for state in states for part in state)
-    return lstm.fits(x, *parts) and not torch.is_autocast_enabled("cpu")
+    return lstm.is_supported(x, *parts) and not torch.is_autocast_enabled("cpu")
 
 
-class Stack(nn.Module):
+class RecurrentStack(nn.Module):
     """The layers of one direction, each reading the one below; residuals from the second on."""
 
-    def __init__(self, cells: list[Cell], *, residual: bool) -> None:
+    def __init__(self, cells: list[RecurrentCell], *, residual: bool) -> None:
         super().__init__()
         self.cells = nn.ModuleList(cells)
         self.residual = residual
 
-    def start(self, batch: int) -> list[State]:
+    def zero_state(self, batch: int) -> list[State]:
         """Zero state for `batch` sentences, one pair a layer."""
-        return [cell.start(batch) for cell in cast("Iterable[Cell]", self.cells)]
+        return [cell.zero_state(batch) for cell in cast("Iterable[RecurrentCell]", self.cells)]
 
-    def prepare(self, x: Tensor, sizes: list[int], states: list[State]) -> Reading:
+    def prepare(self, x: Tensor, sizes: list[int], states: list[State]) -> PreparedStack:
         """What `forward` does, ready to run; in C where that can be."""
-        ready = [cell.ready() for cell in cast("Iterable[Cell]", self.cells)]
+        ready = [cell.native_layer() for cell in cast("Iterable[RecurrentCell]", self.cells)]
         layers = [layer for layer in ready if layer is not None]
-        if len(layers) == len(ready) and in_c(x, *states):
-            return Reading(lstm.Reading(layers, x, sizes, states, residual=self.residual).run, in_c=True)
-        return Reading(partial(self._read, x, sizes, states), in_c=False)
+        if len(layers) == len(ready) and can_run_native(x, *states):
+            return PreparedStack(
+                lstm.PreparedLstm(layers, x, sizes, states, residual=self.residual).run, is_native=True
+            )
+        return PreparedStack(partial(self._read, x, sizes, states), is_native=False)
 
     def forward(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
         """Packed token vectors (N, D) to the packed outputs of every layer and their last states."""

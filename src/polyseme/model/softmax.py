@@ -1,6 +1,6 @@
 """Outputs of one direction to the probability of the next word: full, sampled or adaptive.
 
-    model.bilm, model.paired (one half of the top layer)  ->  model.softmax  ->  language, training
+    model.bilm, model.fast.paired (one half of the top layer)  ->  model.softmax  ->  language, training
 
 N places, D one direction, V words of the vocabulary, S sampled words. Both directions share one softmax.
 Words are numbered from 0 by falling frequency (sampler and clusters rely on that).
@@ -35,7 +35,7 @@ class Softmax(nn.Module):
         table = self._table[0]
         return table.weight[1:] if table is not None else self.weight  # type: ignore[return-value]
 
-    def rows_of(self, words: Tensor) -> Tensor:
+    def select_rows(self, words: Tensor) -> Tensor:
         """The rows of `words` (U,) alone: (U, D). Their gradient goes straight to the whole of the table."""
         table = self._table[0]
         if table is not None:
@@ -51,7 +51,7 @@ class Softmax(nn.Module):
         """(N, D) -> log probabilities (N, V)."""
         return torch.log_softmax(torch.addmm(self.bias, outputs, self.rows().t()), dim=1)
 
-    def pick(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Log probability (N,) of the words `targets` (N,), a block of places at a time."""
         blocks = _blocks(outputs, targets, self.n_words)
         return torch.cat([self(block).gather(1, words[:, None])[:, 0] for block, words in blocks])
@@ -60,7 +60,7 @@ class Softmax(nn.Module):
         """Mean negative log likelihood of `targets` (N,)."""
         return F.cross_entropy(torch.addmm(self.bias, outputs, self.rows().t()), targets)
 
-    def sampled_loss(self, outputs: Tensor, targets: Tensor, sample: Sample) -> Tensor:
+    def sampled_loss(self, outputs: Tensor, targets: Tensor, sample: SampledWords) -> Tensor:
         """An estimate of `loss` from the target and the `sample` alone; too low, so no perplexity.
 
         Scores are corrected by the log of how often a word is expected in a sample; a sampled word that is
@@ -68,8 +68,8 @@ class Softmax(nn.Module):
         """
         words, places = torch.unique(torch.cat([sample.words, targets]), return_inverse=True)
         rivals, rights = places[: len(sample.words)], places[len(sample.words) :]
-        rows = self.rows_of(words)  # (U, D): gathered once, so that one gradient goes back
-        bias = self.bias[words] - log_expected(words, self.n_words, sample.tries)
+        rows = self.select_rows(words)  # (U, D): gathered once, so that one gradient goes back
+        bias = self.bias[words] - log_expected_count(words, self.n_words, sample.draws)
         scores = torch.addmm(bias[rivals], outputs, rows[rivals].t())  # (N, S)
         numbers = torch.arange(len(rivals), device=rivals.device)
         column = targets.new_full((len(words),), -1).index_put((rivals,), numbers)[rights]
@@ -91,7 +91,7 @@ class AdaptiveSoftmax(nn.Module):
         """(N, D) -> log probabilities (N, V)."""
         return self.clusters.log_prob(outputs)
 
-    def pick(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Log probability (N,) of the words `targets` (N,), a block of places at a time."""
         blocks = _blocks(outputs, targets, self.n_words)
         return torch.cat([self.clusters(block, words).output for block, words in blocks])
@@ -110,19 +110,19 @@ def _blocks(outputs: Tensor, targets: Tensor, n_words: int) -> Iterator[tuple[Te
     return zip(outputs.split(rows), targets.split(rows), strict=True)
 
 
-def usual_cutoffs(n_words: int) -> list[int]:
+def default_cutoffs(n_words: int) -> list[int]:
     """Where the clusters of an adaptive softmax begin, for a vocabulary of `n_words` (at least 4)."""
     return sorted({max(1, n_words // 10), max(2, n_words // 3)})
 
 
-class Sample(NamedTuple):
+class SampledWords(NamedTuple):
     """Words drawn for a sampled softmax, none twice, and how many draws it took."""
 
     words: Tensor  # (S,)
-    tries: int
+    draws: int
 
 
-def draw_sample(n_words: int, count: int, generator: torch.Generator) -> Sample:
+def draw_sample(n_words: int, count: int, generator: torch.Generator) -> SampledWords:
     """Draw `count` distinct words; P(k) = (ln(k + 2) - ln(k + 1)) / ln(V + 1), frequent ones first."""
     count = min(count, n_words)
     drawn = torch.empty(0, dtype=torch.long)
@@ -137,10 +137,10 @@ def draw_sample(n_words: int, count: int, generator: torch.Generator) -> Sample:
         0, places, torch.arange(len(drawn)), reduce="amin"
     )
     kept = first.argsort()[:count]
-    return Sample(words[kept], int(first[kept[-1]]) + 1)
+    return SampledWords(words[kept], int(first[kept[-1]]) + 1)
 
 
-def log_expected(words: Tensor, n_words: int, tries: int) -> Tensor:
+def log_expected_count(words: Tensor, n_words: int, tries: int) -> Tensor:
     """Log of how often each of `words` is expected among the distinct words of `tries` draws."""
     ranks = words.cpu().double()  # not every device has doubles
     chance = torch.log1p(1 / (ranks + 1)) / log(n_words + 1)

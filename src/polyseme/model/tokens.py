@@ -10,56 +10,62 @@ maximum, as in the published models; the activation comes after the maximum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polyseme.model.filters import strongest
-from polyseme.model.kernels import lstm
-from polyseme.model.lookups import Lookups, fits, look_up, made_of, make_lookups
-from polyseme.model.narrow import Narrow, Narrowable
-from polyseme.model.threads import run_all
+from polyseme.model.fast.char_filters import max_over_windows
+from polyseme.model.fast.kernels import lstm
+from polyseme.model.fast.lookup_tables import (
+    LookupTables,
+    build_lookup_tables,
+    is_small_enough,
+    look_up,
+    source_weights,
+)
+from polyseme.model.fast.parallel import run_parallel
+from polyseme.model.fast.quantisation import Quantisable, QuantisedMatrix
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
-FEWEST = 24  # words that are worth a core of their own
+MIN_WORDS_PER_THREAD = 24  # words that are worth a core of their own
 LANES = 64  # numbers: the longest stretch that torch computes at once is a part of it
-GRAIN = 32_768  # numbers: torch splits no fewer
+MAX_UNSPLIT_VALUES = 32_768  # numbers: torch splits no fewer
 BLOCK = 64  # words of like length that run together at inference
 
 
-class Linear(Narrowable, nn.Linear):
-    """W x + b, whose weight may be narrow, unless it is to be `exact`."""
+class Linear(Quantisable, nn.Linear):
+    """W x + b, whose weight may be narrow, unless `keeps_fp32`."""
 
     MATRICES = ("weight",)
 
-    def __init__(self, inputs: int, outputs: int, *, exact: bool = False) -> None:
+    def __init__(self, inputs: int, outputs: int, *, keeps_fp32: bool = False) -> None:
         super().__init__(inputs, outputs)
-        self.exact = exact
+        self.keeps_fp32 = keeps_fp32
 
-    def takes(self) -> bool:
+    def can_run_native(self) -> bool:
         """C has the quicker products for few rows, and the same bits for any number of them."""
-        return lstm.fits(self.bias, None if self.stored else self.weight)
+        return lstm.is_supported(self.bias, None if self.quantised else self.weight)
 
-    def lay_out(self, weights: dict[str, Narrow]) -> lstm.Weight | None:
+    def build_layout(self, weights: dict[str, QuantisedMatrix]) -> lstm.PackedWeight | None:
         """For products in C; torch takes the weight as it is."""
         return lstm.pack_weight(weights["weight"]) if weights else None
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, inputs) -> (N, outputs)."""
-        in_c = self.prepare(x)
-        if in_c is not None:
-            return in_c()
-        self.widen()
+        native = self.prepare(x)
+        if native is not None:
+            return native()
+        self.dequantise()
         return super().forward(x)
 
     def prepare(self, x: Tensor) -> Callable[[], Tensor] | None:
         """What `forward` does as one call in C, or None where that cannot be."""
-        layout = self.layout()
-        if layout is None or not lstm.fits(x) or torch.is_autocast_enabled("cpu"):
+        layout = self.current_layout()
+        if layout is None or not lstm.is_supported(x) or torch.is_autocast_enabled("cpu"):
             return None
-        return lstm.prepared_product(x, layout, self.bias.detach().repeat(len(x), 1))
+        return lstm.prepare_product(x, layout, self.bias.detach().repeat(len(x), 1))
 
 
 class Highway(nn.Module):
@@ -72,12 +78,14 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
-        new, gate = products((self.transform, self.carry), x)
-        gate = evenly(torch.sigmoid, gate).to(x.dtype)  # autocast's products may be of lower precision
+        new, gate = apply_linears((self.transform, self.carry), x)
+        gate = apply_elementwise(torch.sigmoid, gate).to(
+            x.dtype
+        )  # autocast's products may be of lower precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
 
 
-def evenly(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def apply_elementwise(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """What `function` makes of each number of x (N, F), with the same bits however many rows there are.
 
     torch computes what does not fill a vector, at the end and where it splits the work for a second core, by
@@ -86,22 +94,22 @@ def evenly(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     if torch.is_grad_enabled() or function is torch.relu:
         return function(x)
     wide = F.pad(x, (0, -x.shape[1] % LANES))
-    pieces = wide.split(max(1, GRAIN // max(1, wide.shape[1])))
-    return _joined([function(piece) for piece in pieces])[:, : x.shape[1]]
+    pieces = wide.split(max(1, MAX_UNSPLIT_VALUES // max(1, wide.shape[1])))
+    return _concatenate([function(piece) for piece in pieces])[:, : x.shape[1]]
 
 
-def products(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
+def apply_linears(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
     """What each of `linears` makes of x (N, inputs); in C, where a product uses one core, on all of them."""
-    parts = x.chunk(max(1, min(torch.get_num_threads() // len(linears), len(x) // FEWEST)))
+    parts = x.chunk(max(1, min(torch.get_num_threads() // len(linears), len(x) // MIN_WORDS_PER_THREAD)))
     works = [linear.prepare(part) for linear in linears for part in parts]
-    in_c = [work for work in works if work is not None]
-    if len(in_c) < len(works):
+    native = [work for work in works if work is not None]
+    if len(native) < len(works):
         return [linear(x) for linear in linears]
-    found = run_all(in_c, without_torch=True)
-    return [_joined(found[at : at + len(parts)]) for at in range(0, len(found), len(parts))]
+    found = run_parallel(native, native=True)
+    return [_concatenate(found[at : at + len(parts)]) for at in range(0, len(found), len(parts))]
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
+def _concatenate(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -122,12 +130,16 @@ class CharCnn(nn.Module):
         super().__init__()
         self.padding = padding
         self.activation = activation
-        self.embedding = lookup_table(n_chars, dim)
+        self.embedding = make_embedding(n_chars, dim)
         self.convolutions = nn.ModuleList(nn.Conv1d(dim, count, width) for width, count in filters)
         self.widest = max(width for width, _ in filters)
         self.size = sum(count for _, count in filters)
         self.highways = nn.ModuleList(Highway(self.size) for _ in range(highways))
-        self._lookups: Lookups | None = None
+        self._lookups: LookupTables | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles begin without tables: they are made again of the weights."""
+        return self.__dict__ | {"_lookups": None}
 
     def forward(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N, F)."""
@@ -145,10 +157,10 @@ class CharCnn(nn.Module):
         convolutions = list(cast("Iterable[nn.Conv1d]", self.convolutions))
         weights = [convolution.weight for convolution in convolutions]
         bias = torch.cat([convolution.bias for convolution in convolutions if convolution.bias is not None])
-        found = strongest(chars, self._lengths(chars), self.embedding.weight, weights)
+        found = max_over_windows(chars, self._lengths(chars), self.embedding.weight, weights)
         return ACTIVATIONS[self.activation](found + bias)
 
-    def _by_length(self, chars: Tensor, lookups: Lookups) -> Tensor:
+    def _by_length(self, chars: Tensor, lookups: LookupTables) -> Tensor:
         """Words of like length together, so that short ones are not padded to the longest."""
         lengths = self._lengths(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
@@ -157,19 +169,19 @@ class CharCnn(nn.Module):
             width = longest + self.widest
             if width <= chars.shape[1]:
                 found = look_up(lookups, chars[block, :width], longest + 1)
-                vectors[block] = evenly(ACTIVATIONS[self.activation], found)
+                vectors[block] = apply_elementwise(ACTIVATIONS[self.activation], found)
             else:
                 vectors[block] = self._filter(chars[block])
         return vectors
 
-    def _current_lookups(self) -> Lookups | None:
+    def _current_lookups(self) -> LookupTables | None:
         """The tables of the weights as they are now; None where they would be too large."""
-        if not fits(self.embedding.num_embeddings, self.widest, self.size):
+        if not is_small_enough(self.embedding.num_embeddings, self.widest, self.size):
             return None
         convolutions = cast("Iterable[nn.Conv1d]", self.convolutions)
-        weights = made_of(self.embedding, convolutions)
-        if self._lookups is None or not self._lookups.made_of.holds(weights):
-            self._lookups = make_lookups(self.embedding, convolutions, self.widest)
+        weights = source_weights(self.embedding, convolutions)
+        if self._lookups is None or not self._lookups.sources.matches(weights):
+            self._lookups = build_lookup_tables(self.embedding, convolutions, self.widest)
         return self._lookups
 
     def _lengths(self, chars: Tensor) -> Tensor:
@@ -186,7 +198,7 @@ class TokenEncoder(nn.Module):
         self.chars = chars
         self.words = words
         size = (words.embedding_dim if words else 0) + (chars.size if chars else 0)
-        self.projection = Linear(size, outputs, exact=True) if project else None
+        self.projection = Linear(size, outputs, keeps_fp32=True) if project else None
 
     def forward(self, chars: Tensor | None, words: Tensor | None) -> Tensor:
         """Character ids (N, C), word ids (N,), or both, to vectors (N, D)."""
@@ -196,17 +208,17 @@ class TokenEncoder(nn.Module):
         if self.chars is not None:
             parts.append(self.chars(chars))
         vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
-        return products((self.projection,), vectors)[0] if self.projection is not None else vectors
+        return apply_linears((self.projection,), vectors)[0] if self.projection is not None else vectors
 
 
-def word_table(n_words: int, dim: int, *, trained: bool = True) -> nn.Embedding:
+def make_word_table(n_words: int, dim: int, *, trained: bool = True) -> nn.Embedding:
     """A table of `n_words` rows and row 0 for padding; not `trained` means frozen."""
-    table = lookup_table(n_words + 1, dim)
+    table = make_embedding(n_words + 1, dim)
     table.weight.requires_grad_(trained)
     return table
 
 
-def lookup_table(rows: int, dim: int) -> nn.Embedding:
+def make_embedding(rows: int, dim: int) -> nn.Embedding:
     """A table whose row 0 is padding, drawn uniformly.
 
     (nn.Embedding draws from a normal distribution, for which torch loads its compiler on the meta device.)

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme import pictures
 from polyseme.errors import UsageError, require
+from polyseme.io import plots
+from polyseme.io.atomic import new_file
 from polyseme.search.clusters import group
 from polyseme.search.index import Index
 from polyseme.search.space import directions
-from polyseme.writing import new_file
 
 MOST_USAGES = 500  # of a word in each corpus
 FEWEST = 5
@@ -212,4 +212,4 @@ def draw_shares(changes: Sequence[Change], names: tuple[str, str], path: str | P
         raise UsageError(f"{place}: a picture of shares is a .png file.")
     require("matplotlib", "plot", f"Drawing {place.name}")
     with new_file(place, force=force) as new:
-        pictures.shares({one.word: one.shares for one in changes[:DRAWN]}, names, new)
+        plots.shares({one.word: one.shares for one in changes[:DRAWN]}, names, new)

@@ -1,6 +1,6 @@
 """The sense of a word in its sentence, from labelled examples: the nearest mean, or the first sense.
 
-    search.views (vectors), search.labelled  ->  search.disambiguation  ->  api
+    search.usage_vectors (vectors), search.sense_data  ->  search.disambiguation  ->  api
 
 As in the ELMo paper: each sense is the mean of its examples' vectors, a usage has the sense with the nearest
 mean, a word without examples has its first sense. Near is a cosine in a corrected space, to which the
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
-from polyseme.search.labelled import Marked
+from polyseme.search.sense_data import LabelledUsage
 from polyseme.search.space import KINDS, Kind, Space, directions, fit
 
 Array = NDArray[np.float32]
@@ -53,7 +53,7 @@ class Known:
     counts: NDArray[np.int64]  # (K,)
     means: Array  # (K, H)
 
-    def owns(self, examples: Sequence[Marked]) -> Flags:
+    def owns(self, examples: Sequence[LabelledUsage]) -> Flags:
         """Which senses are right for which example (N, K)."""
         return np.array([[sense in one.senses for sense in self.senses] for one in examples], np.bool_)
 
@@ -92,7 +92,7 @@ class Disambiguator:
     @classmethod
     def learn(
         cls,
-        examples: Sequence[Marked],
+        examples: Sequence[LabelledUsage],
         vectors: Iterable[Array],
         *,
         first: Mapping[str, str] | None = None,
@@ -119,7 +119,7 @@ class Disambiguator:
             usual = {key: known.senses[0] for key, known in means.items()}
         return cls(moved, usual, fitted, prior, left_out)
 
-    def guess(self, examples: Sequence[Marked], vectors: Iterable[Array]) -> list[str | None]:
+    def guess(self, examples: Sequence[LabelledUsage], vectors: Iterable[Array]) -> list[str | None]:
         """The sense of each; None where the word has neither examples nor a first sense."""
         found = [self._usual.get(example.key) for example in examples]
         given = zip(examples, vectors, strict=True)
@@ -133,7 +133,7 @@ class Disambiguator:
                         found[start + row] = sense
         return found
 
-    def judge(self, examples: Sequence[Marked], guesses: Sequence[str | None]) -> Judged:
+    def judge(self, examples: Sequence[LabelledUsage], guesses: Sequence[str | None]) -> Judged:
         """How often the guesses are among the right senses, where these are known."""
         pairs = [(e, guess) for e, guess in zip(examples, guesses, strict=True) if e.senses]
         if not pairs:
@@ -152,7 +152,9 @@ class Disambiguator:
         )
 
 
-def _means(examples: Sequence[Marked], vectors: Iterable[Array]) -> tuple[dict[str, Known], dict[int, Array]]:
+def _means(
+    examples: Sequence[LabelledUsage], vectors: Iterable[Array]
+) -> tuple[dict[str, Known], dict[int, Array]]:
     """The means of the senses of each word; and the vectors of at most SAMPLE examples, by number."""
     sums: dict[str, dict[str, NDArray[np.float64]]] = defaultdict(dict)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -176,7 +178,7 @@ def _means(examples: Sequence[Marked], vectors: Iterable[Array]) -> tuple[dict[s
     return found, sample
 
 
-def _fit(examples: list[Marked], vectors: Array, means: dict[str, Known], space: Correction) -> Space:
+def _fit(examples: list[LabelledUsage], vectors: Array, means: dict[str, Known], space: Correction) -> Space:
     """The correction of the space that the examples (N, H) ask for."""
     if space != "senses":
         return fit(vectors, space)
@@ -189,7 +191,9 @@ def _fit(examples: list[Marked], vectors: Array, means: dict[str, Known], space:
     return fit(vectors, "whiten", (vectors - around)[several] if several.sum() > 1 else None)
 
 
-def choose_prior(examples: Sequence[Marked], moved: Array, means: dict[str, Known]) -> tuple[float, float]:
+def choose_prior(
+    examples: Sequence[LabelledUsage], moved: Array, means: dict[str, Known]
+) -> tuple[float, float]:
     """The prior of PRIORS with which most examples get their sense from all others, the least of equals.
 
     And their share. moved: the vectors of the examples (N, H) and the means in the corrected space, with
@@ -230,7 +234,7 @@ def _scores(cosines: Array, counts: NDArray[np.int64], prior: float) -> NDArray[
     return found
 
 
-def _by_key(examples: Sequence[Marked]) -> Iterator[tuple[str, list[int]]]:
+def _by_key(examples: Sequence[LabelledUsage]) -> Iterator[tuple[str, list[int]]]:
     """The rows of each word."""
     found: dict[str, list[int]] = defaultdict(list)
     for row, example in enumerate(examples):

@@ -1,6 +1,6 @@
 """The nearest of millions of usages, exactly: one product after the other over a memory map.
 
-    search.blocks  ->  search.exact  ->  search.index
+    search.usage_store  ->  search.exact  ->  search.index
 
 The correction of the space is folded into the query, (v - c) T q = v (T q) - c T q, and the length of every
 vector in the corrected space is kept. One query is as quick as memory is read (kernels.dots): each core takes
@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.model.kernels import dots, native
-from polyseme.model.threads import run_all
-from polyseme.search.blocks import Vectors, lent
+from polyseme.model.fast.kernels import dots, native
+from polyseme.model.fast.parallel import run_parallel
 from polyseme.search.space import Space
+from polyseme.search.usage_store import Vectors, lent
 
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]  # numbers of usages and their cosines, best first
 
@@ -48,7 +48,7 @@ def search(
     """
     turned = np.ascontiguousarray(queries if space.turn is None else queries @ space.turn.T)  # (Q, H)
     offsets = turned @ space.centre  # (Q,)
-    if len(queries) <= FEW and native.available():
+    if len(queries) <= FEW and native.is_available():
         return _few(blocks, lengths, list(zip(turned, offsets.tolist(), strict=True)), k, keep, done)
     groups = [slice(first, first + MANY) for first in range(0, len(queries), MANY)]
     asked = [Many(turned[group], offsets[group], k) for group in groups]
@@ -84,7 +84,7 @@ def _few(
             span = slice(first, first + len(vectors))
             own = lengths[span], None if keep is None else keep[span]
             for number, (query, offset) in enumerate(asked):
-                best[number] = _merge(best[number], *dots.scores(vectors, query, offset, *own), first, k)
+                best[number] = _merge(best[number], *dots.score_query(vectors, query, offset, *own), first, k)
             with lock:
                 left[block] -= 1
                 if not left[block]:
@@ -92,7 +92,7 @@ def _few(
         return best
 
     with torch.no_grad():  # only then side by side
-        found = run_all([work] * max(1, min(torch.get_num_threads(), len(pieces))), without_torch=True)
+        found = run_parallel([work] * max(1, min(torch.get_num_threads(), len(pieces))), native=True)
     return [_best(own, k) for own in zip(*found, strict=True)]
 
 
@@ -105,7 +105,7 @@ class Many:
 
     def __init__(self, queries: NDArray[np.float32], offsets: NDArray[np.float32], k: int) -> None:
         self._queries, self._offsets = queries, offsets
-        self._packed = dots.Queries(queries, offsets) if native.available() else None
+        self._packed = dots.PackedQueries(queries, offsets) if native.is_available() else None
         self._numbers = np.zeros((len(queries), k), np.int64)
         self._values = np.full((len(queries), k), -np.inf, np.float32)  # falling
         self._seen = 0
@@ -131,7 +131,7 @@ class Many:
         """The scores above the bounds, and their places: row * Q + query."""
         least = self._values[:, -1]
         if self._packed is not None:
-            return self._packed.above(vectors, lengths, least, keep)
+            return self._packed.find_above(vectors, lengths, least, keep)
         asked, less = torch.from_numpy(self._queries), torch.from_numpy(self._offsets)
         bounds, places, scores = torch.from_numpy(least), [], []
         for first in range(0, len(vectors), ROWS):

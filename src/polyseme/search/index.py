@@ -1,6 +1,6 @@
 """The door to an index: nearest words, usages in the same sense, similarity, analogies.
 
-    search.building  ->  search.index  ->  search.senses, search.change, server, api
+    search.build  ->  search.index  ->  search.senses, search.change, server, api
 
 Opened through memory maps. U usages, H values.
 """
@@ -16,15 +16,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.bulk import fingerprint
-from polyseme.embedder import Elmo, load
+from polyseme.bulk_embedding import fingerprint
+from polyseme.elmo import Elmo, load
 from polyseme.errors import FormatError, UsageError
-from polyseme.model.choice import Layer, choose
-from polyseme.search import exact, graph, parts
-from polyseme.search.blocks import ADVICE, Block, Place, block_path, read_head, write_head
-from polyseme.search.similarity import Reader, reader_of
+from polyseme.model.output import Layer, resolve_output
+from polyseme.search import approximate, exact, statistics
+from polyseme.search.similarity import UsageReader, reader_of
 from polyseme.search.space import plain
-from polyseme.words import Keys
+from polyseme.search.usage_store import ADVICE, Place, UsageBlock, block_path, read_head, write_head
+from polyseme.text.fingerprint import digest
+from polyseme.word_vectors import Keys
 
 COMMON = 5  # usages: the mean of fewer says little about a word
 BEHIND = 4.0  # taken from a cosine: after all others
@@ -59,30 +60,35 @@ class Index:
         self.folder, self.head, self._memory = folder, head, memory
         self._model = model
         self._elmo: Elmo | None = None  # the model once it is known to be the right one
-        self.blocks = [Block(block_path(folder, number)) for number in range(len(head["blocks"]))]
+        self.blocks = [UsageBlock(block_path(folder, number)) for number in range(len(head["blocks"]))]
         for number, (block, noted) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
             if len(block) != noted["usages"]:
                 path, wanted = block_path(folder, number), noted["usages"]
                 raise FormatError(f"{path}: {len(block)} usages, expected {wanted}. {ADVICE}")
         self.corrected = corrected
-        self.space, self.words = parts.read_space(folder, head), parts.read_means(folder)
-        self.lengths = parts.read_lengths(folder, sum(map(len, self.blocks)))
+        self.space, self.words = statistics.read_space(folder, head), statistics.read_means(folder)
+        self.lengths = statistics.read_lengths(folder, sum(map(len, self.blocks)))
         self._starts = np.cumsum([0, *map(len, self.blocks)])
         if not corrected:
             self.space, self.words = plain(head["size"]), self.words.uncentred()
             self.lengths = self._lengths()
         self._graph: Any = None
-        self._reader: Reader | None = None
+        self._reader: UsageReader | None = None
         self._types: NDArray[np.float32] | None = None  # the words in the corrected space
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    def __reduce__(self) -> tuple[Callable[..., Index], tuple[Any, ...]]:
+        """Pickle as the path of the folder; the vectors stay on disk."""
+        folder, model = str(self.folder.absolute()), self._model
+        return _reopen_index, (folder, digest(self.head), model, self._memory, self.corrected)
+
     @property
-    def crowding(self) -> parts.Crowding | None:
+    def crowding(self) -> statistics.Anisotropy | None:
         """The mean cosine of random pairs of usages, before and after the correction; None of old indexes."""
         noted = self.head.get("crowding")
-        return None if noted is None else parts.Crowding(noted["before"], noted["after"])
+        return None if noted is None else statistics.Anisotropy(noted["before"], noted["after"])
 
     @property
     def of_places(self) -> bool:
@@ -95,7 +101,10 @@ class Index:
         if layer == own:
             return
         layers = self.elmo.config.layers
-        if choose(layer, None, "both", layers).weights != choose(own, None, "both", layers).weights:
+        if (
+            resolve_output(layer, None, "both", layers).weights
+            != resolve_output(own, None, "both", layers).weights
+        ):
             wanted = layer if isinstance(layer, str | int) else "…"
             raise UsageError(
                 f"{self.folder}: an index of layer {own}. For another layer make another index: "
@@ -185,7 +194,7 @@ class Index:
         return vector
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> UsageReader:
         """The model as this index reads with it: its layer, its way to cut text, its space."""
         if self._reader is None:
             self._reader = reader_of(
@@ -254,8 +263,8 @@ class Index:
                     f"{self.folder}: no graph of all its usages. Build one: give the same polyseme index "
                     "command again, with --graph float16."
                 )
-            self._graph = graph.open_graph(self.folder, noted, self.head["size"])
-        numbers = graph.find(self._graph, query, min(k, len(self)))
+            self._graph = approximate.open_graph(self.folder, noted, self.head["size"])
+        numbers = approximate.find(self._graph, query, min(k, len(self)))
         cosines = self.vectors(numbers) @ query
         order = np.lexsort((numbers, -cosines))[:k]
         return [self.usage(int(numbers[row]), float(cosines[row])) for row in order]
@@ -266,7 +275,7 @@ class Index:
         watch: Callable[[float], None] | None = None,
     ) -> None:
         """Build the graph for approximate search, and note it in the index."""
-        self.head["graph"] = graph.build_graph(self, dtype, watch)
+        self.head["graph"] = approximate.build_graph(self, dtype, watch)
         write_head(self.folder, self.head)
         self._graph = None
 
@@ -308,7 +317,7 @@ class Index:
         """The lengths of all vectors in the space, from the blocks."""
         found = []
         for number, block in enumerate(self.blocks):
-            found.append(parts.lengths_in(self.space, [block.vectors]))
+            found.append(statistics.lengths_in(self.space, [block.vectors]))
             self._read(number)
         return np.concatenate(found)
 
@@ -365,6 +374,18 @@ def open_index(
     if head.get("finished") != len(head.get("blocks", ())):
         raise FormatError(f"{place}: not finished. Build it with the same command again: it goes on.")
     return Index(place, head, model, memory, corrected)
+
+
+def _reopen_index(
+    folder: str, head: str, model: Elmo | str | Path | None, memory: int | None, corrected: bool
+) -> Index:
+    """Open an index that was pickled as its path."""
+    index = open_index(folder, model, memory=memory, corrected=corrected)
+    if digest(index.head) != head:
+        raise FormatError(
+            f"{folder}: not the index that was pickled; it was built anew since. Open it again."
+        )
+    return index
 
 
 def is_index(path: str | Path) -> bool:

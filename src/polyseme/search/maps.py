@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme import pictures
 from polyseme.errors import UsageError, require
+from polyseme.io import plots
+from polyseme.io.atomic import new_file
 from polyseme.search.index import Index, Usage
 from polyseme.search.senses import find_senses
-from polyseme.writing import new_file
 
 MOST = 400  # usages of a word
 WIDTH, HEIGHT, EDGE = 900, 600, 30
@@ -44,7 +44,7 @@ class Map:
                 new.write_text(page(self), encoding="utf-8")
             else:
                 require("matplotlib", "plot", f"Drawing {place.name}")
-                pictures.scatter(self.points, self.groups, new)
+                plots.scatter(self.points, self.groups, new)
 
 
 def make_map(
@@ -122,8 +122,8 @@ i {{ display: inline-block; width: .8rem; height: .8rem; border-radius: 50% }}
 
 def page(found: Map) -> str:
     """The map as a page: an SVG whose dots tell their sentences."""
-    names = pictures.in_order(found.groups)
-    colours = {name: pictures.COLOURS[number % len(pictures.COLOURS)] for number, name in enumerate(names)}
+    names = plots.in_order(found.groups)
+    colours = {name: plots.COLOURS[number % len(plots.COLOURS)] for number, name in enumerate(names)}
     low, high = found.points.min(axis=0), found.points.max(axis=0)
     room = np.array([WIDTH - 2 * EDGE, HEIGHT - 2 * EDGE])
     places = EDGE + (found.points - low) / np.maximum(high - low, 1e-9) * room

@@ -16,19 +16,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.embedder import Elmo
+from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.language.substitutes import parse_marked
-from polyseme.model.choice import Layer, choose
+from polyseme.model.output import Layer, resolve_output
 from polyseme.search.space import Space, plain
-from polyseme.words import WordVectors
+from polyseme.word_vectors import WordVectors
 
 Array = NDArray[np.float32]
 Kind = Literal["words", "usages", "sentences"]
 
 
 @dataclass(frozen=True)
-class Reader:
+class UsageReader:
     """What makes vectors of text: how it is cut, how tokens become vectors (T, H), and their space."""
 
     cut: Callable[[str], list[str]]
@@ -69,10 +69,10 @@ class Likeness:
 
 def reader_of(
     elmo: Elmo, layer: Layer, space: Space | None = None, segment: str | None = None, *, places: bool = False
-) -> Reader:
+) -> UsageReader:
     """A model as a reader of words, or of their `places`; no correction if `space` is left out."""
-    choice = choose(layer, None, "both", elmo.config.layers, places=places)
-    choice.mixture("usage")  # there is one
+    choice = resolve_output(layer, None, "both", elmo.config.layers, places=places)
+    choice.require_weights("usage")  # there is one
 
     def read(tokens: list[str]) -> Array:
         with elmo.call() as counts:
@@ -80,11 +80,11 @@ def reader_of(
         vectors: Array = found
         return vectors
 
-    return Reader(lambda text: elmo.words(text, segment), read, space or plain(elmo.config.size))
+    return UsageReader(lambda text: elmo.words(text, segment), read, space or plain(elmo.config.size))
 
 
 def likeness(
-    texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], Reader]
+    texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], UsageReader]
 ) -> Likeness:
     """The cosines of words, of usages or of sentences, whichever the texts are.
 
@@ -103,7 +103,7 @@ def likeness(
     return Likeness(kind, tuple(texts), pointing @ pointing.T, odd)
 
 
-def _kind(texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], Reader]) -> Kind:
+def _kind(texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], UsageReader]) -> Kind:
     """Usages where words stand in brackets, words where all are known or each is one token, or sentences."""
     marked = ["[" in text for text in texts]
     if all(marked):

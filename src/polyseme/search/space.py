@@ -1,6 +1,6 @@
 """Contextual vectors crowd into a narrow cone, where all is near to all: measured and corrected.
 
-    search.building (a sample of usages)  ->  search.space  ->  search.index, search.senses
+    search.build (a sample of usages)  ->  search.space  ->  search.index, search.senses
 
 centre: the mean is taken away; components: and the directions in which all vectors vary most; whiten: every
 direction is scaled to the same spread, as far as the sample knows it. N vectors, H values.

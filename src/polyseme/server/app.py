@@ -1,6 +1,6 @@
 """All rooms of the server in one application: routes, errors, pages, the guard around them.
 
-server.verbs, server.openai, server.pages, server.guard  ->  server.app  ->  server.running, tests
+server.verbs, server.openai, server.http.pages, server.http.middleware  ->  server.app  ->  server.run, tests
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from polyseme.server import schemas
-from polyseme.server.answers import answer, refused
-from polyseme.server.catalog import Served
-from polyseme.server.described import REFUSALS, answers_of, describe_keys
-from polyseme.server.guard import Guard, unforeseen
-from polyseme.server.limits import Limits, RefusedError
+from polyseme.server.catalog import Catalog
+from polyseme.server.http import requests
+from polyseme.server.http.limits import Limits, RefusedError
+from polyseme.server.http.middleware import Guard, unforeseen
+from polyseme.server.http.openapi import REFUSALS, answers_of, describe_keys
+from polyseme.server.http.pages import add_pages, content_policy
+from polyseme.server.http.rendering import answer, refused
+from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAi
-from polyseme.server.pages import add_pages, content_policy
-from polyseme.server.state import State
-from polyseme.server.threads import start_daemon
+from polyseme.server.state import ServerState
 from polyseme.server.verbs import Verbs
 
 SHOWN = 5  # mistakes of a request that are told
 # The names of all values of requests: what else a place is said to have are kinds of a union, not keys.
 FIELDS = frozenset(
     name
-    for model in vars(schemas).values()
+    for model in vars(requests).values()
     if isinstance(model, type) and issubclass(model, BaseModel)
     for name in model.model_fields
 )
 
 
 def create_app(
-    load: Callable[[], Served], *, limits: Limits | None = None, key: str | None = None
-) -> tuple[Guard, State]:
+    load: Callable[[], Catalog], *, limits: Limits | None = None, key: str | None = None
+) -> tuple[Guard, ServerState]:
     """The application and its state; what `load` gives is served from when it is there."""
-    state = State(load, limits or Limits())
+    state = ServerState(load, limits or Limits())
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -71,7 +71,7 @@ def create_app(
     return Guard(app, state, content_policy(), key), state
 
 
-def _add_facts(app: FastAPI, state: State, key: bool) -> None:
+def _add_facts(app: FastAPI, state: ServerState, key: bool) -> None:
     """What is served, whether it is ready, what was counted."""
 
     @app.head("/health", include_in_schema=False)

@@ -13,24 +13,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polyseme.bulk import fingerprint
+from polyseme.bulk_embedding import fingerprint
 from polyseme.config import read_values
-from polyseme.embedder import Elmo, load
+from polyseme.elmo import Elmo, load
 from polyseme.errors import PolysemeError, UsageError
-from polyseme.formats.card import describe
-from polyseme.formats.opening import folder_of
+from polyseme.formats.models.card import describe
+from polyseme.formats.models.open import locate_model
 from polyseme.search.index import Index, is_index, open_index
-from polyseme.server.examples import by_frequency, examples_of, language_of
-from polyseme.server.limits import missing, wrong
-from polyseme.tasks.model import TASK, TaskModel, is_task, load_task
-from polyseme.words import WordVectors, open_words
+from polyseme.server.http.limits import missing, wrong
+from polyseme.server.suggestions import by_frequency, examples_of, language_of
+from polyseme.tasks.task_model import TASK, TaskModel, is_task, load_task
+from polyseme.word_vectors import WordVectors, open_words
 
 Thing = TypeVar("Thing")
 DOCUMENTS = 1000  # names of documents that /info tells
 
 
 @dataclass(eq=False)
-class Served:
+class Catalog:
     """The model and what belongs to it, by name."""
 
     name: str
@@ -103,7 +103,7 @@ class Served:
 
     def _beside(self, name: str) -> str | None:
         """A text file of the model's folder."""
-        file = None if self.path is None else folder_of(self.path) / name
+        file = None if self.path is None else locate_model(self.path) / name
         return file.read_text(encoding="utf-8") if file is not None and file.is_file() else None
 
     def _curves(self) -> list[dict[str, float]]:
@@ -114,11 +114,11 @@ class Served:
         return [{name: point[name] for name in names} for point in points if set(names) <= set(point)]
 
 
-def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = ()) -> Served:
+def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = ()) -> Catalog:
     """Load a model, and open indexes and task folders; those of another model are refused."""
     elmo = model if isinstance(model, Elmo) else load(model)
     path = None if isinstance(model, Elmo) else Path(model)
-    served = Served("model" if path is None else _short(path), path, elmo)
+    served = Catalog("model" if path is None else _short(path), path, elmo)
     for other in others:
         if isinstance(other, TaskModel):
             served.tasks[f"task{len(served.tasks) + 1}"] = _of_model(other, elmo)

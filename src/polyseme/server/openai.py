@@ -1,6 +1,6 @@
 """The same vectors under OpenAI's names, so that programs written for it work: /v1/embeddings, /v1/models.
 
-    server.schemas  ->  server.openai  ->  server.batching
+    server.http.requests  ->  server.openai  ->  server.jobs.batching
 
 A vector is the mean over the words of the mean of the layers, as /embed gives it.
 """
@@ -12,19 +12,19 @@ import base64
 import numpy as np
 from fastapi import FastAPI, Response
 
-from polyseme.embedder import Array
-from polyseme.model.choice import choose
-from polyseme.server.answers import answer, answer_parts, numbers
-from polyseme.server.described import answers_of
-from polyseme.server.limits import missing, wrong
-from polyseme.server.schemas import OpenAiRequest
-from polyseme.server.state import State
+from polyseme.elmo import Array
+from polyseme.model.output import resolve_output
+from polyseme.server.http.limits import missing, wrong
+from polyseme.server.http.openapi import answers_of
+from polyseme.server.http.rendering import answer, answer_parts, numbers
+from polyseme.server.http.requests import OpenAiRequest
+from polyseme.server.state import ServerState
 
 
 class OpenAi:
     """The handlers of /v1."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def add_to(self, app: FastAPI) -> None:
@@ -45,7 +45,7 @@ class OpenAi:
             raise wrong(f"dimensions is wrong: the vectors have {served.elmo.config.size}.")
         texts = [asked.input] if isinstance(asked.input, str) else asked.input
         sentences = await self._state.cut(texts)
-        choice = choose("mean", "mean", "both", served.elmo.config.layers)
+        choice = resolve_output("mean", "mean", "both", served.elmo.config.layers)
         vectors = await self._state.batcher.vectors(sentences, choice)
         used = sum(map(len, sentences))
         usage = {"prompt_tokens": used, "total_tokens": used}

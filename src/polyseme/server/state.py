@@ -1,6 +1,6 @@
 """What the rooms of a running server share: the served models, once they are loaded, and its counters.
 
-server.app  ->  server.state  ->  server.verbs, server.openai, server.guard
+server.app  ->  server.state  ->  server.verbs, server.openai, server.http.middleware
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Callable, Sequence, Sized
 from typing import TypeVar
 
 from polyseme.search.index import Index
-from polyseme.server.batching import Batcher
-from polyseme.server.catalog import Served
-from polyseme.server.layers import Layers
-from polyseme.server.limits import Limits, RefusedError, too_large
-from polyseme.server.metrics import Metrics
-from polyseme.server.studies import Pairs
-from polyseme.server.threads import Threads
+from polyseme.server.catalog import Catalog
+from polyseme.server.http.limits import Limits, RefusedError, too_large
+from polyseme.server.http.metrics import Metrics
+from polyseme.server.jobs.batching import Batcher
+from polyseme.server.jobs.worker_pool import WorkerPool
+from polyseme.server.usage_layers import Layers
+from polyseme.server.word_change import IndexPairs
 
 SMALL = 1024  # characters to cut, or numbers to write, that take less time than to wake a thread
 Result = TypeVar("Result")
 
 
-class State:
+class ServerState:
     """One application's state. `load` is called once, in a thread, when the server starts.
 
     quick: threads that cut texts and write answers, where these are not small, for all routes. asking:
@@ -30,19 +30,19 @@ class State:
     work of a slower kind.
     """
 
-    def __init__(self, load: Callable[[], Served], limits: Limits) -> None:
+    def __init__(self, load: Callable[[], Catalog], limits: Limits) -> None:
         self._load = load
         self.limits, self.metrics = limits, Metrics()
-        self.quick = Threads("quick", 2)
-        self.asking = Threads("asking", 2, limits.queue, self.metrics.questions)
-        self.studying = Threads("studying", 1, limits.queue, self.metrics.questions)
+        self.quick = WorkerPool("quick", 2)
+        self.asking = WorkerPool("asking", 2, limits.queue, self.metrics.questions)
+        self.studying = WorkerPool("studying", 1, limits.queue, self.metrics.questions)
         self.draining = False  # nothing new is taken on
         self.ending = asyncio.Event()  # nor is anything finished
         self.problem: Exception | None = None  # why loading failed
         self.failed: Callable[[], None] = lambda: None  # told when it did
-        self._served: Served | None = None
+        self._served: Catalog | None = None
         self._batcher: Batcher | None = None
-        self.pairs = Pairs()
+        self.pairs = IndexPairs()
         self._layers: dict[int, Layers] = {}
 
     def prepare(self) -> None:
@@ -59,7 +59,7 @@ class State:
             self.layers(index).warm()
 
     @property
-    def served(self) -> Served:
+    def served(self) -> Catalog:
         """What is served; a refusal while it is being loaded."""
         if self._served is None:
             raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)

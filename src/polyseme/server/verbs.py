@@ -1,6 +1,6 @@
 """One route a verb: what is asked, checked; what is found, as JSON or raw numbers.
 
-    server.schemas  ->  server.verbs  ->  server.batching, server.catalog, language, search, tasks
+    server.http.requests  ->  server.verbs  ->  server.jobs.batching, server.catalog, language, search, tasks
 
 Messages are the server's own: those of the library may repeat a part of the text.
 """
@@ -15,26 +15,26 @@ from typing import Any, TypeVar
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
-from polyseme.embedder import chunks
+from polyseme.elmo import chunks
 from polyseme.errors import PolysemeError
 from polyseme.language import SentenceScore, Substitutes, score, substitutes, substitutes_at
-from polyseme.language.substitutes import Ranking
-from polyseme.model.choice import Choice, choose
+from polyseme.language.substitutes import RankedSubstitutes
+from polyseme.model.output import OutputSpec, resolve_output
 from polyseme.search.change import FEWEST
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
 from polyseme.search.space import plain
-from polyseme.server import schemas
-from polyseme.server.answers import answer, answer_parts, listed, numbers, raw, wanted
-from polyseme.server.described import answers_of
-from polyseme.server.limits import missing, wrong
-from polyseme.server.rows import near_row, token_rows, usage_row
-from polyseme.server.state import State
-from polyseme.server.studies import Study, names_alone
-from polyseme.server.threads import Threads
-from polyseme.tasks.model import TaskModel
-from polyseme.words import WordVectors
+from polyseme.server.http import requests
+from polyseme.server.http.limits import missing, wrong
+from polyseme.server.http.openapi import answers_of
+from polyseme.server.http.rendering import answer, answer_parts, listed, numbers, raw, wanted
+from polyseme.server.http.rows import near_row, token_rows, usage_row
+from polyseme.server.jobs.worker_pool import WorkerPool
+from polyseme.server.state import ServerState
+from polyseme.server.word_change import ChangeStudy, names_alone
+from polyseme.tasks.task_model import TaskModel
+from polyseme.word_vectors import WordVectors
 
 DRAWN = 400  # usages of a word on its map
 STUDY = 1 / 3  # of the time of a request, for comparing words
@@ -48,7 +48,7 @@ One = TypeVar("One")
 class Verbs:
     """The handlers of all verbs, over one state."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def add_to(self, app: FastAPI) -> None:
@@ -69,7 +69,7 @@ class Verbs:
             told = answers_of(route)
             app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=told)
 
-    async def tokenize(self, asked: schemas.TokenizeRequest) -> Response:
+    async def tokenize(self, asked: requests.TokenizeRequest) -> Response:
         """Cut texts into tokens, with their places and the number of the sentence that each stands in."""
         elmo = self._state.served.elmo
         segment = None if asked.index is None else self._state.served.index(asked.index).head["segment"]
@@ -84,7 +84,7 @@ class Verbs:
 
         return await self._state.quickly(cut, sum(map(len, asked.texts)))
 
-    async def embed(self, asked: schemas.EmbedRequest, request: Request) -> Response:
+    async def embed(self, asked: requests.EmbedRequest, request: Request) -> Response:
         """One vector a text: its words' vectors, pooled."""
         size = self._state.served.elmo.config.size
         choice = self._choice(asked.layer, asked.pool)
@@ -97,7 +97,7 @@ class Verbs:
             return await self._state.quickly(lambda: raw([np.stack(vectors)], kind), count)
         return await self._state.quickly(lambda: answer_parts(vectors=listed(vectors), size=size), count)
 
-    async def embed_all(self, asked: schemas.EmbedAllRequest, request: Request) -> Response:
+    async def embed_all(self, asked: requests.EmbedAllRequest, request: Request) -> Response:
         """One vector a token."""
         config = self._state.served.elmo.config
         choice = self._choice(asked.layer, None)
@@ -113,7 +113,7 @@ class Verbs:
             lambda: answer_parts(tokens=sentences, vectors=listed(vectors)), count
         )
 
-    async def score(self, asked: schemas.ScoreRequest) -> Response:
+    async def score(self, asked: requests.ScoreRequest) -> Response:
         """How likely the model finds texts: natural logarithms of probabilities."""
         self._needs_softmax()
         sentences = await self._state.cut(asked.texts)
@@ -125,7 +125,7 @@ class Verbs:
 
         return await self._run(find, left=left, tokens=sum(map(len, sentences)))
 
-    async def substitutes(self, asked: schemas.SubstitutesRequest) -> Response:
+    async def substitutes(self, asked: requests.SubstitutesRequest) -> Response:
         """The words that fit a place of a sentence: from the left, the right and both."""
         self._needs_softmax()
         elmo, text, tokens = self._state.served.elmo, asked.text or "", asked.tokens
@@ -144,7 +144,7 @@ class Verbs:
 
         return await self._run(find, "Put one word of the text in [brackets].")
 
-    async def nearest(self, asked: schemas.NearestRequest) -> Response:
+    async def nearest(self, asked: requests.NearestRequest) -> Response:
         """The words nearest to a word; or, with its sentence, the usages in the same sense."""
         if asked.text is None and asked.tokens is None:
             return await self._nearest_words(asked)
@@ -177,7 +177,7 @@ class Verbs:
 
         return await self._run(find)
 
-    async def _nearest_words(self, asked: schemas.NearestRequest) -> Response:
+    async def _nearest_words(self, asked: requests.NearestRequest) -> Response:
         """The words nearest to a word, whatever its sense."""
         words = self._words(asked.index)
         known = await self._known(asked.word, words)
@@ -189,7 +189,7 @@ class Verbs:
 
         return await self._run(find)
 
-    async def senses(self, asked: schemas.SensesRequest) -> Response:
+    async def senses(self, asked: requests.SensesRequest) -> Response:
         """The senses of a word: groups of its usages, and a map of them."""
         index = self._state.served.index(asked.index)
         word = await self._known(asked.word, index.words)
@@ -210,12 +210,12 @@ class Verbs:
 
         return await self._run(find, TOO_FEW, self._state.studying)
 
-    async def change(self, asked: schemas.ChangeRequest) -> Response:
+    async def change(self, asked: requests.ChangeRequest) -> Response:
         """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
         await self._check_changed(asked.words or (), one, other)
         pair = self._state.pairs.of(one, other)
-        study = Study(pair, self._state.limits.seconds * STUDY)
+        study = ChangeStudy(pair, self._state.limits.seconds * STUDY)
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)
@@ -239,7 +239,7 @@ class Verbs:
                         least=FEWEST,
                     )
 
-    async def similarity(self, asked: schemas.SimilarityRequest) -> Response:
+    async def similarity(self, asked: requests.SimilarityRequest) -> Response:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
         choice = self._choice(asked.layer, None)
         sentences = await self._state.cut(asked.texts)
@@ -256,7 +256,7 @@ class Verbs:
 
         return await self._state.quick.run(compare)
 
-    async def predict(self, asked: schemas.PredictRequest) -> Response:
+    async def predict(self, asked: requests.PredictRequest) -> Response:
         """What a task model says of texts, or of pairs of texts."""
         model = self._state.served.task(asked.task)
         pairs = model.config.task == "pairs"
@@ -285,7 +285,7 @@ class Verbs:
         self,
         work: Callable[[], Response],
         refused: str = "This cannot be done.",
-        threads: Threads | None = None,
+        threads: WorkerPool | None = None,
         left: threading.Event | None = None,
         tokens: int = 0,
     ) -> Response:
@@ -319,7 +319,7 @@ class Verbs:
             return served.words
         return served.index(name).words
 
-    async def _place(self, asked: schemas.NearestRequest, index: Index) -> tuple[list[str], int]:
+    async def _place(self, asked: requests.NearestRequest, index: Index) -> tuple[list[str], int]:
         """The tokens of the sentence, and where among them the word stands."""
         if asked.tokens is not None:
             self._state.check_length(asked.tokens)
@@ -342,10 +342,10 @@ class Verbs:
             )
         return tokens, places[(asked.which or 1) - 1]
 
-    def _choice(self, layer: Any, pool: str | None) -> Choice:
+    def _choice(self, layer: Any, pool: str | None) -> OutputSpec:
         layers = self._state.served.elmo.config.layers
         try:
-            return choose(layer, pool, "both", layers)
+            return resolve_output(layer, pool, "both", layers)
         except PolysemeError:
             raise wrong(f"layer is wrong: a number below {layers}, or {layers} weights.") from None
 
@@ -379,7 +379,7 @@ def _scored(one: SentenceScore) -> dict[str, Any]:
 
 
 def _fitting(found: Substitutes) -> dict[str, Any]:
-    def ranking(one: Ranking) -> dict[str, Any]:
+    def ranking(one: RankedSubstitutes) -> dict[str, Any]:
         best = [{"word": each.word, "probability": math.exp(each.log_prob)} for each in one.best]
         return {"best": best, "rank": one.rank}
 

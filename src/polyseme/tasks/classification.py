@@ -1,6 +1,6 @@
 """Texts to labels: sentiment, topics, spam, intents; one label, or several.
 
-tasks.encoder, tasks.pooling  ->  tasks.classification
+tasks.nn.encoder, tasks.nn.pooling  ->  tasks.classification
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
-from polyseme.tasks.encoder import Stack
+from polyseme.tasks.data.tables import TableRow, kind_of, read_rows
 from polyseme.tasks.examples import Cut, Example, check_labels, checked, label_set
-from polyseme.tasks.inputs import Inputs, Side
-from polyseme.tasks.pooling import Attention, Biattention, maximum, mean
-from polyseme.tasks.scores import Scores, classes, several
+from polyseme.tasks.metrics import Scores, classes, several
+from polyseme.tasks.nn.encoder import TokenStack
+from polyseme.tasks.nn.featurizer import Featurizer, TokenFeatures
+from polyseme.tasks.nn.pooling import Attention, Biattention, maximum, mean
+from polyseme.tasks.protocol import Answer, Dense, class_weights, most_probable, ranked
 from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.tables import Row, kind_of, read_rows
-from polyseme.tasks.task import Answer, Dense, class_weights, most_probable, ranked
 
 logger = logging.getLogger(__name__)
 HALF = 0.5  # from which probability on one of several labels is given
@@ -78,7 +78,7 @@ class Classification:
         tokens = cut(given) if isinstance(given, str) else list(given)
         return Example("the text", (checked(tokens, "the text", self.config.data.max_tokens, cut=True),))
 
-    def network(self, inputs: Inputs, examples: Sequence[Example]) -> nn.Module:
+    def network(self, inputs: Featurizer, examples: Sequence[Example]) -> nn.Module:
         """Tokens, encoder, pooling, dense layers."""
         golds = [label for example in examples for label in _several(example.gold)]
         weights = class_weights(self.config, self.labels, golds)
@@ -113,7 +113,7 @@ class Classification:
         return (several if self.config.data.multi else classes)(gold, guess, self.labels)
 
 
-def labels_of(row: Row, config: TaskConfig) -> tuple[str, ...]:
+def labels_of(row: TableRow, config: TaskConfig) -> tuple[str, ...]:
     """The labels of a row: a text, with separators where there may be several, or a list."""
     data = config.data
     value = row.fields.get(data.label)
@@ -140,9 +140,9 @@ class Classifier(nn.Module):
 
     weights: Tensor
 
-    def __init__(self, inputs: Inputs, config: TaskConfig, weights: Tensor) -> None:
+    def __init__(self, inputs: Featurizer, config: TaskConfig, weights: Tensor) -> None:
         super().__init__()
-        self.stack = Stack(inputs, config.encoder)
+        self.stack = TokenStack(inputs, config.encoder)
         self.pool = config.head.pool
         size = self.stack.size
         self.attention: Attention | Biattention | None = None
@@ -152,7 +152,7 @@ class Classifier(nn.Module):
         self.dense = Dense(size, config.head.hidden, len(weights), config.head.dropout)
         self.register_buffer("weights", weights)
 
-    def forward(self, sides: Sequence[Side], examples: Sequence[Example]) -> Tensor:
+    def forward(self, sides: Sequence[TokenFeatures], examples: Sequence[Example]) -> Tensor:
         """A batch to (B, K)."""
         (side,) = sides
         outputs, mask = self.stack(side), side.mask

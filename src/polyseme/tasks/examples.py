@@ -1,6 +1,6 @@
 """What a task learns from and is asked: tokens, and what is right.
 
-    tasks.tables, tasks.columns  ->  tasks.examples  ->  the tasks
+    tasks.data.tables, tasks.data.columns  ->  tasks.examples  ->  the tasks
 
 An example has one sentence, or two for pairs; gold is a label, several labels, a tag a word, or a number.
 """
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyseme.errors import DataError
-from polyseme.tasks.columns import NUMBER
-from polyseme.tasks.tags import Span, split_tag
+from polyseme.tasks.data.columns import NUMBER
+from polyseme.tasks.data.tag_schemes import Span, split_tag
 from polyseme.text.segment import words
-from polyseme.text.token import HAN
+from polyseme.text.segment.token import HAN
 
 HAN_ALONE = re.compile(f"[{HAN}]+")
 MOSTLY = 0.98  # of the Chinese tokens of a file that is cut into characters, single ones

@@ -1,6 +1,6 @@
 """Two sentences to a label or a number: entailment, paraphrase, the right answer, similarity.
 
-    tasks.encoder  ->  tasks.pairs
+    tasks.nn.encoder  ->  tasks.pairs
 
 The model is of the kind of ESIM (Chen et al. 2017): both are read, each token looks for what stands for it in
 the other sentence, what is found is compared and read again. B pairs, T tokens, E values.
@@ -16,16 +16,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
-from polyseme.model.dropping import Drop
+from polyseme.model.dropout import Dropout
 from polyseme.tasks.classification import labels_of
-from polyseme.tasks.encoder import Encoder, Stack
+from polyseme.tasks.data.tables import TableRow, kind_of, read_rows
 from polyseme.tasks.examples import Cut, Example, check_labels, checked, label_set
-from polyseme.tasks.inputs import Inputs, Side
-from polyseme.tasks.pooling import LOW, maximum, mean
-from polyseme.tasks.scores import Scores, classes, numbers, ranking
+from polyseme.tasks.metrics import Scores, classes, numbers, ranking
+from polyseme.tasks.nn.encoder import Encoder, TokenStack
+from polyseme.tasks.nn.featurizer import Featurizer, TokenFeatures
+from polyseme.tasks.nn.pooling import LOW, maximum, mean
+from polyseme.tasks.protocol import Answer, Dense, class_weights, most_probable
 from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.tables import Row, kind_of, read_rows
-from polyseme.tasks.task import Answer, Dense, class_weights, most_probable
 
 RIGHT = (
     "1",
@@ -98,7 +98,7 @@ class Pairs:
         most = self.config.data.max_tokens
         return Example("the pair", tuple(checked(tokens, "the pair", most) for tokens in cuts))
 
-    def network(self, inputs: Inputs, examples: Sequence[Example]) -> nn.Module:
+    def network(self, inputs: Featurizer, examples: Sequence[Example]) -> nn.Module:
         """Read, align, compare, read again, answer."""
         golds = [example.gold for example in examples]
         if self.number:
@@ -150,7 +150,7 @@ class Pairs:
         return found[0] if len(self.labels) == 2 and len(found) == 1 else None
 
 
-def _gold(row: Row, config: TaskConfig) -> str | float:
+def _gold(row: TableRow, config: TaskConfig) -> str | float:
     """The label, or the number, of a row."""
     if config.head.answer == "label":
         return labels_of(row, config)[0]
@@ -170,18 +170,18 @@ class Matcher(nn.Module):
     weights: Tensor
     scale: Tensor  # of numbers: their mean and deviation in training
 
-    def __init__(self, inputs: Inputs, config: TaskConfig, weights: Tensor, scale: Tensor) -> None:
+    def __init__(self, inputs: Featurizer, config: TaskConfig, weights: Tensor, scale: Tensor) -> None:
         super().__init__()
-        self.stack = Stack(inputs, config.encoder)
+        self.stack = TokenStack(inputs, config.encoder)
         size = config.encoder.size
         self.compare = nn.Linear(4 * self.stack.size, size)
         self.again = Encoder(size, size, 1, 2, config.encoder.dropout, config.encoder.recurrent_dropout)
-        self.dropout = Drop(config.head.dropout)
+        self.dropout = Dropout(config.head.dropout)
         self.dense = Dense(4 * self.again.size, config.head.hidden, len(weights), config.head.dropout)
         self.register_buffer("weights", weights)
         self.register_buffer("scale", scale)
 
-    def forward(self, sides: Sequence[Side], examples: Sequence[Example]) -> Tensor:
+    def forward(self, sides: Sequence[TokenFeatures], examples: Sequence[Example]) -> Tensor:
         """A batch to (B, K)."""
         one, other = sides
         a, b = self.stack(one), self.stack(other)

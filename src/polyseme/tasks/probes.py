@@ -1,6 +1,6 @@
 """What each layer of an ELMo knows: a linear probe for each, over a column of tags.
 
-    tasks.runs (tagging without encoder and chain)  ->  tasks.probes  ->  a table, probes.png
+    tasks.experiment (tagging without encoder and chain)  ->  tasks.probes  ->  a table, probes.png
 
 Beside them stand the learned mixture and what one reaches with the most frequent tag of each word.
 """
@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme import pictures
-from polyseme.embedder import Elmo, load
+from polyseme.elmo import Elmo, load
 from polyseme.errors import UsageError
+from polyseme.io import plots
+from polyseme.io.atomic import check_place
 from polyseme.tasks.examples import Example
-from polyseme.tasks.runs import Plan, Watch, train
-from polyseme.writing import check_place
+from polyseme.tasks.experiment import Experiment, Watch, train
 
 LINEAR = (
     "encoder.directions=0",
@@ -72,7 +72,7 @@ def probe(
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
         for layer in [*range(elmo.config.layers), "mix"]:
-            plan = Plan("tagging", settings=(*chosen, f"input.layers={json.dumps(layer)}"))
+            plan = Experiment("tagging", settings=(*chosen, f"input.layers={json.dumps(layer)}"))
             found = train(plan, elmo, files, vectors=vectors, watch=watch)
             figures = found.best.test or found.best.dev
             values[f"layer {layer}" if layer != "mix" else "mix"] = figures["accuracy"]
@@ -81,8 +81,8 @@ def probe(
     if place is not None:
         place.mkdir(parents=True, exist_ok=True)
         (place / "probes.md").write_text(result.table() + "\n", encoding="utf-8")
-        if pictures.can_draw():
-            pictures.by_layer(values, result.baseline, "accuracy", place / "probes.png")
+        if plots.can_draw():
+            plots.by_layer(values, result.baseline, "accuracy", place / "probes.png")
     return result
 
 

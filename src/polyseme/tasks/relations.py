@@ -1,6 +1,6 @@
 """Two marked entities in a sentence to the relation between them.
 
-    tasks.encoder, tasks.pooling  ->  tasks.relations
+    tasks.nn.encoder, tasks.nn.pooling  ->  tasks.relations
 
 Entities are marked in the text: <e1>fire</e1> … <e2>fuel</e2>. Files: SemEval-2010 Task 8's, or rows with
 such a text and a label. B sentences, T tokens.
@@ -17,17 +17,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
-from polyseme.model.tokens import lookup_table
+from polyseme.model.tokens import make_embedding
 from polyseme.tasks.classification import labels_of
-from polyseme.tasks.encoder import Stack
+from polyseme.tasks.data.tables import TableRow, kind_of, read_rows
+from polyseme.tasks.data.tag_schemes import Span
 from polyseme.tasks.examples import Cut, Example, check_labels, checked, label_set
-from polyseme.tasks.inputs import Inputs, Side
-from polyseme.tasks.pooling import Attention, maximum
-from polyseme.tasks.scores import Scores, classes, directed
+from polyseme.tasks.metrics import Scores, classes, directed
+from polyseme.tasks.nn.encoder import TokenStack
+from polyseme.tasks.nn.featurizer import Featurizer, TokenFeatures
+from polyseme.tasks.nn.pooling import Attention, maximum
+from polyseme.tasks.protocol import Answer, Dense, class_weights, most_probable
 from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.tables import Row, kind_of, read_rows
-from polyseme.tasks.tags import Span
-from polyseme.tasks.task import Answer, Dense, class_weights, most_probable
 from polyseme.text.reading import read_lines
 
 MARKS = re.compile(r"<(/?)(e[12])>")
@@ -49,7 +49,7 @@ class Relations:
         data = config.data
         kind = "semeval" if data.format == "semeval" else kind_of(path, data.format)
         if kind in ("semeval", "lines"):
-            rows: Iterator[Row] = _semeval(path, data.text, data.label, gold=gold)
+            rows: Iterator[TableRow] = _semeval(path, data.text, data.label, gold=gold)
         else:
             rows = read_rows(path, kind, data.text, data.label)
         found = []
@@ -83,7 +83,7 @@ class Relations:
         tokens, marks = cut_marked(given, cut, "the text")
         return Example("the text", (checked(tokens, "the text", self.config.data.max_tokens),), None, marks)
 
-    def network(self, inputs: Inputs, examples: Sequence[Example]) -> nn.Module:
+    def network(self, inputs: Featurizer, examples: Sequence[Example]) -> nn.Module:
         """Tokens with their distances to both entities, encoder, pooled entities and sentence."""
         golds = [example.gold for example in examples]
         return RelationNetwork(inputs, self.config, class_weights(self.config, self.labels, golds))
@@ -124,7 +124,7 @@ def cut_marked(text: str, cut: Cut, place: str) -> tuple[list[str], tuple[Span, 
     return tokens, (spans["e1"], spans["e2"])
 
 
-def _semeval(path: str, text: str, label: str, *, gold: bool) -> Iterator[Row]:
+def _semeval(path: str, text: str, label: str, *, gold: bool) -> Iterator[TableRow]:
     """Blocks of a numbered, quoted sentence, its relation, a comment; a number begins the next one."""
     for block in _blocks(path):
         (place, first), *rest = block
@@ -140,7 +140,7 @@ def _semeval(path: str, text: str, label: str, *, gold: bool) -> Iterator[Row]:
                 f"{rest[1][0]}: expected {COMMENT} or the next numbered sentence behind a relation."
             )
         known = {label: rest[0][1]} if rest and notes[:1] != [0] else {}
-        yield Row(place, {text: found[2], **known})
+        yield TableRow(place, {text: found[2], **known})
 
 
 def _blocks(path: str) -> Iterator[list[tuple[str, str]]]:
@@ -162,16 +162,18 @@ class RelationNetwork(nn.Module):
 
     weights: Tensor
 
-    def __init__(self, inputs: Inputs, config: TaskConfig, weights: Tensor) -> None:
+    def __init__(self, inputs: Featurizer, config: TaskConfig, weights: Tensor) -> None:
         super().__init__()
         size = config.head.positions
-        self.positions = nn.ModuleList(lookup_table(2 * FARTHEST + 2, size) for _ in range(2 if size else 0))
-        self.stack = Stack(inputs, config.encoder, 2 * size)
+        self.positions = nn.ModuleList(
+            make_embedding(2 * FARTHEST + 2, size) for _ in range(2 if size else 0)
+        )
+        self.stack = TokenStack(inputs, config.encoder, 2 * size)
         self.attention = Attention(self.stack.size)
         self.dense = Dense(3 * self.stack.size, config.head.hidden, len(weights), config.head.dropout)
         self.register_buffer("weights", weights)
 
-    def forward(self, sides: Sequence[Side], examples: Sequence[Example]) -> Tensor:
+    def forward(self, sides: Sequence[TokenFeatures], examples: Sequence[Example]) -> Tensor:
         """A batch to (B, K)."""
         (side,) = sides
         mask = side.mask

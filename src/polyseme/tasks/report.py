@@ -1,6 +1,6 @@
 """What trainings found, for people: report.md, report.json and pictures.
 
-    tasks.runs  ->  tasks.report  ->  OUT/report.md, report.json, layers.png, confusion.png, curve.png
+    tasks.experiment  ->  tasks.report  ->  OUT/report.md, report.json, layers.png, confusion.png, curve.png
 
 Pictures are drawn where matplotlib is installed (extra `plot`).
 """
@@ -14,16 +14,16 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
 
-from polyseme import pictures
-from polyseme.tasks.runs import Result, Trained
-from polyseme.tasks.scores import Scores
+from polyseme.io import plots
+from polyseme.tasks.experiment import RunResult, TrainedTask
+from polyseme.tasks.metrics import Scores
 from polyseme.tasks.settings import InputConfig
 
 MOST_LABELS = 40  # of a confusion that is drawn
 NAMES = {True: "with ELMo", False: "without ELMo"}
 
 
-def write_report(trained: Trained, folder: Path) -> str:
+def write_report(trained: TrainedTask, folder: Path) -> str:
     """Write the report of all trainings into `folder`; give its table."""
     model, data = trained.model, trained.data
     part = "test" if data.test else "dev"
@@ -50,28 +50,28 @@ def write_report(trained: Trained, folder: Path) -> str:
     return summary
 
 
-def draw(trained: Trained, scores: Scores, folder: Path) -> None:
+def draw(trained: TrainedTask, scores: Scores, folder: Path) -> None:
     """The pictures that there is something to draw for."""
-    if not pictures.can_draw():
+    if not plots.can_draw():
         return
     if trained.best.shares and one_layer(trained.model.config.input) is None:
-        pictures.layers(trained.best.shares, folder / "layers.png")
+        plots.layers(trained.best.shares, folder / "layers.png")
     if 1 < len(scores.labels) <= MOST_LABELS:
-        pictures.confusion(scores.confusion, scores.labels, folder / "confusion.png")
+        plots.confusion(scores.confusion, scores.labels, folder / "confusion.png")
     points = curve_points(trained.results)
     if any(len(found) > 1 for found in points.values()):
-        pictures.curve(points, trained.best.main, folder / "curve.png")
+        plots.curve(points, trained.best.main, folder / "curve.png")
 
 
-def by_kind(results: Iterable[Result]) -> dict[tuple[bool, float], list[Result]]:
+def by_kind(results: Iterable[RunResult]) -> dict[tuple[bool, float], list[RunResult]]:
     """The runs of each kind: with or without ELMo, and the share of the examples."""
-    found: dict[tuple[bool, float], list[Result]] = defaultdict(list)
+    found: dict[tuple[bool, float], list[RunResult]] = defaultdict(list)
     for result in results:
         found[result.cell.elmo, result.cell.share].append(result)
     return found
 
 
-def results_table(results: Sequence[Result]) -> str:
+def results_table(results: Sequence[RunResult]) -> str:
     """A row for each kind: mean and deviation over the seeds."""
     main = results[0].main
     lines = [
@@ -99,7 +99,7 @@ def spread(values: Sequence[float]) -> str:
     return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
-def difference(results: Sequence[Result], part: str) -> list[str]:
+def difference(results: Sequence[RunResult], part: str) -> list[str]:
     """What ELMo adds, where both were trained on all examples."""
     kinds, main = by_kind(results), results[0].main
     if (True, 1.0) not in kinds or (False, 1.0) not in kinds:
@@ -112,7 +112,7 @@ def difference(results: Sequence[Result], part: str) -> list[str]:
     ]
 
 
-def layer_text(best: Result, config: InputConfig) -> list[str]:
+def layer_text(best: RunResult, config: InputConfig) -> list[str]:
     """The learned mixtures in words; or what is read, where nothing is mixed."""
     one, lines = one_layer(config), []
     for number, (shares, gamma) in enumerate(zip(best.shares, best.gammas, strict=True), start=1):
@@ -155,7 +155,7 @@ def label_table(scores: Scores) -> str:
     return "\n".join(lines)
 
 
-def curve_points(results: Sequence[Result]) -> dict[str, list[tuple[int, float, float]]]:
+def curve_points(results: Sequence[RunResult]) -> dict[str, list[tuple[int, float, float]]]:
     """For each kind: examples, mean, deviation; on test where there is one."""
     main = results[0].main
     found: dict[str, list[tuple[int, float, float]]] = {}

@@ -1,6 +1,6 @@
 """What a person may set for a task; the rest the program counts.
 
-    presets/tasks/*.toml, --config, --set  ->  tasks.settings  ->  tasks.runs
+    presets/tasks/*.toml, --config, --set  ->  tasks.settings  ->  tasks.experiment
 
 Sections: [data], [input], [encoder], [head], [train].
 """

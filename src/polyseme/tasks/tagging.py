@@ -1,6 +1,6 @@
 """Tokens to tags: names, parts of speech, chunks; a biLSTM-CRF.
 
-    tasks.encoder, tasks.crf, tasks.tags  ->  tasks.tagging
+    tasks.nn.encoder, tasks.nn.crf, tasks.data.tag_schemes  ->  tasks.tagging
 
 Tags that spell spans are turned to BIOES for the model and back to the scheme of the file.
 B sentences, T tokens, K tags.
@@ -16,16 +16,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.errors import DataError, UsageError
-from polyseme.language.joining import join
-from polyseme.tasks.columns import check_width, read_tagged, tagged_kind, width_of
-from polyseme.tasks.crf import Crf
-from polyseme.tasks.encoder import Stack
+from polyseme.language.detokenize import join
+from polyseme.tasks.data.columns import check_width, read_tagged, tagged_kind, width_of
+from polyseme.tasks.data.tag_schemes import allowed, fault, guess_scheme, spans_of, split_tag, write_spans
 from polyseme.tasks.examples import Cut, Example, checked, in_characters, label_set
-from polyseme.tasks.inputs import Inputs, Side, padded
-from polyseme.tasks.scores import Scores, classes, span_scores
+from polyseme.tasks.metrics import Scores, classes, span_scores
+from polyseme.tasks.nn.crf import Crf
+from polyseme.tasks.nn.encoder import TokenStack
+from polyseme.tasks.nn.featurizer import Featurizer, TokenFeatures, padded
+from polyseme.tasks.protocol import Answer, Dense, class_weights
 from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.tags import allowed, fault, guess_scheme, spans_of, split_tag, write_spans
-from polyseme.tasks.task import Answer, Dense, class_weights
 from polyseme.text.reading import read_lines
 
 IGNORED = -100  # of the cross entropy: what stands behind a sentence
@@ -107,7 +107,7 @@ class Tagging:
         tokens = cut(given) if isinstance(given, str) else list(given)
         return Example("the text", (checked(tokens, "the text", self.config.data.max_tokens),))
 
-    def network(self, inputs: Inputs, examples: Sequence[Example]) -> nn.Module:
+    def network(self, inputs: Featurizer, examples: Sequence[Example]) -> nn.Module:
         """Tokens, encoder, a dense layer, and the chain."""
         golds = [tag for example in examples for tag in example.gold]
         weights = class_weights(self.config, self.labels, golds)
@@ -193,13 +193,13 @@ class Tagger(nn.Module):
 
     weights: Tensor
 
-    def __init__(self, inputs: Inputs, config: TaskConfig, weights: Tensor, crf: Crf | None) -> None:
+    def __init__(self, inputs: Featurizer, config: TaskConfig, weights: Tensor, crf: Crf | None) -> None:
         super().__init__()
-        self.stack = Stack(inputs, config.encoder)
+        self.stack = TokenStack(inputs, config.encoder)
         self.dense = Dense(self.stack.size, config.head.hidden, len(weights), config.head.dropout)
         self.crf = crf
         self.register_buffer("weights", weights)
 
-    def forward(self, sides: Sequence[Side], examples: Sequence[Example]) -> Tensor:
+    def forward(self, sides: Sequence[TokenFeatures], examples: Sequence[Example]) -> Tensor:
         """A batch to (B, T, K)."""
         return self.dense(self.stack(sides[0]))  # type: ignore[no-any-return]

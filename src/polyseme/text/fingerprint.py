@@ -1,6 +1,6 @@
 """What a corpus was made from: the content of files, and whether they stay as they are.
 
-    text.documents (files)  ->  text.fingerprint  ->  text.corpus
+    text.corpus.documents (files)  ->  text.fingerprint  ->  text.corpus.prepared
 
 Comes in: files. Goes out: `Stamp`, with a hash of the content. A file whose name, size and time are those of
 an earlier stamp is not read again.

@@ -1,12 +1,11 @@
-r"""Files to lines: text is UTF-8 everywhere, or it is refused with its place.
+r"""Read the lines of text files; refuse text that is not UTF-8.
 
-    text.reading  ->  text.vocab, text.vectors, corpus, tasks
+    file, folder or "-"  ->  text.reading  ->  text.vocab, text.static_vectors, text.corpus, tasks.data
 
-Comes in: a file, a folder (all files below it, sorted, hidden ones skipped), or `-` for standard input;
-gzip and zstandard are recognised by their content, `~` is the home folder. Goes out: `Line`, one after the
-other; memory holds one.
+Input: a file, a folder (all files below it, sorted, without hidden ones) or `-` for standard input. gzip and
+zstandard are recognised by content; `~` is expanded. Output: `Line`s, one at a time, in constant memory.
 
-What must not change: lines end at \n only (a \r before it is dropped), so line numbers agree with editors.
+Invariant: a line ends at \n only (a \r before it is dropped), so line numbers agree with those of editors.
 """
 
 from __future__ import annotations
@@ -17,52 +16,148 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from polyseme.errors import DataError, UsageError, require
+from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_COMPRESSED_CHUNK = 4096  # small, because a few bytes of zstandard can unfold to megabytes
+_COMPRESSED_CHUNK = 4096  # small, because a few bytes of zstandard can expand to megabytes
 
 
 class Line(NamedTuple):
-    """A line without its end, and where it stands."""
+    """A line of text without its line break."""
 
-    source: str
-    number: int
+    source: str  # name of its file
+    number: int  # from 1
     text: str
+
+    @property
+    def location(self) -> str:
+        """`file:line`, as error messages begin with it."""
+        return f"{self.source}:{self.number}"
 
 
 def read_lines(path: str | Path) -> Iterator[Line]:
-    """Yield the lines of a file, of all files in a folder, or of standard input (`-`)."""
-    for file in _files(home(path)):
-        yield from lines_of(file)
+    """Yield the lines of a file, of all files in a folder, or of standard input.
+
+    Args:
+        path: A file, a folder, or `-` for standard input.
+
+    Raises:
+        UsageError: If there is no such file.
+        DataError: If a file cannot be read or is not UTF-8.
+
+    """
+    for file in _list_inputs(expand_path(path)):
+        yield from read_file_lines(file)
+
+
+class ReadingProgress:
+    """Reports how much of some texts has been read and processed.
+
+    The share that is done is counted in bytes of text:
+
+        with open_progress(progress) as on_progress:
+            reading = ReadingProgress(on_progress, path, stage="embedding")
+            for batch in make_batches(reading.count_lines(read_lines(path))):
+                ...
+                reading.add_tokens(batch.n_tokens)  # emits an event
+
+    Args:
+        on_progress: Receives an event for each call of `add_tokens`.
+        texts: The files and folders that are read.
+        stage: The stage of the events.
+
+    """
+
+    def __init__(self, on_progress: OnProgress, *texts: str | Path, stage: str = "reading") -> None:
+        self._on_progress, self._stage = on_progress, stage
+        self._bytes, self._total = 0, measure_bytes(*texts)
+        self._meter = RateMeter()
+
+    def count_lines(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield the same lines, and count their bytes."""
+        for line in lines:
+            self._bytes += len(line.text.encode("utf-8", "surrogatepass")) + 1
+            yield line
+
+    def add_tokens(self, tokens: int) -> None:
+        """Count tokens that have been processed, and report."""
+        detail = self._meter.add(tokens)
+        self._on_progress(ProgressEvent(self._stage, self._bytes, self._total, detail))
+
+
+def measure_bytes(*texts: str | Path) -> int | None:
+    """Bytes of text in files and folders; None if unknown beforehand (standard input, compressed files)."""
+    paths = [Path(expand_path(text)) for text in texts]
+    files = [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
+    if "-" in map(str, texts) or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
+        return None
+    return sum(file.stat().st_size for file in files)
 
 
 def watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
-    """The same lines; `watch` sees each before it goes on."""
+    """Deprecated: use ReadingProgress.count_lines."""
     for line in lines:
         if watch is not None:
             watch(line)
         yield line
 
 
-def home(path: str | Path) -> str:
-    """`path` with the home folder in place of a `~` at its start."""
+def expand_path(path: str | Path) -> str:
+    """`path` with a leading `~` replaced by the home folder."""
     return os.path.expanduser(path)
+
+
+def list_files(folder: Path) -> list[Path]:
+    """All files below a folder, sorted, without hidden files and folders."""
+
+    def refuse(error: OSError) -> None:
+        raise _explain(str(error.filename), error) from error
+
+    files: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files.extend(Path(parent, name) for name in names if not name.startswith("."))
+    return sorted(files, key=lambda file: file.parts)
+
+
+def read_file_lines(path: str | Path) -> Iterator[Line]:
+    """Yield the lines of one file or of standard input (`-`); a folder is refused."""
+    name = _display_name(path)
+    with open_bytes(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            if number == 1:
+                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    raise DataError(f"{name}:1: UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8")
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+                if not raw:  # a byte order mark and nothing else
+                    return
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(_describe_bad_byte(name, number, raw, error.start)) from error
+            yield Line(name, number, text.removesuffix("\n").removesuffix("\r"))
 
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file, or `-`, as bytes, unpacked if it is compressed; what goes wrong becomes a `DataError`."""
-    path = home(path)
-    name = _name(path)
+    """Open a file or standard input (`-`) as bytes, decompressed if need be.
+
+    Raises:
+        UsageError: If there is no such file, or it is a folder.
+        DataError: If the file cannot be read or its compressed data is damaged.
+
+    """
+    path = expand_path(path)
+    name = _display_name(path)
     stream: io.BufferedReader[Any]
     try:
         if name == "stdin":
@@ -70,60 +165,48 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         else:
             stream = open(path, "rb")  # noqa: SIM115
     except OSError as error:
-        raise _unreadable(name, error) from error
+        raise _explain(name, error) from error
     try:
-        yield _unpacked(stream, name)
+        yield _decompress(stream, name)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{name}: damaged or cut off ({error}). Copy or download the file again.") from error
     except OSError as error:
-        raise _unreadable(name, error) from error
+        raise _explain(name, error) from error
     finally:
         if name == "stdin":
-            stream.detach()  # standard input is not ours to close
+            stream.detach()  # leave standard input open
         else:
             stream.close()
 
 
-def _name(path: str | Path) -> str:
+def _display_name(path: str | Path) -> str:
     return "stdin" if str(path) == "-" else str(path)
 
 
-def _unreadable(name: str, error: OSError) -> UsageError | DataError:
+def _explain(name: str, error: OSError) -> UsageError | DataError:
+    """The error to raise for a file that cannot be opened or read."""
     if isinstance(error, FileNotFoundError):
-        return UsageError(f"{name}: no such file or folder. Check the path; it is read from {Path.cwd()}.")
+        return UsageError(
+            f"{name}: no such file or folder. Check the path (the working directory is {Path.cwd()})."
+        )
     if isinstance(error, IsADirectoryError):
-        return UsageError(f"{name}: a folder, but one file is wanted here.")
+        return UsageError(f"{name}: is a folder, expected a file.")
     if isinstance(error, PermissionError):
         return DataError(f"{name}: no permission to read it. Allow it, e.g. chmod u+r, or copy the file.")
     return DataError(f"{name}: cannot be read ({error.strerror or error}).")
 
 
-def _files(path: str | Path) -> Iterator[str | Path]:
+def _list_inputs(path: str | Path) -> Iterator[str | Path]:
     if str(path) == "-" or not os.path.isdir(path):
         yield path
         return
-    found = False
-    for file in files_below(Path(path)):
-        found = True
-        yield file
-    if not found:
+    files = list_files(Path(path))
+    if not files:
         raise DataError(f"{path}: a folder without files. Hidden files (.name) do not count; check the path.")
+    yield from files
 
 
-def files_below(folder: Path) -> list[Path]:
-    """All files below a folder, sorted, without the hidden ones."""
-
-    def refuse(error: OSError) -> None:
-        raise _unreadable(str(error.filename), error) from error
-
-    files: list[Path] = []
-    for where, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files.extend(Path(where, name) for name in names if not name.startswith("."))
-    return sorted(files, key=lambda file: file.parts)
-
-
-def _unpacked(stream: io.BufferedReader[Any], name: str) -> BinaryIO:
+def _decompress(stream: io.BufferedReader[Any], name: str) -> BinaryIO:
     head = stream.peek(4)[:4]
     if head.startswith(_GZIP):
         unzipped = gzip.GzipFile(fileobj=stream)
@@ -138,11 +221,11 @@ def _unpacked(stream: io.BufferedReader[Any], name: str) -> BinaryIO:
 
 
 class _ZstdStream(io.RawIOBase):
-    """The unpacked bytes of a zstandard file; the library's own reader does not notice a file cut off."""
+    """The decompressed bytes of a zstandard file; unlike the library's reader it detects a truncated file."""
 
     def __init__(self, stream: BinaryIO, zstandard: Any) -> None:
         self._stream, self._zstandard = stream, zstandard
-        self._frame: Any = None  # the frame that is being unpacked
+        self._frame: Any = None  # decompressor of the current frame
         self._packed = self._plain = b""
 
     def readable(self) -> bool:
@@ -157,7 +240,7 @@ class _ZstdStream(io.RawIOBase):
         return size
 
     def _fill(self) -> bool:
-        """Unpack a chunk; say whether there was one."""
+        """Decompress a chunk; False at the end of the file."""
         self._packed = self._packed or self._stream.read(_COMPRESSED_CHUNK)
         if not self._packed:
             if self._frame is not None:
@@ -175,33 +258,15 @@ class _ZstdStream(io.RawIOBase):
         return True
 
 
-def lines_of(path: str | Path) -> Iterator[Line]:
-    """Yield the lines of one file, or of standard input (`-`); a folder is refused."""
-    name = _name(path)
-    with open_bytes(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            if number == 1:
-                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise DataError(f"{name}:1: UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8")
-                raw = raw.removeprefix(b"\xef\xbb\xbf")
-                if not raw:  # a byte order mark and nothing else
-                    return
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(_not_utf8(name, number, raw, error.start)) from error
-            yield Line(name, number, text.removesuffix("\n").removesuffix("\r"))
-
-
-def _not_utf8(name: str, number: int, raw: bytes, place: int) -> str:
-    column = len(raw[:place].decode("utf-8")) + 1
+def _describe_bad_byte(name: str, number: int, raw: bytes, index: int) -> str:
+    column = len(raw[:index].decode("utf-8")) + 1
     return (
-        f"{name}:{number}: not UTF-8 (byte 0x{raw[place]:02x} at column {column}). "
-        f"Convert it, e.g. iconv -f {_guess(raw)} -t UTF-8"
+        f"{name}:{number}: not UTF-8 (byte 0x{raw[index]:02x} at column {column}). "
+        f"Convert it, e.g. iconv -f {_guess_encoding(raw)} -t UTF-8"
     )
 
 
-def _guess(raw: bytes) -> str:
+def _guess_encoding(raw: bytes) -> str:
     """Guess the encoding of a line: Chinese comes in pairs of high bytes, Latin in single ones."""
     if raw.count(0) * 4 > len(raw):
         return "UTF-16"

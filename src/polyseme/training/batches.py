@@ -1,6 +1,6 @@
 """A stream of types to batches for both directions, in an order that the seed and the epoch settle.
 
-    text.corpus  ->  training.batches  ->  training.objective
+    text.corpus.prepared  ->  training.batches  ->  training.objective
 
 A batch is packed (see model.recurrent): types that are read and types that are to be predicted, both
 directions, (2, N). A position is an epoch and a number in it, so a run can go on anywhere.
@@ -24,7 +24,7 @@ Types = NDArray[np.int64]
 POOL = 64  # batches whose sentences are sorted by length together
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """What both directions read and predict; `keep` marks the targets that count (None: all)."""
 
     inputs: Types  # (2, N)
@@ -49,7 +49,7 @@ class Batches(Protocol):
     def count(self, epoch: int) -> int:
         """How many batches the epoch has."""
 
-    def batch(self, epoch: int, number: int) -> Batch:
+    def batch(self, epoch: int, number: int) -> TrainingBatch:
         """One batch."""
 
 
@@ -80,7 +80,7 @@ class RowBatches:
         """How many batches the epoch has; the last one may be shorter."""
         return -(-self._length() // self.unroll)
 
-    def batch(self, epoch: int, number: int) -> Batch:
+    def batch(self, epoch: int, number: int) -> TrainingBatch:
         """The next tokens of every row, and those of the same row with each sentence turned round."""
         length = self._length()
         first = number * self.unroll
@@ -92,7 +92,7 @@ class RowBatches:
         keep = np.stack([targets[0] != self.begin, targets[1] != self.end])
         steps_read, rows = inputs.shape[1:]
         tokens = steps_read * self.all_rows
-        return Batch(
+        return TrainingBatch(
             inputs.reshape(2, -1),
             targets.reshape(2, -1),
             keep.reshape(2, -1),
@@ -155,7 +155,7 @@ class SentenceBatches:
         parts = [order[bounds[number] : bounds[number + 1]] for number in mixed]
         return np.concatenate(parts), np.concatenate([[0], np.cumsum([len(part) for part in parts])])
 
-    def batch(self, epoch: int, number: int) -> Batch:
+    def batch(self, epoch: int, number: int) -> TrainingBatch:
         """A batch of sentences, packed, longest first."""
         order, bounds = self._plan(epoch)
         chosen = order[bounds[number] : bounds[number + 1]]
@@ -177,7 +177,7 @@ class SentenceBatches:
         inputs = np.stack([self.stream[forward], self.stream[backward]]).astype(np.int64)
         targets = np.stack([self.stream[forward + 1], self.stream[backward - 1]]).astype(np.int64)
         sizes = running.sum(axis=1).tolist()
-        return Batch(inputs, targets, keep, sizes, 2 * total / self.world, total)
+        return TrainingBatch(inputs, targets, keep, sizes, 2 * total / self.world, total)
 
 
 def _cut(lengths: Types, budget: float) -> Types:

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from polyseme.errors import FormatError
-from polyseme.writing import new_folder
+from polyseme.io.atomic import new_folder
 
 KEPT = 2
 POSITION, MODEL, OPTIMIZER = "position.json", "model.safetensors", "optimizer.safetensors"

@@ -2,9 +2,9 @@
 
     training.pretrain, tasks  ->  training.loop  ->  a trained module, metrics.jsonl, checkpoints/
 
-What is trained comes as `Work`. All that is random in a step follows from the seed, the step and the rank,
-the order of the data from the seed and the epoch: a run that was killed and resumed equals one that was not.
-Schedules count tokens. SIGTERM and Ctrl-C finish the step, save and leave.
+What is trained comes as `Trainable`. All that is random in a step follows from the seed, the step and the
+rank, the order of the data from the seed and the epoch: a run that was killed and resumed equals one that
+was not. Schedules count tokens. SIGTERM and Ctrl-C finish the step, save and leave.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StoppedError(PolysemeError):
     exit_code = 130
 
 
-class Work(Protocol):
+class Trainable(Protocol):
     """What the loop trains: a module, its batches, its validation."""
 
     @property
@@ -78,7 +78,7 @@ class Work(Protocol):
 class Loop:
     """A run in `folder` over `total` tokens."""
 
-    work: Work
+    work: Trainable
     settings: TrainConfig
     folder: Path
     total: int

@@ -1,6 +1,6 @@
 """The loss of a biLM on a batch, and its perplexity on held-out text.
 
-    training.batches, model.paired, model.softmax  ->  training.objective  ->  training.loop
+    training.batches, model.fast.paired, model.softmax  ->  training.objective  ->  training.loop
 
 Each distinct token of a batch is encoded once, for both directions. The loss is the mean over the targets
 of both directions; with a sampled softmax it is an estimate. Perplexity always uses the whole vocabulary.
@@ -18,14 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.model.bilm import BiLM
-from polyseme.model.paired import Dropout, PairState, read_pairs, start_pairs
-from polyseme.model.softmax import AnySoftmax, Sample, Softmax
-from polyseme.text.corpus import Corpus
-from polyseme.training.batches import Batch
+from polyseme.model.fast.paired import PairDropout, PairState, run_stacks_paired, zero_pair_state
+from polyseme.model.softmax import AnySoftmax, SampledWords, Softmax
+from polyseme.text.corpus.prepared import Corpus
+from polyseme.training.batches import TrainingBatch
 
 
 @dataclass(frozen=True)
-class Perplexity:
+class BatchPerplexity:
     """Of held-out text; the targets are its words and the mark at the end of each sentence."""
 
     forward: float
@@ -37,17 +37,17 @@ class Perplexity:
 class BilmObjective(nn.Module):
     """A network and its softmax over the types of a corpus."""
 
-    def __init__(self, network: BiLM, softmax: AnySoftmax, corpus: Corpus, dropout: Dropout) -> None:
+    def __init__(self, network: BiLM, softmax: AnySoftmax, corpus: Corpus, dropout: PairDropout) -> None:
         super().__init__()
         self.network, self.softmax = network, softmax
         self.dropout = dropout
         self._corpus = corpus
 
     def forward(
-        self, batch: Batch, state: PairState | None, sample: Sample | None
+        self, batch: TrainingBatch, state: PairState | None, sample: SampledWords | None
     ) -> tuple[Tensor, PairState]:
         """The loss of the batch and the state behind it; `sample`: words for a sampled softmax."""
-        outputs, targets, after = self._read(batch, state, self.dropout if self.training else Dropout())
+        outputs, targets, after = self._read(batch, state, self.dropout if self.training else PairDropout())
         if len(targets) == 0:  # a process without a share of this batch; its gradients are zero
             return sum((weight.sum() * 0.0 for weight in self.parameters()), outputs.new_zeros(())), after
         if sample is not None and isinstance(self.softmax, Softmax):
@@ -57,15 +57,15 @@ class BilmObjective(nn.Module):
         return mean * (len(targets) / batch.weight), after
 
     def _read(
-        self, batch: Batch, state: PairState | None, dropout: Dropout
+        self, batch: TrainingBatch, state: PairState | None, dropout: PairDropout
     ) -> tuple[Tensor, Tensor, PairState]:
         """Top outputs (M, D) of both directions and the words they are to predict (M,)."""
         types, places = np.unique(batch.inputs, return_inverse=True)
         vectors = self.network.tokens(*self.token_ids(types))
         device = vectors.device
         x = F.embedding(torch.from_numpy(places.reshape(batch.inputs.shape)).to(device), vectors)  # (2, N, D)
-        state = start_pairs(self.network, batch.sizes[0]) if state is None else state
-        top, after = read_pairs(self.network, x, batch.sizes, state, dropout)
+        state = zero_pair_state(self.network, batch.sizes[0]) if state is None else state
+        top, after = run_stacks_paired(self.network, x, batch.sizes, state, dropout)
         targets = torch.from_numpy(self._corpus.targets(batch.targets)).to(device)
         if batch.keep is None:
             return top.flatten(0, 1), targets.flatten(), after
@@ -83,16 +83,16 @@ class BilmObjective(nn.Module):
         return chars, words
 
     @torch.no_grad()
-    def perplexity(self, batches: Iterable[Batch], *, carried: bool) -> Perplexity:
+    def perplexity(self, batches: Iterable[TrainingBatch], *, carried: bool) -> BatchPerplexity:
         """Forward, backward and mean perplexity over `batches`; with `carried` state or from zero each."""
         was_training = self.training
         self.eval()
         total, count = np.zeros(2), np.zeros(2, dtype=np.int64)
         state: PairState | None = None
         for batch in batches:
-            outputs, targets, after = self._read(batch, state, Dropout())
+            outputs, targets, after = self._read(batch, state, PairDropout())
             forward = batch.targets.shape[1] if batch.keep is None else int(batch.keep[0].sum())
-            picked = self.softmax.pick(outputs, targets).cpu().double().numpy()
+            picked = self.softmax.target_log_probs(outputs, targets).cpu().double().numpy()
             total += picked[:forward].sum(), picked[forward:].sum()
             count += forward, len(picked) - forward
             state = after if carried else None
@@ -101,8 +101,8 @@ class BilmObjective(nn.Module):
         return perplexity_of(forward_loss, backward_loss, int(count[0]))
 
 
-def perplexity_of(forward: float, backward: float, targets: int) -> Perplexity:
+def perplexity_of(forward: float, backward: float, targets: int) -> BatchPerplexity:
     """From the mean negative log likelihood of each direction; what no float can hold is infinite."""
     losses = (forward, backward, (forward + backward) / 2)
     values = [exp(loss) if loss < 700.0 else inf for loss in losses]
-    return Perplexity(values[0], values[1], values[2], targets)
+    return BatchPerplexity(values[0], values[1], values[2], targets)

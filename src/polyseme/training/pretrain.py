@@ -1,8 +1,8 @@
 """Corpus, biLM and softmax to the loop, and what comes out of it to a model folder.
 
-    text.corpus, formats, training.loop  ->  training.pretrain  ->  OUT/
+    text.corpus.prepared, formats, training.loop  ->  training.pretrain  ->  OUT/
 
-OUT/ is a model folder of ours (see formats.native) with, beside it:
+OUT/ is a model folder of ours (see formats.models.native) with, beside it:
     run.json, metrics.jsonl   the settings of the run and its course
     checkpoints/, corpus/     where it stands, and the prepared text
 """
@@ -18,22 +18,29 @@ from pathlib import Path
 import torch
 
 from polyseme.errors import ConfigError, FormatError, PolysemeError, UsageError
-from polyseme.formats import native
-from polyseme.formats.pretrained import Pretrained, build_network
+from polyseme.formats.models import native
+from polyseme.formats.models.pretrained import Pretrained, build_network
+from polyseme.io.atomic import check_target, remove_leftovers
 from polyseme.model.bilm import BiLM
-from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, usual_cutoffs
-from polyseme.model.start import initialise
-from polyseme.text.corpus import Corpus, CorpusReport, CorpusSettings, Watch, open_corpus, prepare_corpus
-from polyseme.training.bilm_work import BilmWork
-from polyseme.training.board import BOARD
+from polyseme.model.init import initialise
+from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, default_cutoffs
+from polyseme.text.corpus.prepared import (
+    Corpus,
+    CorpusReport,
+    CorpusSettings,
+    Watch,
+    open_corpus,
+    prepare_corpus,
+)
+from polyseme.training.bilm_trainable import BilmTrainable
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks, join_ranks, restarts
+from polyseme.training.fine_tuning import adapt
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
-from polyseme.training.memory import saying_what_to_lower
-from polyseme.training.record import Record, record_run
+from polyseme.training.out_of_memory import saying_what_to_lower
+from polyseme.training.run_record import RunRecord, record_run
 from polyseme.training.settings import PretrainConfig
-from polyseme.training.transfer import adapt
-from polyseme.writing import check_target, remove_leftovers
+from polyseme.training.tensorboard_log import BOARD
 
 logger = logging.getLogger(__name__)
 CORPUS = "corpus"
@@ -75,7 +82,7 @@ def pretrain(
     with saying_what_to_lower(config):
         ranks = join_ranks(config.train.device)
         try:
-            run = _Run(out, config, ranks, base, new_vocabulary)
+            run = _PretrainRun(out, config, ranks, base, new_vocabulary)
             how = _How(resume=resume, force=force, workers=workers, reading=reading)
             ranks.lead("prepared", lambda: run.prepare(inputs, valid, how))
             return run.train(open_corpus(out / CORPUS), watch=watch, prepared=prepared)
@@ -94,7 +101,7 @@ class _How:
 
 
 @dataclass
-class _Run:
+class _PretrainRun:
     """One run in one folder."""
 
     out: Path
@@ -129,18 +136,18 @@ class _Run:
             (self.out / METRICS).unlink(missing_ok=True)
         now.write(self.out)
 
-    def before(self, how: _How) -> Record | None:
+    def before(self, how: _How) -> RunRecord | None:
         """What the run in the folder was; one that is replaced need not be readable."""
         try:
-            return Record.read(self.out)
+            return RunRecord.read(self.out)
         except FormatError:
             if how.force and not how.resume:
                 return None
             raise
 
     def record(
-        self, inputs: Sequence[str | Path], valid: Sequence[str | Path], before: Record | None
-    ) -> Record:
+        self, inputs: Sequence[str | Path], valid: Sequence[str | Path], before: RunRecord | None
+    ) -> RunRecord:
         """What this run is."""
         return record_run(
             self.config,
@@ -152,7 +159,7 @@ class _Run:
             known=before,
         )
 
-    def resumes(self, before: Record | None, now: Record, how: _How) -> bool:
+    def resumes(self, before: RunRecord | None, now: RunRecord, how: _How) -> bool:
         """Whether to go on with the run in the folder; refused where there is none, or another one."""
         differences = before.differences(now) if before else []
         if before is not None and not differences and restarts():
@@ -209,7 +216,7 @@ class _Run:
     ) -> Pretraining:
         """Run the loop and write the model."""
         network, softmax = self.modules(corpus)
-        work = BilmWork(network, softmax, corpus, self.config, self.ranks)
+        work = BilmTrainable(network, softmax, corpus, self.config, self.ranks)
         total = work.total_tokens()
         if prepared is not None and self.ranks.first:
             prepared(corpus, total)
@@ -263,7 +270,7 @@ def fresh_softmax(config: PretrainConfig, network: BiLM, n_words: int) -> AnySof
     """The softmax that the config asks for, not yet initialised."""
     size = config.model.recurrent.outputs
     if config.softmax.kind == "adaptive" and n_words >= 4:
-        return AdaptiveSoftmax(n_words, size, usual_cutoffs(n_words))
+        return AdaptiveSoftmax(n_words, size, default_cutoffs(n_words))
     return Softmax(n_words, size, tied=network.tokens.words if config.softmax.tied else None)
 
 

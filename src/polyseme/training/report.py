@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.embedder import load
-from polyseme.formats.word_file import NAME
-from polyseme.text.corpus import Corpus, CorpusReport, open_corpus, read_types, sentence_starts
+from polyseme.elmo import load
+from polyseme.formats.vectors.word_file import WORDS_FILE
+from polyseme.text.corpus.prepared import Corpus, CorpusReport, open_corpus, read_types, sentence_starts
 from polyseme.training.curves import draw, perplexity_svg
-from polyseme.words import WordVectors, mean_vectors
+from polyseme.word_vectors import WordVectors, mean_vectors
 
 TOKENS = 120_000  # of the text, for the neighbours
 WORDS = 12
@@ -76,7 +76,7 @@ def write_report(folder: Path) -> None:
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     corpus = open_corpus(folder / "corpus")
     vectors = mean_vectors(load(folder), list(_some_sentences(corpus)), min_count=5)
-    vectors.save(folder / NAME, force=True)
+    vectors.save(folder / WORDS_FILE, force=True)
     end = lines[-1]
     page = PAGE.format(
         name=escape(folder.name),

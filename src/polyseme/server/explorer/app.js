@@ -3,12 +3,12 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { noteGuarded } from "/explorer/api.js";
-import { html } from "/explorer/html.js";
+import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/parts/answer.js";
-import { indexOf, Info } from "/explorer/parts/info.js";
+import { Answer, useAnswer } from "/explorer/components/server-request.js";
+import { indexOf, Info } from "/explorer/components/server-info.js";
 import { applyLanguage, applyTheme, rememberLanguage, theme, THEMES } from "/explorer/settings.js";
-import { linkTo, useRoute, VIEWS } from "/explorer/state.js";
+import { linkTo, useRoute, VIEWS } from "/explorer/routing.js";
 import { Compare } from "/explorer/views/compare.js";
 import { Model } from "/explorer/views/model.js";
 import { Senses } from "/explorer/views/senses.js";

@@ -3,18 +3,18 @@
 // Parameters: a, b (the sentences), layer (mean, top, or a number), token (a3: the word 3 of the first, from 0).
 
 import { useRef, useState } from "preact/hooks";
-import { html } from "/explorer/html.js";
+import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/parts/answer.js";
-import { Code } from "/explorer/parts/code.js";
-import { Choice, TextField } from "/explorer/parts/fields.js";
-import { HeatMap, strength } from "/explorer/parts/heatmap.js";
-import { tongueOf, useInfo } from "/explorer/parts/info.js";
-import { areMany, isTwin, Links } from "/explorer/parts/links.js";
-import { layerText } from "/explorer/parts/mixer.js";
-import { Tokens } from "/explorer/parts/tokens.js";
-import * as snippets from "/explorer/snippets.js";
-import { linkTo } from "/explorer/state.js";
+import { Answer, useAnswer } from "/explorer/components/server-request.js";
+import { Code } from "/explorer/components/code-block.js";
+import { Choice, TextField } from "/explorer/components/form-fields.js";
+import { HeatMap, strength } from "/explorer/components/cosine-heatmap.js";
+import { tongueOf, useInfo } from "/explorer/components/server-info.js";
+import { areMany, isTwin, Links } from "/explorer/components/word-links.js";
+import { layerText } from "/explorer/components/layer-sliders.js";
+import { Tokens } from "/explorer/components/token-buttons.js";
+import * as snippets from "/explorer/code-snippets.js";
+import { linkTo } from "/explorer/routing.js";
 
 const EXAMPLES = {
   zh: { a: "曹操大怒，欲斩此将。", b: "天色将晚，人马困乏。" },

@@ -1,15 +1,15 @@
 // What /info says in; facts, layers, curves, card, indexes, limits and licences out. No parameters.
 
-import { factText } from "/explorer/facts.js";
-import { html } from "/explorer/html.js";
+import { factText } from "/explorer/fact-translation.js";
+import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Code } from "/explorer/parts/code.js";
-import { Curves } from "/explorer/parts/curves.js";
-import { Exports } from "/explorer/parts/exports.js";
-import { useInfo } from "/explorer/parts/info.js";
-import { licenceOf, Markdown } from "/explorer/parts/markdown.js";
-import { layerName, layerText } from "/explorer/parts/mixer.js";
-import * as snippets from "/explorer/snippets.js";
+import { Code } from "/explorer/components/code-block.js";
+import { Curves } from "/explorer/components/perplexity-curves.js";
+import { Exports } from "/explorer/components/export-buttons.js";
+import { useInfo } from "/explorer/components/server-info.js";
+import { licenceOf, Markdown } from "/explorer/components/markdown.js";
+import { layerName, layerText } from "/explorer/components/layer-sliders.js";
+import * as snippets from "/explorer/code-snippets.js";
 
 const LIBRARIES = ["preact", "htm", "d3"];
 const NAMED = 5; // documents of an index

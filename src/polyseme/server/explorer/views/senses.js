@@ -3,23 +3,23 @@
 // Parameters: word, index, most (senses), sense (from 0), box (x0,y0,x1,y1 on the map), by (document or period), and those of parts/change.js.
 
 import { useState } from "preact/hooks";
-import { drawnAside } from "/explorer/export.js";
-import { html } from "/explorer/html.js";
+import { drawnAside } from "/explorer/file-export.js";
+import { html } from "/explorer/html-template.js";
 import { number, percent, t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/parts/answer.js";
-import { ChangeTable } from "/explorer/parts/change.js";
-import { Code } from "/explorer/parts/code.js";
-import { Exports } from "/explorer/parts/exports.js";
-import { Choice, IndexChoice } from "/explorer/parts/fields.js";
-import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
-import { Sign, UsageMap, within } from "/explorer/parts/map.js";
-import { MapPicture, SharePicture } from "/explorer/parts/pictures.js";
-import { periodsOf, sharesByPeriod } from "/explorer/parts/periods.js";
-import { Quote, Source } from "/explorer/parts/quote.js";
-import { ShareBars, ShareTable } from "/explorer/parts/shares.js";
-import { NoIndex } from "/explorer/parts/usages.js";
-import * as snippets from "/explorer/snippets.js";
-import { linkTo, useTyped } from "/explorer/state.js";
+import { Answer, useAnswer } from "/explorer/components/server-request.js";
+import { ChangeTable } from "/explorer/components/change-table.js";
+import { Code } from "/explorer/components/code-block.js";
+import { Exports } from "/explorer/components/export-buttons.js";
+import { Choice, IndexChoice } from "/explorer/components/form-fields.js";
+import { indexOf, tongueOf, useInfo } from "/explorer/components/server-info.js";
+import { Sign, UsageMap, within } from "/explorer/components/usage-map.js";
+import { MapPicture, SharePicture } from "/explorer/components/titled-charts.js";
+import { periodsOf, sharesByPeriod } from "/explorer/document-periods.js";
+import { Quote, Source } from "/explorer/components/usage-quote.js";
+import { ShareBars, ShareTable } from "/explorer/components/sense-shares.js";
+import { NoIndex } from "/explorer/components/nearest-usages.js";
+import * as snippets from "/explorer/code-snippets.js";
+import { linkTo, useTyped } from "/explorer/routing.js";
 
 const MOST = 6; // senses, where nothing is chosen
 const CHOICES = [2, 3, 4, 6, 8];

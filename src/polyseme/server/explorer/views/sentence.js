@@ -6,16 +6,16 @@
 // Parameters: text, token (a place in the text, from 0), index, mix (weights), same (1: usages of the same word only).
 
 import { useState } from "preact/hooks";
-import { html } from "/explorer/html.js";
+import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/parts/answer.js";
-import { IndexChoice, TextField } from "/explorer/parts/fields.js";
-import { indexOf, tongueOf, useInfo } from "/explorer/parts/info.js";
-import { Tokens } from "/explorer/parts/tokens.js";
-import { Usages } from "/explorer/parts/usages.js";
-import { Substitutes, Types } from "/explorer/parts/words.js";
-import { sentenceOf } from "/explorer/places.js";
-import { linkTo } from "/explorer/state.js";
+import { Answer, useAnswer } from "/explorer/components/server-request.js";
+import { IndexChoice, TextField } from "/explorer/components/form-fields.js";
+import { indexOf, tongueOf, useInfo } from "/explorer/components/server-info.js";
+import { Tokens } from "/explorer/components/token-buttons.js";
+import { Usages } from "/explorer/components/nearest-usages.js";
+import { Substitutes, Types } from "/explorer/components/nearest-words.js";
+import { sentenceOf } from "/explorer/text-spans.js";
+import { linkTo } from "/explorer/routing.js";
 
 const DRAWN = 1500; // words of a text before "show more"
 

@@ -1,0 +1,77 @@
+"""The verb pretrain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from polyseme.formats.models.open import open_pretrained
+from polyseme.text.corpus.prepared import Corpus, Watch
+from polyseme.training import pretrain as training
+from polyseme.training.checkpoint import Position
+from polyseme.training.loop import Metrics
+from polyseme.training.pretrain import Pretraining
+from polyseme.training.report import write_report
+from polyseme.training.settings import config_for_base, read_pretrain_config
+from polyseme.training.tensorboard_log import TensorBoardLog
+
+
+def pretrain(
+    texts: Sequence[str | Path],
+    out: str | Path,
+    config: str = "novel",
+    *,
+    settings: Sequence[str] = (),
+    valid: Sequence[str | Path] = (),
+    base: str | Path | None = None,
+    options: str | Path | None = None,
+    new_vocabulary: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    workers: int | None = None,
+    tensorboard: bool = False,
+    reading: Watch | None = None,
+    prepared: Callable[[Corpus, int], None] | None = None,
+    watch: Callable[[Position, Metrics], None] | None = None,
+) -> Pretraining:
+    """Train a model on `texts` and write it to the folder `out`.
+
+    config: a preset's name or a .toml file; settings: overrides such as "train.seed=7"; base: a model to
+    fine-tune, which then decides the model's own settings; tensorboard: note the course of the run in
+    out/tensorboard, too. See `training.pretrain.pretrain`.
+    """
+    place = Path(out).expanduser()
+    chosen = read_pretrain_config(config, settings)
+    old = open_pretrained(base, options) if base is not None else None
+    if old is not None:
+        chosen = config_for_base(chosen, old.config, settings)
+    with TensorBoardLog(place) if tensorboard else nullcontext() as board:
+        result = training.pretrain(
+            texts,
+            place,
+            chosen,
+            valid=valid,
+            base=old,
+            new_vocabulary=new_vocabulary,
+            resume=resume,
+            force=force,
+            workers=workers,
+            reading=reading,
+            prepared=prepared,
+            watch=_all_of(watch, board.watch if board else None),
+        )
+    if result.first:
+        write_report(result.folder)
+    return result
+
+
+def _all_of(*watchers: Callable[[Position, Metrics], None] | None) -> Callable[[Position, Metrics], None]:
+    """One that calls all those that there are."""
+
+    def watch(position: Position, figures: Metrics) -> None:
+        for watcher in watchers:
+            if watcher is not None:
+                watcher(position, figures)
+
+    return watch

@@ -1,0 +1,1 @@
+"""Models to files and back: one module per format."""

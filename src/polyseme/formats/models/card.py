@@ -1,0 +1,83 @@
+"""The model card: what a model is, for the person who finds the folder.
+
+formats.models.pretrained  ->  formats.models.card  ->  README.md beside the weights
+"""
+
+from __future__ import annotations
+
+import json
+
+from polyseme.config import ModelConfig
+from polyseme.formats.models.pretrained import Pretrained
+
+
+def render_card(model: Pretrained, name: str, precision: str = "fp32", *, tables: bool = False) -> str:
+    """Markdown for the README.md of a model folder, whose weights, and `tables`, are of that `precision`."""
+    where = "tables, stacks and highways" if tables else "stacks and highways"
+    facts = describe(model) | ({} if precision == "fp32" else {"precision": f"{precision} in {where}"})
+    lines = [
+        f"# {name}",
+        "",
+        "A bidirectional language model (ELMo, Peters et al. 2018) for Polyseme.",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {_cell(key)} | {_cell(value)} |" for key, value in facts.items()),
+        "",
+        "```python",
+        "import polyseme",
+        "",
+        f"model = polyseme.load({json.dumps(name, ensure_ascii=False)})",
+        'vectors = model.embed("one sentence")  # (tokens, values)',
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def describe(model: Pretrained) -> dict[str, str]:
+    """The model's facts, name to value, in the order a person reads them."""
+    config = model.config
+    parameters = sum(tensor.numel() for tensor in model.network.state_dict().values())
+    count = f"{parameters / 1e6:,.1f} million" if parameters >= 1e6 else f"{parameters:,}"
+    facts = {
+        "tokens": _tokens(config),
+        "layers": f"{config.layers} (token layer and {config.recurrent.layers} of {_recurrent(config)})",
+        "vector": f"{config.size} values",
+        "parameters": f"{count} without the softmax",
+        "segmentation": config.segment,
+        "vocabulary": f"{len(model.vocab):,} words" if model.vocab else "none",
+        "softmax": "yes" if model.softmax else "no",
+    }
+    return facts | {f"origin: {key}": value for key, value in model.origin.items()}
+
+
+def _cell(text: str) -> str:
+    """`text` in one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _tokens(config: ModelConfig) -> str:
+    parts = []
+    if config.words:
+        parts.append(f"word table of {config.words.dim}")
+    if config.chars:
+        chars = config.chars
+        parts.append(
+            f"char-CNN over {chars.encoding}, at most {chars.max_chars} a word, {chars.size} filters, "
+            f"{chars.activation}, highways: {chars.highways}"
+        )
+    return " and ".join(parts) + (", projected" if config.projects_tokens else "")
+
+
+def _recurrent(config: ModelConfig) -> str:
+    recurrent = config.recurrent
+    clips = [
+        f"{name} clip {value:g}"
+        for name, value in (("cell", recurrent.cell_clip), ("output", recurrent.output_clip))
+        if value is not None
+    ]
+    size = f"{recurrent.cells} cells"
+    size += f" projected to {recurrent.outputs}" if recurrent.projects else ""
+    residual = ["residual"] if recurrent.residual else []
+    return ", ".join([f"{recurrent.cell} {size}", *clips, *residual])

@@ -1,0 +1,285 @@
+"""bilm-tf and AllenNLP: options.json and a weights .hdf5, read and written.
+
+    formats.models.pretrained  <->  formats.models.hdf5  <->  options.json, *.hdf5
+
+Their names and conventions, and how ours differ:
+    W_0 (2P, 4D)            rows [input; hidden], columns i, j, f, o  ->  our rows i, f, o, candidate (= j)
+    B (4D)                  the forget bias of 1 is not stored        ->  our forget_bias = 1
+    char_embed (261, C)     no row for sentence padding               ->  our row 0
+    W_cnn (1, width, C, n)  -> Conv1d (n, C, width);  highway and projection (in, out) -> (out, in)
+A conversion there and back gives the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, read_values
+from polyseme.errors import FormatError
+from polyseme.formats.models.options import read_options
+from polyseme.formats.models.pretrained import Pretrained, assemble
+from polyseme.formats.safe_hdf5 import SafeFile, open_hdf5
+from polyseme.model.softmax import AdaptiveSoftmax, Softmax
+from polyseme.text.chars import ByteAlphabet
+from polyseme.text.vocab import Vocab
+
+Array = NDArray[np.float32]
+DIRECTIONS = ("forward_stack", "backward_stack")
+
+
+def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
+    """Read the model in `weights` as described by `options`."""
+    config = read_options(read_values(options), options)
+    with open_hdf5(weights) as file:
+        tensors, projected = _read_tokens(file, config, options)
+        for direction, stack in enumerate(DIRECTIONS):
+            for layer in range(config.recurrent.layers):
+                cell = _read_cell(file, config.recurrent, direction, layer, options)
+                tensors |= {f"{stack}.cells.{layer}.{name}": value for name, value in cell.items()}
+        tensors |= _read_softmax(file, config)
+    words = Vocab.read(vocab) if vocab is not None else None
+    return assemble(
+        config.model_copy(update={"token_projection": projected}),
+        tensors,
+        alphabet=ByteAlphabet(config.chars.max_chars) if config.chars else None,
+        vocab=words,
+        origin={"format": "bilm-tf/AllenNLP hdf5", "file": weights.name},
+        source=str(weights),
+    )
+
+
+def _read_tokens(file: SafeFile, config: ModelConfig, options: Path) -> tuple[dict[str, Tensor], bool]:
+    """The token encoder's tensors, and whether it has a projection."""
+    outputs = config.recurrent.outputs
+    if config.chars is None:
+        embedding = _read_array(file, "embedding", (-1, outputs), "lstm.projection_dim", options)
+        return {"tokens.words.weight": _with_padding_row(embedding)}, False
+    tensors = _read_char_cnn(file, config.chars, options)
+    size = config.chars.size
+    projected = "CNN_proj" in file
+    if not projected and size != outputs:
+        raise FormatError(
+            f"{file.path}: CNN_proj is missing, but {options.name} has {size} filters "
+            f"and lstm.projection_dim {outputs}."
+        )
+    if projected:
+        weight = _read_array(
+            file, "CNN_proj/W_proj", (size, outputs), "char_cnn.filters, lstm.projection_dim", options
+        )
+        tensors["tokens.projection.weight"] = _tensor(weight.T)
+        bias = _read_array(file, "CNN_proj/b_proj", (outputs,), "lstm.projection_dim", options)
+        tensors["tokens.projection.bias"] = _tensor(bias)
+    return tensors, projected
+
+
+def _read_char_cnn(file: SafeFile, chars: CharsConfig, options: Path) -> dict[str, Tensor]:
+    embedding = _read_array(file, "char_embed", (-1, chars.dim), "char_cnn.embedding.dim", options)
+    tensors = {"tokens.chars.embedding.weight": _with_padding_row(embedding)}
+    for number, (width, count) in enumerate(chars.filters):
+        name = f"tokens.chars.convolutions.{number}"
+        because = f"char_cnn.filters[{number}] and embedding.dim"
+        weight = _read_array(file, f"CNN/W_cnn_{number}", (1, width, chars.dim, count), because, options)
+        tensors[f"{name}.weight"] = _tensor(weight[0].transpose(2, 1, 0))
+        tensors[f"{name}.bias"] = _tensor(
+            _read_array(file, f"CNN/b_cnn_{number}", (count,), because, options)
+        )
+    for number in range(chars.highways):
+        for part in ("transform", "carry"):
+            name = f"tokens.chars.highways.{number}.{part}"
+            place, size = f"CNN_high_{number}", chars.size
+            weight = _read_array(file, f"{place}/W_{part}", (size, size), "char_cnn.filters", options)
+            tensors[f"{name}.weight"] = _tensor(weight.T)
+            bias = _read_array(file, f"{place}/b_{part}", (size,), "char_cnn.filters", options)
+            tensors[f"{name}.bias"] = _tensor(bias)
+    if f"CNN_high_{chars.highways}" in file:
+        raise FormatError(f"{file.path}: has more highways than char_cnn.n_highway in {options.name}.")
+    return tensors
+
+
+def _read_cell(
+    file: SafeFile, recurrent: RecurrentConfig, direction: int, layer: int, options: Path
+) -> dict[str, Tensor]:
+    place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+    alone = f"RNN_{direction}/RNN/LSTMCell"  # how a one-layer model is dumped
+    if recurrent.layers == 1 and place not in file and alone in file:
+        place = alone
+    outputs, cells = recurrent.outputs, recurrent.cells
+    because = "lstm.projection_dim and lstm.dim"
+    weight = _read_array(file, f"{place}/W_0", (2 * outputs, 4 * cells), because, options)
+    tensors = {
+        "input_weight": _tensor(_to_our_gates(weight[:outputs]).T),
+        "hidden_weight": _tensor(_to_our_gates(weight[outputs:]).T),
+        "bias": _tensor(_to_our_gates(_read_array(file, f"{place}/B", (4 * cells,), "lstm.dim", options))),
+    }
+    if recurrent.projects:
+        tensors["projection"] = _tensor(
+            _read_array(file, f"{place}/W_P_0", (cells, outputs), because, options).T
+        )
+    if f"RNN_{direction}/RNN/MultiRNNCell/Cell{recurrent.layers}" in file:
+        raise FormatError(f"{file.path}: has more layers than lstm.n_layers in {options.name}.")
+    return tensors
+
+
+def _read_softmax(file: SafeFile, config: ModelConfig) -> dict[str, Tensor]:
+    if "softmax/W" not in file:
+        return {}
+    shape, outputs = file.shape("softmax/W"), config.recurrent.outputs
+    if len(shape) != 2 or shape[1] != outputs or file.shape("softmax/b") != shape[:1]:
+        raise FormatError(
+            f"{file.path}: softmax/W is {shape} and softmax/b {file.shape('softmax/b')}, "
+            f"expected (words, {outputs}) and (words,)."
+        )
+    return {
+        "softmax.weight": _tensor(file.read("softmax/W")),
+        "softmax.bias": _tensor(file.read("softmax/b")),
+    }
+
+
+def _read_array(file: SafeFile, name: str, shape: tuple[int, ...], because: str, options: Path) -> Array:
+    """Read `name`; its shape must be `shape` (-1: any), as `because` in the options says."""
+    found = file.shape(name)
+    if len(found) != len(shape) or any(w not in (-1, f) for w, f in zip(shape, found, strict=True)):
+        wanted = str(shape).replace("-1", "any")
+        raise FormatError(
+            f"{file.path}: {name} is {found}, but {because} in {options.name} ask for {wanted}. "
+            "Do options and weights belong together?"
+        )
+    return file.read(name)
+
+
+def _tensor(values: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def _with_padding_row(rows: Array) -> Tensor:
+    return _tensor(np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows]))
+
+
+def _to_our_gates(columns: Array) -> Array:
+    """Last axis from i, j, f, o to i, f, o, j."""
+    i, j, f, o = np.split(columns, 4, axis=-1)
+    return np.concatenate([i, f, o, j], axis=-1)
+
+
+def _to_their_gates(columns: Array) -> Array:
+    """Last axis from i, f, o, j to i, j, f, o."""
+    i, f, o, j = np.split(columns, 4, axis=-1)
+    return np.concatenate([i, j, f, o], axis=-1)
+
+
+def write(model: Pretrained, weights: Path, options: Path) -> None:
+    """Write `model` as an hdf5 file and its options, as bilm-tf and AllenNLP read them."""
+    check_representable(model)
+    options.write_text(json.dumps(_options(model), indent=2) + "\n", encoding="utf-8")
+    with h5py.File(weights, "w") as file:
+        for name, values in _datasets(model).items():
+            file.create_dataset(name, data=values, dtype="float32")
+
+
+def check_representable(model: Pretrained) -> None:
+    """Name the first thing about the model that the hdf5 layout cannot hold."""
+    config, reason = model.config, None
+    if config.recurrent.cell != "lstm":
+        reason = f"{config.recurrent.cell} cells; it knows LSTM cells alone"
+    elif config.chars is not None and config.words is not None:
+        reason = "a word table beside a char-CNN; it knows one or the other"
+    elif config.chars is not None and config.chars.encoding != "bytes":
+        reason = "characters as code points; it knows bytes alone"
+    elif config.words is not None and config.projects_tokens:
+        reason = "a projected word table"
+    elif config.recurrent.projects and config.recurrent.outputs == config.recurrent.cells:
+        reason = "a projection that does not shrink"
+    elif isinstance(model.softmax, AdaptiveSoftmax):
+        reason = "an adaptive softmax; it knows a row for each word"
+    if reason is not None:
+        raise FormatError(
+            f"The bilm-tf hdf5 layout cannot hold {reason}. Use the native format: --to native."
+        )
+
+
+def _options(model: Pretrained) -> dict[str, Any]:
+    """The options.json of `model`, with every key, since AllenNLP and bilm-tf each insist on some.
+
+    A single layer has no residual, so saying that it has one changes nothing and pleases AllenNLP.
+    """
+    recurrent, chars = model.config.recurrent, model.config.chars
+    options: dict[str, Any] = {
+        "lstm": {
+            "dim": recurrent.cells,
+            "projection_dim": recurrent.outputs,
+            "n_layers": recurrent.layers,
+            "cell_clip": recurrent.cell_clip,
+            "proj_clip": recurrent.output_clip,
+            "use_skip_connections": recurrent.residual or recurrent.layers == 1,
+        }
+    }
+    if chars is not None:
+        options["char_cnn"] = {
+            "activation": chars.activation,
+            "embedding": {"dim": chars.dim},
+            "filters": [list(pair) for pair in chars.filters],
+            "n_highway": chars.highways,
+            "n_characters": 262,
+            "max_characters_per_token": chars.max_chars,
+        }
+    if model.vocab is not None:
+        options["n_tokens_vocab"] = len(model.vocab)
+    if model.config.segment != "split":
+        options["polyseme"] = {"segment": model.config.segment}  # the peers pass over what they do not know
+    return options
+
+
+def _datasets(model: Pretrained) -> dict[str, Array]:
+    """All weights by their names."""
+    ours = {name: tensor.detach().float().cpu().numpy() for name, tensor in model.tensors().items()}
+    theirs: dict[str, Array] = {}
+    if model.config.words is not None:
+        theirs["embedding"] = ours["tokens.words.weight"][1:]
+    if model.config.chars is not None:
+        theirs |= _char_cnn_datasets(ours, model.config.chars)
+    if model.config.projects_tokens:
+        theirs["CNN_proj/W_proj"] = ours["tokens.projection.weight"].T
+        theirs["CNN_proj/b_proj"] = ours["tokens.projection.bias"]
+    for direction, stack in enumerate(DIRECTIONS):
+        for layer in range(model.config.recurrent.layers):
+            place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            cell = f"{stack}.cells.{layer}"
+            both = np.concatenate([ours[f"{cell}.input_weight"].T, ours[f"{cell}.hidden_weight"].T])
+            theirs[f"{place}/W_0"] = _to_their_gates(both)
+            theirs[f"{place}/B"] = _stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
+            if model.config.recurrent.projects:
+                theirs[f"{place}/W_P_0"] = ours[f"{cell}.projection"].T
+    if isinstance(model.softmax, Softmax):
+        rows = model.softmax.rows().detach().float().cpu().numpy()
+        theirs |= {"softmax/W": rows, "softmax/b": ours["softmax.bias"]}
+    return theirs
+
+
+def _char_cnn_datasets(ours: dict[str, Array], chars: CharsConfig) -> dict[str, Array]:
+    theirs = {"char_embed": ours["tokens.chars.embedding.weight"][1:]}
+    for number in range(len(chars.filters)):
+        name = f"tokens.chars.convolutions.{number}"
+        theirs[f"CNN/W_cnn_{number}"] = ours[f"{name}.weight"].transpose(2, 1, 0)[None]
+        theirs[f"CNN/b_cnn_{number}"] = ours[f"{name}.bias"]
+    for number in range(chars.highways):
+        for part in ("transform", "carry"):
+            name = f"tokens.chars.highways.{number}.{part}"
+            theirs[f"CNN_high_{number}/W_{part}"] = ours[f"{name}.weight"].T
+            theirs[f"CNN_high_{number}/b_{part}"] = ours[f"{name}.bias"]
+    return theirs
+
+
+def _stored_bias(bias: Array, recurrent: RecurrentConfig) -> Array:
+    """The bias as they store it: without the 1 that they add to the forget gate themselves."""
+    if recurrent.forget_bias != 1.0:
+        bias = bias.copy()
+        bias[recurrent.cells : 2 * recurrent.cells] += np.float32(recurrent.forget_bias - 1.0)
+    return _to_their_gates(bias)

@@ -1,0 +1,361 @@
+"""ELMoForManyLangs folders, read: config.json, an architecture, char.dic, word.dic and pickled weights.
+
+    a folder  ->  formats.models.manylangs  ->  formats.models.pretrained
+
+Their conventions, and how ours differ:
+    <bow>, <eow>            their program takes <eow> for the begin of a word and <bow> for its end, and
+                            the models are trained so: the two names change places in our alphabet
+    *_linearity (4D, P)     rows i, f, g, o, the forget bias inside  ->  our i, f, o, g, forget_bias = 0
+    highways (2F, F)        [transform; gate], y = g x + (1 - g) relu(·)  ->  our carry gate is 1 - g: the
+                            signs of its weights and bias are turned
+    projection (P, W + F)   the word table first, then the characters, as ours
+    tables of characters and words have no row for sentence padding  ->  our row 0
+A softmax is kept where it is the plain, full one (`classifier.name` "softmax"); the sampled and the CNN
+softmax are no table over all words and are left out. Only plain tensors are unpickled, never code.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from polyseme.config import CharsConfig, ModelConfig, parse_settings, read_values
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.models.pretrained import Pretrained, assemble, check_weights
+from polyseme.text.chars import CodepointAlphabet
+from polyseme.text.vocab import Vocab
+
+CONFIG, CHARS, WORDS = "config.json", "char.dic", "word.dic"
+ENCODER, EMBEDDER, CLASSIFIER = "encoder.pkl", "token_embedder.pkl", "classifier.pkl"
+MARKS = {"begin": "<bos>", "end": "<eos>", "unknown": "<oov>"}
+SWAPPED = {"<bow>": "<eow>", "<eow>": "<bow>"}
+
+# The architecture of all models that were released. Most of their zips name it and do not hold it.
+PUBLISHED_NAME = "cnn_50_100_512_4096_sample.json"
+PUBLISHED: dict[str, Any] = {
+    "encoder": {
+        "name": "elmo",
+        "projection_dim": 512,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 4096,
+        "n_layers": 2,
+    },
+    "token_embedder": {
+        "name": "cnn",
+        "activation": "relu",
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+        "n_highway": 2,
+        "word_dim": 100,
+        "char_dim": 50,
+        "max_characters_per_token": 50,
+    },
+    "classifier": {"name": "sampled_softmax", "n_samples": 8192},
+}
+
+
+def is_manylangs(folder: Path) -> bool:
+    """Whether `folder` holds a model of ELMoForManyLangs."""
+    return (folder / ENCODER).is_file() or (folder / EMBEDDER).is_file()
+
+
+def read(folder: Path) -> Pretrained:
+    """Read a model folder of ELMoForManyLangs."""
+    architecture, source = _architecture(folder)
+    config = _config(architecture, source)
+    embedder = _PickledWeights(folder / EMBEDDER, source)
+    tensors = _tokens(embedder, config) | _stacks(_PickledWeights(folder / ENCODER, source), config)
+    alphabet = _alphabet(folder / CHARS, config.chars, tensors) if config.chars is not None else None
+    vocab = None
+    if config.words is not None or (folder / WORDS).is_file():
+        vocab = _vocab(folder / WORDS, tensors)
+    return assemble(
+        config,
+        tensors | _softmax(folder, architecture, config, len(vocab) if vocab else 0, source),
+        alphabet=alphabet,
+        vocab=vocab,
+        origin={"format": "ELMoForManyLangs", "folder": folder.name},
+        source=str(folder),
+    )
+
+
+def _architecture(folder: Path) -> tuple[dict[str, Any], Path]:
+    """The architecture that config.json names, and its file; `config_path` never leads out of `folder`."""
+    path = folder / CONFIG
+    named = read_values(path).get("config_path")
+    base = re.split(r"[/\\]", named)[-1] if isinstance(named, str) else ""
+    if base in ("", ".", ".."):
+        raise FormatError(f"{path}: config_path is {named!r}, expected the name of the architecture's file.")
+    source = folder / base
+    if source.is_file():
+        return read_values(source), source
+    if base == PUBLISHED_NAME:
+        return PUBLISHED, source
+    raise FormatError(
+        f"{source}: there is no such file, but {CONFIG} names it as the model's architecture. "
+        "Copy it into the folder; it lay in `configs` where the model was trained."
+    )
+
+
+def _config(architecture: Mapping[str, Any], source: Path) -> ModelConfig:
+    encoder, embedder = (_section(architecture, name, source) for name in ("encoder", "token_embedder"))
+    if str(encoder.get("name")).lower() != "elmo":
+        raise FormatError(
+            f"{source}: encoder.name is {encoder.get('name')!r}; only 'elmo' can be read. "
+            "Their 'lstm' feeds both directions into each upper layer: it is not the published ELMo."
+        )
+    if str(embedder.get("name")).lower() != "cnn":
+        raise FormatError(
+            f"{source}: token_embedder.name is {embedder.get('name')!r}; only 'cnn' can be read. "
+            "Their 'lstm' reads characters with an LSTM: it is not the published ELMo."
+        )
+    values: dict[str, Any] = {"segment": "split", "token_projection": True}
+    values["recurrent"] = {
+        "cell": "lstm",
+        "layers": encoder.get("n_layers"),
+        "cells": encoder.get("dim"),
+        "outputs": encoder.get("projection_dim"),
+        "projection": True,
+        "cell_clip": encoder.get("cell_clip") or None,
+        "output_clip": encoder.get("proj_clip") or None,
+        "residual": True,
+        "forget_bias": 0.0,
+    }
+    if embedder.get("word_dim"):
+        values["words"] = {"dim": embedder["word_dim"]}
+    if embedder.get("char_dim"):
+        values["chars"] = {
+            "encoding": "codepoints",
+            "max_chars": embedder.get("max_characters_per_token"),
+            "dim": embedder["char_dim"],
+            "filters": embedder.get("filters"),
+            "activation": embedder.get("activation"),
+            "highways": embedder.get("n_highway"),
+        }
+    return parse_settings(ModelConfig, values, str(source))
+
+
+def _section(values: Mapping[str, Any], name: str, source: Path) -> dict[str, Any]:
+    section = values.get(name)
+    if not isinstance(section, dict):
+        raise FormatError(
+            f"{source}: no section {name!r}. Is it the architecture of an ELMoForManyLangs model?"
+        )
+    return section
+
+
+class _PickledWeights:
+    """The tensors of a pickled state, taken one by one under their names."""
+
+    def __init__(self, path: Path, source: Path) -> None:
+        self.path = path
+        self._source = source  # the architecture, named when a shape disagrees with it
+        self._tensors = _unpickle(path)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def take(self, name: str, *shape: int, because: str) -> Tensor:
+        """The tensor `name`; its shape must be `shape` (-1: any), as `because` in the architecture says."""
+        if name not in self._tensors:
+            raise FormatError(
+                f"{self.path}: {name} is missing, but {because} in {self._source.name} ask for it."
+            )
+        tensor = self._tensors[name]
+        if len(shape) != tensor.ndim or any(
+            w not in (-1, f) for w, f in zip(shape, tensor.shape, strict=True)
+        ):
+            wanted = str(shape).replace("-1", "any")
+            raise FormatError(
+                f"{self.path}: {name} is {tuple(tensor.shape)}, but {because} in {self._source.name} ask for "
+                f"{wanted}. Do they belong together?"
+            )
+        return tensor
+
+
+def _unpickle(path: Path) -> dict[str, Tensor]:
+    """The tensors in `path`; a pickle that wants to run code is refused before anything runs."""
+    try:
+        _refuse_compressed(path)
+        values = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file; the model's weights are missing.") from None
+    except pickle.UnpicklingError as problem:
+        reason = str(problem).partition("\n")[0]
+        raise FormatError(
+            f"{path}: holds more than plain tensors ({reason:.120}): refused, and nothing in it was run. "
+            "Ask for the model from a source you trust."
+        ) from None
+    except Exception as problem:  # a damaged pickle can raise anything
+        reason = str(problem).partition("\n")[0]
+        raise FormatError(f"{path}: damaged or not torch's format ({reason:.120}). Copy it again.") from None
+    plain = isinstance(values, dict) and all(
+        isinstance(name, str) and isinstance(value, Tensor) and value.layout == torch.strided
+        for name, value in values.items()
+    )
+    if not plain:
+        raise FormatError(f"{path}: expected tensors by name. Is it a state of ELMoForManyLangs?")
+    size = path.stat().st_size
+    for name, value in values.items():
+        if value.numel() * value.element_size() > size:  # a stride of 0 makes much out of little
+            raise FormatError(
+                f"{path}: {name} declares {value.numel():,} numbers in a file of {size:,} bytes."
+            )
+    return check_weights(values, str(path))
+
+
+def _refuse_compressed(path: Path) -> None:
+    """What torch saves is never compressed; a compressed state may be a bomb."""
+    with path.open("rb") as file:
+        if file.read(2) != b"PK":
+            return
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise pickle.UnpicklingError("compressed records")
+
+
+def _alphabet(path: Path, chars: CharsConfig, tensors: Mapping[str, Tensor]) -> CodepointAlphabet:
+    rows = len(tensors["tokens.chars.embedding.weight"]) - 1
+    characters = [SWAPPED.get(entry, entry) for entry in _read_dic(path, rows)]
+    try:
+        return CodepointAlphabet(characters, chars.max_chars)
+    except UsageError as problem:
+        raise FormatError(f"{path}: {problem}") from None
+
+
+def _vocab(path: Path, tensors: Mapping[str, Tensor]) -> Vocab:
+    table = tensors.get("tokens.words.weight")
+    words = _read_dic(path, len(table) - 1 if table is not None else None)
+    try:
+        return Vocab(words, **MARKS)
+    except UsageError as problem:
+        raise FormatError(f"{path}: {problem}") from None
+
+
+def _read_dic(path: Path, rows: int | None) -> list[str]:
+    """The entries of a .dic by their numbers; `rows` is how many the table has, None where there is none.
+
+    Lines are read as their program reads them: white space goes from both ends, a line that is left with
+    the number alone stands for U+3000, of two like entries the later holds. A row that is left without a
+    name gets one with a space in it, which no token has.
+    """
+    numbers: dict[str, int] = {}
+    for place, line in enumerate(_lines(path), start=1):
+        fields = line.strip().split("\t")
+        if fields == [""]:
+            continue
+        entry, number = ("\u3000", fields[0]) if len(fields) == 1 else (fields[0], fields[-1])
+        if len(fields) > 2 or not (number.isascii() and number.isdigit() and len(number) < 10):
+            raise FormatError(f"{path}:{place}: {line!r:.60}, expected an entry, a tab and its number.")
+        numbers[entry] = int(number)
+    count = rows if rows is not None else len(numbers)
+    entries = [f"<unused {row}>" for row in range(count)]
+    for entry, row in numbers.items():
+        if row >= count:
+            raise FormatError(f"{path}: {entry!r:.40} has number {row}, but there are {count} rows.")
+        entries[row] = entry
+    return entries
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file, but the model reads its entries.") from None
+    except OSError as problem:
+        raise FormatError(f"{path}: cannot be read ({problem.strerror}).") from None
+    except UnicodeDecodeError as problem:
+        raise FormatError(f"{path}: not UTF-8 (byte {problem.start}).") from None
+
+
+def _tokens(state: _PickledWeights, config: ModelConfig) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    if config.words is not None:
+        name = "word_emb_layer.embedding.weight"
+        table = state.take(name, -1, config.words.dim, because="token_embedder.word_dim")
+        tensors["tokens.words.weight"] = _with_padding_row(table)
+    if config.chars is not None:
+        tensors |= _char_cnn(state, config.chars)
+    because = "encoder.projection_dim, word_dim and filters"
+    outputs = config.recurrent.outputs
+    weight = state.take("projection.weight", outputs, config.token_size, because=because)
+    bias = state.take("projection.bias", outputs, because=because)
+    return tensors | {"tokens.projection.weight": weight, "tokens.projection.bias": bias}
+
+
+def _char_cnn(state: _PickledWeights, chars: CharsConfig) -> dict[str, Tensor]:
+    table = state.take("char_emb_layer.embedding.weight", -1, chars.dim, because="token_embedder.char_dim")
+    tensors = {"tokens.chars.embedding.weight": _with_padding_row(table)}
+    because = "token_embedder.filters and char_dim"
+    for number, (width, count) in enumerate(chars.filters):
+        theirs, ours = f"convolutions.{number}", f"tokens.chars.convolutions.{number}"
+        tensors[f"{ours}.weight"] = state.take(f"{theirs}.weight", count, chars.dim, width, because=because)
+        tensors[f"{ours}.bias"] = state.take(f"{theirs}.bias", count, because=because)
+    because, size = "token_embedder.n_highway and filters", chars.size
+    for number in range(chars.highways):
+        theirs, ours = f"highways._layers.{number}", f"tokens.chars.highways.{number}"
+        weight = state.take(f"{theirs}.weight", 2 * size, size, because=because)
+        bias = state.take(f"{theirs}.bias", 2 * size, because=because)
+        tensors |= {
+            f"{ours}.transform.weight": weight[:size].clone(),
+            f"{ours}.transform.bias": bias[:size].clone(),
+        }
+        tensors |= {f"{ours}.carry.weight": -weight[size:], f"{ours}.carry.bias": -bias[size:]}
+    for more in (f"convolutions.{len(chars.filters)}.bias", f"highways._layers.{chars.highways}.bias"):
+        if more in state:
+            raise FormatError(f"{state.path}: has {more}, more than the architecture says.")
+    return tensors
+
+
+def _stacks(state: _PickledWeights, config: ModelConfig) -> dict[str, Tensor]:
+    cells, outputs = config.recurrent.cells, config.recurrent.outputs
+    because = "encoder.n_layers, dim and projection_dim"
+    tensors: dict[str, Tensor] = {}
+    for direction in ("forward", "backward"):
+        for layer in range(config.recurrent.layers):
+            theirs, ours = f"{direction}_layer_{layer}", f"{direction}_stack.cells.{layer}"
+            for their_part, our_part in (("input", "input_weight"), ("state", "hidden_weight")):
+                name = f"{theirs}.{their_part}_linearity.weight"
+                tensors[f"{ours}.{our_part}"] = _our_gates(
+                    state.take(name, 4 * cells, outputs, because=because)
+                )
+            bias = state.take(f"{theirs}.state_linearity.bias", 4 * cells, because=because)
+            tensors[f"{ours}.bias"] = _our_gates(bias)
+            name = f"{theirs}.state_projection.weight"
+            tensors[f"{ours}.projection"] = state.take(name, outputs, cells, because=because)
+        if f"{direction}_layer_{config.recurrent.layers}.state_linearity.bias" in state:
+            raise FormatError(f"{state.path}: has more layers than encoder.n_layers says.")
+    return tensors
+
+
+def _softmax(
+    folder: Path, architecture: Mapping[str, Any], config: ModelConfig, words: int, source: Path
+) -> dict[str, Tensor]:
+    """The plain softmax over all `words`, or nothing."""
+    classifier = architecture.get("classifier")
+    plain = isinstance(classifier, dict) and str(classifier.get("name")).lower() == "softmax"
+    if not plain or not words or not (folder / CLASSIFIER).is_file():
+        return {}
+    state = _PickledWeights(folder / CLASSIFIER, source)
+    because = f"{WORDS} and encoder.projection_dim"
+    return {
+        "softmax.weight": state.take("hidden2tag.weight", words, config.recurrent.outputs, because=because),
+        "softmax.bias": state.take("hidden2tag.bias", words, because=because),
+    }
+
+
+def _our_gates(rows: Tensor) -> Tensor:
+    """First axis from i, f, g, o to i, f, o, g."""
+    i, f, g, o = rows.chunk(4)
+    return torch.cat([i, f, o, g])
+
+
+def _with_padding_row(rows: Tensor) -> Tensor:
+    return torch.cat([rows.new_zeros(1, rows.shape[1]), rows])

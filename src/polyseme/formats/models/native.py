@@ -1,0 +1,199 @@
+"""Our own folder: config.json, model.safetensors, vocab.txt, chars.json, README.md (the model card).
+
+words.safetensors, the mean vectors of words, may lie beside them (formats.vectors.word_file).
+
+    formats.models.pretrained  <->  formats.models.native  <->  a folder
+
+config.json carries a format version. What an older version wrote stays readable: a change of the
+layout raises FORMAT and adds a step that brings the older one up to date. A folder says the lowest version
+that can hold it: 1 for fp32 weights, 2 for bf16 and int8, 3 where the tables are narrow, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from polyseme.config import ModelConfig, parse_settings, read_values
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.models.card import render_card
+from polyseme.formats.models.precision import attach_quantised, pop_quantised, quantise_tensors
+from polyseme.formats.models.pretrained import Pretrained, assemble, check_weights
+from polyseme.formats.tensors import read_tensors
+from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
+from polyseme.io.atomic import new_folder
+from polyseme.model.fast.quantisation import PRECISIONS
+from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
+from polyseme.text.vocab import Vocab
+
+FORMAT = 3
+CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (
+    "config.json",
+    "model.safetensors",
+    "vocab.txt",
+    "chars.json",
+    "README.md",
+)
+FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD, WORDS)
+
+
+def is_native(folder: Path) -> bool:
+    """Whether `folder` holds one of our models."""
+    try:
+        return "polyseme_format" in read_values(folder / CONFIG)
+    except Exception:  # any other config.json is someone else's
+        return False
+
+
+def read(folder: Path, *, copy: bool = False) -> Pretrained:
+    """Read a model folder of ours; without `copy` the weights stay mapped to its file."""
+    path = folder / CONFIG
+    values = read_values(path)
+    found = values.get("polyseme_format")
+    if found is None:
+        raise FormatError(f"{path}: no polyseme_format in it. Is it a model of another program?")
+    if type(found) is not int or not 1 <= found <= FORMAT:
+        raise FormatError(
+            f"{path}: format {found!r}, this Polyseme reads 1 to {FORMAT}. "
+            f"It was written by polyseme {values.get('polyseme_version', '?')}: upgrade to that version."
+        )
+    config = parse_settings(ModelConfig, values.get("model"), f"{path}: model")
+    weights = folder / WEIGHTS
+    tensors = read_tensors(weights, "the model's weights")
+    _check_counts(config, tensors, weights)
+    if copy:
+        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    precision = _precision(values, path)
+    narrow = {} if precision == "fp32" else pop_quantised(tensors, precision, str(weights))
+    shapes = {name: tensor for name, tensor in tensors.items() if tensor.is_meta}
+    model = assemble(
+        config,
+        check_weights({name: tensors[name] for name in tensors.keys() - shapes.keys()}, str(weights))
+        | shapes,
+        alphabet=_alphabet(config, folder),
+        vocab=_vocab(values.get("vocab_marks", {}), folder),
+        origin=_texts(values.get("origin", {}), "origin", path),
+        source=str(weights),
+    )
+    if precision != "fp32":
+        attach_quantised(model, narrow, precision)
+    model.network.memory_mapped = not copy
+    return model
+
+
+def write(
+    model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32", tables: bool = False
+) -> None:
+    """Write `model` as a folder of ours, whole or not at all; its large weights in that precision.
+
+    tables: those of words, characters and softmax, too.
+    """
+    with new_folder(folder, force=force, ours=FILES) as new:
+        _write_files(model, new, folder.name, precision, tables=tables)
+
+
+def write_into(model: Pretrained, folder: Path) -> None:
+    """Write `model` into a folder that holds other things too; config.json, which makes it a model, last."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".model-") as new:
+        _write_files(model, Path(new), folder.name)
+        for name in sorted(os.listdir(new), key=lambda name: name == CONFIG):
+            os.replace(Path(new) / name, folder / name)
+
+
+def _write_files(
+    model: Pretrained, new: Path, name: str, precision: str = "fp32", *, tables: bool = False
+) -> None:
+    """All files of `model` into the folder `new`."""
+    values: dict[str, Any] = {
+        "polyseme_format": 1 if precision == "fp32" else 3 if tables else 2,
+        "polyseme_version": version("polyseme"),
+        "model": model.config.model_dump(mode="json"),
+        "origin": dict(model.origin),
+    }
+    if precision != "fp32":
+        values["precision"] = precision
+    if model.vocab is not None:
+        marks = {"begin": model.vocab.begin, "end": model.vocab.end, "unknown": model.vocab.unknown}
+        values["vocab_marks"] = marks
+    _write_json(new / CONFIG, values)
+    tensors = {
+        key: value.detach().contiguous()
+        for key, value in quantise_tensors(model, precision, tables=tables).items()
+    }
+    save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
+    if model.vocab is not None:
+        model.vocab.write(new / VOCAB)
+    if isinstance(model.alphabet, CodepointAlphabet):
+        _write_json(new / CHARS, list(model.alphabet.characters))
+    (new / CARD).write_text(render_card(model, name, precision, tables=tables), encoding="utf-8")
+
+
+def _precision(values: Mapping[str, object], path: Path) -> str:
+    """The precision that a config of format 2 names; before that there was one alone."""
+    found = values.get("precision", "fp32") if values["polyseme_format"] != 1 else "fp32"
+    if not isinstance(found, str) or found not in PRECISIONS:
+        raise FormatError(f"{path}: precision is {found!r:.60}, expected one of {', '.join(PRECISIONS)}.")
+    return found
+
+
+def _check_counts(config: ModelConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse a config of more layers or highways than there are weights, before any is built."""
+    counts = {"forward_stack.cells": config.recurrent.layers, "backward_stack.cells": config.recurrent.layers}
+    counts["tokens.chars.highways"] = config.chars.highways if config.chars else 0
+    for place, count in counts.items():
+        if count and not any(name.startswith(f"{place}.{count - 1}.") for name in tensors):
+            raise FormatError(
+                f"{path}: {place}.{count - 1} is missing, but {CONFIG} asks for {count} of them. "
+                "Are config and weights of one model?"
+            )
+
+
+def _vocab(marks: object, folder: Path) -> Vocab | None:
+    """The words of vocab.txt, if there is one; `marks` are its names of begin, end and unknown word."""
+    if not (folder / VOCAB).exists():
+        return None
+    names = _texts(marks, "vocab_marks", folder / CONFIG)
+    if names.keys() - {"begin", "end", "unknown"}:
+        raise FormatError(
+            f"{folder / CONFIG}: vocab_marks are begin, end and unknown; found {sorted(names)}."
+        )
+    return Vocab.read(folder / VOCAB, **names)
+
+
+def _texts(values: object, name: str, path: Path) -> dict[str, str]:
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+        raise FormatError(f"{path}: {name} is {values!r:.60}, expected texts by name.")
+    return values
+
+
+def _alphabet(config: ModelConfig, folder: Path) -> Alphabet | None:
+    """The character encoding that the config asks for; code points come from chars.json."""
+    if config.chars is None:
+        return None
+    if config.chars.encoding == "bytes":
+        return ByteAlphabet(config.chars.max_chars)
+    path = folder / CHARS
+    try:
+        characters = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as problem:
+        raise FormatError(
+            f"{path}: cannot be read ({problem}); the model's characters are missing."
+        ) from None
+    if not isinstance(characters, list) or not all(isinstance(entry, str) for entry in characters):
+        raise FormatError(f"{path}: expected a JSON list of characters.")
+    try:
+        return CodepointAlphabet(characters, config.chars.max_chars)
+    except UsageError as problem:
+        raise FormatError(f"{path}: {problem}") from None
+
+
+def _write_json(path: Path, values: object) -> None:
+    path.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,289 @@
+"""A whole model in memory: what every reader gives and every writer takes.
+
+    formats.models.native, formats.models.hdf5, formats.models.manylangs  <
+        ->  formats.models.pretrained  ->  embedder
+
+Readers bring tensors under our own names; `assemble` checks them against the config and builds the
+network around them without initialising or copying anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.config import ModelConfig
+from polyseme.errors import FormatError
+from polyseme.model.bilm import BiLM
+from polyseme.model.fast.weight_versions import WeightSnapshot
+from polyseme.model.recurrent import RecurrentCell, RecurrentStack
+from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax
+from polyseme.model.tokens import CharCnn, TokenEncoder, make_word_table
+from polyseme.text.chars import Alphabet
+from polyseme.text.vocab import Vocab
+
+
+class OpenedFile(NamedTuple):
+    """The file a model was opened from, to open it again in another process."""
+
+    reopen: Callable[[str, str | None, str, str], Pretrained]  # path, options, precision, fingerprint
+    path: str
+    options: str | None
+    precision: str
+    weights: WeightSnapshot  # the weights as they were read
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A biLM with all that is needed to feed it.
+
+    It pickles as the path it was opened from if nothing has changed since, and by value otherwise.
+    """
+
+    config: ModelConfig
+    network: BiLM
+    alphabet: Alphabet | None  # characters to ids; None for models of word ids alone
+    vocab: Vocab | None  # the words of the word table and of the softmax
+    softmax: AnySoftmax | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)  # where it came from, for the model card
+    opened: OpenedFile | None = field(default=None, repr=False)
+    _fingerprints: dict[str, WeightSnapshot] = field(
+        default_factory=dict, init=False, repr=False
+    )  # at most one
+
+    def __reduce__(self) -> tuple[Callable[..., Pretrained], tuple[Any, ...]]:
+        """Pickle as a path, or by value if the weights or the precision have changed since they were read."""
+        opened = self.opened
+        if opened and opened.precision == self.network.precision and opened.weights.matches(self.weights()):
+            return opened.reopen, (opened.path, opened.options, opened.precision, self.fingerprint())
+        return _rebuild, (self.config, self.network, self.alphabet, self.vocab, self.softmax, self.origin)
+
+    def __copy__(self) -> Self:
+        """Copy the frame; the weights are shared."""
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pretrained:
+        """Copy the weights."""
+        network, softmax = deepcopy((self.network, self.softmax), memo)
+        return _rebuild(self.config, network, self.alphabet, self.vocab, softmax, self.origin)
+
+    def weights(self) -> list[Tensor]:
+        """All parameters, the softmax's included."""
+        return [*self.network.parameters(), *(self.softmax.parameters() if self.softmax else ())]
+
+    def fingerprint(self) -> str:
+        """Hash all that decides the vectors: settings, weights, vocabulary. Computed once."""
+        weights = list(self.network.parameters())
+        for known, snapshot in self._fingerprints.items():
+            if snapshot.matches(weights):
+                return known
+        hashed = hashlib.sha256(self.config.model_dump_json().encode())
+        for name, weight in sorted(self.tensors().items()):
+            if not name.startswith("softmax."):
+                hashed.update(f"{name} {tuple(weight.shape)}".encode())
+                hashed.update(weight.detach().float().cpu().contiguous().numpy().data)
+        if self.config.words is not None and self.vocab is not None:
+            hashed.update("\n".join(self.vocab.words).encode())
+        self._fingerprints.clear()
+        self._fingerprints[hashed.hexdigest()] = WeightSnapshot(weights)
+        return hashed.hexdigest()
+
+    def token_ids(self, tokens: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:
+        """Character ids (N + 2, C) and word ids (N + 2,) of <S>, </S> and `tokens`, as far as they are read.
+
+        Where words are read both ways, a word cut for its characters is looked up as it was cut.
+        """
+        chars = words = None
+        if self.config.chars is not None and self.alphabet is not None:
+            rows = np.concatenate([self.alphabet.boundaries(), self.alphabet.encode(tokens)])
+            chars = torch.from_numpy(rows)
+            if self.config.words is not None:
+                tokens = [token[: self.config.chars.max_chars - 2] for token in tokens]
+        if self.config.words is not None and self.vocab is not None:
+            words = torch.from_numpy(self.vocab.ids([self.vocab.begin, self.vocab.end, *tokens]))
+        return chars, words
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All weights by our own names, the softmax's included, as fp32."""
+        weights = dict(self.network.state_dict())
+        for place, module in self.network.quantisable_modules().items():
+            weights |= {f"{place}.{name}": weight.dequantise() for name, weight in module.quantised.items()}
+        if self.softmax is not None:
+            weights |= {f"softmax.{name}": value for name, value in self.softmax.state_dict().items()}
+        return weights
+
+
+def _rebuild(
+    config: ModelConfig,
+    network: BiLM,
+    alphabet: Alphabet | None,
+    vocab: Vocab | None,
+    softmax: AnySoftmax | None,
+    origin: Mapping[str, str],
+) -> Pretrained:
+    """A model whose weights were copied: they are no longer mapped from a file."""
+    network.memory_mapped = False
+    return Pretrained(config, network, alphabet, vocab, softmax, origin)
+
+
+def build_network(config: ModelConfig, *, n_chars: int, n_words: int, padding: int) -> BiLM:
+    """A biLM of the shape that `config` asks for; `model.start.initialise` gives a fresh one its weights.
+
+    n_chars counts the row of sentence padding, n_words does not; `padding` fills a word's row.
+    """
+    chars = words = None
+    if config.chars is not None:
+        chars = CharCnn(
+            n_chars,
+            config.chars.dim,
+            config.chars.filters,
+            activation=config.chars.activation,
+            highways=config.chars.highways,
+            padding=padding,
+        )
+    if config.words is not None:
+        words = make_word_table(n_words, config.words.dim, trained=config.words.trained)
+    outputs = config.recurrent.outputs
+    tokens = TokenEncoder(chars=chars, words=words, outputs=outputs, project=config.projects_tokens)
+    return BiLM(tokens, _stack(config), _stack(config))
+
+
+def _stack(config: ModelConfig) -> RecurrentStack:
+    recurrent = config.recurrent
+    cells = [
+        RecurrentCell(
+            recurrent.cell,
+            recurrent.outputs,
+            recurrent.cells,
+            recurrent.outputs,
+            project=recurrent.projects,
+            cell_clip=recurrent.cell_clip,
+            output_clip=recurrent.output_clip,
+            forget_bias=recurrent.forget_bias,
+            candidate_bias=recurrent.candidate_bias,
+        )
+        for _ in range(recurrent.layers)
+    ]
+    return RecurrentStack(cells, residual=recurrent.residual)
+
+
+def assemble(
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    *,
+    alphabet: Alphabet | None,
+    vocab: Vocab | None,
+    origin: Mapping[str, str],
+    source: str,
+) -> Pretrained:
+    """Build a Pretrained around `tensors`; every missing, surplus or misshapen one is named."""
+    chars = tensors.get("tokens.chars.embedding.weight")
+    words = tensors.get("tokens.words.weight")
+    network, softmax = _empty_modules(config, tensors, alphabet.padding if alphabet else 0, source)
+    weights = {name: value for name, value in tensors.items() if not name.startswith("softmax.")}
+    _fill(network, weights, source)
+    if softmax is not None:
+        _fill(softmax, {name[8:]: tensors[name] for name in tensors if name.startswith("softmax.")}, source)
+    if chars is not None and alphabet is not None and len(chars) < alphabet.size:
+        raise FormatError(
+            f"{source}: {len(chars)} rows of characters, but the character encoding needs {alphabet.size}."
+        )
+    _check_words(words, softmax, vocab, source)
+    network.eval()
+    return Pretrained(config, network, alphabet, vocab, softmax, dict(origin))
+
+
+def check_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+    """`tensors` as float32; what is no finite floating-point number is refused."""
+    for name, values in tensors.items():
+        if not values.is_floating_point():
+            raise FormatError(f"{source}: {name} holds {values.dtype}, expected floating-point numbers.")
+        # The sum is one quick pass; it can be infinite for finite numbers too, so then look at each.
+        if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
+            raise FormatError(f"{source}: {name} holds NaN or infinite weights. The model is broken.")
+    return {name: values.detach().float() for name, values in tensors.items()}
+
+
+def _empty_modules(
+    config: ModelConfig, tensors: Mapping[str, Tensor], padding: int, source: str
+) -> tuple[BiLM, AnySoftmax | None]:
+    """The network and the softmax for `tensors`, on the meta device: shapes without memory."""
+    rows = {name: values.shape[0] if values.ndim else 0 for name, values in tensors.items()}
+    try:
+        with torch.device("meta"):
+            network = build_network(
+                config,
+                n_chars=max(rows.get("tokens.chars.embedding.weight", 1), 1),
+                n_words=max(rows.get("tokens.words.weight", 1), 1) - 1,
+                padding=padding,
+            )
+            return network, _empty_softmax(config, rows, network)
+    except (
+        RuntimeError,
+        OverflowError,
+        TypeError,
+        ValueError,
+        IndexError,
+    ):  # how torch says that a number is too large
+        raise FormatError(f"{source}: the config asks for sizes that no model can have.") from None
+
+
+def _empty_softmax(config: ModelConfig, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
+    """The softmax that the tensors' names tell of: with rows of its own, the word table's, or clusters."""
+    size = config.recurrent.outputs
+    if "softmax.clusters.head.weight" in rows:
+        tails = sorted(
+            name for name in rows if name.startswith("softmax.clusters.tail.") and name.endswith(".1.weight")
+        )
+        cutoffs = list(
+            accumulate([rows["softmax.clusters.head.weight"] - len(tails), *(rows[name] for name in tails)])
+        )
+        return AdaptiveSoftmax(cutoffs[-1], size, cutoffs[:-1])
+    if "softmax.weight" in rows:
+        return Softmax(rows["softmax.weight"], size)
+    if "softmax.bias" in rows:
+        return Softmax(rows["softmax.bias"], size, tied=network.tokens.words)
+    return None
+
+
+def _fill(module: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
+    """Put `weights` into a module made on the meta device."""
+    wanted = module.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in weights]
+    problems += [f"{name} is not part of such a model" for name in weights if name not in wanted]
+    problems += [
+        f"{name} is {tuple(weights[name].shape)}, the config asks for {tuple(wanted[name].shape)}"
+        for name in wanted
+        if name in weights and weights[name].shape != wanted[name].shape
+    ]
+    if problems:
+        more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""
+        raise FormatError(f"{source}: {'; '.join(problems[:5])}{more}. Are config and weights of one model?")
+    trained = {name: parameter.requires_grad for name, parameter in module.named_parameters()}
+    module.load_state_dict(weights, assign=True)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(trained[name])
+
+
+def _check_words(words: Tensor | None, softmax: AnySoftmax | None, vocab: Vocab | None, source: str) -> None:
+    """The vocabulary must have a word for each row of the word table and of the softmax."""
+    if words is not None and vocab is None:
+        raise FormatError(
+            f"{source}: the model reads word ids and has no vocabulary. Put vocab.txt beside it."
+        )
+    counts = {"word table": len(words) - 1 if words is not None else None}
+    counts["softmax"] = softmax.n_words if softmax is not None else None
+    for name, count in counts.items():
+        if vocab is not None and count is not None and count != len(vocab):
+            raise FormatError(
+                f"{source}: the {name} has {count} rows and the vocabulary {len(vocab)} words. "
+                "Is it the vocabulary of this model?"
+            )

@@ -1,0 +1,98 @@
+"""A model to disk, in our own format or in that of bilm-tf, AllenNLP and simple_elmo.
+
+    formats.models.pretrained  ->  formats.models.save  ->  native, hdf5
+
+Everything that can be checked is checked before the first byte is written.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from polyseme.config import nearest
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.models import hdf5, native
+from polyseme.formats.models.open import weights_prefix
+from polyseme.formats.models.pretrained import Pretrained
+from polyseme.io.atomic import check_target, new_file, new_folder
+from polyseme.model.fast.quantisation import PRECISIONS
+
+FORMATS = ("native", "hdf5")
+WEIGHTS, OPTIONS, VOCAB = "model.hdf5", "options.json", "vocab.txt"
+
+
+def save_pretrained(
+    model: Pretrained,
+    path: str | Path,
+    to: str = "native",
+    force: bool = False,
+    *,
+    precision: str = "fp32",
+    tables: bool = False,
+) -> None:
+    """Write `model` to `path`, whole or not at all.
+
+    to="native": a folder of ours. to="hdf5": a folder with model.hdf5, options.json and vocab.txt, as
+    simple_elmo and NLPL have it; or, where `path` ends in .hdf5, that file with X_options.json and
+    X_vocab.txt beside it (X.hdf5 or X_weights.hdf5). force: replace what is there.
+    precision: of the large weights in a folder of ours, fp32, bf16 or int8; hdf5 holds fp32.
+    tables: those of words, characters and softmax in that precision, too: small to keep, fp32 when opened.
+    """
+    place = Path(path).expanduser()
+    if to not in FORMATS:
+        raise UsageError(
+            f"{to!r} is no format to write. Choose {' or '.join(FORMATS)}.{nearest(to, list(FORMATS))}"
+        )
+    if to == "native" and place.suffix.lower() in (".hdf5", ".h5", ".zip"):
+        raise UsageError(
+            f"{place}: the native format is a folder. Leave out {place.suffix}, or say --to hdf5."
+        )
+    if precision not in PRECISIONS:
+        known = list(PRECISIONS)
+        raise UsageError(
+            f"precision is {precision!r}, expected {' or '.join(known)}.{nearest(precision, known)}"
+        )
+    if to != "native" and precision != "fp32":
+        raise UsageError(f"hdf5 cannot hold {precision}. Use the native format, or leave the precision out.")
+    if tables and precision == "fp32":
+        raise UsageError("Narrow tables need a precision: bf16 or int8.")
+    if to == "native":
+        native.write(model, place, force=force, precision=precision, tables=tables)
+        return
+    hdf5.check_representable(model)
+    _refuse_other_marks(model)
+    if place.suffix.lower() == ".hdf5":
+        _write_files(model, place, force=force)
+    else:
+        with new_folder(place, force=force, ours=(WEIGHTS, OPTIONS, VOCAB)) as new:
+            hdf5.write(model, new / WEIGHTS, new / OPTIONS)
+            if model.vocab is not None:
+                model.vocab.write(new / VOCAB)
+
+
+def _refuse_other_marks(model: Pretrained) -> None:
+    """Their programs know the begin, the end and the unknown word by fixed names."""
+    vocab = model.vocab
+    if vocab is not None and (vocab.begin, vocab.end, vocab.unknown) != ("<S>", "</S>", "<UNK>"):
+        raise FormatError(
+            "The bilm-tf hdf5 layout cannot hold a vocabulary with "
+            f"{vocab.begin} {vocab.end} {vocab.unknown}; it knows <S> </S> <UNK> alone. "
+            "Use the native format: --to native."
+        )
+
+
+def _write_files(model: Pretrained, weights: Path, *, force: bool) -> None:
+    """Write the three files beside each other; the weights get their name last."""
+    options, vocab = (weights.with_name(f"{weights_prefix(weights)}_{rest}") for rest in (OPTIONS, VOCAB))
+    for file in (weights, options, vocab):  # a vocabulary left there would be taken for this model's
+        check_target(file, force=force)
+        if file.is_dir():
+            raise UsageError(f"{file}: is a folder, a file is to be written there. Choose another name.")
+    with ExitStack() as files:
+        new_weights, new_options = (files.enter_context(new_file(f, force=force)) for f in (weights, options))
+        if model.vocab is not None:
+            model.vocab.write(files.enter_context(new_file(vocab, force=force)))
+        hdf5.write(model, new_weights, new_options)
+    if model.vocab is None:
+        vocab.unlink(missing_ok=True)

@@ -1,0 +1,39 @@
+"""Token embeddings as bilm-tf keeps them: an hdf5 file with one dataset `embedding`, a row for each word.
+
+cache  ->  formats.vectors.token_file  ->  h5py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+from polyseme.formats.safe_hdf5 import open_hdf5
+from polyseme.io.atomic import new_file
+
+DATASET = "embedding"
+
+
+def write_token_file(
+    path: Path, blocks: Iterable[NDArray[np.float32]], size: int, *, force: bool = False
+) -> None:
+    """Write blocks of rows (…, size), one after the other."""
+    with new_file(path, force=force) as new, h5py.File(new, "w") as file:
+        rows = file.create_dataset(DATASET, (0, size), np.float32, maxshape=(None, size))
+        for block in blocks:
+            rows.resize(len(rows) + len(block), axis=0)
+            rows[len(rows) - len(block) :] = block
+
+
+def read_token_file(path: Path) -> NDArray[np.float32]:
+    """All rows (V, D)."""
+    with open_hdf5(path) as file:
+        values = file.read(DATASET)
+    if values.ndim != 2:
+        raise FormatError(f"{path}: {DATASET} has {values.ndim} axes, expected rows of values.")
+    return values

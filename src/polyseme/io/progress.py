@@ -1,0 +1,152 @@
+"""Report how far a long job is: one kind of event, one way to receive it, one way to show it.
+
+    corpus, training, embedding, indexing, tasks  ->  ProgressEvent  ->  a bar, plain lines, or a callback
+
+Every verb takes `progress`. None shows progress on a terminal or in a notebook and nowhere else, True always
+shows it (as plain lines where a bar is impossible), False never; a callable receives the events.
+Output goes to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+
+LINE_INTERVAL = 10.0  # seconds between two plain lines
+
+
+@dataclass(frozen=True)
+class ProgressEvent:
+    """How far a job is.
+
+    Attributes:
+        stage: What is being done: "reading", "training", "embedding".
+        done: How much of it is done, in any unit.
+        total: How much there is, in the same unit; None if unknown.
+        detail: Text to show beside the bar: "loss 3.21, 14,000 tokens/s".
+        message: A line that stays on the screen, such as the scores of an epoch; None updates the bar.
+
+    """
+
+    stage: str
+    done: float = 0.0
+    total: float | None = None
+    detail: str = ""
+    message: str | None = None
+
+
+OnProgress = Callable[[ProgressEvent], None]
+ProgressOption = bool | OnProgress | None  # what a user passes as `progress`
+
+
+@contextmanager
+def open_progress(progress: ProgressOption) -> Iterator[OnProgress]:
+    """Open what a user asked for with `progress`: a bar, plain lines, a callback, or nothing."""
+    if callable(progress):
+        yield progress
+    elif progress or (progress is None and is_interactive()):
+        with ProgressDisplay() as bar:
+            yield bar
+    else:
+        yield ignore_progress
+
+
+def ignore_progress(event: ProgressEvent) -> None:
+    """Receive events and show nothing."""
+
+
+def is_interactive() -> bool:
+    """Whether standard error is a terminal or this is a notebook."""
+    console = Console(stderr=True)
+    return console.is_terminal or console.is_jupyter
+
+
+def _has_bar(console: Console) -> bool:
+    """Whether `console` can show a bar; rich needs ipywidgets for that in a notebook."""
+    return find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+
+
+class ProgressDisplay:
+    """Shows events: a bar on a terminal or in a notebook with ipywidgets, plain lines elsewhere."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        times = (TimeElapsedColumn(), TimeRemainingColumn())
+        has_bar = _has_bar(console)
+        self._bar = RichProgress(*columns, *times, console=console, transient=True) if has_bar else None
+        self._task = self._bar.add_task("", total=None) if self._bar else None
+        self._last_line = time.monotonic()
+        self._stage: tuple[str, float | None] = (
+            "",
+            None,
+        )  # and its total: a change of either restarts the clock
+        self._stage_start = self._last_line
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Show an event."""
+        if event.message is not None:
+            self._print(event.message)
+            return
+        now = time.monotonic()
+        if (event.stage, event.total) != self._stage:
+            self._stage, self._stage_start = (event.stage, event.total), now
+            if self._bar and self._task is not None:
+                self._bar.reset(self._task)
+        text = f"{event.stage}: {event.detail}" if event.detail else event.stage
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, description=text, completed=event.done, total=event.total)
+        elif now - self._last_line >= LINE_INTERVAL:
+            self._last_line = now
+            print(f"{text}{self._time_left(event, now)}", file=sys.stderr, flush=True)
+
+    def _print(self, text: str) -> None:
+        if self._bar:
+            self._bar.console.print(text, highlight=False, markup=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def _time_left(self, event: ProgressEvent, now: float) -> str:
+        """', 40%, 90 s left', if the total is known."""
+        if not event.total or not event.done:
+            return ""
+        share = min(event.done / event.total, 1.0)
+        return f", {share:.0%}, {(now - self._stage_start) * (1 - share) / share:,.0f} s left"
+
+
+class RateMeter:
+    """Tokens per second since the first call, for `ProgressEvent.detail`."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self.tokens = 0
+
+    def add(self, tokens: int) -> str:
+        """Count tokens; the text to show: '12,000 tokens, 3,000/s'."""
+        self.tokens += tokens
+        rate = self.tokens / max(time.monotonic() - self._start, 1e-9)
+        return f"{self.tokens:,} tokens, {rate:,.0f}/s"

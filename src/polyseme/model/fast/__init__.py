@@ -1,0 +1,1 @@
+"""The same results as the plain modules, faster: packing, quantisation, threads, lookup tables, C kernels."""

@@ -1,0 +1,326 @@
+"""One layer of one direction of an LSTM in C: torch tensors in, torch tensors out.
+
+    model.recurrent, model.tokens, kernels.training  ->  kernels.lstm  ->  kernels.native
+
+Sentences are packed as in `model.recurrent`. All tensors are fp32, on the CPU; gates in the order i, f, o,
+candidate. Weights without gradients may be bf16 or int8. With int8 the rows that meet a weight are quantised
+too, each with a scale of its own, so that no row changes another. A call uses one core and lets other Python
+threads run.
+
+N packed tokens, B sentences, M memory cells, D outputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from polyseme.model.fast.kernels import native
+from polyseme.model.fast.quantisation import QuantisedMatrix
+
+PANEL = 16  # columns that are packed together
+Z_BYTES = 4 << 20  # for the gates' share of the input of some time steps
+MAX_INT8_VALUES = (2**31 - 1) // 127**2  # values of a row whose int8 products surely fit 32 bits together
+State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
+Clips = tuple[float | None, float | None]  # of the memory and of the projected output
+
+
+class PackedWeight(NamedTuple):
+    """A copy of a weight (n, k) as the C side reads it: fp32, bf16 or int8.
+
+    Of several groups, such as the gates, panels of each group take turns; n counts their padding too.
+    """
+
+    packed: Tensor  # bytes
+    kind: int  # one of native.KINDS
+    scales: Tensor | None  # (n,) of int8
+    n: int
+    k: int
+
+
+class PackedLayer(NamedTuple):
+    """The weights of a layer as one of the two passes reads them; good for that pass alone."""
+
+    hidden: PackedWeight
+    projection: PackedWeight | None
+    cells: int
+    outputs: int
+    input: PackedWeight | None = None  # for `read`
+
+
+class LstmLayer(NamedTuple):
+    """A layer to be read: its weights, its bias (4M,), its clips, and what the forget gate gets beside."""
+
+    packed: PackedLayer
+    bias: Tensor
+    clips: Clips
+    forget: float = 0.0
+
+
+class LstmForward(NamedTuple):
+    """What `forward` fills: its results, and what `backward` needs of it."""
+
+    output: Tensor  # (N, D)
+    h: Tensor  # (B, D) the state after each sentence's end
+    c: Tensor  # (B, M)
+    gates: Tensor  # (N, 4M) before: the share of the input, after: all gates, activated
+    memory: Tensor  # (N, M)
+    raw: Tensor | None  # (N, M) outputs before the projection, if there is one
+
+    def direction(self, number: int) -> LstmForward:
+        """One direction of a run whose tensors have the direction as axis 0."""
+        return LstmForward(*(None if t is None else t[number] for t in self))  # type: ignore[arg-type]
+
+
+class LstmBackward(NamedTuple):
+    """What `backward` fills; the gradients of the weights are products of these."""
+
+    z: Tensor  # (N, 4M) of the gates before their activation
+    given: Tensor  # (N, D) of the outputs, for the projection: before their clip
+    recurred: Tensor  # (N, D) no gradient: the outputs that recurred into each step
+    h: Tensor  # (B, D) before: of the state at the end, after: of the state at the start
+    c: Tensor  # (B, M)
+
+    def direction(self, number: int) -> LstmBackward:
+        """One direction of gradients whose tensors have the direction as axis 0."""
+        return LstmBackward(*(t[number] for t in self))
+
+
+class PreparedLstm:
+    """Layers, each about to read the one below: all is checked and has its memory, `run` is one call in C."""
+
+    def __init__(
+        self,
+        layers: list[LstmLayer],
+        x: Tensor,
+        sizes: list[int],
+        states: list[State],
+        *,
+        residual: bool = False,
+    ) -> None:
+        """Inputs (N, I) and a state for each layer; with `residual`, from the second layer on, x is added."""
+        self._tasks, self._residual = (native.Lstm * len(layers))(), residual
+        self._steps = _step_sizes(sizes, len(states[0][0]))
+        self._alive: list[Any] = []
+        self.outputs: list[Tensor] = []
+        self.states: list[State] = []
+        x = x.contiguous()
+        _check_tensor("x", x, (sum(sizes), x.shape[-1]))
+        for number, (layer, state) in enumerate(zip(layers, states, strict=True)):
+            self._tasks[number], x = self._task(layer, x, state)
+
+    def _task(self, layer: LstmLayer, x: Tensor, state: State) -> tuple[Any, Tensor]:
+        """What C needs for a layer that reads x (N, I); and its outputs (N, D) to be."""
+        packed, batch = layer.packed, len(state[0])
+        inputs, m, d = packed.input, packed.cells, packed.outputs
+        if inputs is None:
+            raise ValueError("the weight of the inputs was not packed")
+        rows = max(batch, min(len(x), Z_BYTES // (4 * inputs.n)))
+        task = _task(packed, self._steps, batch, layer.clips)
+        task.forget, task.inputs, task.z_rows = layer.forget, inputs.k, rows
+        task.input, task.input_scales = inputs.packed.data_ptr(), _pointer(inputs.scales)
+        first = {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
+        given = {"x": x, "bias": layer.bias, **first}
+        shapes = {"x": (len(x), inputs.k), "bias": (4 * m,), "first_h": (batch, d), "first_c": (batch, m)}
+        _set_pointers(task, given, shapes)
+        output, h, c = x.new_empty(len(x), d), x.new_empty(batch, d), x.new_empty(batch, m)
+        z, raw = x.new_empty(rows * inputs.n), x.new_empty(batch * m)
+        scratch = _allocate_scratch(task)
+        task.output, task.last_h, task.last_c = output.data_ptr(), h.data_ptr(), c.data_ptr()
+        task.z, task.raw, task.scratch = z.data_ptr(), raw.data_ptr(), _pointer(scratch)
+        self._alive.append((layer, given, z, raw, scratch))
+        self.outputs.append(output)
+        self.states.append((h, c))
+        return task, output
+
+    def run(self) -> tuple[list[Tensor], list[State]]:
+        """The outputs (N, D) of every layer, and its state at the ends."""
+        native.load_library().polyseme_lstm_read(self._tasks, len(self._tasks), self._residual)
+        return self.outputs, self.states
+
+
+def is_supported(*tensors: Tensor | None) -> bool:
+    """Whether the library is there and takes all of these."""
+    return native.is_available() and all(
+        t is None or (t.dtype == torch.float32 and t.device.type == "cpu") for t in tensors
+    )
+
+
+def pack_layer(
+    hidden: QuantisedMatrix, projection: QuantisedMatrix | None, inputs: QuantisedMatrix | None = None
+) -> PackedLayer:
+    """Lay out hidden (4M, D), projection (D, M) and inputs (4M, I), of one precision.
+
+    `read` needs the inputs, `forward` does not; not for `backward`.
+    """
+    cells, outputs = hidden.values.shape[0] // 4, hidden.values.shape[1]
+    straight = None if projection is None else pack_weight(projection)
+    first = None if inputs is None else pack_weight(inputs, groups=4)
+    return PackedLayer(pack_weight(hidden, groups=4), straight, cells, outputs, first)
+
+
+def pack_backward(hidden: Tensor, projection: Tensor | None) -> PackedLayer:
+    """Lay out hidden (4M, D) and projection (D, M), fp32, for `backward`."""
+    cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
+    turned = None if projection is None else pack_weight(QuantisedMatrix(projection.t()))
+    return PackedLayer(pack_weight(QuantisedMatrix(hidden.t())), turned, cells, outputs)
+
+
+def run_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
+    """A layer alone: inputs (N, I) and state to outputs (N, D) and the state at the ends."""
+    outputs, states = PreparedLstm([layer], x, sizes, [state]).run()
+    return outputs[0], states[0]
+
+
+def run_forward(
+    packed: PackedLayer, bias: Tensor, sizes: list[int], state: State, clips: Clips, run: LstmForward
+) -> None:
+    """As `read`, of the gates' share of the input, keeping what `backward` needs."""
+    task = _training_task(
+        packed, sizes, state, clips,
+        z=run.gates, bias=bias, output=run.output, last_h=run.h, last_c=run.c,
+        gates=run.gates, memory=run.memory, raw=run.raw,
+    )  # fmt: skip
+    native.load_library().polyseme_lstm_forward(task)
+
+
+def run_backward(
+    packed: PackedLayer,
+    sizes: list[int],
+    state: State,
+    clips: Clips,
+    run: LstmForward,
+    d_output: Tensor,
+    found: LstmBackward,
+) -> None:
+    """From the gradients of the outputs (N, D) and of the last state to those of all that went into `run`."""
+    task = _training_task(
+        packed, sizes, state, clips,
+        output=run.output, gates=run.gates, memory=run.memory, last_h=found.h, last_c=found.c,
+        d_output=d_output, d_z=found.z, d_given=found.given, recurred=found.recurred,
+    )  # fmt: skip
+    native.load_library().polyseme_lstm_backward(task)
+
+
+def pack_weight(weight: QuantisedMatrix, groups: int = 1) -> PackedWeight:
+    """Pack (groups * n, k), in whichever order it stands in memory."""
+    library, values, (rows, k) = native.load_library(), weight.values.detach(), weight.values.shape
+    kind = native.KINDS[values.dtype]
+    if weight.scales is not None and k > MAX_INT8_VALUES:
+        raise ValueError(f"int8 sums are exact for up to {MAX_INT8_VALUES} values, not {k}")
+    packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
+    place = values.data_ptr()
+    library.polyseme_pack(kind, place, groups, rows // groups, k, *values.stride(), packed.data_ptr())
+    padded = rows if groups == 1 else groups * -(-rows // groups // PANEL) * PANEL
+    return PackedWeight(packed, kind, _scales(weight.scales, groups), padded, k)
+
+
+def _scales(scales: Tensor | None, groups: int) -> Tensor | None:
+    """The scales of int8 in the order of the packed panels."""
+    if scales is None or groups == 1:
+        return None if scales is None else scales.detach().contiguous()
+    by_group = scales.detach().view(groups, -1)
+    by_group = pad(by_group, (0, -by_group.shape[1] % PANEL))
+    return by_group.view(groups, -1, PANEL).transpose(0, 1).contiguous().flatten()
+
+
+def multiply(a: Tensor, weight: PackedWeight, out: Tensor | None = None) -> Tensor:
+    """Rows (N, k) times the packed weight, added to `out` (N, n) if there is one."""
+    return prepare_product(a, weight, out)()
+
+
+def prepare_product(a: Tensor, weight: PackedWeight, out: Tensor | None = None) -> Callable[[], Tensor]:
+    """`product`, checked and with all its memory: what is left is one call in C."""
+    library, a, fresh = native.load_library(), a.contiguous(), out is None
+    out = a.new_empty(len(a), weight.n) if out is None else out
+    _check_tensor("a", a, (len(a), weight.k))
+    _check_tensor("out", out, (len(a), weight.n))
+    task = native.Product(weight.kind, fresh, len(a), weight.k, weight.n)
+    task.a, task.weight, task.scales = a.data_ptr(), weight.packed.data_ptr(), _pointer(weight.scales)
+    scratch = None
+    if weight.scales is not None:
+        scratch = torch.empty(library.polyseme_scratch_size(len(a), weight.k), dtype=torch.uint8)
+    task.scratch, task.out = _pointer(scratch), out.data_ptr()
+    task.alive = a, weight, scratch
+
+    def run() -> Tensor:
+        library.polyseme_product(task)
+        return out
+
+    return run
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _training_task(
+    packed: PackedLayer, sizes: list[int], state: State, clips: Clips, **tensors: Tensor | None
+) -> Any:
+    """A `struct lstm` for these; it keeps them alive, and refuses what the C side could not read."""
+    batch, tokens, m, d = len(state[0]), sum(sizes), packed.cells, packed.outputs
+    task = _task(packed, _step_sizes(sizes, batch), batch, clips)
+    scratch = _allocate_scratch(task)
+    task.scratch = _pointer(scratch)
+    tensors |= {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+        ("output", "d_output", "d_given", "recurred"), (tokens, d)
+    )
+    shapes |= dict.fromkeys(("gates", "d_z", "z"), (tokens, 4 * m))
+    shapes |= dict.fromkeys(("first_h", "last_h"), (batch, d))
+    shapes |= dict.fromkeys(("first_c", "last_c"), (batch, m))
+    shapes |= {"memory": (tokens, m), "raw": (tokens, m), "bias": (4 * m,)}
+    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    _set_pointers(task, given, shapes)
+    task.alive = packed, given, scratch
+    return task
+
+
+def _task(packed: PackedLayer, steps: Any, batch: int, clips: Clips) -> Any:
+    """A `struct lstm` with its weights, which lacks the tensors of the sentences."""
+    task = native.Lstm(packed.hidden.kind, len(steps), batch, 0, packed.cells, packed.outputs)
+    task.sizes = steps
+    task.cell_clip, task.output_clip = (math.inf if clip is None else clip for clip in clips)
+    task.hidden, task.hidden_scales = packed.hidden.packed.data_ptr(), _pointer(packed.hidden.scales)
+    if packed.projection is not None:
+        task.projection = packed.projection.packed.data_ptr()
+        task.projection_scales = _pointer(packed.projection.scales)
+    return task
+
+
+def _step_sizes(sizes: list[int], batch: int) -> Any:
+    """`sizes` for C."""
+    if any(before < after for before, after in pairwise([batch, *sizes, 0])):
+        raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
+    return (ctypes.c_int64 * len(sizes))(*sizes)
+
+
+def _allocate_scratch(task: Any) -> Tensor | None:
+    """The room that int8 needs beside."""
+    if task.hidden_scales is None:
+        return None
+    return torch.empty(native.load_library().polyseme_lstm_scratch_size(task), dtype=torch.uint8)
+
+
+def _set_pointers(task: Any, tensors: dict[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Give these to the task, if they are what C can read."""
+    for name, tensor in tensors.items():
+        _check_tensor(name, tensor, shapes[name])
+        setattr(task, name, tensor.data_ptr())
+
+
+def _check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if tensor.dtype != torch.float32 or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise ValueError(
+            f"{name} must be fp32, on the CPU and contiguous, not {tensor.dtype}, {tensor.device}, "
+            f"strides {tensor.stride()}"
+        )
+    if tensor.shape != shape:
+        raise ValueError(f"{name} is {tuple(tensor.shape)}, expected {shape}")

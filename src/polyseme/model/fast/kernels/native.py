@@ -1,0 +1,154 @@
+"""The C library beside this file: loading it, and its functions with their types.
+
+    kernels.lstm, kernels.dots  ->  kernels.native  ->  native.c
+
+The library is optional: without it, or with POLYSEME_NATIVE=0 in the environment, the same work is done by
+torch. Nothing is loaded before the first question.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+
+import torch
+
+NAME = "libpolyseme_native.so"
+INTERFACE = 7  # polyseme_interface() of the library that this file was written for
+INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
+
+KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
+
+_Floats = ctypes.c_void_p
+_Count = ctypes.c_int64
+
+
+class Product(ctypes.Structure):
+    """`struct product` of native.c, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "fresh", "rows", "k", "n")),
+        *((name, _Floats) for name in ("a", "weight", "scales", "scratch", "out")),
+    ]
+
+
+class Lstm(ctypes.Structure):
+    """`struct lstm` of native.c, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "steps", "batch", "inputs", "cells", "outputs", "z_rows")),
+        ("sizes", ctypes.POINTER(_Count)),
+        *((name, ctypes.c_float) for name in ("cell_clip", "output_clip", "forget")),
+        *((name, _Floats) for name in ("input", "hidden", "projection")),
+        *((name, _Floats) for name in ("input_scales", "hidden_scales", "projection_scales")),
+        *((name, _Floats) for name in ("scratch", "first_h", "first_c", "x", "bias", "d_output")),
+        *((name, _Floats) for name in ("z", "output", "gates", "memory", "raw", "last_h", "last_c")),
+        *((name, _Floats) for name in ("d_z", "d_given", "recurred")),
+    ]
+
+
+class Dots(ctypes.Structure):
+    """`struct dots` of stored.h, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width")),
+        *((name, _Floats) for name in ("vectors", "query", "lengths", "keep")),
+        ("offset", ctypes.c_float),
+        *((name, _Floats) for name in ("scores", "tops")),
+    ]
+
+
+class Above(ctypes.Structure):
+    """`struct above` of stored.h, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width", "queries", "found")),
+        *((name, _Floats) for name in ("vectors", "packed", "offsets", "least", "lengths", "keep")),
+        *((name, _Floats) for name in ("scratch", "places", "scores")),
+    ]
+
+
+class Squares(ctypes.Structure):
+    """`struct squares` of stored.h, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width")),
+        *((name, _Floats) for name in ("vectors", "packed", "centre", "scratch", "found")),
+    ]
+
+
+class Totals(ctypes.Structure):
+    """`struct totals` of stored.h, which says what each pointer is."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "width")),
+        *((name, _Floats) for name in ("vectors", "places", "sums")),
+    ]
+
+
+@cache
+def _load() -> ctypes.CDLL | str:
+    """The library, or why there is none."""
+    if os.environ.get("POLYSEME_NATIVE") == "0":
+        return "POLYSEME_NATIVE=0 turns it off"
+    path = os.path.join(os.path.dirname(__file__), NAME)
+    if not os.path.exists(path):
+        return "it was not built: install polyseme where there is a C compiler"
+    try:
+        library = ctypes.CDLL(path)
+        if library.polyseme_interface() != INTERFACE:
+            return "it is of another version of polyseme: install polyseme again"
+    except (OSError, AttributeError) as error:
+        return f"it does not load: {error}"
+    library.polyseme_instruction_set.restype = ctypes.c_char_p
+    library.polyseme_use.argtypes = [ctypes.c_char_p]
+    library.polyseme_packed_size.argtypes = [ctypes.c_int, *[_Count] * 3]
+    library.polyseme_scratch_size.argtypes = [_Count] * 2
+    library.polyseme_lstm_scratch_size.argtypes = [ctypes.POINTER(Lstm)]
+    for size in ("packed", "scratch", "lstm_scratch", "above_scratch", "squares_scratch"):
+        getattr(library, f"polyseme_{size}_size").restype = _Count
+    library.polyseme_pack.argtypes = [ctypes.c_int, _Floats, *[_Count] * 5, _Floats]
+    library.polyseme_pack.restype = library.polyseme_product.restype = None
+    library.polyseme_product.argtypes = [ctypes.POINTER(Product)]
+    library.polyseme_map.argtypes = [ctypes.c_int, _Floats, _Floats, _Count]
+    for function in (library.polyseme_lstm_forward, library.polyseme_lstm_backward):
+        function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None
+    library.polyseme_lstm_read.argtypes = [ctypes.POINTER(Lstm), _Count, ctypes.c_int]
+    library.polyseme_lstm_read.restype = None
+    library.polyseme_above_scratch_size.argtypes = [_Count] * 2
+    library.polyseme_squares_scratch_size.argtypes = [_Count]
+    for kind in (Dots, Above, Squares, Totals):
+        function = getattr(library, f"polyseme_{kind.__name__.lower()}")
+        function.argtypes, function.restype = [ctypes.POINTER(kind)], None
+    return library
+
+
+def is_available() -> bool:
+    """Whether the library is there and may be used."""
+    return not isinstance(_load(), str)
+
+
+def unavailable_reason() -> str | None:
+    """Why the library is not used, or None if it is."""
+    loaded = _load()
+    return loaded if isinstance(loaded, str) else None
+
+
+def load_library() -> ctypes.CDLL:
+    """The loaded library; only if `is_available()`."""
+    loaded = _load()
+    if isinstance(loaded, str):
+        raise RuntimeError(f"The native part is not used: {loaded}.")
+    return loaded
+
+
+def active_instruction_set() -> str:
+    """The instruction set in use, one of INSTRUCTION_SETS."""
+    name: bytes = load_library().polyseme_instruction_set()
+    return name.decode()
+
+
+def select_instruction_set(name: str) -> bool:
+    """Use that instruction set from now on, in the whole process; False if the machine does not have it."""
+    return bool(load_library().polyseme_use(name.encode()))

@@ -1,0 +1,71 @@
+"""A char-CNN as table look-ups, for inference: no character is embedded or convolved twice.
+
+    model.tokens  ->  model.fast.lookup_tables
+
+A filter of width w over characters gives the sum of w parts, each of which depends on one character and its
+place under the filter alone. All these parts are computed once, for every character and place; a window is
+then a sum of rows. Narrow filters have zero rows at the places that they do not reach.
+
+N words, C characters, F the sum of the filters, W the widest filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from polyseme.model.fast.weight_versions import WeightSnapshot
+
+MAX_TABLE_BYTES = 64 << 20  # larger tables do not stay in the cache, and then a convolution is as good
+
+
+class LookupTables(NamedTuple):
+    """The parts of all filters, and the weights they were made of."""
+
+    table: Tensor  # (W * characters, F)
+    bias: Tensor  # (F,)
+    characters: int
+    sources: WeightSnapshot
+
+
+def is_small_enough(characters: int, widest: int, size: int) -> bool:
+    """Whether the table of such a char-CNN is small enough to pay."""
+    return characters * widest * size * 4 <= MAX_TABLE_BYTES
+
+
+def build_lookup_tables(
+    embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], widest: int
+) -> LookupTables:
+    """Compute every part of every filter."""
+    filters = list(convolutions)
+    characters = embedding.num_embeddings
+    parts = []
+    for place in range(widest):
+        columns = [
+            embedding.weight @ f.weight[:, :, place].t()
+            if place < f.weight.shape[2]
+            else embedding.weight.new_zeros(characters, f.weight.shape[0])
+            for f in filters
+        ]
+        parts.append(torch.cat(columns, dim=1))
+    bias = torch.cat([f.bias for f in filters if f.bias is not None])
+    return LookupTables(
+        torch.cat(parts), bias, characters, WeightSnapshot(source_weights(embedding, filters))
+    )
+
+
+def source_weights(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:
+    """The weights that the parts follow from."""
+    return [embedding.weight, *(weight for f in convolutions for weight in f.parameters())]
+
+
+def look_up(lookups: LookupTables, chars: Tensor, windows: int) -> Tensor:
+    """(N, windows + W - 1) -> (N, F): the maximum of each filter over the first `windows` windows."""
+    widest = len(lookups.table) // lookups.characters
+    ids = chars.unfold(1, widest, 1) + torch.arange(widest, device=chars.device) * lookups.characters
+    sums = F.embedding_bag(ids.reshape(-1, widest), lookups.table, mode="sum")  # (N * windows, F)
+    return sums.view(len(chars), windows, -1).amax(dim=1) + lookups.bias

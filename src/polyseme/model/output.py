@@ -1,0 +1,156 @@
+"""Which layer, which half, which pooling: the words of `embed`, checked once and then applied.
+
+    model.fast.packing  ->  model.output  ->  embedder
+
+B sentences, T tokens, D one direction, H = 2D, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral, Real
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from polyseme.errors import UsageError
+from polyseme.model.fast.packing import BatchOutput
+
+Layer = str | int | Sequence[float] | tuple[Sequence[float], float]
+Pool = Literal["mean", "max", "first", "last", "sum"]
+Direction = Literal["both", "forward", "backward"]
+
+POOLS: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda vectors: vectors.mean(dim=-2),
+    "max": lambda vectors: vectors.amax(dim=-2),
+    "first": lambda vectors: vectors[..., 0, :],
+    "last": lambda vectors: vectors[..., -1, :],
+    "sum": lambda vectors: vectors.sum(dim=-2),
+}
+DIRECTIONS = ("both", "forward", "backward")
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """A checked choice: weights of the layers (None: all, unmixed), half, pooling, words or their places."""
+
+    weights: tuple[float, ...] | None
+    direction: str
+    pool: str | None
+    context: bool = (
+        False  # in place of each word the forward state before it and the backward state behind it
+    )
+
+    def select(self, found: BatchOutput) -> Tensor:
+        """(B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
+
+        T with <S> and </S>, whose own places are zero.
+        """
+        chosen = found.layers().transpose(0, 1) if self.weights is None else found.unpack_mix(self.mix)
+        if self.direction != "both":
+            chosen = chosen.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
+        return _shift_to_context(chosen) if self.context else chosen
+
+    def fill(self, room: Tensor, rows: Tensor, found: BatchOutput) -> None:
+        """The same of both directions into `room` (M, H): of the token at flat place p into row `rows[p]`."""
+        found.fill(room, rows, self.mix, (1, -1) if self.context else (0, 0))
+
+    def require_weights(self, what: str = "token") -> tuple[float, ...]:
+        """The weights of the layers; refused where all of them were chosen, though `what` has one vector."""
+        if self.weights is None:
+            raise UsageError(
+                f"layer is 'all', but a {what} has one vector: choose top, mean, a number or weights."
+            )
+        return self.weights
+
+    def mix(self, layers: Sequence[Tensor]) -> Tensor:
+        """The weighted sum of L layers of the same shape.
+
+        Not as a product of matrices, which rounds otherwise for other shapes: one layer after the other.
+        """
+        used = [
+            (layer, weight) for layer, weight in zip(layers, self.require_weights(), strict=True) if weight
+        ]
+        if len(used) == 1 and used[0][1] == 1.0:
+            return used[0][0]
+        total = torch.zeros_like(layers[0])
+        for layer, weight in used:
+            total += layer * weight
+        return total
+
+    def pool_tokens(self, vectors: Tensor) -> Tensor:
+        """(…, tokens, H) of one sentence to (…, H) where a pooling is chosen; zeros for no tokens."""
+        if self.pool is None:
+            return vectors
+        if vectors.shape[-2] == 0:
+            return vectors.sum(dim=-2)
+        return POOLS[self.pool](vectors)
+
+    def empty(self, n_layers: int, size: int) -> Tensor:
+        """What a sentence without tokens gives in a model of `n_layers` and `size` values a vector."""
+        half = size if self.direction == "both" else size // 2
+        return self.pool_tokens(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
+
+
+def _shift_to_context(vectors: Tensor) -> Tensor:
+    """(…, T, H) -> (…, T, H): of each token the halves of its neighbours, out of which a model guesses it."""
+    found, half = torch.zeros_like(vectors), vectors.shape[-1] // 2
+    found[..., 1:, :half] = vectors[..., :-1, :half]
+    found[..., :-1, half:] = vectors[..., 1:, half:]
+    return found
+
+
+def resolve_output(
+    layer: Layer, pool: str | None, direction: str, n_layers: int, *, places: bool = False
+) -> OutputSpec:
+    """Check the words of the caller against a model of `n_layers`; `places` have both directions."""
+    if direction not in DIRECTIONS:
+        raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
+    if pool is not None and pool not in tuple(POOLS):
+        raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
+    return OutputSpec(_weights(layer, n_layers), direction, pool, places)
+
+
+def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
+    """The weight of each layer, gamma included, or None for all layers apart."""
+    if isinstance(layer, str):
+        if layer == "all":
+            return None
+        if layer == "mean":
+            return (1.0 / n_layers,) * n_layers
+        if layer == "top":
+            return _one_layer(n_layers - 1, n_layers)
+        raise UsageError(
+            f"layer is {layer!r}, expected mean, top, all, a number from 0 to {n_layers - 1}, "
+            f"or {n_layers} weights."
+        )
+    if isinstance(layer, Integral) and not isinstance(layer, bool):  # numpy's numbers too
+        if not 0 <= layer < n_layers:
+            raise UsageError(f"layer is {layer}, the model has layers 0 to {n_layers - 1}.")
+        return _one_layer(int(layer), n_layers)
+    return _mixture(layer, n_layers)
+
+
+def _one_layer(number: int, n_layers: int) -> tuple[float, ...]:
+    return tuple(float(other == number) for other in range(n_layers))
+
+
+def _mixture(layer: object, n_layers: int) -> tuple[float, ...]:
+    """`[w, w, w]` or `([w, w, w], gamma)` to gamma * w, the weights taken as they are."""
+    weights, gamma = layer, 1.0
+    if isinstance(layer, tuple) and len(layer) == 2 and not isinstance(layer[0], Real):
+        weights, gamma = layer
+    try:
+        mixture = tuple(float(gamma) * float(weight) for weight in weights)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"layer is {layer!r:.60}, expected weights as numbers, or (weights, gamma)."
+        ) from None
+    if len(mixture) != n_layers:
+        raise UsageError(f"layer has {len(mixture)} weights, the model has {n_layers} layers.")
+    if not all(map(isfinite, mixture)):
+        raise UsageError(f"layer is {layer!r:.60}, expected finite weights.")
+    return mixture

@@ -1,0 +1,1 @@
+"""Work behind the requests: batches, worker pools, processes."""

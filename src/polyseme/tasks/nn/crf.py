@@ -1,0 +1,145 @@
+"""A chain over tags: how probable a whole sequence is, and which is the best.
+
+    tasks.tagging  ->  tasks.nn.crf
+
+B sentences, T tokens, K tags. A sequence scores the sum of its emissions and of the transitions between its
+tags, from the begin and to the end included; forbidden transitions never happen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+FORBIDDEN = -10_000.0
+TINY = 1e-300  # of a sum that is zero in fp64
+
+
+class Crf(nn.Module):
+    """Transitions between K tags; `allowed` (K, K), `begins` (K,) and `ends` (K,) say which may happen."""
+
+    forbidden: Tensor
+    forbidden_begin: Tensor
+    forbidden_end: Tensor
+
+    def __init__(self, allowed: Tensor, begins: Tensor, ends: Tensor) -> None:
+        super().__init__()
+        count = len(allowed)
+        self.transitions = nn.Parameter(torch.empty(count, count).uniform_(-0.1, 0.1))  # from, to
+        self.begin = nn.Parameter(torch.zeros(count))
+        self.end = nn.Parameter(torch.zeros(count))
+        for name, may in (("", allowed), ("_begin", begins), ("_end", ends)):
+            self.register_buffer(f"forbidden{name}", (~may) * FORBIDDEN, persistent=False)
+
+    def loss(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """Negative log likelihood of the sequences `tags` (B, T), each of its own length: (B,)."""
+        return self._all(emissions, lengths) - self._given(emissions, tags, lengths)
+
+    def _given(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """The score of the given sequences (B,)."""
+        mask = _mask(emissions, lengths)
+        transitions, begin, end = self._scores()
+        own = emissions.gather(2, tags[..., None])[..., 0]  # (B, T)
+        steps = transitions[tags[:, :-1], tags[:, 1:]]  # (B, T - 1)
+        last = tags.gather(1, lengths[:, None] - 1)[:, 0]
+        inner = (own * mask).sum(dim=1) + (steps * mask[:, 1:]).sum(dim=1)
+        return inner + begin[tags[:, 0]] + end[last]
+
+    def _all(self, emissions: Tensor, lengths: Tensor) -> Tensor:
+        """The logarithm of the sum over all sequences (B,)."""
+        total: Tensor = _Total.apply(emissions, _mask(emissions, lengths), *self._scores())  # type: ignore[no-untyped-call]
+        return total
+
+    @torch.no_grad()
+    def best(self, emissions: Tensor, lengths: Tensor) -> list[list[int]]:
+        """The most probable sequence of each sentence (Viterbi)."""
+        transitions, begin, end = self._scores()
+        score = begin + emissions[:, 0]  # (B, K)
+        mask = _mask(emissions, lengths)
+        pointers = []
+        for place in range(1, emissions.shape[1]):
+            values, before = (score[:, :, None] + transitions).max(dim=1)  # (B, K)
+            score = torch.where(mask[:, place, None], values + emissions[:, place], score)
+            pointers.append(before)
+        final = (score + end).argmax(dim=1)
+        paths = torch.stack(pointers, dim=1).cpu() if pointers else None  # (B, T - 1, K)
+        found = []
+        for number, length in enumerate(lengths.tolist()):
+            path = [int(final[number])]
+            for place in range(length - 2, -1, -1):
+                path.append(int(paths[number, place, path[-1]]))  # type: ignore[index]
+            found.append(path[::-1])
+        return found
+
+    @torch.no_grad()
+    def marginals(self, emissions: Tensor, lengths: Tensor) -> Tensor:
+        """The probability of each tag at each place, over all sequences: (B, T, K)."""
+        with torch.enable_grad():
+            given = emissions.detach().requires_grad_()
+            total = self._all(given, lengths).sum()
+            (found,) = torch.autograd.grad(total, given)  # d log Z / d emission is the marginal
+        return found
+
+    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        return (
+            self.transitions + self.forbidden,
+            self.begin + self.forbidden_begin,
+            self.end + self.forbidden_end,
+        )
+
+
+class _Total(torch.autograd.Function):
+    """The logarithm of the sum over all sequences by the forward algorithm, its gradient by the backward one.
+
+    Both run on probabilities in fp64, scaled to a sum of one at each token: a product of matrices a token,
+    where logarithms would need all K x K sums.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, mask: Tensor, transitions: Tensor, begin: Tensor, end: Tensor
+    ) -> Tensor:
+        """Emissions (B, T, K), real tokens (B, T) and scores to (B,)."""
+        peaks = emissions.amax(dim=2)
+        own = (emissions - peaks[..., None]).double().exp()  # (B, T, K)
+        steps, last = transitions.double().exp(), end.double().exp()
+        alphas, scales = torch.empty_like(own), own.new_empty(mask.shape)
+        alpha = begin.double().exp() * own[:, 0]
+        for place in range(own.shape[1]):
+            moved = (alpha @ steps) * own[:, place] if place else alpha
+            real = mask[:, place]
+            scales[:, place] = torch.where(real, moved.sum(dim=1).clamp(min=TINY), 1.0)
+            alpha = torch.where(real[:, None], moved / scales[:, place, None], alpha)
+            alphas[:, place] = alpha
+        final = (alpha @ last).clamp(min=TINY)
+        ctx.save_for_backward(mask, own, steps, last, alphas, scales, final)
+        return (scales.log().sum(dim=1) + final.log()).to(emissions.dtype) + (peaks * mask).sum(dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Marginals of tags for emissions, of pairs for transitions."""
+        mask, own, steps, last, alphas, scales, final = ctx.saved_tensors
+        weights = grad.double()[:, None]
+        beta = last / final[:, None]  # (B, K)
+        marginals, after = torch.empty_like(own), torch.zeros_like(own)
+        for place in range(own.shape[1] - 1, -1, -1):
+            marginals[:, place] = alphas[:, place] * beta
+            if place:
+                after[:, place] = own[:, place] * beta / scales[:, place, None]
+                beta = torch.where(mask[:, place, None], after[:, place] @ steps.T, beta)
+        marginals *= (mask * weights)[..., None]
+        before = alphas[:, :-1] * (mask[:, 1:] * weights)[..., None]
+        pairs = before.flatten(0, 1).T @ after[:, 1:].flatten(0, 1) * steps
+        ends = (alphas[:, -1] * weights / final[:, None]).sum(dim=0) * last
+        found = (marginals, pairs, marginals[:, 0].sum(dim=0), ends)
+        emissions, *scores = (values.to(grad.dtype) for values in found)
+        return emissions, None, *scores
+
+
+def _mask(emissions: Tensor, lengths: Tensor) -> Tensor:
+    """Which tokens are real: (B, T)."""
+    return torch.arange(emissions.shape[1], device=emissions.device) < lengths[:, None]

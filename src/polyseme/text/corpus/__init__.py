@@ -1,0 +1,1 @@
+"""Files of any size to a memory-mapped stream of tokens."""

@@ -1,0 +1,329 @@
+"""Files of any kind and size to documents, in bounded pieces of text.
+
+    text.reading  ->  text.corpus.documents  ->  text.corpus.prepared
+
+Comes in: names of files, folders and globs. Goes out: `Piece`, one after the other; memory holds one or two.
+
+    .jsonl .ndjson   a record a line; the text is in a named field; a record is a document
+    .conllu          the FORM column of the syntactic words; ranges (1-2) and empty nodes (1.1) are skipped,
+                     white space inside a word becomes _ ; `# newdoc` opens a document, else it is the file
+    anything else    plain text; a document is the file, a line, or a block between blank lines
+
+`.gz` and `.zst` may follow the name. A large document comes in several pieces with one number: they are cut
+at a blank line where a line break does not end a sentence (`en`, `auto`), else at a line break. Only a
+paragraph or a line above MOST_CHARACTERS is cut inside, at a line break, at white space or after 。！？.
+
+What must not change: pieces do not depend on anything but the files and the arguments.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from polyseme.errors import DataError, UsageError
+from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
+from polyseme.text.segment.stream import MOST_CHARACTERS
+
+DOCUMENTS = ("file", "line", "block")
+
+_BLOCK = 1 << 20  # bytes that are read at once
+_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
+_SENTENCE_ENDS = tuple(mark.encode() for mark in "。！？")
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
+_TREE_ID = re.compile(r"([1-9][0-9]*)(-[1-9][0-9]*)?$|[0-9]+\.[1-9][0-9]*$")
+
+
+class Piece(NamedTuple):
+    """A stretch of one document."""
+
+    document: int  # from 0, over all files
+    text: str
+    tokenised: bool  # words stand between spaces and a line is a sentence, whatever the settings say
+    size: int  # bytes of the unpacked file that it used up
+
+
+class _DecodedBlock(NamedTuple):
+    text: str
+    line: int  # the number of its first line
+    whole: bool  # False: its last line goes on in the next block
+    size: int
+
+
+_Part = tuple[bool, str, int]  # opens a document, text, bytes
+
+
+def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
+    """The files behind files, folders (all files below, sorted, none hidden) and globs, each once."""
+    if not inputs:
+        raise UsageError("No text was given. Name one or more files, folders or globs.")
+    files: dict[Path, Path] = {}
+    for given in inputs:
+        for file in _files(expand_path(given)):
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def kind_of(file: Path) -> str:
+    """`jsonl`, `conllu` or `text`, by the name of the file."""
+    name = file.name.lower().removesuffix(".gz").removesuffix(".zst")
+    if name.endswith((".jsonl", ".ndjson")):
+        return "jsonl"
+    return "conllu" if name.endswith(".conllu") else "text"
+
+
+def read_pieces(files: Sequence[Path], documents: str, how: str, field: str = "text") -> Iterator[Piece]:
+    """The documents of the files, to be segmented as `how` says; blank ones are left out."""
+    if documents not in DOCUMENTS:
+        raise UsageError(f"{documents!r} is no kind of document. Choose one of {', '.join(DOCUMENTS)}.")
+    number = -1
+    for file in files:
+        kind = kind_of(file)
+        if kind == "jsonl":
+            parts = _records(file, field, how)
+        elif kind == "conllu":
+            parts = _trees(file)
+        else:
+            parts = _plain(file, documents, how)
+        for fresh, text, size in parts:
+            number += fresh
+            if text and not text.isspace():
+                yield Piece(number, text, kind == "conllu", size)
+
+
+def _files(given: str) -> list[Path]:
+    path = Path(given)
+    if given == "-":
+        raise UsageError(
+            "A corpus cannot come from standard input, it is looked at twice. Save it to a file."
+        )
+    if path.is_dir():
+        found = [file for file in list_files(path) if file.is_file()]
+        if not found:
+            raise DataError(f"{given}: a folder without files. Hidden files (.name) do not count.")
+        return found
+    if path.is_file():
+        return [path]
+    if path.exists():
+        raise UsageError(f"{given}: neither a file nor a folder. Save the text to a file.")
+    if not glob.has_magic(given):
+        raise UsageError(f"{given}: no such file or folder. Check the path; it is read from {Path.cwd()}.")
+    matches = [Path(name) for name in sorted(glob.glob(given, recursive=True))]
+    if not matches:
+        raise UsageError(f"{given}: no file matches. Check the pattern; it is read from {Path.cwd()}.")
+    files = [match for match in matches if match.is_file()] or matches  # else the folders that match
+    return [file for match in files for file in _files(str(match))]
+
+
+def _plain(file: Path, documents: str, how: str) -> Iterator[_Part]:
+    blocks = _blocks(file)
+    if documents == "line":
+        return _by_line(blocks)
+    if documents == "block":
+        return _by_block(blocks)
+    return _by_file(blocks, how)
+
+
+def _by_file(blocks: Iterable[_DecodedBlock], how: str) -> Iterator[_Part]:
+    """One document; where a line break ends no sentence, the pieces end at blank lines."""
+    fresh, held, size = True, "", 0
+    paragraphs = how in ("en", "auto")
+    for block in blocks:
+        held, size = held + block.text, size + block.size
+        cut = _after_paragraphs(held) if paragraphs else len(held)
+        if cut:
+            yield fresh, held[:cut], size
+            fresh, held, size = False, held[cut:], 0
+    yield fresh, held, size
+
+
+def _after_paragraphs(text: str) -> int:
+    """Where the last whole paragraph ends; 0 says that more text may come to it."""
+    last = deque(_BLANK_LINE.finditer(text), maxlen=1)
+    if last:
+        return last[0].end()
+    return 0 if len(text) < MOST_CHARACTERS else text.rfind("\n") + 1 or len(text)
+
+
+def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
+    """A line that is not blank is a document."""
+    fresh = True
+    for block in blocks:
+        lines = block.text.split("\n")
+        for place, line in enumerate(lines):
+            last = place == len(lines) - 1
+            if line and not line.isspace():
+                yield fresh, line, block.size // len(lines)
+                fresh = False
+            fresh = fresh or not last or block.whole
+
+
+def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
+    """What stands between blank lines is a document."""
+    fresh, held, size = True, "", 0
+    for block in blocks:
+        held, size = held + block.text, size + block.size
+        *ended, held = _BLANK_LINE.split(held)
+        for text in ended:
+            if text and not text.isspace():
+                yield fresh, text, size // (len(ended) + 1)
+            fresh = True
+        size = len(held)
+        if len(held) >= MOST_CHARACTERS:  # one line, or lines: the rest has the same number
+            cut = held.rfind("\n") if block.whole else len(held)
+            if cut > 0 and not held[:cut].isspace():
+                yield fresh, held[:cut], cut
+                fresh, held, size = False, held[cut:], len(held) - cut
+    yield fresh, held, size
+
+
+def _blocks(file: Path) -> Iterator[_DecodedBlock]:
+    """Whole lines of a plain text file, about a megabyte at once; a longer line comes in parts."""
+    number, rest, first = 1, b"", True
+    with open_bytes(file) as stream:
+        while True:
+            more = stream.read(_BLOCK)
+            raw = rest + more
+            if first:
+                raw, first = raw.removeprefix(b"\xef\xbb\xbf"), False
+            if not raw:
+                return
+            cut = raw.rfind(b"\n") + 1 if more else len(raw)
+            if not cut and len(raw) < _BLOCK:  # the line may end yet
+                rest = raw
+                continue
+            whole = cut > 0
+            cut = cut or _inside_line(raw)
+            text = _decoded(file, number, raw[:cut])
+            yield _DecodedBlock(text, number, whole, cut)
+            number += text.count("\n")
+            rest = raw[cut:]
+
+
+def _inside_line(raw: bytes) -> int:
+    """Where to cut a line that is too long: after white space, after a sentence, or after any character."""
+    cut = max(raw.rfind(b" "), raw.rfind(b"\t")) + 1
+    if not cut:
+        cut = max((place + 3 for mark in _SENTENCE_ENDS if (place := raw.rfind(mark)) >= 0), default=0)
+    if not cut:
+        cut = len(raw) - 1
+        while cut > len(raw) - 4 and raw[cut] & 0xC0 == 0x80:  # back to the start of the last character
+            cut -= 1
+    return cut
+
+
+def _decoded(file: Path, number: int, raw: bytes) -> str:
+    zero = raw.find(0)
+    try:
+        if zero < 0:
+            return raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        if _is_text(raw[max(problem.start - 2048, 0) : problem.start + 2048]):
+            deque(read_lines(file), maxlen=0)  # finds the place and guesses the encoding
+        zero = problem.start
+    if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        deque(read_lines(file), maxlen=0)
+    line = number + raw.count(b"\n", 0, zero)
+    raise DataError(
+        f"{file}:{line}: binary data (byte 0x{raw[zero]:02x}), not text. "
+        "Leave the file out; if it is UTF-16, convert it: iconv -f UTF-16 -t UTF-8"
+    )
+
+
+def _is_text(raw: bytes) -> bool:
+    """Whether bytes that are not UTF-8 look like text in another encoding: few control characters."""
+    return len(raw) - len(raw.translate(None, _CONTROLS)) <= len(raw) // 50
+
+
+def _records(file: Path, field: str, how: str) -> Iterator[_Part]:
+    for line in read_lines(file):
+        size = len(line.text) + 1
+        if not line.text or line.text.isspace():
+            continue
+        text = _field(line, field)
+        for fresh, part, _ in (
+            _by_file(_slices(text), how) if len(text) > MOST_CHARACTERS else [(True, text, 0)]
+        ):
+            yield fresh, part, size
+            size = 0
+
+
+def _slices(text: str) -> Iterator[_DecodedBlock]:
+    """A long text in parts that end at a line break, or at white space."""
+    start = 0
+    while start < len(text):
+        stop = start + _BLOCK
+        if stop < len(text):
+            stop = max(text.rfind("\n", start, stop), text.rfind(" ", start, stop)) + 1 or stop
+        yield _DecodedBlock(text[start:stop], 1, True, 0)
+        start = stop
+
+
+def read_record(line: Line) -> dict[str, Any]:
+    """The record of a line of JSON lines."""
+    place = f"{line.source}:{line.number}"
+    try:
+        record = json.loads(line.text)
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"{place}: not valid JSON ({problem}). JSON lines have one record a line.") from None
+    if not isinstance(record, dict):
+        raise DataError(f'{place}: a {type(record).__name__}, expected a record: {{"text": …}}.')
+    return record
+
+
+def _field(line: Line, field: str) -> str:
+    place = f"{line.source}:{line.number}"
+    record = read_record(line)
+    if field not in record:
+        names = ", ".join(map(repr, list(record)[:8])) or "none"
+        raise DataError(f"{place}: no field {field!r}. The fields are {names}: name the one with the text.")
+    text = record[field]
+    if not isinstance(text, str):
+        raise DataError(f"{place}: the field {field!r} is a {type(text).__name__}, expected text.")
+    if any("\ud800" <= c <= "\udfff" for c in text):  # half a character, written as \ud83d
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _trees(file: Path) -> Iterator[_Part]:
+    """The sentences of a CoNLL-U file, gathered; a line of text is a sentence."""
+    fresh, words, held, size, held_size = True, list[str](), list[str](), 0, 0
+    for line in read_lines(file):
+        size += len(line.text) + 1
+        opens = line.text.startswith("# newdoc")
+        if line.text.startswith("#") and not opens:
+            continue
+        if line.text and not line.text.isspace() and not opens:
+            words.extend(_form(line))
+            continue
+        if words:
+            held.append(" ".join(words))
+            held_size += len(held[-1])
+            words = []
+        if held and (opens or held_size > MOST_CHARACTERS // 4):
+            yield fresh, "\n".join(held), size
+            fresh, held, size, held_size = False, [], 0, 0
+        fresh = fresh or opens
+    if words:
+        held.append(" ".join(words))
+    yield fresh, "\n".join(held), size
+
+
+def _form(line: Line) -> Iterator[str]:
+    columns = line.text.split("\t")
+    place = f"{line.source}:{line.number}"
+    if len(columns) != 10:
+        raise DataError(f"{place}: {len(columns)} columns, expected 10. CoNLL-U is separated by tabs.")
+    match = _TREE_ID.match(columns[0])
+    if match is None:
+        raise DataError(f"{place}: the ID is {columns[0]!r}, expected 1, 1-2 or 1.1.")
+    form = "_".join(columns[1].split())
+    if not form:
+        raise DataError(f"{place}: the FORM of word {columns[0]} is empty; CoNLL-U writes _ for that.")
+    if match[1] and not match[2]:
+        yield form

@@ -1,0 +1,145 @@
+"""The stream as it was read to the streams of training: types by rank, the held-out part apart.
+
+    text.corpus.counts, text.corpus.split  ->  text.corpus.renumber  ->  text.corpus.prepared
+
+Comes in: a file of uint32 numbers in the order in which words were seen. Goes out: files of uint32 types,
+every sentence `begin w … w end`, and what was counted on the way. Files are read in blocks of sentences; what
+is mapped is given back after each block, so memory does not grow with the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.io.memory_map import release
+from polyseme.text.corpus.duplicates import Repeats
+from polyseme.text.corpus.split import HeldOut, mixed
+
+Ids = NDArray[np.uint32]
+IntArray = NDArray[np.int64]
+
+_BLOCK = 1 << 19  # numbers that are read at once
+
+
+class SentenceBlock(NamedTuple):
+    """Some whole sentences of a stream."""
+
+    ids: Ids
+    place: int  # of its first number in the stream
+    starts: IntArray  # of its sentences, in the stream
+    before: int  # sentences before it
+
+
+@dataclass
+class StreamCounts:
+    """What was counted in the train or the held-out stream; tokens are words without boundaries."""
+
+    sentences: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    cut: int = 0
+
+
+@dataclass
+class Repeated:
+    """Repeats of whole sentences and of whole documents."""
+
+    sentences: Repeats = field(default_factory=Repeats)
+    documents: Repeats = field(default_factory=Repeats)
+    open: int = -1  # the document that is being read
+    sum: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))  # its hash so far, (1,)
+
+
+class Numbering(NamedTuple):
+    """How numbers become types, and what is known of types."""
+
+    types: Ids  # number as seen -> type
+    specials: tuple[int, int, int]  # begin, end, unknown
+    words: int  # V
+    cut: NDArray[np.bool_] | None  # whether a type is longer than a row of characters
+
+
+def sentence_blocks(file: Path, begin: int) -> Iterator[SentenceBlock]:
+    """Read a stream in blocks of whole sentences."""
+    rest, place, before = np.zeros(0, np.uint32), 0, 0
+    with file.open("rb") as source:
+        while True:
+            more = np.frombuffer(source.read(4 * _BLOCK), np.uint32)
+            ids = np.concatenate((rest, more))
+            if not len(ids):
+                return
+            starts = np.flatnonzero(ids == begin)
+            if len(more):  # the last sentence may go on
+                ids, rest, starts = ids[: starts[-1]], ids[starts[-1] :], starts[:-1]
+            else:
+                rest = ids[:0]
+            if len(starts):
+                yield SentenceBlock(ids, place, place + starts, before)
+            place, before = place + len(ids), before + len(starts)
+
+
+def split_block(block: SentenceBlock, plan: HeldOut) -> NDArray[np.bool_]:
+    """Which numbers of a block are held out."""
+    lengths = np.diff(block.starts, append=block.place + len(block.ids))
+    return plan.chosen(block.starts, block.before).repeat(lengths)
+
+
+def renumber(
+    file: Path,
+    numbering: Numbering,
+    plan: HeldOut,
+    outputs: tuple[IO[bytes], IO[bytes]],
+    documents: IntArray,
+    repeated: Repeated,
+) -> tuple[StreamCounts, StreamCounts]:
+    """Write the train and the held-out stream to `outputs`; count both. Documents start at `documents`."""
+    parts = StreamCounts(), StreamCounts()
+    for block in sentence_blocks(file, numbering.specials[0]):
+        types = numbering.types[block.ids]
+        held = split_block(block, plan)
+        _count_repeats(types, block, documents, repeated)
+        for part, chosen, out in zip(parts, (types[~held], types[held]), outputs, strict=True):
+            out.write(chosen.tobytes())
+            _count(part, chosen, numbering)
+        release(numbering.types, numbering.cut, documents)
+    if repeated.open >= 0:
+        repeated.documents.add(repeated.sum)
+    return parts
+
+
+def _count(part: StreamCounts, types: Ids, numbering: Numbering) -> None:
+    begin, _, unknown = numbering.specials
+    sentences = int((types == begin).sum())
+    part.sentences += sentences
+    part.tokens += len(types) - 2 * sentences
+    part.unknown += int((types >= numbering.words).sum()) + int((types == unknown).sum())
+    if numbering.cut is not None:
+        part.cut += int(numbering.cut[types].sum())
+
+
+def _count_repeats(types: Ids, block: SentenceBlock, documents: IntArray, repeated: Repeated) -> None:
+    """Hash sentences and documents: the sum of a hash of every word and its place, so sums may be split."""
+    starts = block.starts - block.place
+    lengths = np.diff(starts, append=len(types))
+    places = np.arange(len(types)) - starts.repeat(lengths)  # in the sentence
+    hashes = mixed(types.astype(np.uint64) << np.uint64(32) | places.astype(np.uint64), 0)
+    sentences = np.add.reduceat(hashes, starts)
+    repeated.sentences.add(mixed(sentences, 1))
+    # A document: the sum over its sentences of a hash of the sentence and its place in the stream of it.
+    first = np.searchsorted(documents, block.starts, side="right") - 1  # the document of each sentence
+    offset = (block.starts - documents[first]).astype(np.uint64)
+    weighted = mixed(sentences + offset * np.uint64(0x9E3779B97F4A7C15), 2)
+    opens = np.flatnonzero(np.diff(first, prepend=first[0] - 1))
+    sums = np.add.reduceat(weighted, opens)
+    if first[0] == repeated.open:
+        sums[:1] += repeated.sum
+    elif repeated.open >= 0:
+        repeated.documents.add(repeated.sum)
+    repeated.documents.add(sums[:-1])
+    repeated.open, repeated.sum = int(first[-1]), sums[-1:]

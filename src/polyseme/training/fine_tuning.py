@@ -1,0 +1,71 @@
+"""A trained model made to fit a new corpus: fine-tuning.
+
+    formats.models.pretrained, text.corpus.prepared  ->  training.fine_tuning  ->  training.pretrain
+
+The network is a copy. With the old vocabulary the softmax is copied too; with a new one, the rows of words
+that both know are kept, in the word table as well, and the others start as in a fresh model.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import torch
+
+from polyseme.errors import UsageError
+from polyseme.formats.models.pretrained import Pretrained, build_network
+from polyseme.model.bilm import BiLM
+from polyseme.model.init import initialise
+from polyseme.model.softmax import AnySoftmax, Softmax
+from polyseme.text.corpus.prepared import Corpus
+from polyseme.training.settings import PretrainConfig
+
+
+def adapt(base: Pretrained, corpus: Corpus, config: PretrainConfig) -> tuple[BiLM, AnySoftmax]:
+    """A copy of the base's network and a softmax over the words of the corpus."""
+    torch.manual_seed(config.train.seed)
+    same = base.vocab is not None and base.vocab.words == corpus.vocab.words
+    if same and base.softmax is not None:
+        return deepcopy((base.network, base.softmax))
+    network = build_network(
+        base.config,
+        n_chars=base.alphabet.size if base.alphabet else 1,
+        n_words=len(corpus.vocab),
+        padding=base.alphabet.padding if base.alphabet else 0,
+    )
+    size, table = base.config.recurrent.outputs, network.tokens.words
+    tied = table if config.softmax.tied and table is not None and table.embedding_dim == size else None
+    softmax = Softmax(len(corpus.vocab), size, tied=tied)
+    initialise(network, softmax)
+    _copy_all_but_words(base.network, network)
+    _copy_shared_words(base, corpus, network, softmax)
+    return network, softmax
+
+
+@torch.no_grad()
+def _copy_all_but_words(old: BiLM, new: BiLM) -> None:
+    weights = dict(old.named_parameters())
+    for name, parameter in new.named_parameters():
+        if name == "tokens.words.weight":
+            continue
+        if parameter.shape != weights[name].shape:
+            raise UsageError(f"{name} of the model does not fit its alphabet; it cannot be fine-tuned.")
+        parameter.copy_(weights[name])
+
+
+@torch.no_grad()
+def _copy_shared_words(base: Pretrained, corpus: Corpus, network: BiLM, softmax: Softmax) -> None:
+    """Rows of the words that the old and the new vocabulary share."""
+    if base.vocab is None:
+        return
+    known = base.vocab
+    pairs = [(row, known.id(word) - 1) for row, word in enumerate(corpus.vocab.words) if word in known]
+    if not pairs:
+        return
+    new, old = (torch.tensor(rows, dtype=torch.long) for rows in zip(*pairs, strict=True))
+    if network.tokens.words is not None and base.network.tokens.words is not None:
+        network.tokens.words.weight[new + 1] = base.network.tokens.words.weight[old + 1]
+    if isinstance(base.softmax, Softmax):
+        softmax.bias[new] = base.softmax.bias[old]
+        if softmax.weight is not None:
+            softmax.weight[new] = base.softmax.rows()[old]

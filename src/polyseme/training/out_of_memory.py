@@ -1,0 +1,63 @@
+"""What to lower when memory runs out, as one line instead of a traceback.
+
+training.settings  ->  training.out_of_memory  ->  training.pretrain
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from polyseme.errors import PolysemeError
+from polyseme.training.settings import PretrainConfig
+
+# What torch's allocators, and those of its libraries, say in a plain RuntimeError.
+SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
+
+
+class TooLargeError(PolysemeError):
+    """The run does not fit into memory."""
+
+
+@contextmanager
+def saying_what_to_lower(config: PretrainConfig) -> Iterator[None]:
+    """Turn a failed allocation within the block into a TooLargeError."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as problem:
+        if not is_out_of_memory(problem):
+            raise
+        raise TooLargeError(
+            f"Memory ran out ({_first_line(problem)}). Lower {_advice(config)}, and start anew; "
+            "the last checkpoint, if there was one, is intact."
+        ) from problem
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether an allocation failed: torch says so by words alone where it is not a GPU's memory."""
+    if isinstance(problem, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(sign in str(problem) for sign in SIGNS)
+
+
+def _first_line(problem: BaseException) -> str:
+    """What was too much, without the rest of torch's message."""
+    lines = str(problem).splitlines() or [type(problem).__name__]
+    return lines[0].rpartition("] ")[2].removeprefix("err == 0. ").rstrip(".")[:160]
+
+
+def _advice(config: PretrainConfig) -> str:
+    """The settings that take memory, with their values."""
+    train, softmax = config.train, config.softmax
+    settings = [f"train.batch ({train.batch})"]
+    if train.order == "rows":
+        settings.append(f"train.unroll ({train.unroll})")
+    settings.append(f"corpus.max_words ({config.corpus.max_words})")
+    if softmax.kind in ("sampled", "auto"):
+        settings.append(f"softmax.samples ({softmax.samples})")
+    recurrent = config.model.recurrent
+    settings.append(f"model.recurrent.cells ({recurrent.cells})")
+    advice = f"{', '.join(settings[:-1])} or {settings[-1]}"
+    return advice if softmax.kind != "full" else f"{advice}, or set softmax.kind=sampled (it is full)"

@@ -1,0 +1,71 @@
+"""Models by name: found without a path, whole or refused, and a folder of that name wins."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+
+import pytest
+
+from builders import assert_same_vectors, random_model, small_config
+from polyseme.errors import FormatError
+from polyseme.formats.models import bundled
+from polyseme.formats.models.open import open_pretrained
+from polyseme.formats.models.save import save_pretrained
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as the package has it, with the model xx-classic."""
+    folder = tmp_path / "bundled"
+    save_pretrained(random_model(small_config()), folder / "xx-classic", precision="int8", tables=True)
+    files = sorted((folder / "xx-classic").iterdir())
+    lines = [f"{hashlib.sha256(f.read_bytes()).hexdigest()}  xx-classic/{f.name}\n" for f in files]
+    (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+    monkeypatch.setattr(bundled, "FOLDER", folder)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return folder
+
+
+def test_a_name_is_enough(box: Path):
+    assert bundled.bundled_names() == ["xx-classic"]
+    assert_same_vectors(open_pretrained("xx-classic"), open_pretrained(box / "xx-classic"))
+
+
+def test_a_folder_of_that_name_wins_with_a_hint(box: Path, caplog: pytest.LogCaptureFixture):
+    own = random_model(small_config(recurrent={"cells": 7, "outputs": 4}))
+    save_pretrained(own, "xx-classic")
+    with caplog.at_level(logging.WARNING):
+        assert open_pretrained("xx-classic").config.recurrent.cells == 7
+    assert "xx-classic: the one in this folder is opened, not the model of that name" in caplog.text
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "vocab.txt", "config.json"])
+def test_a_changed_file_is_refused_with_its_checksum(box: Path, file: str):
+    place = box / "xx-classic" / file
+    place = place if place.exists() else box / "xx-classic" / "README.md"
+    content = bytearray(place.read_bytes())
+    content[-1] ^= 1
+    place.write_bytes(content)
+    with pytest.raises(FormatError, match=rf"{place.name}: damaged: its SHA-256 is [0-9a-f]+.*pip install"):
+        open_pretrained("xx-classic")
+
+
+def test_a_missing_file_is_named(box: Path):
+    (box / "xx-classic" / "config.json").unlink()
+    with pytest.raises(FormatError, match=r"config.json: cannot be read .*pip install"):
+        open_pretrained("xx-classic")
+
+
+def test_an_unknown_name_lists_the_names_and_the_nearest(box: Path):
+    with pytest.raises(FormatError, match=r"no such model: there are xx-classic\. Did you mean xx-classic\?"):
+        open_pretrained("xx-clasic")
+
+
+def test_without_models_in_the_box_a_path_is_a_path(box: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bundled, "FOLDER", box.parent / "here")
+    assert bundled.bundled_names() == []
+    with pytest.raises(FormatError, match="there is no such file or folder"):
+        open_pretrained("xx-classic")

@@ -1,0 +1,284 @@
+"""bf16 and int8 by one word: in memory, in folders, with and without the native part."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.nn.functional import cosine_similarity
+
+import polyseme
+from builders import random_model, small_config
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.models import native as folders
+from polyseme.formats.models import precision as choosing
+from polyseme.formats.models.open import open_pretrained
+from polyseme.formats.models.pretrained import Pretrained
+from polyseme.formats.models.save import save_pretrained
+from polyseme.model.fast.kernels import native
+from polyseme.model.fast.quantisation import DTYPES, quantise
+
+SENTENCES = [["a", "river", "bank"], ["the", "bank", "failed", "again"], []]
+SIZES = {"cell": "lstm", "layers": 2, "cells": 40, "outputs": 12, "cell_clip": 3.0, "output_clip": 3.0}
+NARROW = pytest.mark.parametrize("precision", ["bf16", "int8"])
+
+
+def calm_model(**recurrent: object) -> Pretrained:
+    """A model with weights of usual size, in which errors do not grow."""
+    model = random_model(small_config(recurrent=SIZES | recurrent))
+    torch.manual_seed(0)
+    for module in model.network.quantisable_modules().values():
+        for weight in module.matrices().values():
+            torch.nn.init.xavier_uniform_(weight)
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of a model in fp32."""
+    save_pretrained(calm_model(), tmp_path / "fp32")
+    return tmp_path / "fp32"
+
+
+@pytest.fixture(params=["native", "torch"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With and without the native part."""
+    if request.param == "torch":
+        monkeypatch.setattr(native, "is_available", lambda: False)
+    elif not native.is_available():
+        pytest.skip(f"native part: {native.unavailable_reason()}")
+    return str(request.param)
+
+
+def vectors(model: polyseme.Elmo) -> np.ndarray:
+    return np.concatenate(model.embed(SENTENCES, layer="all"), axis=1)
+
+
+def saved(folder: Path, precision: str) -> Path:
+    save_pretrained(open_pretrained(folder), folder.parent / precision, precision=precision)
+    return folder.parent / precision
+
+
+@NARROW
+def test_a_word_at_load_changes_the_vectors_a_little(folder: Path, path: str, precision: str):
+    exact, rough = (vectors(polyseme.load(folder, precision=word)) for word in ("fp32", precision))
+    assert 0 < np.abs(exact - rough).max() < (0.01 if precision == "bf16" else 0.05)
+    assert np.array_equal(exact, vectors(polyseme.load(folder)))
+
+
+@NARROW
+def test_a_saved_folder_gives_the_same_bits_as_the_word_at_load(folder: Path, path: str, precision: str):
+    model = polyseme.load(saved(folder, precision))
+    assert model.model.network.precision == precision
+    assert np.array_equal(vectors(model), vectors(polyseme.load(folder, precision=precision)))
+
+
+@NARROW
+def test_sentences_get_the_same_bits_alone_and_in_a_batch(folder: Path, precision: str):
+    if not native.is_available():
+        pytest.skip(f"native part: {native.unavailable_reason()}")
+    model = polyseme.load(folder, precision=precision)
+    for sentence, together in zip(SENTENCES, model.embed(SENTENCES, layer="top"), strict=True):
+        np.testing.assert_array_equal(model.embed([sentence], layer="top")[0], together)
+
+
+@NARROW
+def test_a_saved_folder_is_smaller_and_says_what_it_is(folder: Path, precision: str):
+    target = saved(folder, precision)
+    config = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    assert (config["polyseme_format"], config["precision"]) == (2, precision)
+    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["polyseme_format"] == 1
+    assert f"{precision} in stacks and highways" in (target / "README.md").read_text(encoding="utf-8")
+    tensors, wide = (load_file(place / "model.safetensors") for place in (target, folder))
+    name = "forward_stack.cells.1.hidden_weight"
+    weight = quantise(wide[name], precision)
+    assert torch.equal(tensors[name], weight.values)
+    if weight.scales is not None:
+        assert torch.equal(tensors[f"{name}.scales"], weight.scales)
+
+
+@NARROW
+def test_a_narrow_folder_converts_to_the_numbers_it_stands_for(folder: Path, tmp_path: Path, precision: str):
+    target = saved(folder, precision)
+    wide = load_file(folder / "model.safetensors")
+    save_pretrained(open_pretrained(target), tmp_path / "hdf5", to="hdf5")
+    for place in (target, tmp_path / "hdf5"):
+        tensors = open_pretrained(place, precision=None).tensors()
+        for name, weight in wide.items():
+            rounded = (".cells." in name or ".highways." in name) and weight.ndim == 2
+            assert torch.equal(
+                tensors[name], quantise(weight, precision).dequantise() if rounded else weight
+            ), name
+    save_pretrained(open_pretrained(target), tmp_path / "again", precision=precision)
+    first, second = (load_file(place / "model.safetensors") for place in (target, tmp_path / "again"))
+    assert all(torch.equal(first[name], second[name]) for name in first.keys() | second.keys())
+
+
+def test_a_narrow_folder_can_be_loaded_exact_in_another_precision_copied_and_trained(folder: Path, path: str):
+    target = saved(folder, "int8")
+    model = polyseme.load(target)
+    wanted = vectors(model)
+    assert np.array_equal(vectors(polyseme.Elmo(copy.deepcopy(model.model))), wanted)
+    exact, rough = (vectors(polyseme.load(target, precision=word)) for word in ("fp32", "bf16"))
+    assert np.abs(exact - wanted).max() < 0.05
+    assert np.abs(exact - rough).max() < 0.01
+    network = model.model.network
+    ids = model.model.token_ids(["bank"])[0]
+    assert ids is not None
+    layers, _ = network(ids[None], None, torch.tensor([3]))  # with gradients
+    layers.sum().backward()
+    assert all(weight.grad is not None for weight in network.forward_stack.parameters())
+
+
+@pytest.mark.parametrize("cell", ["gru", "rnn"])
+def test_cells_without_narrow_loops_get_rounded_weights(tmp_path: Path, cell: str):
+    save_pretrained(calm_model(cell=cell), tmp_path / "fp32")
+    target = saved(tmp_path / "fp32", "int8")
+    ours, theirs = (polyseme.load(*place) for place in ((target,), (tmp_path / "fp32",)))
+    rounded = polyseme.load(tmp_path / "fp32", precision="int8")
+    assert np.array_equal(vectors(ours), vectors(rounded))
+    assert 0 < np.abs(vectors(theirs) - vectors(rounded)).max() < 0.2
+
+
+@NARROW
+def test_tables_may_be_narrow_too(tmp_path: Path, path: str, precision: str):
+    config = small_config(recurrent=SIZES, words={"dim": 12})
+    model = random_model(config, softmax=True)
+    for name in ("plain", "small"):
+        save_pretrained(model, tmp_path / name, precision=precision, tables=name == "small")
+    small, plain = (load_file(tmp_path / name / "model.safetensors") for name in ("small", "plain"))
+    wide, found = model.tensors(), open_pretrained(tmp_path / "small").tensors()
+    for name in choosing.TABLES:
+        assert (small[name].dtype, plain[name].dtype) == (DTYPES[precision], torch.float32)
+        assert torch.equal(found[name], quantise(wide[name], precision).dequantise())
+    values = json.loads((tmp_path / "small" / "config.json").read_text(encoding="utf-8"))
+    assert values["polyseme_format"] == 3
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert f"{precision} in tables, stacks and highways" in card
+    exact, rough = (vectors(polyseme.load(tmp_path / name))[0] for name in ("plain", "small"))
+    assert 0 < np.abs(exact - rough).max() < 0.1  # before any context
+    save_pretrained(open_pretrained(tmp_path / "small"), tmp_path / "again", precision=precision, tables=True)
+    again = load_file(tmp_path / "again" / "model.safetensors")
+    assert all(torch.equal(small[name], again[name]) for name in small.keys() | again.keys())
+
+
+def test_tables_are_narrow_in_a_narrow_folder_alone(folder: Path, tmp_path: Path):
+    with pytest.raises(UsageError, match="Narrow tables need a precision: bf16 or int8"):
+        save_pretrained(open_pretrained(folder), tmp_path / "new", tables=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_auto_takes_the_narrowest_that_loses_little_enough(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    if not native.is_available():
+        pytest.skip(f"native part: {native.unavailable_reason()}")
+    probes = [choosing._probe(open_pretrained(folder, precision=word)) for word in ("fp32", "bf16", "int8")]
+    good, poor = (float(cosine_similarity(probes[0], probe, dim=-1).min()) for probe in probes[1:])
+    for bound, expected in ((poor - 1e-5, "int8"), ((good + poor) / 2, "bf16"), (1.1, "fp32")):
+        monkeypatch.setattr(choosing, "AUTO_COSINE", bound)
+        assert polyseme.load(folder, precision="auto").model.network.precision == expected
+
+
+def test_auto_is_exact_without_the_native_part(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(native, "is_available", lambda: False)
+    model = polyseme.load(folder, precision="auto")
+    assert np.array_equal(vectors(model), vectors(polyseme.load(folder)))
+
+
+def test_unknown_words_are_refused(folder: Path, tmp_path: Path):
+    with pytest.raises(UsageError, match=r"precision is 'int', expected one of fp32, bf16, int8, auto.*int8"):
+        polyseme.load(folder, precision="int")
+    with pytest.raises(UsageError, match="precision is 'auto', expected fp32 or bf16 or int8"):
+        save_pretrained(open_pretrained(folder), tmp_path / "new", precision="auto")
+    with pytest.raises(UsageError, match="hdf5 cannot hold int8"):
+        save_pretrained(open_pretrained(folder), tmp_path / "new", to="hdf5", precision="int8")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_older_program_refuses_a_narrow_folder(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    target = saved(folder, "int8")
+    monkeypatch.setattr(folders, "FORMAT", 1)
+    with pytest.raises(FormatError, match=r"format 2, this Polyseme reads 1 to 1.*upgrade"):
+        polyseme.load(target)
+
+
+def broken(name: str, value: object) -> Callable[[dict[str, torch.Tensor]], None]:
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        if value is None:
+            del tensors[name]
+        else:
+            tensors[name] = torch.full_like(tensors[name], value) if isinstance(value, float) else value  # type: ignore[assignment]
+
+    return change
+
+
+WEIGHT = "backward_stack.cells.0.projection"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (broken(f"{WEIGHT}.scales", None), r"projection\.scales must be 12 float32"),
+        (broken(f"{WEIGHT}.scales", torch.ones(11)), r"projection\.scales must be 12 float32"),
+        (broken(f"{WEIGHT}.scales", float("nan")), "NaN or infinite"),
+        (broken(WEIGHT, torch.ones(12, 40)), r"projection is torch\.float32 \(12, 40\), .* says int8"),
+        (broken(WEIGHT, torch.ones(480, dtype=torch.int8)), r"projection is torch\.int8 \(480,\)"),
+        (
+            broken(WEIGHT, torch.ones(12, 41, dtype=torch.int8)),
+            r"projection is \(12, 41\), the config asks for",
+        ),
+        (broken(WEIGHT, None), "projection is missing|scales is not part"),
+        (broken("tokens.projection.bias", torch.ones(12, dtype=torch.int8)), "bias holds torch.int8"),
+    ],
+)
+def test_damaged_folders_are_refused(folder: Path, change, message: str):
+    target = saved(folder, "int8")
+    tensors = load_file(target / "model.safetensors")
+    change(tensors)
+    save_file(tensors, target / "model.safetensors")
+    with pytest.raises(FormatError, match=message):
+        polyseme.load(target)
+
+
+def test_a_precision_that_is_none_is_refused(folder: Path):
+    target = saved(folder, "bf16")
+    config = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    (target / "config.json").write_text(json.dumps(config | {"precision": "int4"}), encoding="utf-8")
+    with pytest.raises(FormatError, match="precision is 'int4', expected one of fp32, bf16, int8"):
+        polyseme.load(target)
+
+
+def test_fine_tuning_a_narrow_folder_trains_all_of_it(folder: Path, path: str):
+    layer = polyseme.ElmoLayer(saved(folder, "int8"), fine_tune=True)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
+    before = {name: weight.detach().clone() for name, weight in layer.network.named_parameters()}
+    layer([["a", "river", "bank"]]).vectors[0].sum().backward()
+    optimiser.step()
+    for name, weight in layer.network.named_parameters():
+        if ".cells." in name or ".highways." in name:
+            assert not torch.equal(weight, before[name]), name
+
+
+def test_a_folder_of_format_2_may_keep_its_highways_in_fp32(folder: Path, path: str):
+    target = saved(folder, "int8")
+    tensors, wide = (load_file(place / "model.safetensors") for place in (target, folder))
+    for name in [name for name in tensors if ".highways." in name]:
+        del tensors[name]
+        tensors |= {name: wide[name]} if name in wide else {}
+    save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
+    assert np.abs(vectors(polyseme.load(target)) - vectors(polyseme.load(folder))).max() < 0.05
+
+
+def test_what_is_generated_does_not_depend_on_what_was_embedded_before(tmp_path: Path):
+    save_pretrained(
+        random_model(small_config(recurrent=SIZES), softmax=True), tmp_path, precision="int8", force=True
+    )
+    one, other = polyseme.load(tmp_path), polyseme.load(tmp_path)
+    other.embed(SENTENCES)
+    scores = [list(polyseme.generate(model, "the", tokens=8).log_probs) for model in (one, other)]
+    assert scores[0] == scores[1]

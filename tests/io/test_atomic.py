@@ -1,0 +1,206 @@
+"""Output that is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from polyseme.errors import UsageError
+from polyseme.io.atomic import check_file, check_folder, check_target, new_file, new_folder
+
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def fill(path: Path, text: str = "new", **options) -> None:
+    with new_file(path, **options) as file:
+        file.write_text(text)
+
+
+def fill_folder(path: Path, **options) -> None:
+    with new_folder(path, **options) as folder:
+        (folder / "weights").write_text("new")
+
+
+def fail(opened) -> None:
+    """Write something and fail."""
+    with opened as place:
+        (place / "weights" if place.is_dir() else place).write_text("half")
+        raise RuntimeError("half way")
+
+
+def below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# ---- whole or not at all ----
+
+
+@pytest.mark.parametrize("name", ["x.txt", "a/b/x.txt", "新/文 件.txt", "x" * 251 + ".txt"])
+def test_a_file_gets_its_name_when_it_is_whole(name, tmp_path):
+    path = tmp_path / name
+    with new_file(path) as temporary:
+        assert temporary.parent == path.parent  # on the same disk, so that the renaming is one step
+        assert temporary.suffix == path.suffix  # writers look at it
+        assert temporary.name.startswith(".")
+        temporary.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+
+
+@pytest.mark.parametrize("name", ["m", "a/b/m"])
+def test_a_folder_gets_its_name_when_it_is_whole(name, tmp_path):
+    path = tmp_path / name
+    with new_folder(path) as temporary:
+        assert temporary.parent == path.parent
+        (temporary / "weights").write_text("new")
+        assert not path.exists()
+    assert below(path) == ["weights"]
+    assert len(list(path.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", ["x", "a/b/x"])
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_a_fault_leaves_nothing_behind(new, name, tmp_path):
+    with pytest.raises(RuntimeError, match="half way"):
+        fail(new(tmp_path / name))
+    assert below(tmp_path) == []
+
+
+def test_a_fault_leaves_the_folders_that_others_use(tmp_path):
+    (tmp_path / "a").mkdir()
+    opened = new_file(tmp_path / "a/b/c/x")
+    opened.__enter__()
+    (tmp_path / "a/b/theirs").write_text("kept")
+    assert not opened.__exit__(RuntimeError, RuntimeError("half way"), None)
+    assert below(tmp_path) == ["a", "a/b", "a/b/theirs"]
+
+
+def test_a_fault_leaves_what_was_there_before(tmp_path):
+    file, folder = tmp_path / "x", tmp_path / "m"
+    file.write_text("old")
+    folder.mkdir()
+    (folder / "weights").write_text("old")
+    with pytest.raises(RuntimeError, match="half way"):
+        fail(new_file(file, force=True))
+    with pytest.raises(RuntimeError, match="half way"):
+        fail(new_folder(folder, force=True, ours=["weights"]))
+    assert file.read_text() == (folder / "weights").read_text() == "old"
+    assert below(tmp_path) == ["m", "m/weights", "x"]
+
+
+def test_what_the_disk_refuses_is_a_users_error(tmp_path):
+    def full(place: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    for new in (new_file, new_folder):
+        with (
+            pytest.raises(UsageError, match=r"x: writing failed \(No space left on device\)"),
+            new(tmp_path / "x") as place,
+        ):
+            full(place)
+    assert below(tmp_path) == []
+
+
+# ---- what exists ----
+
+
+def test_what_exists_is_replaced_only_by_force(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    for call in (check_target, check_file, fill):
+        with pytest.raises(UsageError, match=r"x: exists already\. Choose another name, or say --force"):
+            call(path)
+    assert path.read_text() == "old"
+    check_file(path, force=True)
+    fill(path, force=True)
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_never_replaces_a_folder(force, tmp_path):
+    (tmp_path / "x").mkdir()
+    for call in (check_file, fill):
+        with pytest.raises(UsageError, match="x: is a folder, a file is to be written there"):
+            call(tmp_path / "x", force=force)
+
+
+def test_a_folder_is_replaced_by_force_if_it_holds_nothing_else(tmp_path):
+    path = tmp_path / "m"
+    fill_folder(path)
+    (path / "old").write_text("ours too")
+    with pytest.raises(UsageError, match="m: exists already"):
+        fill_folder(path, ours=["weights", "old"])
+    fill_folder(path, force=True, ours=["weights", "old"])
+    assert below(tmp_path) == ["m", "m/weights"]
+
+
+def test_a_folder_with_other_files_is_not_replaced_even_by_force(tmp_path):
+    path = tmp_path / "m"
+    path.mkdir()
+    for name in "edcba":
+        (path / name).write_text("theirs")
+    for call in (check_folder, fill_folder):
+        with pytest.raises(UsageError, match="m: holds other files, a, b, c and 1 more, which would"):
+            call(path, force=True, ours=["e"])
+    assert below(path) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(UsageError, match="exists already"):
+        fill(tmp_path / "link")
+    fill(tmp_path / "link", force=True)
+    assert (tmp_path / "real").read_text() == "old"
+    assert (tmp_path / "link").read_text() == "new"
+
+
+# ---- checked before the work ----
+
+
+def test_a_check_writes_nothing(tmp_path):
+    check_target(tmp_path / "a/b/x")
+    check_file(tmp_path / "a/b/x")
+    check_folder(tmp_path / "a/b/x")
+    assert below(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", [check_target, check_file, check_folder, fill, fill_folder])
+def test_a_place_that_cannot_be_written_is_refused(call, tmp_path):
+    (tmp_path / "file").write_text("a file, no folder")
+    refused = ["/proc/nowhere/x", str(tmp_path / "file" / "x"), str(tmp_path / ("x" * 300))]
+    if not ROOT:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        refused += [str(tmp_path / "locked" / "x"), str(tmp_path / "locked" / "a" / "b")]
+    for name in refused:
+        with pytest.raises(UsageError, match=r"cannot be written \(.+\)\. Choose another place"):
+            call(Path(name))
+
+
+def test_relative_paths_and_the_root_are_checked_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill(Path("x"))
+    fill(Path("a/x"))
+    assert below(tmp_path) == ["a", "a/x", "x"]
+    with pytest.raises(UsageError, match="is a folder"):
+        check_file(Path("/"), force=True)
+
+
+# ---- permissions ----
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_permissions_are_those_of_any_new_file(mask, tmp_path):
+    before = os.umask(mask)
+    try:
+        fill(tmp_path / "x")
+        with new_folder(tmp_path / "m") as folder:
+            (folder / "weights").touch(mode=0o600)
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("x", "m", "m/weights")]
+    assert modes == [0o666 & ~mask, 0o777 & ~mask, 0o666 & ~mask]

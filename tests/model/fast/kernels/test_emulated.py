@@ -1,0 +1,77 @@
+"""The code for AVX-512 and VNNI on machines without them: emulated instructions, the same bits."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from polyseme.model.fast.kernels import dots, lstm, native
+from polyseme.model.fast.quantisation import PRECISIONS, quantise
+
+COMPILER = os.environ.get("CC") or "cc"
+pytestmark = [
+    pytest.mark.skipif(shutil.which(COMPILER) is None, reason="needs a C compiler"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86"),
+]
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    """The library with emulated instructions, in place of the usual one."""
+    here, made = Path(__file__).parent, tmp_path_factory.mktemp("native") / "emulated.so"
+    flags = ["-std=gnu11", "-O2", "-mavx2", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
+    source = Path(native.__file__).with_name("native.c")
+    subprocess.run(
+        [COMPILER, *flags, "-include", str(here / "emulated.h"), str(source), "-o", str(made)], check=True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "NAME", str(made))
+        patch.delenv("POLYSEME_NATIVE", raising=False)
+        native._load.cache_clear()
+        assert native.is_available(), native.unavailable_reason()
+        yield made
+    native._load.cache_clear()
+
+
+def read_everything(precision: str) -> list[torch.Tensor]:
+    """Products of many heights and a layer, in the instruction set that is in use."""
+    torch.manual_seed(0)
+    found = []
+    for rows, n, k in ((1, 70, 33), (5, 64, 300), (40, 17, 8), (7, 130, 129)):
+        a, weight = torch.randn(rows, k), quantise(torch.randn(n, k), precision)
+        found.append(lstm.multiply(a, lstm.pack_weight(weight)))
+    hidden, projection, inputs = (torch.randn(shape) / 4 for shape in ((4 * 37, 12), (12, 37), (4 * 37, 9)))
+    packed = lstm.pack_layer(*(quantise(weight, precision) for weight in (hidden, projection, inputs)))
+    state = torch.randn(6, 12), torch.randn(6, 37)
+    layer = lstm.LstmLayer(packed, torch.randn(4 * 37), (1.0, 2.0), forget=1.0)
+    output, after = lstm.run_layer(layer, torch.randn(15, 9), [6, 5, 3, 1], state)
+    half = torch.randn(300, 75).half().numpy()
+    query, lengths = torch.randn(75).numpy(), np.ones(300, np.float32)
+    scores = [torch.from_numpy(some) for some in dots.score_query(half, query, 0.5, lengths)]
+    asked = dots.PackedQueries(torch.randn(20, 75).numpy(), np.zeros(20, np.float32))
+    scores += [torch.from_numpy(some) for some in asked.find_above(half, lengths, np.zeros(20, np.float32))]
+    space, sums = (
+        dots.TransformedNorms(torch.randn(75).numpy(), torch.randn(75, 75).numpy()),
+        np.zeros((9, 75), np.float32),
+    )
+    dots.add_rows(sums, np.arange(300, dtype=np.int32) % 9, half)
+    scores += [torch.from_numpy(some) for some in (space.lengths(half), sums)]
+    return [*found, output, *after, *scores]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("instruction_set", ["vnni", "avx512"])
+def test_wide_instructions_give_the_same_bits(emulated, instruction_set, precision):
+    assert native.select_instruction_set("avx2")
+    wanted = read_everything(precision)
+    assert native.select_instruction_set(instruction_set)
+    assert native.active_instruction_set() == instruction_set
+    for ours, theirs in zip(read_everything(precision), wanted, strict=True):
+        assert torch.equal(ours, theirs)

@@ -1,0 +1,55 @@
+"""Filters as sums of parts give what convolutions give, and the same gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from polyseme.model.fast import char_filters
+from polyseme.model.fast.char_filters import max_over_windows
+
+PADDING = 9
+
+
+def words(*lengths: int, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random characters 1 to 8 and padding behind them: (N, C) and the lengths."""
+    chars = torch.full((len(lengths), positions), PADDING)
+    for row, length in zip(chars, lengths, strict=True):
+        row[:length] = torch.randint(1, 9, (length,))
+    return chars, torch.tensor(lengths, dtype=torch.long)
+
+
+def convolved(chars: torch.Tensor, embedding: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
+    x = embedding[chars].transpose(1, 2)
+    return torch.cat([torch.conv1d(x, weight).amax(dim=2) for weight in weights], dim=1)
+
+
+@pytest.mark.parametrize("shape", [((1, 3), (2, 4), (3, 5)), ((6, 2),), ((4, 1), (1, 7))])
+@pytest.mark.parametrize("lengths", [(1,), (6, 6), (0, 1, 2, 3, 4, 5, 6), (5, 1, 5, 2, 6, 1, 1, 3)])
+def test_values_and_gradients_are_those_of_convolutions(shape, lengths, monkeypatch):
+    monkeypatch.setattr(char_filters, "BLOCK", 3)
+    torch.manual_seed(len(lengths))
+    chars, sizes = words(*lengths, positions=6)
+    embedding = torch.randn(10, 4, dtype=torch.double, requires_grad=True)
+    weights = [torch.randn(n, 4, w, dtype=torch.double, requires_grad=True) for w, n in shape]
+    found, wanted = max_over_windows(chars, sizes, embedding, weights), convolved(chars, embedding, weights)
+    torch.testing.assert_close(found, wanted)
+    pull = torch.randn_like(found)
+    ours = torch.autograd.grad(found, [embedding, *weights], pull)
+    theirs = torch.autograd.grad(wanted, [embedding, *weights], pull)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_short_words_are_not_scanned_to_the_end_of_the_row():
+    chars, lengths = words(3, 0, positions=50)
+    assert [width for _, width in char_filters._blocks(lengths, chars.shape[1], 7)] == [3 + 7]
+
+
+def test_the_row_of_sentence_padding_gets_no_gradient():
+    embedding = torch.randn(10, 4, requires_grad=True)
+    chars = torch.tensor([[0, 0, 0, 0], [1, 2, PADDING, PADDING]])
+    max_over_windows(chars, torch.tensor([0, 2]), embedding, [torch.randn(3, 4, 2)]).sum().backward()
+    assert embedding.grad is not None
+    assert embedding.grad[0].abs().sum() == 0
+    assert embedding.grad[1:].abs().sum() > 0

@@ -1,0 +1,103 @@
+"""Both directions in one tensor give what the two stacks give, gradients included."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from polyseme.config import ModelConfig
+from polyseme.formats.models.pretrained import build_network
+from polyseme.model.fast.paired import PairDropout, apply_dropout, run_stacks_paired, zero_pair_state
+
+SIZES = [5, 5, 4, 2, 1]  # packed sentences of 5, 4, 3, 3 and 2 tokens
+
+
+def network(kind="lstm", outputs=4, clip=None, residual=True):
+    recurrent = {
+        "cell": kind,
+        "layers": 3,
+        "cells": 6,
+        "outputs": outputs,
+        "cell_clip": clip,
+        "output_clip": clip,
+        "residual": residual,
+    }
+    config = ModelConfig.model_validate({"words": {"dim": outputs}, "recurrent": recurrent})
+    torch.manual_seed(3)
+    model = build_network(config, n_chars=1, n_words=10, padding=0).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    return model
+
+
+def plain(model, x, sizes, state):
+    """The stacks one after the other, by autograd."""
+    tops, last = [], []
+    for direction, stack in enumerate((model.forward_stack, model.backward_stack)):
+        layers, after = stack(x[direction], sizes, [(h[direction], c[direction]) for h, c in state])
+        tops.append(layers[-1])
+        last.append(after)
+    merged = [(torch.stack([f[0], b[0]]), torch.stack([f[1], b[1]])) for f, b in zip(*last, strict=True)]
+    return torch.stack(tops), merged
+
+
+def gradients(model, run, x, sizes, state):
+    """Outputs, last states and all gradients of a loss that uses every one of them."""
+    model.zero_grad()
+    x = x.clone().requires_grad_()
+    top, last = run(model, x, sizes, state)
+    loss = (top * torch.linspace(-1, 1, top.numel()).view_as(top)).sum()
+    loss = loss + sum((h.sin() * 0.3).sum() + (c.cos() * 0.2).sum() for h, c in last)
+    loss.backward()
+    found = {name: parameter.grad for name, parameter in model.named_parameters() if "stack" in name}
+    return [top, *(part for pair in last for part in pair), x.grad], found
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("outputs", [4, 6])
+@pytest.mark.parametrize("clip", [None, 0.2])
+@pytest.mark.parametrize("residual", [True, False])
+def test_values_and_gradients_are_those_of_the_two_stacks(kind, outputs, clip, residual):
+    model = network(kind, outputs, clip, residual)
+    x = torch.randn(2, sum(SIZES), outputs, dtype=torch.double)
+    state = [
+        (0.5 * torch.randn_like(h).clamp(-0.3, 0.3), torch.randn_like(c).clamp(-0.15, 0.15))
+        for h, c in zero_pair_state(model, SIZES[0])
+    ]
+
+    def paired(*given):
+        return run_stacks_paired(*given, PairDropout())
+
+    values, slopes = gradients(model, paired, x, SIZES, state)
+    wanted_values, wanted_slopes = gradients(model, plain, x, SIZES, state)
+    for value, wanted in zip(values, wanted_values, strict=True):
+        torch.testing.assert_close(value, wanted)
+    for name, slope in slopes.items():
+        torch.testing.assert_close(slope, wanted_slopes[name], msg=name)
+
+
+def test_published_dropout_drops_single_values_and_keeps_the_mean():
+    x = torch.ones(2, 4000, 5)
+    dropped = apply_dropout(x, [4000], PairDropout(0.25))
+    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
+    assert dropped.mean() == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.parametrize("sizes", [[3, 3, 3], [3, 2, 1]])
+def test_variational_dropout_drops_the_same_values_at_every_step_of_a_sentence(sizes):
+    dropped = apply_dropout(torch.ones(2, sum(sizes), 50), sizes, PairDropout(0.5, variational=True))
+    steps = dropped.split(sizes, dim=1)
+    for step in steps[1:]:
+        torch.testing.assert_close(step, steps[0][:, : step.shape[1]])
+    assert not torch.equal(steps[0][:, 0], steps[0][:, 1])
+
+
+def test_weight_drop_touches_the_recurrent_weights_alone():
+    model = network()
+    x = torch.randn(2, sum(SIZES), 4, dtype=torch.double)
+    once = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout(weights=0.5))[0]
+    again = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout(weights=0.5))[0]
+    plainly = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout())[0]
+    assert not torch.allclose(once, again)
+    assert not torch.allclose(once, plainly)

@@ -1,0 +1,120 @@
+"""Schemes of tags: what they spell, what is legal, and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyseme.tasks.data.tag_schemes import (
+    Span,
+    allowed,
+    fault,
+    guess_scheme,
+    spans_of,
+    split_tag,
+    write_spans,
+)
+
+SPELT = {
+    "iob1": ["I-PER", "I-PER", "B-PER", "O", "I-LOC"],
+    "iob2": ["B-PER", "I-PER", "B-PER", "O", "B-LOC"],
+    "bioes": ["B-PER", "E-PER", "S-PER", "O", "S-LOC"],
+    "bilou": ["B-PER", "L-PER", "U-PER", "O", "U-LOC"],
+    "bmes": ["B-PER", "E-PER", "S-PER", "O", "S-LOC"],
+}
+SPANS = [Span("PER", 0, 2), Span("PER", 2, 3), Span("LOC", 4, 5)]
+
+
+@pytest.mark.parametrize("scheme", SPELT)
+def test_every_scheme_spells_the_same_spans(scheme: str):
+    assert spans_of(SPELT[scheme]) == SPANS
+    assert write_spans(SPANS, 5, scheme) == SPELT[scheme]
+    assert fault(SPELT[scheme], scheme) is None
+
+
+@given(st.lists(st.sampled_from(["", "A", "B"]), max_size=8), st.sampled_from(sorted(SPELT)))
+def test_spans_survive_any_scheme(kinds: list[str], scheme: str):
+    spans, start = [], 0
+    for number, kind in enumerate(kinds):
+        stop = start + 1 + number % 3
+        if kind:
+            spans.append(Span(kind, start, stop))
+        start = stop
+    tags = write_spans(spans, start, scheme)
+    assert fault(tags, scheme) is None
+    assert spans_of(tags) == spans
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme"),
+    [
+        (["O", "I-PER"], "iob1"),
+        (["O", "B-PER", "I-PER"], "iob2"),
+        (["B-PER", "E-PER", "S-LOC"], "bioes"),
+        (["B_PER", "M_PER", "E_PER"], "bmes"),
+        (["NN", "VB", "O"], "none"),
+        (["B-PER", "I-PER", "L-PER", "U-LOC"], "bilou"),
+        (["O", "O"], "none"),
+        (["B", "I", "O"], "none"),
+    ],
+)
+def test_the_scheme_is_guessed(tags: list[str], scheme: str):
+    assert guess_scheme([tags]) == scheme
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "place"),
+    [
+        (["O", "I-PER"], "iob2", 1),
+        (["B-PER", "I-LOC"], "iob2", 1),
+        (["B-PER", "O"], "bioes", 1),
+        (["B-PER"], "bioes", 1),
+        (["O", "E-PER"], "bmes", 1),
+        (["X-PER"], "iob2", 0),
+    ],
+)
+def test_what_breaks_a_scheme_has_a_place(tags: list[str], scheme: str, place: int):
+    found = fault(tags, scheme)
+    assert found is not None
+    assert found[0] == place
+
+
+CLEAN = [["B-PER", "I-PER", "O", "B-LOC", "O"]] * 20
+
+
+@pytest.mark.parametrize(
+    "slip", [["O", "I-PER"], ["PER", "O"], ["X-PER"], ["B", "O"], ["B-PER", "I-LOC"], ["E-PER"]]
+)
+def test_one_slip_does_not_change_the_scheme_of_a_clean_file(slip: list[str]):
+    assert guess_scheme([*CLEAN, slip]) == "iob2"
+    assert fault(slip, "iob2") is not None
+
+
+def test_iob1_with_b_in_odd_places_stays_iob1():
+    conll = [["I-PER", "I-PER", "O"]] * 50 + [["O", "B-MISC", "I-MISC"], ["I-LOC", "B-LOC"], ["B-ORG", "O"]]
+    assert guess_scheme(conll) == "iob1"
+    assert not any(fault(tags, "iob1") for tags in conll)
+
+
+def test_a_slip_in_a_scheme_with_ends_is_found():
+    tags = [["B-PER", "E-PER", "O"], ["S-LOC", "B-ORG", "I-ORG", "E-ORG"]] * 10
+    assert guess_scheme([*tags, ["B-PER", "I-PER"]]) == "bioes"
+    assert guess_scheme([*tags, ["I-PER", "I-PER"]]) == "bioes"
+
+
+def test_columns_of_parts_of_speech_are_no_spans():
+    assert guess_scheme([["NN", "VB", "O", "B-NP"]] * 5) == "none"
+
+
+def test_letters_of_bilou_mean_the_same():
+    assert spans_of(["B-X", "I-X", "L-X", "U-Y"]) == [Span("X", 0, 3), Span("Y", 3, 4)]
+
+
+def test_bioes_allows_what_it_should():
+    assert allowed("B", "X", "E", "X")
+    assert not allowed("B", "X", "E", "Y")
+    assert not allowed("B", "X", "O", "")
+    assert allowed("E", "X", "B", "X")
+    assert not allowed("O", "", "I", "X")
+    assert split_tag("O") == ("O", "")

@@ -1,0 +1,189 @@
+"""The folder of a training: what a forced one replaces, what goes on, what the folder holds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import polyseme
+import task_files as toys
+from polyseme.elmo import Elmo
+from polyseme.errors import FormatError, UsageError
+from polyseme.tasks import static_vectors
+from polyseme.tasks.task_model import TaskModel
+from polyseme.tasks.vector_store import VectorStore
+
+
+def train(elmo: Elmo, files: Path, out: Path, *settings: str, **named: object) -> TaskModel:
+    given = {"train": files / "train.csv", "dev": files / "dev.csv", "test": files / "test.csv"} | named
+    return polyseme.train("classification", elmo, out=out, settings=(*toys.EPOCH, *settings), **given)  # type: ignore[arg-type]
+
+
+# ---- --force ----
+
+
+def test_a_forced_training_touches_no_folder_that_is_not_ours(tmp_path: Path, files: Path, elmo: Elmo):
+    for name in ("runs", "vectors"):
+        (tmp_path / "mine" / name).mkdir(parents=True)
+        (tmp_path / "mine" / name / "dear.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / "mine" / "plan.json").write_text('{"monday": "work"}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"plan\.json, runs, vectors came from no training of Polyseme"):
+        train(elmo, files, tmp_path / "mine", force=True)
+    assert (tmp_path / "mine" / "runs" / "dear.txt").read_text(encoding="utf-8") == "mine"
+    assert (tmp_path / "mine" / "vectors" / "dear.txt").exists()
+
+
+def test_a_saved_task_keeps_what_somebody_put_beside_it(tmp_path: Path, files: Path, elmo: Elmo):
+    polyseme.train("classification", elmo, train=files / "train.csv", settings=toys.EPOCH).save(
+        tmp_path / "task"
+    )
+    (tmp_path / "task" / "runs").mkdir()
+    with pytest.raises(UsageError, match="runs came from no training"):
+        train(elmo, files, tmp_path / "task", force=True)
+
+
+def test_a_forced_training_replaces_reports_and_leaves_other_files(tmp_path: Path, files: Path, elmo: Elmo):
+    out = tmp_path / "task"
+    train(elmo, files, out, curve=[0.5])
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
+    assert (out / "curve.png").exists()
+    train(elmo, files, out, force=True, without_elmo=True)
+    assert (out / "notes.txt").exists()
+    gone = {"curve.png", "layers.png", "elmo", "vectors"}
+    assert not gone & {file.name for file in out.iterdir()}
+    assert [folder.name for folder in (out / "runs").iterdir()] == ["without-1-1"]
+    polyseme.load_task(out).predict("good")
+
+
+# ---- --resume ----
+
+
+def test_a_run_does_not_go_on_with_another_model(tmp_path: Path, files: Path, elmo: Elmo):
+    train(elmo, files, tmp_path / "task")
+    other = Elmo(toys.random_model(toys.small_config(), seed=7))
+    with pytest.raises(UsageError, match=r"other model\. Go on with the same"):
+        train(other, files, tmp_path / "task", resume=True)
+
+
+def test_a_run_does_not_go_on_with_other_texts(tmp_path: Path, files: Path, elmo: Elmo):
+    data = shutil.copy(files / "train.csv", tmp_path / "train.csv")
+    train(elmo, files, tmp_path / "task", train=data)
+    text = Path(data).read_text(encoding="utf-8")
+    Path(data).write_text(text.replace("film", "plot"), encoding="utf-8")  # as many tokens and labels
+    with pytest.raises(UsageError, match="other examples"):
+        train(elmo, files, tmp_path / "task", train=data, resume=True)
+
+
+def test_a_run_of_an_earlier_version_is_begun_anew(tmp_path: Path, files: Path, elmo: Elmo):
+    train(elmo, files, tmp_path / "task")
+    (tmp_path / "task" / "plan.json").write_text('{"plan": "0123"}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"an earlier version of Polyseme\. Begin anew with --force"):
+        train(elmo, files, tmp_path / "task", resume=True)
+    train(elmo, files, tmp_path / "task", force=True)
+
+
+def test_a_finished_run_embeds_no_training_text_again(
+    tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
+):
+    first = train(elmo, files, tmp_path / "task")
+    monkeypatch.setattr(VectorStore, "_write", lambda *given: pytest.fail("embedded again"))
+    again = train(elmo, files, tmp_path / "task", resume=True)
+    assert again.results == first.results
+
+
+def test_the_report_reads_vectors_that_are_there(
+    tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
+):
+    computed: list[int] = []
+    vectors = Elmo.vectors
+
+    def counted(self: Elmo, sentences: list[list[str]], *more: object) -> object:
+        computed.append(len(sentences))
+        return vectors(self, sentences, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Elmo, "vectors", counted)
+    train(elmo, files, tmp_path / "task")
+    assert "with ELMo | 64 | 1 |" in (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
+    assert sum(computed) <= 64 + 24 + 24
+
+
+def test_vectors_are_kept_for_other_calls(
+    tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
+):
+    kept = tmp_path / "vectors"
+    train(elmo, files, tmp_path / "one", vectors=kept)
+    assert len(list(kept.iterdir())) == 1
+    monkeypatch.setattr(VectorStore, "_write", lambda *given: pytest.fail("embedded again"))
+    train(elmo, files, tmp_path / "two", "encoder.size=8", vectors=kept)
+    assert len(list(kept.iterdir())) == 1
+    assert not (tmp_path / "two" / "vectors").exists()
+
+
+# ---- static vectors ----
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    rows = "".join(f"{word} {1 if word in toys.GOOD else -1} 0.5 0\n" for word in [*toys.GOOD, *toys.BAD])
+    (tmp_path / "v.txt").write_text(rows, encoding="utf-8")
+    return tmp_path / "v.txt"
+
+
+def test_static_vectors_go_with_the_folder(tmp_path: Path, files: Path, elmo: Elmo, vectors: Path):
+    model = train(elmo, files, tmp_path / "task", f"input.static={vectors}")
+    wanted = model.predict("good")
+    vectors.unlink()
+    shutil.move(tmp_path / "task", tmp_path / "moved")
+    assert str(tmp_path) not in (tmp_path / "moved" / "task.json").read_text(encoding="utf-8")
+    again = polyseme.load_task(tmp_path / "moved")
+    assert again.predict("good") == wanted
+    again.save(tmp_path / "saved")
+    assert polyseme.load_task(tmp_path / "saved").predict("good") == wanted
+    (tmp_path / "saved" / static_vectors.COPY).write_text("good 1 2 3\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="holds other static vectors"):
+        polyseme.load_task(tmp_path / "saved")
+
+
+def test_static_vectors_by_reference_are_found_or_missed(
+    tmp_path: Path, files: Path, elmo: Elmo, vectors: Path
+):
+    model = train(elmo, files, tmp_path / "one", f"input.static={vectors}", without_elmo=True)
+    model.save(tmp_path / "task", copy=False)
+    assert not (tmp_path / "task" / static_vectors.COPY).exists()
+    polyseme.load_task(tmp_path / "task")
+    moved = vectors.rename(tmp_path / "moved.txt")
+    with pytest.raises(FormatError, match=r"static vectors are gone: .*v\.txt is not there"):
+        polyseme.load_task(tmp_path / "task")
+    assert polyseme.load_task(tmp_path / "task", static=moved).predict("good") == model.predict("good")
+
+
+def test_a_folder_of_an_earlier_version_has_the_path_of_its_vectors(
+    tmp_path: Path, files: Path, elmo: Elmo, vectors: Path
+):
+    model = train(elmo, files, tmp_path / "one", f"input.static={vectors}")
+    model.save(tmp_path / "task", copy=True)
+    values = json.loads((tmp_path / "task" / "task.json").read_text(encoding="utf-8"))
+    del values["static"]
+    values["config"]["input"]["static"] = str(vectors)
+    (tmp_path / "task" / "task.json").write_text(json.dumps(values), encoding="utf-8")
+    assert polyseme.load_task(tmp_path / "task").predict("good") == model.predict("good")
+
+
+def test_a_file_of_static_vectors_is_read_once_for_all_examples(
+    tmp_path: Path, files: Path, elmo: Elmo, vectors: Path, monkeypatch: pytest.MonkeyPatch
+):
+    train(elmo, files, tmp_path / "task", f"input.static={vectors}")
+    model = polyseme.load_task(tmp_path / "task")
+    read: list[object] = []
+    read_vectors: Callable[..., object] = static_vectors.read_vectors
+    monkeypatch.setattr(
+        static_vectors, "read_vectors", lambda *a, **k: read.append(a) or read_vectors(*a, **k)
+    )
+    rows = "".join(f"pos,word{n} film\n" for n in range(200))  # four batches, each with new words
+    (tmp_path / "t.csv").write_text("label,text\n" + rows, encoding="utf-8")
+    model.evaluate(tmp_path / "t.csv")
+    assert len(read) == 1

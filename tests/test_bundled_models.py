@@ -1,0 +1,191 @@
+"""The models that come with Polyseme: they open without a network and know their words."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polyseme
+from polyseme.elmo import Elmo
+from polyseme.formats.models.bundled import FOLDER, SUMS, bundled_names
+from polyseme.server.catalog import open_all
+from polyseme.text.fingerprint import checksum
+
+ROOT = Path(__file__).parent.parent
+NAMES = ("en-classic", "zh-classic")
+LARGEST = 10_000_000  # bytes
+
+# Our own words in the manner of the books that each was trained on, and the bounds of their perplexity.
+TEXTS = {
+    "en-classic": (
+        "The old captain came down to the river before dawn, and found the boat where he had left it. "
+        "“I do not believe,” said his daughter, “that anybody will come to look for us here.” He made no "
+        "answer, but took the oars, and they went slowly along the bank towards the sea. When the sun rose "
+        "they could see the church and the white houses of the village behind them.",
+        (15, 35),
+    ),
+    "zh-classic": (
+        "却说那将军引兵到了城下，见城门紧闭，心中大怒，便叫左右放箭。城上的人见了，慌忙报与太守知道。"
+        "太守笑道：“不必惊慌，我自有计。”当夜点起五百军士，悄悄出城，放起火来。将军大惊，上马便走，"
+        "不敢回头。次日，众人进城饮酒，无不欢喜。",
+        (30, 160),
+    ),
+}
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def elmo(name: str, monkeypatch: pytest.MonkeyPatch) -> Elmo:
+    def no_network(*given: object, **named: object) -> None:
+        raise AssertionError("a model in the box asks for no network")
+
+    monkeypatch.setattr(socket, "socket", no_network)
+    return polyseme.load(name)
+
+
+def test_both_are_in_the_box_and_small():
+    assert bundled_names() == list(NAMES)
+    for name in NAMES:
+        files = list((FOLDER / name).iterdir())
+        assert sum(file.stat().st_size for file in files) <= LARGEST
+        assert {file.name for file in files} >= {"README.md", "config.json", "model.safetensors", "vocab.txt"}
+
+
+def test_the_course_of_training_is_in_the_box(name: str):
+    lines = (ROOT / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    shipped = (FOLDER / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert shipped == [line for line in lines if json.loads(line)["event"] == "validation"]
+    curves = open_all(name).info["model"]["curves"]
+    assert len(curves) == len(shipped) >= 10
+    assert curves[0]["mean"] > 2 * curves[-1]["mean"]
+
+
+def test_every_file_in_the_box_has_its_checksum():
+    lines = (FOLDER / SUMS).read_text(encoding="utf-8").splitlines()
+    files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
+    assert lines == [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}" for file in files]
+
+
+def test_raw_text_is_read_as_the_model_was_trained(name: str, elmo: Elmo):
+    text, _ = TEXTS[name]
+    assert elmo.config.segment == name[:2]
+    sentences = [[token.text for token in sentence] for sentence in elmo.sentences(text)]
+    assert len(sentences) >= 4
+    vectors = elmo.embed(sentences, layer="all")
+    assert [array.shape for array in vectors] == [(3, len(s), elmo.config.size) for s in sentences]
+    assert elmo.model.network.precision == "int8"
+
+
+def test_the_same_text_has_the_same_vectors(name: str, elmo: Elmo):
+    text, _ = TEXTS[name]
+    sentences = [[token.text for token in sentence] for sentence in elmo.sentences(text)]
+    together = elmo.embed(sentences)
+    again = polyseme.load(name)
+    for sentence, vectors in zip(reversed(sentences), reversed(together), strict=True):
+        np.testing.assert_array_equal(again.embed([sentence])[0], vectors)
+
+
+def test_a_paragraph_of_ours_is_predicted_well(tmp_path: Path, name: str, elmo: Elmo):
+    text, (lowest, highest) = TEXTS[name]
+    (tmp_path / "text.txt").write_text(text + "\n", encoding="utf-8")
+    found = polyseme.evaluate(elmo, tmp_path / "text.txt").total
+    assert lowest < found.forward < highest
+    assert lowest < found.backward < highest
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "some"),
+    [
+        ("en-classic", "Monday", {"Sunday", "Friday", "Christmas", "April", "June", "July", "October"}),
+        ("en-classic", "seven", {"five", "six", "eight", "nine", "four", "three", "ten"}),
+        ("en-classic", "red", {"white", "blue", "green", "yellow", "black", "brown", "grey"}),
+        ("en-classic", "mother", {"father", "sister", "brother", "daughter", "aunt", "husband", "wife"}),
+        (
+            "zh-classic",
+            "曹操",
+            {"玄德", "孙权", "袁绍", "吕布", "孔明", "刘备", "司马懿", "董卓", "周瑜", "关公"},
+        ),
+        (
+            "zh-classic",
+            "荆州",
+            {"徐州", "冀州", "益州", "许昌", "西川", "许都", "成都", "洛阳", "汉中", "长安"},
+        ),
+        ("zh-classic", "大怒", {"大惊", "大喜", "大笑", "暗喜", "甚喜"}),
+    ],
+)
+def test_nearest_words_are_of_a_kind(name: str, word: str, some: set[str]):
+    near = [other for other, _ in polyseme.nearest(name, word, 10, min_chars=min(2, len(word)))]
+    assert len(some & set(near)) >= 3, near
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "one", "same", "other"),
+    [
+        (
+            "en-classic",
+            "bank",
+            "They walked along the bank of the river .",
+            "The boat lay close to the muddy bank , among the reeds .",
+            "He had put all his money into the bank .",
+        ),
+        (
+            "zh-classic",
+            "将",
+            "操 遂 命 许褚 为 将 ， 引兵 三千 。",
+            "只 见 一 将 飞马 而 出 。",
+            "他 便 将 书信 递 与 宋江 。",
+        ),
+    ],
+)
+def test_a_word_of_two_senses_has_two_vectors(name: str, word: str, one: str, same: str, other: str):
+    elmo = polyseme.load(name)
+    first, second, third = (
+        elmo.embed(text, layer="top", segment="split")[text.split().index(word)]
+        for text in (one, same, other)
+    )
+    assert cosine(first, second) > cosine(first, third) + 0.05
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_words_never_seen_work_through_their_characters(name: str, elmo: Elmo):
+    one, like, unlike = {
+        "en-classic": ("unhappinesses", "unkindnesses", "Zq7"),
+        "zh-classic": ("老将军", "小将军", "大宝刀"),
+    }[name]
+    vocab = elmo.model.vocab
+    assert vocab is not None
+    assert not {one, like, unlike} & set(vocab.words)
+    first, second, third = (elmo.embed([[word]], layer=0)[0][0] for word in (one, like, unlike))
+    assert cosine(first, second) > cosine(first, third) + 0.1
+
+
+PROGRAM = """
+import sys, time
+start = time.perf_counter()
+import polyseme
+polyseme.load(sys.argv[1]).embed(sys.argv[2])
+seconds = time.perf_counter() - start
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(seconds, int(peak.split()[1]) / 1024)
+"""
+
+
+def test_memory_stays_below_400_megabytes(name: str):
+    text, _ = TEXTS[name]
+    command = [sys.executable, "-c", PROGRAM, name, text]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    _seconds, megabytes = map(float, said.split())
+    assert megabytes < 400

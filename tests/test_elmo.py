@@ -1,0 +1,322 @@
+"""Sentences in, arrays out: layers, halves, pooling, shapes, and independence of the batch.
+
+B sentences, T tokens incl. <S> and </S>, C characters, H = both directions, L layers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+
+import reference
+from builders import SENTENCES, random_model, small_config
+from polyseme.elmo import Counts, Elmo, load
+from polyseme.errors import UsageError
+from polyseme.formats.models.pretrained import Pretrained
+from polyseme.formats.models.save import save_pretrained
+from polyseme.model.output import resolve_output
+
+L, H = 3, 8  # of small_config
+CHINESE = {"encoding": "codepoints", "max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]]}
+POOLS = {
+    "mean": lambda vectors: vectors.mean(axis=-2),
+    "max": lambda vectors: vectors.max(axis=-2),
+    "first": lambda vectors: vectors[..., 0, :],
+    "last": lambda vectors: vectors[..., -1, :],
+    "sum": lambda vectors: vectors.sum(axis=-2),
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Pretrained:
+    return random_model(small_config())
+
+
+@pytest.fixture
+def elmo(model: Pretrained) -> Elmo:
+    return Elmo(model)
+
+
+def refer(model: Pretrained, sentences: Sequence[Sequence[str]], state=None) -> reference.Read:
+    """The reference's layers and state of token lists; a sentence without tokens is not read."""
+    framed = [["<S>", *tokens, "</S>"] if tokens else [] for tokens in sentences]
+    max_chars = model.config.chars.max_chars
+    chars = np.zeros((len(framed), max(map(len, framed)), max_chars), np.int64)
+    for b, tokens in enumerate(framed):
+        for t, token in enumerate(tokens):
+            chars[b, t] = reference.byte_row(token, max_chars)
+    weights = {name: value.numpy() for name, value in model.network.state_dict().items()}
+    return reference.read(model.config, weights, list(map(len, framed)), chars=chars, state=state)
+
+
+def random_sentences(count: int, longest: int, seed: int = 0) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    words = ["the", "bank", "of", "river", "failed", "他", "银行", "naïve", "!", "a-word-too-long-to-read"]
+    return [list(rng.choice(words, length)) for length in rng.integers(0, longest, count)]
+
+
+def assert_close(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], atol: float = 1e-6) -> None:
+    assert [array.shape for array in found] == [array.shape for array in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=atol, rtol=1e-5)
+
+
+# ---- layers, halves, pooling ----
+
+
+def test_every_layer_of_every_token_is_that_of_the_reference(elmo, model):
+    found = elmo.embed([*SENTENCES, []], layer="all")
+    wanted = [layers[:, 1:-1] for layers in refer(model, SENTENCES).layers]
+    assert_close(found, [*wanted, np.zeros((L, 0, H))], atol=1e-5)
+    assert all(array.dtype == np.float32 for array in found)
+
+
+@pytest.mark.parametrize(
+    ("layer", "weights"),
+    [
+        ("mean", [1 / 3, 1 / 3, 1 / 3]),
+        ("top", [0, 0, 1]),
+        (0, [1, 0, 0]),
+        (1, [0, 1, 0]),
+        (np.int64(2), [0, 0, 1]),
+        ([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
+        ((0.2, 0.3, 0.5), [0.2, 0.3, 0.5]),
+        (([0.2, 0.3, 0.5], 2.0), [0.4, 0.6, 1.0]),
+        (np.array([0.0, -1.0, 3.0]), [0, -1, 3]),
+        ((np.array([0.0, -1.0, 3.0]), 0.5), [0, -0.5, 1.5]),
+        ([0, 0, 0], [0, 0, 0]),
+    ],
+    ids=str,
+)
+def test_a_layer_is_a_weighted_sum_of_all(elmo, layer, weights):
+    wanted = [np.tensordot(weights, layers, axes=1) for layers in elmo.embed(SENTENCES, layer="all")]
+    assert_close(elmo.embed(SENTENCES, layer=layer), wanted)
+
+
+def test_two_weights_for_a_model_of_two_layers_are_no_weights_with_gamma():
+    elmo = Elmo(random_model(small_config(recurrent={"layers": 1, "cells": 6, "outputs": 4})))
+    both = elmo.embed("the river", layer="all")
+    np.testing.assert_allclose(elmo.embed("the river", layer=(0.25, 0.5)), 0.25 * both[0] + 0.5 * both[1])
+
+
+@pytest.mark.parametrize("layer", ["mean", "all", 1])
+@pytest.mark.parametrize("pool", POOLS)
+def test_pooling_is_over_the_real_tokens_only(elmo, layer, pool):
+    every = elmo.embed(SENTENCES, layer=layer)  # of different lengths, so that there is padding
+    found = elmo.embed(SENTENCES, layer=layer, pool=pool)
+    assert isinstance(found, np.ndarray)
+    assert found.shape == ((3, L, H) if layer == "all" else (3, H))
+    np.testing.assert_allclose(found, [POOLS[pool](vectors) for vectors in every], atol=1e-6)
+
+
+@pytest.mark.parametrize("layer", ["mean", "top", "all", [1.0, 2.0, 3.0]])
+@pytest.mark.parametrize("pool", [None, "max"])
+def test_a_direction_is_a_half_of_both(elmo, layer, pool):
+    both, forward, backward = (
+        elmo.embed(SENTENCES, layer=layer, pool=pool, direction=d) for d in ("both", "forward", "backward")
+    )
+    for whole, *halves in zip(both, forward, backward, strict=True):
+        np.testing.assert_array_equal(np.concatenate(halves, axis=-1), whole)
+        assert halves[0].shape == halves[1].shape
+
+
+def test_the_forward_half_does_not_know_what_follows(elmo):
+    one, other = elmo.embed(["the bank failed", "the bank of"], layer="top")
+    np.testing.assert_allclose(one[:2, :4], other[:2, :4], atol=1e-6)
+    assert np.abs(one[:2, 4:] - other[:2, 4:]).max() > 1e-3
+
+
+# ---- shapes ----
+
+
+@pytest.mark.parametrize(("direction", "size"), [("both", H), ("backward", H // 2)])
+@pytest.mark.parametrize("stateful", [False, True])
+def test_what_has_no_tokens_gives_empty_arrays(elmo, direction, size, stateful):
+    def shapes(sentences, **options):
+        found = elmo.embed(sentences, direction=direction, stateful=stateful, **options)
+        arrays = found if isinstance(found, list) else [found]
+        assert all(array.dtype == np.float32 for array in arrays)
+        assert not any(array.any() for array in arrays)
+        return [array.shape for array in found] if isinstance(found, list) else found.shape
+
+    for nothing in ("", " \n\t　"):
+        assert shapes(nothing) == (0, size)
+        assert shapes(nothing, layer="all") == (L, 0, size)
+        assert shapes(nothing, pool="max") == (size,)
+        assert shapes(nothing, pool="first", layer="all") == (L, size)
+    assert shapes(["", []]) == [(0, size), (0, size)]
+    assert shapes(["", []], pool="last", layer="all") == (2, L, size)
+    assert shapes([]) == []
+    assert shapes([], pool="mean") == (0, size)
+    assert shapes([], pool="mean", layer="all") == (0, L, size)
+
+
+def test_empty_sentences_keep_their_place_and_change_nothing(elmo):
+    with_empty = elmo.embed([[], SENTENCES[0], [], SENTENCES[1], []])
+    assert [len(array) for array in with_empty] == [0, 4, 0, 5, 0]
+    assert_close([with_empty[1], with_empty[3]], elmo.embed(SENTENCES[:2]))
+    pooled = elmo.embed([[], SENTENCES[0]], pool="max")
+    assert not pooled[0].any()
+    np.testing.assert_allclose(pooled[1], with_empty[1].max(axis=0), atol=1e-6)
+
+
+def test_a_string_a_list_of_strings_and_token_lists_are_the_same_sentences(elmo):
+    texts = [" ".join(tokens) for tokens in SENTENCES]
+    from_tokens = elmo.embed(SENTENCES)
+    assert_close(elmo.embed(texts), from_tokens)
+    assert_close(elmo.embed(tuple(map(tuple, SENTENCES))), from_tokens)
+    assert_close([elmo.embed(text) for text in texts], from_tokens)
+
+
+@pytest.mark.parametrize("segment", ["split", "en", "zh", "zh-char", "auto"])
+def test_one_string_is_one_result_however_many_sentences_it_holds(elmo, segment):
+    text = "The bank failed. He left!\n\nIt rained.\n他走了。下雨了！"
+    found = elmo.embed(text, segment=segment)
+    assert found.shape == (len(elmo.tokenize(text, segment)), H)
+    assert [len(array) for array in elmo.embed([text, text], segment=segment)] == [len(found)] * 2
+
+
+@pytest.mark.parametrize("options", [{}, {"layer": "all"}, {"layer": 1, "direction": "backward"}])
+def test_arrays_have_memory_of_their_own(elmo, options):
+    for array in elmo.embed(SENTENCES, **options):
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        assert array.base.untyped_storage().nbytes() == array.nbytes  # and do not hold on to their batch
+
+
+# ---- segmentation ----
+
+
+def test_strings_are_segmented_as_the_model_was_trained():
+    elmo = Elmo(random_model(small_config(segment="zh", chars=CHINESE)))
+    text = "他在银行工作。"
+    words = [token.text for token in elmo.tokenize(text)]
+    assert words == ["他", "在", "银行", "工作", "。"]
+    np.testing.assert_array_equal(elmo.embed(text), elmo.embed([words])[0])
+    assert elmo.embed(text, segment="zh-char").shape == (7, H)
+    assert elmo.embed(text, segment="split").shape == (1, H)
+    assert elmo.embed([["银行"]], segment="zh-char")[0].shape == (1, H)  # token lists stay as they are
+
+
+def test_the_segmentation_is_kept_on_disk(tmp_path):
+    save_pretrained(random_model(small_config(segment="zh", chars=CHINESE)), tmp_path / "model")
+    elmo = load(tmp_path / "model")
+    assert elmo.config.segment == "zh"
+    assert len(elmo.embed("他在银行工作。")) == 5
+
+
+@pytest.mark.parametrize("segment", [None, "en", "auto", "zh-char"])
+def test_tokens_come_with_their_places(elmo, segment):
+    text = "  Don't go , 银行\tnaïve 😀!"
+    tokens = elmo.tokenize(text, segment)
+    assert all(text[token.start : token.end] == token.text for token in tokens)
+    assert "".join(token.text for token in tokens) == "".join(text.split())
+    assert [token.text for token in elmo.tokenize(text)] == text.split()
+
+
+def test_a_longer_text_is_cut_into_sentences_with_places(elmo):
+    text = "He left. 他走了。\n\nIt rained!"
+    found = elmo.sentences(text, "en")
+    assert [[token.text for token in sentence] for sentence in found][-1] == ["It", "rained", "!"]
+    assert all(text[token.start : token.end] == token.text for sentence in found for token in sentence)
+    assert len(elmo.sentences(text)) == 2  # split: a line is a sentence
+    with pytest.raises(UsageError, match="'' is not a way to segment text"):
+        elmo.sentences(text, "")
+
+
+# ---- independence ----
+
+
+def test_vectors_do_not_depend_on_batch_order_or_neighbours(model):
+    sentences = random_sentences(40, 15)
+    wanted = [Elmo(model).embed([tokens], layer="all")[0] for tokens in sentences]
+    for batch_tokens in (1, 7, 30, 4096):
+        assert_close(Elmo(model, batch_tokens=batch_tokens).embed(sentences, layer="all"), wanted)
+    order = np.random.default_rng(1).permutation(len(sentences))
+    shuffled = Elmo(model, batch_tokens=50).embed([sentences[n] for n in order], layer="all")
+    assert_close(shuffled, [wanted[n] for n in order])
+
+
+def test_the_same_call_gives_the_same_bits(model):
+    sentences = random_sentences(30, 12)
+    elmo = Elmo(model, batch_tokens=64)
+    first, again, fresh = elmo.embed(sentences), elmo.embed(sentences), Elmo(model, batch_tokens=64)
+    for one, *others in zip(first, again, fresh.embed(sentences), strict=True):
+        assert all(one.tobytes() == other.tobytes() for other in others)
+
+
+def test_batches_keep_to_the_token_budget_and_hold_every_sentence_once(model):
+    sentences = random_sentences(60, 20)
+    batches = list(Elmo(model, batch_tokens=50).batches(sentences))
+    assert sorted(number for batch in batches for number in batch.numbers) == list(range(60))
+    for batch in batches:
+        assert batch.sentences == [sentences[number] for number in batch.numbers]
+        assert len(batch.sentences) * (max(map(len, batch.sentences)) + 2) <= 50
+    assert len(batches) < 40  # and are not all alone
+    assert [len(batch.numbers) for batch in Elmo(model, batch_tokens=1).batches(sentences)] == [1] * 60
+
+
+@pytest.mark.parametrize("size", [0, -5])
+def test_a_budget_without_tokens_is_refused(model, size):
+    with pytest.raises(UsageError, match=f"batch_tokens is {size}, expected 1 or more"):
+        Elmo(model, batch_tokens=size)
+
+
+# ---- counts ----
+
+
+def test_counts_say_what_the_model_was_given(elmo, caplog):
+    with caplog.at_level(logging.WARNING, "polyseme"):
+        elmo.embed(["the bank", ""])
+        elmo.embed([["naïve", "0123456789"]], pool="mean")  # 10 bytes fit exactly
+    assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.cut) == (3, 4, 0)
+    assert not caplog.records
+    with caplog.at_level(logging.WARNING, "polyseme"):
+        elmo.embed([["0123456789a", "银行银行", "ok"]])
+    assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.cut) == (4, 7, 2)
+    assert caplog.messages == [
+        "2 of 3 tokens are longer than 10 bytes and were cut: the model reads no more of a word."
+    ]
+
+
+def test_a_cut_token_has_the_vectors_of_its_beginning(elmo):
+    whole, cut = elmo.embed([["0123456789abc"], ["0123456789"]])
+    np.testing.assert_allclose(whole, cut, atol=1e-6)
+
+
+def test_code_points_are_counted_as_characters(caplog):
+    elmo = Elmo(random_model(small_config(chars=CHINESE)))
+    elmo.embed([["银" * 10]])
+    assert elmo.counts.cut == 0
+    elmo.embed([["银" * 11]])
+    assert elmo.counts.cut == 1
+    assert "1 of 1 tokens are longer than 10 characters" in caplog.text
+
+
+def test_a_model_of_word_ids_cuts_nothing():
+    elmo = Elmo(random_model(small_config(chars=None, words={"dim": 4})))
+    found = elmo.embed(["the bank", "x" * 1000])
+    assert [array.shape for array in found] == [(2, H), (1, H)]
+    assert elmo.counts.cut == 0
+
+
+def test_an_elmo_says_what_it_is(elmo):
+    assert repr(elmo) == "Elmo(3 layers, 8 values, 'split')"
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32])
+@pytest.mark.parametrize("layer", ["top", 0, [0.2, 0.3, 0.5]])
+def test_vectors_filled_into_rows_are_those_of_the_sentences(elmo: Elmo, kind, layer):
+    sentences, choice = random_sentences(9, 6), resolve_output(layer, None, "both", L)
+    sentences.append([])
+    wanted = np.concatenate(elmo.vectors(sentences, choice, Counts()))
+    room = torch.full((len(wanted) + 1, H), 7.0, dtype=kind)
+    counts = Counts()
+    elmo.fill(room[:-1], sentences, choice, counts)
+    assert torch.equal(room[:-1], torch.from_numpy(wanted).to(kind))
+    assert (room[-1] == 7).all()
+    assert (counts.sentences, counts.tokens) == (len(sentences), len(wanted))

@@ -1,0 +1,189 @@
+"""Input that is wrong, odd or huge: a clear error, or vectors as for any other text."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import random_model, small_config
+from polyseme.elmo import Elmo
+from polyseme.errors import PolysemeError, UsageError
+
+TESTS = Path(__file__).parent
+H = 8  # of small_config
+
+
+@pytest.fixture(scope="module")
+def elmo() -> Elmo:
+    return Elmo(random_model(small_config()))
+
+
+# ---- wrong ----
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layer": "last"}, "layer is 'last', expected mean, top, all, a number from 0 to 2, or 3 weights."),
+        ({"layer": ""}, "layer is '', expected mean"),
+        ({"layer": 3}, "layer is 3, the model has layers 0 to 2."),
+        ({"layer": -1}, "layer is -1, the model has layers 0 to 2."),
+        ({"layer": True}, "layer is True, expected weights as numbers, or (weights, gamma)."),
+        ({"layer": None}, "layer is None, expected weights as numbers"),
+        ({"layer": 1.5}, "layer is 1.5, expected weights as numbers"),
+        ({"layer": []}, "layer has 0 weights, the model has 3 layers."),
+        ({"layer": [0.5, 0.5]}, "layer has 2 weights, the model has 3 layers."),
+        ({"layer": ([0.5, 0.5], 1.0)}, "layer has 2 weights, the model has 3 layers."),
+        ({"layer": [1, 2, "x"]}, "layer is [1, 2, 'x'], expected weights as numbers"),
+        ({"layer": ([1, 2, 3], None)}, "layer is ([1, 2, 3], None), expected weights as numbers"),
+        ({"layer": [1, 2, float("nan")]}, "layer is [1, 2, nan], expected finite weights."),
+        ({"layer": ([1, 2, 3], float("inf"))}, "layer is ([1, 2, 3], inf), expected finite weights."),
+        ({"pool": "average"}, "pool is 'average', expected one of mean, max, first, last, sum, or None"),
+        ({"pool": ["mean"]}, "pool is ['mean'], expected one of mean"),
+        ({"pool": False}, "pool is False, expected one of mean"),
+        ({"direction": "left"}, "direction is 'left', expected one of both, forward, backward."),
+        ({"direction": None}, "direction is None, expected one of both"),
+        ({"segment": "chinese"}, "'chinese' is not a way to segment text. Choose one of split, en, zh"),
+        ({"segment": ""}, "'' is not a way to segment text."),
+    ],
+)
+@pytest.mark.parametrize("sentences", ["the bank", [["the"]], []], ids=["string", "tokens", "nothing"])
+def test_a_wrong_word_is_named_with_the_right_ones(elmo, options, message, sentences):
+    with pytest.raises(UsageError) as problem:
+        elmo.embed(sentences, **options)
+    assert str(problem.value).startswith(message)
+    assert isinstance(problem.value, PolysemeError)
+    assert isinstance(problem.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (5, "sentences is of type int, expected a list."),
+        (None, "sentences is of type NoneType, expected a list."),
+        (b"the bank", "sentences is of type bytes, expected a list. Say list(…)."),
+        ((text for text in ["the bank"]), "sentences is of type generator, expected a list. Say list(…)."),
+        ({"the bank"}, "sentences is of type set, expected a list. Say list(…)."),
+        (np.array(["the bank"]), "sentences is of type ndarray, expected a list. Say list(…)."),
+        ([1, 2], "sentence 0 is 1, expected a string or a list of tokens."),
+        (["the", None], "sentence 1 is None, expected a string or a list of tokens."),
+        ([["the"], b"bank"], "sentence 1 is b'bank', expected a string or a list of tokens."),
+        ([["the"], ["bank", 7]], "token 1 of sentence 1 is 7, expected a string."),
+        ([[["the", "bank"]]], "token 0 of sentence 0 is ['the', 'bank'], expected a string."),
+        ([["the", b"bank"]], "token 1 of sentence 0 is b'bank', expected a string."),
+        ([["the", ""]], "token 1 of sentence 0 is empty. A token is one word"),
+        ([["the", " "]], "token 1 of sentence 0 is empty."),
+        ([["the", "a b"]], "token 1 of sentence 0 holds white space ('a b'). A token is one word"),
+        ([["bank "]], "token 0 of sentence 0 holds white space ('bank ')"),
+        ([["a\u3000b"]], r"token 0 of sentence 0 holds white space ('a\u3000b')"),
+        ([["a\nb"]], r"token 0 of sentence 0 holds white space ('a\nb')"),
+    ],
+    ids=lambda value: repr(value).partition(" at 0x")[0],
+)
+@pytest.mark.parametrize("method", ["embed", "outputs", "features"])
+def test_what_is_no_sentence_is_refused_with_its_place(elmo, sentences, message, method):
+    before = elmo.counts.sentences
+    with pytest.raises(UsageError) as problem:
+        getattr(elmo, method)(sentences)
+    assert str(problem.value).startswith(message)
+    assert "\n" not in str(problem.value)
+    assert elmo.counts.sentences == before
+
+
+@pytest.mark.parametrize("text", [5, None, b"the bank", ["the", "bank"]])
+def test_only_strings_can_be_cut(elmo, text):
+    with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
+        elmo.tokenize(text)
+    with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
+        elmo.sentences(text)
+
+
+def test_long_wrong_input_gives_a_short_message(elmo):
+    with pytest.raises(UsageError) as problem:
+        elmo.embed([["many words " * 10_000]])
+    assert len(str(problem.value)) < 300
+
+
+# ---- odd ----
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["\ud800", "a\udfffb", "\x00", "a\x00b", "\ufeff", "\u200b", "😀", "x" * 100_000, "<S>", "\u0301"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("encoding", ["bytes", "codepoints"])
+def test_odd_tokens_have_vectors(token, encoding):
+    chars = {"encoding": encoding, "max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]]}
+    elmo = Elmo(random_model(small_config(chars=chars)))
+    token_list, string = elmo.embed([["the", token, "bank"], ["the"]])[0], elmo.embed(f"the {token} bank")
+    assert token_list.shape == (3, H)
+    assert np.isfinite(token_list).all()
+    np.testing.assert_allclose(token_list, string, atol=1e-6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.one_of(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=8))), max_size=6))
+def test_any_unicode_gives_finite_vectors_or_a_clear_error(elmo, sentences):
+    try:
+        found = elmo.embed(sentences)
+    except UsageError as problem:
+        assert "white space" in str(problem) or "is empty" in str(problem)  # noqa: PT017
+        return
+    assert len(found) == len(sentences)
+    for sentence, array in zip(sentences, found, strict=True):
+        assert array.shape == (len(sentence.split() if isinstance(sentence, str) else sentence), H)
+        assert np.isfinite(array).all()
+
+
+# ---- huge ----
+
+
+def test_ten_thousand_sentences_of_one_token_are_one_call(elmo):
+    words = [f"w{number}" for number in range(10_000)]
+    found = elmo.embed([[word] for word in words], pool="mean")
+    assert found.shape == (10_000, H)
+    for number in (0, 4711, 9_999):
+        np.testing.assert_allclose(found[number], elmo.embed(words[number])[0], atol=1e-6)
+
+
+LONG = """
+import resource, torch
+torch.set_num_threads(1)
+from builders import random_model, small_config
+from polyseme.elmo import Elmo
+
+recurrent = {{"cell": "rnn", "layers": 1, "cells": 4, "outputs": 4, "cell_clip": None}}
+elmo = Elmo(random_model(small_config(recurrent=recurrent)))
+words = "the bank of the river failed !".split()
+elmo.embed([words * 10])
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+before = peak()
+found = elmo.embed([words, words * {times}, words], layer="top")
+print(peak() - before, *(len(array) for array in found))
+"""
+
+
+def megabytes_for(times: int) -> int:
+    """How much a process grows while it embeds a sentence of 7 * times tokens."""
+    done = subprocess.run(
+        [sys.executable, "-c", LONG.format(times=times)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"},
+    )
+    grown, *lengths = map(int, done.stdout.split())
+    assert lengths == [7, 7 * times, 7]
+    return grown
+
+
+@pytest.mark.parametrize("tokens", [21_000, pytest.param(105_000, marks=pytest.mark.slow)])
+def test_a_sentence_of_many_thousand_tokens_is_embedded_in_little_memory(tokens):
+    assert megabytes_for(tokens // 7) < 20 + tokens / 500  # 2 kB a token: torch keeps some of each step

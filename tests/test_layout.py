@@ -1,0 +1,110 @@
+"""The layout of the package: the order of its parts, one name per class, lazy imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "polyseme"
+MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+
+# A package uses what stands on its own line and on the lines above it, never what stands below.
+ORDER = (
+    ("errors",),
+    ("config",),
+    ("io",),
+    ("text",),
+    ("model",),
+    ("formats",),
+    ("token_cache",),
+    ("elmo",),
+    ("torch_layer", "language", "word_vectors", "bulk_embedding"),
+    ("training",),
+    ("tasks", "search"),
+    ("integrations",),
+    ("server",),
+    ("api",),
+    ("cli", "__main__"),
+)
+RANK = {name: number for number, names in enumerate(ORDER) for name in names}
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Full names of the modules that a module may import, wherever in the file it does so."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_imports_go_up_the_page_only() -> None:
+    wrong = []
+    for path, tree in MODULES.items():
+        package = package_of(path)
+        if package == "__init__":
+            continue
+        assert package in RANK, f"{package} is not in ORDER: add it here and to the map in CONTRIBUTING.md"
+        for name in imported_modules(tree):
+            parts = name.split(".")
+            if parts[0] == "polyseme" and len(parts) > 1 and RANK.get(parts[1], 0) > RANK[package]:
+                wrong.append(f"{path.relative_to(SOURCE)} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    found = defaultdict(list)
+    for path, tree in MODULES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(str(path.relative_to(SOURCE)))
+    assert not {name: paths for name, paths in found.items() if len(paths) > 1}
+
+
+def test_every_module_has_a_header_and_a_telling_name() -> None:
+    assert not [path for path, tree in MODULES.items() if not ast.get_docstring(tree)]
+    assert not {path.stem for path in MODULES} & {"utils", "util", "common", "base", "helpers", "misc"}
+
+
+def test_the_model_knows_no_files_and_no_settings() -> None:
+    forbidden = {"pathlib", "io", "json", "h5py", "polyseme.config", "polyseme.io"}
+    for path, tree in MODULES.items():
+        if package_of(path) == "model":
+            assert not forbidden & set(imported_modules(tree)), path
+
+
+def test_importing_polyseme_loads_neither_torch_nor_numpy() -> None:
+    code = "import sys, polyseme; polyseme.PolysemeError; print({'torch', 'numpy'} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    code = "import sys, polyseme.cli; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
+def test_every_public_name_is_there() -> None:
+    import polyseme
+
+    assert dir(polyseme) == polyseme.__all__ == sorted(polyseme.__all__, key=lambda n: (n.lower() == n, n))
+    assert list(polyseme._MODULES) == polyseme.__all__
+    assert all(getattr(polyseme, name) is not None for name in polyseme.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Elno'"):
+        polyseme.Elno  # noqa: B018
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    ).stdout.strip()

@@ -1,0 +1,215 @@
+"""Words are counted in bounded memory, in several processes, and a part of them is held out by rule."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polyseme.errors import UsageError
+from polyseme.text.corpus import workers
+from polyseme.text.corpus.counts import Tally, read_types
+from polyseme.text.corpus.documents import Piece
+from polyseme.text.corpus.duplicates import Repeats
+from polyseme.text.corpus.split import by_documents, every_nth, everything, mixed, nothing, wanted_words
+from polyseme.text.corpus.workers import segmented, usual_workers
+
+SPECIALS = ("<S>", "</S>", "<UNK>")
+
+
+def tally(folder: Path, max_types: int = 1000) -> Tally:
+    return Tally(folder, SPECIALS, (0, 1, 2), max_types)
+
+
+def count(counter: Tally, words: list[str]) -> list[int]:
+    """Numbers of the words, counted as one chunk."""
+    counts = Counter(words)
+    numbers = counter.add(list(counts), np.array(list(counts.values())))
+    found = dict(zip(counts, numbers.tolist(), strict=True))
+    return [found[word] for word in words]
+
+
+def types(folder: Path) -> list[str]:
+    return [word for some in read_types(folder) for word in some]
+
+
+def test_words_are_numbered_as_seen_and_ranked_at_the_end(tmp_path: Path) -> None:
+    counter = tally(tmp_path)
+    assert count(counter, ["b", "a", "b"]) == [3, 4, 3]
+    assert count(counter, ["c", "a", "a"]) == [5, 4, 4]
+    counter.close()
+    ranking = counter.rank(min_count=2, max_words=10)
+    assert types(tmp_path) == [*SPECIALS, "a", "b", "c"]
+    assert ranking.numbers.tolist() == [0, 1, 2, 4, 3, 5]
+    assert (ranking.types, ranking.words, ranking.counts.tolist()) == (6, 5, [0, 0, 0, 3, 2])
+
+
+def test_the_cap_keeps_the_most_frequent(tmp_path: Path) -> None:
+    counter = tally(tmp_path)
+    count(counter, ["b", "a", "b"])
+    counter.close()
+    assert counter.rank(min_count=1, max_words=1).words == 4
+
+
+def test_what_is_held_out_is_taken_off(tmp_path: Path) -> None:
+    counter = tally(tmp_path)
+    numbers = count(counter, ["b", "a", "b"])
+    counter.close()
+    counter.take_out(np.array(numbers[1:], np.uint32))
+    assert counter.rank(min_count=1, max_words=9).counts.tolist() == [0, 0, 0, 1]
+
+
+def test_a_word_that_was_pruned_and_came_back_has_one_type_and_an_exact_count(tmp_path: Path) -> None:
+    counter = tally(tmp_path)
+    (first,) = count(counter, ["late"])
+    for start in range(0, 3000, 500):
+        count(counter, [f"w{number}" for number in range(start, start + 500)] + ["often"] * 9)
+    (second,) = count(counter, ["late"])
+    assert second > first
+    count(counter, ["late"] * 3)
+    assert counter.pruned_types > 1000
+    assert counter.count_error >= 1
+    counter.close()
+    ranking = counter.rank(min_count=2, max_words=100)
+    assert types(tmp_path)[3:5] == ["often", "late"]
+    assert ranking.counts[3:].tolist() == [54, 5]
+    assert ranking.numbers[first] == ranking.numbers[second] == 4
+    assert ranking.types == len(types(tmp_path)) == 3 + 3002
+    assert sorted(set(ranking.numbers.tolist())) == list(range(ranking.types))
+
+
+def test_given_words_are_never_pruned(tmp_path: Path) -> None:
+    given = [*SPECIALS, *(f"given{number}" for number in range(5000))]
+    counter = Tally(tmp_path, given, (0, 1, 2), 1000)
+    for start in range(0, 3000, 500):
+        count(counter, [f"w{number}" for number in range(start, start + 500)])
+    assert count(counter, ["given7", "<S>", "</S>"]) == [10, 2, 2]
+    counter.close()
+    assert counter.rank(1, 0).words == 5003
+    assert types(tmp_path)[:5003] == given
+
+
+PIECES = [Piece(n // 2, f"One {n} here. Two {n} there.", False, 10) for n in range(40)]
+
+
+def test_chunks_hold_sentences_words_and_where_documents_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_CHUNK", 200)
+    chunks = list(segmented(PIECES, "en", workers=1))
+    assert len(chunks) > 3
+    assert sum(chunk.size for chunk in chunks) == 400
+    first = chunks[0]
+    assert first.words[:6] == ["One", "0", "here", ".", "Two", "there"]
+    assert first.ids[:12].tolist() == [0, 3, 4, 5, 6, 1, 0, 7, 4, 8, 6, 1]
+    assert first.documents[:, :3].tolist() == [[0, 0, 1], [0, 12, 24]]
+
+
+def test_workers_answer_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_CHUNK", 200)
+    alone, together = (list(segmented(PIECES, "en", workers)) for workers in (1, 3))
+    assert len(alone) == len(together)
+    for one, other in zip(alone, together, strict=True):
+        assert one.words == other.words
+        assert one.size == other.size
+        np.testing.assert_array_equal(one.ids, other.ids)
+        np.testing.assert_array_equal(one.documents, other.documents)
+
+
+def test_tokenised_pieces_are_split_whatever_the_language() -> None:
+    (chunk,) = segmented([Piece(0, "don't 三国演义 .\n\nnew line", True, 0)], "zh", workers=2)
+    assert chunk.words == ["don't", "三国演义", ".", "new", "line"]
+    assert (chunk.ids == 0).sum() == 2
+
+
+def test_a_worker_that_is_killed_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    real = workers.subprocess.Popen
+
+    def remembered(*given: object, **named: object) -> object:
+        worker = real(*given, **named)  # type: ignore[call-overload]
+        started.append(worker.pid)
+        return worker
+
+    def endless():  # type: ignore[no-untyped-def]
+        yield PIECES[0]
+        os.kill(started[0], signal.SIGKILL)
+        while True:
+            yield PIECES[0]
+
+    monkeypatch.setattr(workers, "_CHUNK", 10)
+    monkeypatch.setattr(workers.subprocess, "Popen", remembered)
+    with pytest.raises(UsageError, match="ended from outside"):
+        for _ in segmented(endless(), "en", workers=2):
+            pass
+
+
+def test_small_text_needs_one_process() -> None:
+    assert usual_workers(1000) == 1
+    assert 1 <= usual_workers(10**12) <= 16
+
+
+def stream_of(documents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """A stream of documents of so many sentences of eight words: stream, places, words before, words."""
+    sentence = [0, *range(3, 11), 1]
+    starts = np.cumsum([0, *documents[:-1]])
+    return np.array(sentence * sum(documents), np.uint32), starts * 10, starts * 8, 8 * sum(documents)
+
+
+def test_documents_are_held_out_until_there_is_enough() -> None:
+    stream, places, before, words = stream_of([5] * 4000)
+    plan = by_documents(stream, places, before, words, wanted_words(words, 0.01, 2000), seed=3)
+    chosen = plan.chosen(np.arange(0, len(stream), 10), 0).reshape(4000, 5)
+    assert (chosen.all(axis=1) == chosen.any(axis=1)).all()
+    assert 8 * chosen.sum() == 2000
+    assert plan.documents == 50
+    assert plan.how == "documents"
+    other = by_documents(stream, places, before, words, 2000, seed=4)
+    assert plan.intervals.tolist() != other.intervals.tolist()
+
+
+def test_very_many_documents_are_chosen_from_a_part_of_them() -> None:
+    stream, places, before, words = stream_of([1] * 300_000)
+    plan = by_documents(stream, places, before, words, wanted_words(words, 0.01, 2000), seed=0)
+    assert plan.documents == 3000
+    starts = plan.intervals[:, 0]
+    assert (np.histogram(starts, 10, (0, len(stream)))[0] > 200).all()
+
+
+def test_few_large_documents_give_stretches() -> None:
+    stream, places, before, words = stream_of([9000, 9000])
+    plan = by_documents(stream, places, before, words, wanted_words(words, 0.01, 2000), seed=0)
+    assert plan.how.startswith("stretches")
+    assert len(plan.intervals) == 8
+    assert (plan.intervals % 10 == 0).all()
+    chosen = plan.chosen(np.arange(0, len(stream), 10), 0)
+    assert 2000 <= 8 * chosen.sum() < 2200
+
+
+def test_sentences_are_chosen_the_same_in_blocks() -> None:
+    stream, places, before, words = stream_of([5] * 2000)
+    starts = np.arange(0, len(stream), 10)
+    for plan in (by_documents(stream, places, before, words, 2000, 0), every_nth(7), everything(), nothing()):
+        whole = plan.chosen(starts, 0)
+        parts = [plan.chosen(starts[at : at + 333], at) for at in range(0, len(starts), 333)]
+        np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+def test_a_small_text_gives_a_fifth_at_most() -> None:
+    assert wanted_words(1_000_000, 0.01, 2000) == 10_000
+    assert wanted_words(100_000, 0.01, 2000) == 2000
+    assert wanted_words(5000, 0.01, 2000) == 1000
+    assert wanted_words(3, 0.01, 2000) == 1
+
+
+def test_repeats_are_exact_while_they_fit_and_close_when_they_do_not() -> None:
+    hashes = mixed(np.arange(50_000, dtype=np.uint64), 0)
+    every = np.concatenate((hashes, hashes[:20_000], hashes[:5000]))
+    for most, tolerance in ((100_000, 0), (5000, 2500)):
+        repeats = Repeats(most)
+        for part in np.array_split(every, 17):
+            repeats.add(part)
+        assert abs(repeats.count() - 25_000) <= tolerance
+        assert repeats.estimated == (most == 5000)

@@ -1,0 +1,213 @@
+"""Inputs become documents in bounded pieces, and mistakes name their place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from polyseme.errors import DataError, UsageError
+from polyseme.text.corpus import documents
+from polyseme.text.corpus.documents import Piece, expand_inputs, read_pieces
+from polyseme.text.segment import sentences
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def texts(path: Path, kind: str = "file", how: str = "en", field: str = "text") -> list[tuple[int, str]]:
+    return [(piece.document, piece.text.strip()) for piece in read_pieces([path], kind, how, field)]
+
+
+def test_files_folders_and_globs_are_found_in_order_and_once(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write(tmp_path / name, "x")
+    found = expand_inputs([str(tmp_path / "b.txt"), str(tmp_path), str(tmp_path / "*.txt")])
+    assert [file.name for file in found] == ["b.txt", "a.txt", "c.txt"]
+    assert [file.name for file in expand_inputs([str(tmp_path / "**" / "c.*")])] == ["c.txt"]
+
+
+def test_a_name_with_brackets_is_a_file_before_it_is_a_glob(tmp_path: Path) -> None:
+    write(tmp_path / "a[1].txt", "x")
+    assert len(expand_inputs([str(tmp_path / "a[1].txt")])) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "No text was given"),
+        (["-"], "standard input"),
+        (["missing.txt"], "missing.txt: no such file"),
+        (["*.nothing"], "no file matches"),
+        (["/dev/null"], "neither a file nor a folder"),
+    ],
+)
+def test_inputs_that_are_not_there_are_named(given: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("*", r"\*")):
+        expand_inputs(given)
+
+
+def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a folder without files"):
+        expand_inputs([tmp_path])
+
+
+def test_a_document_is_a_file_a_line_or_a_block(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "one\ntwo\n\n \nthree\n\n\n\nfour")
+    assert [number for number, _ in texts(file)] == [0] * len(texts(file))
+    assert texts(file, "line") == [(0, "one"), (1, "two"), (2, "three"), (3, "four")]
+    assert [text for _, text in texts(file, "block")] == ["one\ntwo", "three", "four"]
+    assert len({number for number, _ in texts(file, "block")}) == 3
+
+
+def test_an_unknown_kind_of_document_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'page' is no kind of document"):
+        list(read_pieces([tmp_path], "page", "en"))
+
+
+def test_numbers_run_over_all_files(tmp_path: Path) -> None:
+    files = [write(tmp_path / name, "word") for name in ("a.txt", "b.txt")]
+    assert [piece.document for piece in read_pieces(files, "file", "zh")] == [0, 1]
+
+
+@pytest.mark.parametrize("how", ["en", "auto", "zh", "split"])
+def test_pieces_of_a_large_file_have_the_sentences_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(documents, "_BLOCK", 300)
+    lines = [
+        f"Sentence number {n} goes\non here. Then {n} ends.\n{'' if n % 3 else chr(10)}" for n in range(99)
+    ]
+    text = "".join(lines)
+    pieces = list(read_pieces([write(tmp_path / "a.txt", text)], "file", how))
+    assert len(pieces) > 5
+    assert {piece.document for piece in pieces} == {0}
+    found = [[t.text for t in s] for piece in pieces for s in sentences(piece.text, how)]
+    assert found == [[t.text for t in s] for s in sentences(text, how)]
+
+
+@pytest.mark.parametrize("kind", ["file", "line", "block"])
+@pytest.mark.parametrize("glue", [" ", "。", ""])
+def test_a_line_without_end_comes_in_bounded_pieces_of_one_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, glue: str
+) -> None:
+    monkeypatch.setattr(documents, "_BLOCK", 1000)
+    monkeypatch.setattr(documents, "MOST_CHARACTERS", 1000)
+    text = glue.join(["风雨"] * 4000)
+    pieces = list(read_pieces([write(tmp_path / "a.txt", text)], kind, "zh"))
+    assert "".join(piece.text for piece in pieces) == text
+    assert {piece.document for piece in pieces} == {0}
+    assert max(len(piece.text) for piece in pieces) < 5000
+
+
+def test_compressed_files_are_read_by_their_content(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress("風".encode()))
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"text": "two"}\n'))
+    found = [piece.text for piece in read_pieces(expand_inputs([tmp_path]), "file", "zh")]
+    assert found == ["風", "two"]
+
+
+def test_zstandard_is_read(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    (tmp_path / "a.conllu.zst").write_bytes(zstandard.compress(TREES.encode()))
+    assert [piece.tokenised for piece in read_pieces([tmp_path / "a.conllu.zst"], "file", "en")] == [
+        True,
+        True,
+    ]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfword")
+    assert texts(tmp_path / "a.txt") == [(0, "word")]
+
+
+def test_records_are_documents(tmp_path: Path) -> None:
+    rows = [{"body": "One.\n\nTwo."}, {"body": ""}, {"body": "Three \ud83d."}]
+    file = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)) + "\n\n")
+    assert texts(file, field="body") == [(0, "One.\n\nTwo."), (2, "Three \ufffd.")]
+
+
+def test_a_long_record_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_BLOCK", 100)
+    monkeypatch.setattr(documents, "MOST_CHARACTERS", 100)
+    text = "A few words.\n\n" * 50
+    pieces = list(read_pieces([write(tmp_path / "a.jsonl", json.dumps({"text": text}))], "file", "en"))
+    assert len(pieces) > 5
+    assert "".join(piece.text for piece in pieces) == text
+    assert {piece.document for piece in pieces} == {0}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{'text': 1}", r"a.jsonl:2: not valid JSON"),
+        ('["x"]', r"a.jsonl:2: a list, expected a record"),
+        ('{"body": "x"}', r"a.jsonl:2: no field 'text'. The fields are 'body'"),
+        ('{"text": 7}', r"a.jsonl:2: the field 'text' is a int"),
+        ("[" * 100_000, r"a.jsonl:2: not valid JSON"),
+    ],
+)
+def test_a_bad_record_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    file = write(tmp_path / "a.jsonl", '{"text": "fine"}\n' + line + "\n")
+    with pytest.raises(DataError, match=message):
+        texts(file)
+
+
+def row(number: str, form: str) -> str:
+    return "\t".join([number, form, *"_" * 8]) + "\n"
+
+
+TREES = (
+    "# newdoc id = a\n# text = du 20 000\n"
+    + row("1-2", "du")
+    + row("1", "de")
+    + row("2", "le")
+    + row("2.1", "ghost")
+    + row("3", "20 000")
+    + "\n# newdoc\n"
+    + row("1", "Oui")
+    + "\n"
+    + row("1", "Non")
+)
+
+
+def test_trees_give_syntactic_words_a_sentence_a_line(tmp_path: Path) -> None:
+    pieces = list(read_pieces([write(tmp_path / "a.conllu", TREES)], "line", "zh"))
+    assert [piece[:3] for piece in pieces] == [(0, "de le 20_000", True), (1, "Oui\nNon", True)]
+    assert all(isinstance(piece, Piece) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 word\n", "a.conllu:1: 1 columns, expected 10"),
+        (row("x", "word"), "a.conllu:1: the ID is 'x'"),
+        (row("1", " "), "a.conllu:1: the FORM of word 1 is empty"),
+    ],
+)
+def test_a_bad_tree_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        texts(write(tmp_path / "a.conllu", line))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("第一行\n三国演义，话说天下大势".encode("gb18030"), r"a.txt:1: not UTF-8 .* iconv -f GB18030"),
+        ("plain\nCafé".encode("latin-1"), r"a.txt:2: not UTF-8 .* iconv -f WINDOWS-1252"),
+        ("text".encode("utf-16"), r"a.txt:1: UTF-16, not UTF-8"),
+        (b"fine\nfine\nPK\x03\x04\x00\x00", r"a.txt:3: binary data \(byte 0x00\)"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(1, 256)) * 9, r"a.txt:1: binary data"),
+    ],
+)
+def test_what_is_not_utf8_text_is_refused_with_its_place(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        texts(tmp_path / "a.txt")

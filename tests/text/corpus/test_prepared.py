@@ -1,0 +1,344 @@
+"""A corpus is prepared once, in constant memory, and everything about it is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polyseme.errors import DataError, UsageError
+from polyseme.text.chars import SPECIALS, CodepointAlphabet
+from polyseme.text.corpus import build
+from polyseme.text.corpus import prepared as rooms
+from polyseme.text.corpus.prepared import (
+    Corpus,
+    CorpusSettings,
+    open_corpus,
+    prepare_corpus,
+    read_types,
+    sentence_starts,
+)
+from polyseme.text.vocab import Vocab
+
+PLAIN = CorpusSettings(segment="split", documents="line", max_chars=12)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def random_text(lines: int, seed: int = 0, exponent: float = 1.5) -> str:
+    rng = np.random.default_rng(seed)
+    rows = rng.zipf(exponent, size=(lines, 10)).clip(max=10**9).tolist()
+    return "".join(" ".join(f"w{number:x}" for number in row) + "\n" for row in rows)
+
+
+def types_of(corpus: Corpus) -> list[str]:
+    return [word for some in read_types(corpus.folder) for word in some]
+
+
+def words_of(corpus: Corpus, stream: np.ndarray) -> list[list[str]]:
+    names = types_of(corpus)
+    starts = [*sentence_starts(stream).tolist(), len(stream)]
+    sentences = [stream[a:b].tolist() for a, b in pairwise(starts)]
+    assert all(s[0] == 0 and s[-1] == 1 and 0 not in s[1:] and 1 not in s[:-1] for s in sentences)
+    return [[names[number] for number in sentence[1:-1]] for sentence in sentences]
+
+
+def test_types_stand_by_falling_frequency_with_ties_as_first_seen(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "b a c\nb a d\nb e\n")
+    corpus = prepare_corpus([str(file)], tmp_path / "c", replace(PLAIN, valid_share=0))
+    assert types_of(corpus) == ["<S>", "</S>", "<UNK>", "b", "a", "c", "d", "e"]
+    assert corpus.vocab.words == ("<S>", "</S>", "<UNK>", "b", "a")
+    assert corpus.counts.tolist() == [3, 3, 3, 3, 2]
+    assert corpus.train.tolist() == [0, 3, 4, 5, 1, 0, 3, 4, 6, 1, 0, 3, 7, 1]
+    assert corpus.targets(corpus.train).tolist() == [0, 3, 4, 2, 1, 0, 3, 4, 2, 1, 0, 3, 2, 1]
+    assert (corpus.begin, corpus.end, corpus.unknown) == (0, 1, 2)
+    assert corpus.train.dtype == np.uint32
+    assert len(corpus.valid) == 0
+
+
+def test_everything_is_counted(tmp_path: Path) -> None:
+    text = random_text(3000) + "the same line twice\n" * 3 + "averyveryverylongword averyveryverylongword\n"
+    corpus = prepare_corpus([write(tmp_path / "a.txt", text)], tmp_path / "c", PLAIN)
+    report = corpus.report
+    train, valid = words_of(corpus, corpus.train), words_of(corpus, corpus.valid)
+    counts = Counter(word for sentence in train for word in sentence)
+    assert sorted(map(tuple, train + valid)) == sorted(tuple(line.split()) for line in text.splitlines())
+    assert (report.sentences, report.valid_sentences) == (len(train), len(valid))
+    assert report.documents + report.valid_documents == 3004
+    assert report.tokens == counts.total()
+    assert report.tokens + report.valid_tokens == len(text.split())
+    assert report.valid_tokens >= 2000
+    assert report.types == corpus.n_types == len(types_of(corpus)) == 3 + len(set(text.split()))
+    assert report.words == len(corpus.vocab) == 3 + sum(n >= 2 for n in counts.values())
+    assert [counts[word] for word in corpus.vocab.words[3:]] == corpus.counts[3:].tolist()
+    unknown = sum(word not in corpus.vocab for sentence in valid for word in sentence)
+    assert report.valid_unknown == pytest.approx(unknown / report.valid_tokens)
+    assert report.unknown == pytest.approx(corpus.counts[2] / report.tokens)
+    assert report.cut_tokens == counts["averyveryverylongword"]
+    distinct = len({tuple(line.split()) for line in text.splitlines()})
+    assert report.repeated_sentences == report.repeated_documents == 3004 - distinct
+    assert not report.repeats_estimated
+    assert report.held_out == "documents"
+
+
+def test_the_table_has_the_characters_of_all_types(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", random_text(1000))
+    for encoding in ("bytes", "codepoints"):
+        settings = replace(PLAIN, encoding=encoding, valid_share=0)
+        corpus = prepare_corpus([file], tmp_path / encoding, settings)
+        assert corpus.alphabet is not None
+        assert corpus.chars is not None
+        assert corpus.chars.shape == (corpus.n_types, 12)
+        assert corpus.chars.dtype == np.uint16
+        np.testing.assert_array_equal(corpus.chars, corpus.alphabet.encode(types_of(corpus)))
+        np.testing.assert_array_equal(corpus.chars[:2], corpus.alphabet.boundaries())
+        assert corpus.report.characters == corpus.alphabet.size
+    assert prepare_corpus([file], tmp_path / "none", replace(PLAIN, encoding=None)).chars is None
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyseme.text.corpus.workers._CHUNK", 5000)
+    file = write(
+        tmp_path / "a.txt", "他骑着马走了。她说：“走！”\n" * 300 + "Mr. Brown left.\nHe ran.\n\n" * 200
+    )
+    settings = CorpusSettings(segment="auto", documents="line", min_count=1)
+    one, many = (prepare_corpus([file], tmp_path / f"c{n}", settings, workers=n) for n in (1, 3))
+    for name in ("train.ids", "valid.ids", "types.txt", "chars.npy", "counts.npy"):
+        assert (one.folder / name).read_bytes() == (many.folder / name).read_bytes(), name
+    assert one.report == many.report
+    assert one.fingerprint == many.fingerprint
+
+
+def test_a_second_run_opens_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "a.txt", random_text(500))
+    first = prepare_corpus([file], tmp_path / "c", PLAIN)
+    copy = write(tmp_path / "copy.txt", file.read_text())
+    monkeypatch.setattr(rooms, "prepare", None)
+    assert prepare_corpus([file], tmp_path / "c", PLAIN).fingerprint == first.fingerprint
+    assert prepare_corpus([copy], tmp_path / "c", PLAIN).fingerprint == first.fingerprint
+    assert open_corpus(tmp_path / "c").report == first.report
+
+
+def test_other_content_or_settings_prepare_anew(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", random_text(500))
+    first = prepare_corpus([file], tmp_path / "c", PLAIN)
+    second = prepare_corpus([file], tmp_path / "c", replace(PLAIN, min_count=3))
+    assert second.report.words < first.report.words
+    write(file, random_text(600))
+    assert prepare_corpus([file], tmp_path / "c", PLAIN).report.tokens > first.report.tokens
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+
+def test_a_cut_off_corpus_is_noticed_and_made_again(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", random_text(500))
+    first = prepare_corpus([file], tmp_path / "c", PLAIN)
+    whole = (first.folder / "train.ids").read_bytes()
+    (first.folder / "train.ids").write_bytes(whole[:-4])
+    with pytest.raises(DataError, match="missing or cut off"):
+        open_corpus(tmp_path / "c")
+    assert prepare_corpus([file], tmp_path / "c", PLAIN).train.tobytes() == whole
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", random_text(50))
+    with pytest.raises(UsageError, match="exists, and is not a prepared corpus"):
+        prepare_corpus([file], tmp_path, PLAIN)
+    with pytest.raises(DataError, match="not a prepared corpus"):
+        open_corpus(tmp_path)
+    corpus = prepare_corpus([file], tmp_path / "c", PLAIN)
+    write(corpus.folder / "notes.txt", "of the user")
+    with pytest.raises(UsageError, match=r"c: holds other files, notes\.txt, which would be lost"):
+        prepare_corpus([file], corpus.folder, replace(PLAIN, min_count=1))
+    assert (corpus.folder / "notes.txt").exists()
+
+
+def test_given_files_are_validated_on_and_do_not_touch_the_vocabulary(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "a b\na b\nc c\n")
+    other = write(tmp_path / "v.txt", "a new\nnew new\n")
+    corpus = prepare_corpus([file], tmp_path / "c", PLAIN, valid=[other])
+    assert corpus.vocab.words[3:] == ("a", "b", "c")
+    assert words_of(corpus, corpus.valid) == [["a", "new"], ["new", "new"]]
+    assert corpus.report.tokens == 6
+    assert corpus.report.valid_unknown == 0.75
+    assert corpus.report.held_out == "the given files"
+    with pytest.raises(UsageError, match="both to train and to validate"):
+        prepare_corpus([file], tmp_path / "d", PLAIN, valid=[file])
+    with pytest.raises(DataError, match=r"e.txt: not a single word"):
+        prepare_corpus([file], tmp_path / "d", PLAIN, valid=[write(tmp_path / "e.txt", " \n")])
+
+
+def test_every_nth_sentence_can_be_held_out(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "".join(f"n {number}\n" for number in range(1, 201)))
+    settings = replace(PLAIN, valid_every=50, documents="file", min_count=1)
+    corpus = prepare_corpus([file], tmp_path / "c", settings)
+    assert words_of(corpus, corpus.valid) == [["n", str(number)] for number in (50, 100, 150, 200)]
+    assert corpus.report.sentences == 196
+    assert corpus.report.valid_unknown == 0.5
+
+
+def test_a_novel_in_one_file_gives_stretches_from_all_over_it(tmp_path: Path) -> None:
+    text = "".join(f"{' '.join(['word'] * 9)} {number}\n" for number in range(20_000))
+    file = write(tmp_path / "a.txt", text)
+    settings = replace(PLAIN, documents="file", min_count=1)
+    corpus = prepare_corpus([file], tmp_path / "c", settings)
+    held = [int(sentence[-1]) for sentence in words_of(corpus, corpus.valid)]
+    kept = {int(sentence[-1]) for sentence in words_of(corpus, corpus.train)}
+    assert sorted((*held, *kept)) == list(range(20_000))
+    assert 2000 <= corpus.report.valid_tokens < 2400
+    stretches = 1 + sum(b - a > 1 for a, b in pairwise(held))
+    assert stretches == 8
+    assert max(held) - min(held) > 15_000
+    other = prepare_corpus([file], tmp_path / "d", replace(settings, seed=1))
+    assert words_of(other, other.valid) != words_of(corpus, corpus.valid)
+
+
+def test_a_given_vocabulary_keeps_its_order(tmp_path: Path) -> None:
+    vocab = Vocab(["<oov>", "<bos>", "<eos>", "zebra", "b"], begin="<bos>", end="<eos>", unknown="<oov>")
+    alphabet = CodepointAlphabet([*SPECIALS, "a", "b"], max_chars=6)
+    file = write(tmp_path / "a.txt", "a b\na c\n<bos> <S>\n")
+    corpus = prepare_corpus(
+        [file], tmp_path / "c", replace(PLAIN, valid_share=0), vocab=vocab, alphabet=alphabet
+    )
+    assert corpus.vocab.words == vocab.words
+    assert types_of(corpus) == ["<oov>", "<bos>", "<eos>", "zebra", "b", "a", "c"]
+    assert corpus.train.tolist() == [1, 5, 4, 2, 1, 5, 6, 2, 1, 0, 0, 2]
+    assert corpus.targets(corpus.train).tolist() == [1, 0, 4, 2, 1, 0, 0, 2, 1, 0, 0, 2]
+    assert corpus.counts.tolist() == [5, 3, 3, 0, 1]
+    assert corpus.chars is not None
+    np.testing.assert_array_equal(corpus.chars[1:3], alphabet.boundaries())
+    np.testing.assert_array_equal(corpus.chars[5], alphabet.encode(["a"])[0])
+    assert open_corpus(tmp_path / "c").begin == 1
+
+
+def test_names_of_specials_in_the_text_are_unknown_words(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "<S> a a </S>\n<UNK> b b\n")
+    corpus = prepare_corpus([file], tmp_path / "c", replace(PLAIN, valid_share=0))
+    assert corpus.train.tolist() == [0, 2, 3, 3, 2, 1, 0, 2, 4, 4, 1]
+    assert corpus.report.tokens == 7
+
+
+def test_pruned_words_keep_their_characters_and_kept_counts_are_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyseme.text.corpus.workers._CHUNK", 4000)
+    text = random_text(8000)
+    file = write(tmp_path / "a.txt", text)
+    settings = replace(PLAIN, max_types=1000, min_count=1)
+    corpus = prepare_corpus([file], tmp_path / "c", settings)
+    report = corpus.report
+    assert report.pruned_types > 1000
+    assert report.count_error > 0
+    train, valid = words_of(corpus, corpus.train), words_of(corpus, corpus.valid)
+    assert sorted(map(tuple, train + valid)) == sorted(tuple(line.split()) for line in text.splitlines())
+    counts = Counter(word for sentence in train for word in sentence)
+    assert [counts[word] for word in corpus.vocab.words[3:]] == corpus.counts[3:].tolist()
+    assert (np.diff(corpus.counts[3:]) <= 0).all()
+    lost = [times for word, times in counts.items() if word not in corpus.vocab]
+    assert max(lost) <= report.count_error
+    assert not set(types_of(corpus)[report.words :]) & set(corpus.vocab.words)
+    assert corpus.alphabet is not None
+    np.testing.assert_array_equal(corpus.chars, corpus.alphabet.encode(types_of(corpus)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a.txt: not a single word"),
+        (" \n\n \t\n", "a.txt: not a single word"),
+        ("word", "one word again and again"),
+        ("word " * 5000 + "\n" + "word\n" * 10, "one word again and again"),
+        ("every word is here once", "0 of 5 words occur 2 times or more"),
+        ("a b a b a b", "nothing is left to train on|the held-out part is empty"),
+    ],
+)
+def test_a_corpus_that_teaches_nothing_is_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path / "a.txt", text)
+    with pytest.raises(DataError, match=message):
+        prepare_corpus([file], tmp_path / "c", PLAIN)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", random_text(500))
+    before = prepare_corpus([file], tmp_path / "c", PLAIN).train.tobytes()
+
+    def meddle(*_: object) -> None:
+        with file.open("a") as more:
+            more.write("more\n")
+
+    with pytest.raises(DataError, match=r"a.txt: changed while it was read"):
+        prepare_corpus([file], tmp_path / "c", replace(PLAIN, min_count=1), watch=meddle)
+    assert open_corpus(tmp_path / "c").train.tobytes() == before
+
+
+def test_settings_that_do_not_fit_are_named_all_at_once(tmp_path: Path) -> None:
+    settings = replace(PLAIN, min_count=0, segment="cn", valid_every=1)
+    with pytest.raises(
+        UsageError, match=r"segment is one of .*; min_count is 1 .*; valid_every is 2 or more"
+    ):
+        prepare_corpus(["a.txt"], tmp_path / "c", settings)
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build.np, "save", full)
+    file = write(tmp_path / "a.txt", random_text(500))
+    with pytest.raises(UsageError, match=r"writing failed \(No space left on device\)"):
+        prepare_corpus([file], tmp_path / "c", PLAIN)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_the_watcher_hears_how_far_it_is(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", random_text(2000))
+    heard: list[tuple[int, int | None, int]] = []
+    corpus = prepare_corpus([file], tmp_path / "c", PLAIN, watch=lambda *now: heard.append(now))
+    size = file.stat().st_size
+    assert heard[-1][1:] == (size, corpus.report.tokens + corpus.report.valid_tokens)
+    assert size * 0.9 < heard[-1][0] <= size
+
+
+MEASURED = """
+import json, re, resource, sys
+from pathlib import Path
+from polyseme.text.corpus.prepared import CorpusSettings, prepare_corpus
+settings = CorpusSettings(segment="split", max_types=100_000)
+report = prepare_corpus([sys.argv[1]], sys.argv[2], settings, workers=2).report
+# Not ru_maxrss for this process: it begins with the peak of the process that started it.
+own = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(json.dumps([own / 1024, workers / 1024, report.tokens, report.pruned_types]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_500_megabytes_need_no_more_memory_than_50(tmp_path: Path) -> None:
+    # 50 MB with more types than are counted at once; the other copies are in other letters, so all is new.
+    base = "".join(random_text(50_000, seed, exponent=1.3) for seed in range(26))
+    peaks = []
+    for copies in (1, 10):
+        file = tmp_path / f"{copies}.txt"
+        with file.open("w") as out:
+            for letter in "wghijklmno"[:copies]:
+                out.write(base.replace("w", letter))
+        command = [sys.executable, "-c", MEASURED, str(file), str(tmp_path / f"c{copies}")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
+        own, workers, tokens, pruned = json.loads(done.stdout)
+        assert tokens > 12_000_000 * copies
+        assert pruned > 0
+        peaks.append((own, workers))
+    assert peaks[1][0] < peaks[0][0] + 24  # MB
+    assert peaks[1][1] < peaks[0][1] + 24

@@ -1,0 +1,166 @@
+"""What holds for every way to segment text."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.errors import UsageError
+from polyseme.text import segment as rooms
+from polyseme.text.segment import SEGMENTATIONS, Token, english, sentence_words, sentences, tokenize
+
+ODD = st.text(alphabet=st.characters(), max_size=80)  # all code points, lone surrogates too
+PIECES = [
+    *"aA zZ.?!…,;:'’\"“”()[]-—_@#$%/&1290\n\t\r",
+    *"。！？；，「」中文我字",
+    "Mr. ",
+    "I",
+    "http://",
+    "n't",
+    "No. ",
+    "J. ",
+    "am I.",
+    "\n\n",
+    "\f",
+]
+PIECES += ["\u0301", "👨", "\u200d", "\ufe0f", "ж", "ह", "\u093f", "\u00a0", "\u3000", "．", "e.g. ", "www."]
+WRITTEN = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+
+
+def words(text: str, how: str) -> list[list[str]]:
+    return [[token.text for token in sentence] for sentence in sentences(text, how)]
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+@settings(max_examples=150, deadline=None)
+@given(text=ODD | WRITTEN)
+def test_every_token_stands_where_it_says(how, text):
+    found = tokenize(text, how)
+    last = 0
+    for token in found:
+        assert text[token.start : token.end] == token.text
+        assert token.start >= last
+        assert token.text
+        assert not any(c.isspace() for c in token.text)
+        last = token.end
+    kept = "".join(token.text for token in found)
+    assert kept == "".join(text.split())
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+@settings(max_examples=150, deadline=None)
+@given(text=ODD | WRITTEN)
+def test_sentences_are_the_tokens_with_breaks_between(how, text):
+    found = sentences(text, how)
+    assert all(found)
+    assert [token for sentence in found for token in sentence] == tokenize(text, how)
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+@settings(max_examples=150, deadline=None)
+@given(text=ODD | WRITTEN)
+def test_words_without_places_are_those_of_the_tokens(how, text):
+    assert sentence_words(text, how) == words(text, how)
+    assert rooms.words(text, how) == [token.text for token in tokenize(text, how)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=ODD | WRITTEN)
+def test_what_was_read_before_changes_nothing(text):
+    used = sentence_words(text, "en")
+    english._remembered.clear()
+    assert sentence_words(text, "en") == used
+
+
+def test_the_memory_for_chunks_is_bounded(monkeypatch):
+    monkeypatch.setattr(english, "_MOST", 5)
+    english._remembered.clear()
+    text = " ".join([*(f"w{number}" for number in range(100)), "x" * 1000])
+    assert rooms.words(text, "en") == text.split()
+    assert len(english._remembered) <= 5
+    assert max(map(len, english._remembered)) <= 20
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+@pytest.mark.parametrize("text", ["", "   ", "\n\n \t\n"])
+def test_text_without_tokens_has_no_sentences(how, text):
+    assert sentences(text, how) == []
+    assert tokenize(text, how) == []
+
+
+HOSTILE = [
+    "a",
+    "a+",
+    "a.",
+    "a'",
+    "n't",
+    "1,",
+    "http://",
+    "www.",
+    "@",
+    ".",
+    ". ",
+    '?"',
+    "中",
+    "中!",
+    '。"',
+    "\n ",
+]
+HOSTILE += ["I. ", "a-", ".(", "e\u0301", "👨\u200d", "a@b.", " ", "#1", '“a."', "\ud800中"]
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+def test_time_is_linear_whatever_the_text(how):
+    for unit in HOSTILE:
+        text = unit * (20_000 // len(unit))
+        started = time.process_time()
+        sentences(text, how)
+        assert time.process_time() - started < 3, repr(unit)
+
+
+@pytest.mark.parametrize("how", SEGMENTATIONS)
+def test_a_line_of_200_000_characters_without_spaces_takes_seconds_at_most(how):
+    started = time.process_time()
+    assert len(sentences("a" * 200_000, how)) == 1
+    assert time.process_time() - started < 5
+
+
+def test_an_unknown_segmentation_names_the_choices_and_the_nearest():
+    with pytest.raises(UsageError, match=r"split, en, zh, zh-char, auto.*'zh-char'"):
+        tokenize("a", "zh_char")
+    with pytest.raises(UsageError, match="'english' is not a way"):
+        sentences("a", "english")
+
+
+def test_split_takes_a_line_as_a_sentence_and_keeps_the_tokens():
+    assert words("He do n't go .\r\n\n  Next  line\u3000here", "split") == [
+        ["He", "do", "n't", "go", "."],
+        ["Next", "line", "here"],
+    ]
+    assert tokenize(" a  b", "split") == [Token("a", 1, 2), Token("b", 4, 5)]
+
+
+def test_auto_reads_chinese_lines_as_chinese_and_wrapped_english_as_english():
+    text = "我来到北京。他走了。\nThe book is\nwrapped here. It ends.\n清华大学"
+    assert words(text, "auto") == [
+        ["我", "来到", "北京", "。"],
+        ["他", "走", "了", "。"],
+        ["The", "book", "is", "wrapped", "here", "."],
+        ["It", "ends", "."],
+        ["清华大学"],
+    ]
+
+
+def test_auto_takes_a_chinese_line_with_some_english_as_chinese():
+    text = "我用Python写程序。好"
+    assert sentences(text, "auto") == sentences(text, "zh")
+
+
+def test_auto_takes_an_english_line_with_some_chinese_as_english():
+    text = "The game (戦場) began in 2010. It was good."
+    assert sentences(text, "auto") == sentences(text, "en")
+
+
+def test_auto_gives_a_line_without_letters_to_the_line_before():
+    assert words("I go\n* * *\n他走了。", "auto")[0] == ["I", "go", "*", "*", "*"]
