@@ -28,8 +28,8 @@ ORDER = (
     ("training",),
     ("tasks", "search"),
     ("integrations",),
-    ("server",),
     ("api",),
+    ("server",),
     ("cli", "__main__"),
 )
 RANK = {name: number for number, names in enumerate(ORDER) for name in names}

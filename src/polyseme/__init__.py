@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         rerank,
         score,
         senses,
-        serve,
         similarity,
         substitutes,
         train,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from polyseme.formats.vectors.readers import Vectors, open_vectors
     from polyseme.model.mix import Mix
     from polyseme.search.index import open_index
+    from polyseme.server.serve import serve
     from polyseme.tasks.task_model import load_task
     from polyseme.text.samples import sample
     from polyseme.text.segment import Token
@@ -96,7 +96,7 @@ _MODULES = {
     "sample": "text.samples",
     "score": "api",
     "senses": "api",
-    "serve": "api",
+    "serve": "server.serve",
     "similarity": "api",
     "substitutes": "api",
     "train": "api",

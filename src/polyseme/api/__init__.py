@@ -1,4 +1,4 @@
-"""One function per verb: what Python, the command line and the server all call.
+"""One function per verb: what Python, the command line and the server call.
 
     everything above  ->  api  ->  cli, server, scripts
 
@@ -12,7 +12,6 @@ from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.models import cache, convert, info, runtime
 from polyseme.api.pretraining import pretrain
 from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses, similarity
-from polyseme.api.serving import serve
 from polyseme.api.tasks import predict, probe, train
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "runtime",
     "score",
     "senses",
-    "serve",
     "similarity",
     "substitutes",
     "train",

@@ -1,6 +1,6 @@
 """The verb serve.
 
-api  ->  cli.serving  ->  a person's terminal
+server.serve  ->  cli.serving  ->  a person's terminal
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def serve(
     # Numpy's products are small here: threads for them cost more than they bring, and on a busy machine
     # four times as much. It reads this when it is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from polyseme import api
+    from polyseme import serve as run
     from polyseme.server.http.limits import Limits
     from polyseme.server.http.request_log import log_to
     from polyseme.server.jobs.worker_pool import any_left
 
     log_to()
-    api.serve(
+    run(
         model,
         *(others or ()),
         host=host,

@@ -1,6 +1,6 @@
 """Sockets, signals, processes: the application until somebody stops it.
 
-    api.serve  ->  server.run  ->  uvicorn, server.app
+    server.serve  ->  server.run  ->  uvicorn, server.app
 
 SIGTERM: for a moment all that is new is answered with 503, so that whoever sends requests here looks
 elsewhere; then the socket is closed. What is under way is finished within the grace period, or told that it

@@ -3,7 +3,7 @@
 server.http.middleware, server.jobs.batching, server.verbs, server.state
 ->  server.http.metrics  ->  /metrics
 
-With several processes the counts of all are added: api.serve sets SHARED.
+With several processes the counts of all are added: server.serve sets SHARED.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""The verb serve: check the extra, then run the server.
+
+    server.run  ->  server.serve  ->  polyseme.serve, cli
+
+Loads fastapi and uvicorn only when it is called, so that a missing extra is a one-line error.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from polyseme.elmo import Elmo
+from polyseme.errors import require
+from polyseme.search.index import Index
+from polyseme.server.http.limits import SHARED, Limits
+from polyseme.tasks.task_model import TaskModel
+
+
+def serve(
+    model: Elmo | str | Path,
+    *others: Index | TaskModel | str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    key: str | None = None,
+    limits: Limits | None = None,
+    workers: int = 1,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a model, with indexes and task models made from it, over HTTP until SIGTERM or Ctrl-C.
+
+    Args:
+        model: The ELMo, loaded or as a path.
+        others: Indexes and task models of that ELMo, open or as paths.
+        host: Address to listen on; the default accepts connections from this machine only.
+        port: Port to listen on; 0 takes a free one.
+        key: API key that requests must send; None asks for none.
+        limits: What a request may cost; None for the defaults.
+        workers: Number of processes; they share the weights.
+        started: Receives the server's address when it listens.
+
+    Raises:
+        MissingExtraError: If the extra `serve` is not installed.
+        UsageError: If the address is in use, or an index or task model belongs to another ELMo.
+
+    Example:
+        polyseme.serve("en-classic", "books.index", port=8000)
+
+    """
+    with ExitStack() as cleanup:
+        if workers > 1:  # prometheus_client must find this when it is imported, to add up all processes
+            os.environ[SHARED] = cleanup.enter_context(tempfile.TemporaryDirectory())
+            cleanup.callback(os.environ.pop, SHARED)
+        for module in ("fastapi", "uvicorn", "prometheus_client"):
+            require(module, "serve", "Serving")
+        from polyseme.server.run import serve as run
+
+        run(model, others, host=host, port=port, key=key, limits=limits, workers=workers, started=started)
