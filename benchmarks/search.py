@@ -196,11 +196,11 @@ def embedding(elmo: Any, text: Path, folder: Path) -> None:
     from polyseme.text.reading import read_lines
     from polyseme.text.segment.stream import sentences_of_lines
 
-    choice = resolve_output("top", None, "both", elmo.config.layers)
+    spec = resolve_output("top", None, "both", elmo.config.layers)
     sentences = sentences_of_lines(read_lines(text), elmo.config.segment)
     for some in chunks(sentences, CHUNK * elmo.batch_tokens):
-        with elmo.call() as counts:
-            elmo.vectors(some, choice, counts)
+        with elmo.track_counts() as counts:
+            elmo.embed_tokens(some, spec, counts)
 
 
 def bounded(folder: Path, elmo: Any, memory: int = 110_000_000) -> None:

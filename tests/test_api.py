@@ -188,7 +188,7 @@ def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
     assert api.embed(elmo, text, tmp_path / "x.npz").cut == 0
     text.write_text("supercalifragilistic word")
     assert api.embed(elmo, text, tmp_path / "y.npz").cut == 1
-    assert elmo.counts.cut == 2
+    assert elmo.counts.truncated == 2
 
 
 def test_cut_tokens_are_told_once_a_call_whatever_the_number_of_chunks(tmp_path, caplog):

@@ -79,7 +79,7 @@ def test_every_file_in_the_box_has_its_checksum():
 def test_raw_text_is_read_as_the_model_was_trained(name: str, elmo: Elmo):
     text, _ = TEXTS[name]
     assert elmo.config.segment == name[:2]
-    sentences = [[token.text for token in sentence] for sentence in elmo.sentences(text)]
+    sentences = [[token.text for token in sentence] for sentence in elmo.split_sentences(text)]
     assert len(sentences) >= 4
     vectors = elmo.embed(sentences, layer="all")
     assert [array.shape for array in vectors] == [(3, len(s), elmo.config.size) for s in sentences]
@@ -88,7 +88,7 @@ def test_raw_text_is_read_as_the_model_was_trained(name: str, elmo: Elmo):
 
 def test_the_same_text_has_the_same_vectors(name: str, elmo: Elmo):
     text, _ = TEXTS[name]
-    sentences = [[token.text for token in sentence] for sentence in elmo.sentences(text)]
+    sentences = [[token.text for token in sentence] for sentence in elmo.split_sentences(text)]
     together = elmo.embed(sentences)
     again = polyseme.load(name)
     for sentence, vectors in zip(reversed(sentences), reversed(together), strict=True):

@@ -220,12 +220,12 @@ def test_tokens_come_with_their_places(elmo, segment):
 
 def test_a_longer_text_is_cut_into_sentences_with_places(elmo):
     text = "He left. 他走了。\n\nIt rained!"
-    found = elmo.sentences(text, "en")
+    found = elmo.split_sentences(text, "en")
     assert [[token.text for token in sentence] for sentence in found][-1] == ["It", "rained", "!"]
     assert all(text[token.start : token.end] == token.text for sentence in found for token in sentence)
-    assert len(elmo.sentences(text)) == 2  # split: a line is a sentence
+    assert len(elmo.split_sentences(text)) == 2  # split: a line is a sentence
     with pytest.raises(UsageError, match="'' is not a way to segment text"):
-        elmo.sentences(text, "")
+        elmo.split_sentences(text, "")
 
 
 # ---- independence ----
@@ -273,11 +273,11 @@ def test_counts_say_what_the_model_was_given(elmo, caplog):
     with caplog.at_level(logging.WARNING, "polyseme"):
         elmo.embed(["the bank", ""])
         elmo.embed([["naïve", "0123456789"]], pool="mean")  # 10 bytes fit exactly
-    assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.cut) == (3, 4, 0)
+    assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.truncated) == (3, 4, 0)
     assert not caplog.records
     with caplog.at_level(logging.WARNING, "polyseme"):
         elmo.embed([["0123456789a", "银行银行", "ok"]])
-    assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.cut) == (4, 7, 2)
+    assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.truncated) == (4, 7, 2)
     assert caplog.messages == [
         "2 of 3 tokens are longer than 10 bytes and were cut: the model reads no more of a word."
     ]
@@ -291,9 +291,9 @@ def test_a_cut_token_has_the_vectors_of_its_beginning(elmo):
 def test_code_points_are_counted_as_characters(caplog):
     elmo = Elmo(random_model(small_config(chars=CHINESE)))
     elmo.embed([["银" * 10]])
-    assert elmo.counts.cut == 0
+    assert elmo.counts.truncated == 0
     elmo.embed([["银" * 11]])
-    assert elmo.counts.cut == 1
+    assert elmo.counts.truncated == 1
     assert "1 of 1 tokens are longer than 10 characters" in caplog.text
 
 
@@ -301,7 +301,7 @@ def test_a_model_of_word_ids_cuts_nothing():
     elmo = Elmo(random_model(small_config(chars=None, words={"dim": 4})))
     found = elmo.embed(["the bank", "x" * 1000])
     assert [array.shape for array in found] == [(2, H), (1, H)]
-    assert elmo.counts.cut == 0
+    assert elmo.counts.truncated == 0
 
 
 def test_an_elmo_says_what_it_is(elmo):
@@ -311,12 +311,12 @@ def test_an_elmo_says_what_it_is(elmo):
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32])
 @pytest.mark.parametrize("layer", ["top", 0, [0.2, 0.3, 0.5]])
 def test_vectors_filled_into_rows_are_those_of_the_sentences(elmo: Elmo, kind, layer):
-    sentences, choice = random_sentences(9, 6), resolve_output(layer, None, "both", L)
+    sentences, spec = random_sentences(9, 6), resolve_output(layer, None, "both", L)
     sentences.append([])
-    wanted = np.concatenate(elmo.vectors(sentences, choice, Counts()))
+    wanted = np.concatenate(elmo.embed_tokens(sentences, spec, Counts()))
     room = torch.full((len(wanted) + 1, H), 7.0, dtype=kind)
     counts = Counts()
-    elmo.fill(room[:-1], sentences, choice, counts)
+    elmo.embed_into(room[:-1], sentences, spec, counts)
     assert torch.equal(room[:-1], torch.from_numpy(wanted).to(kind))
     assert (room[-1] == 7).all()
     assert (counts.sentences, counts.tokens) == (len(sentences), len(wanted))

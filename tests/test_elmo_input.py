@@ -101,7 +101,7 @@ def test_only_strings_can_be_cut(elmo, text):
     with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
         elmo.tokenize(text)
     with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
-        elmo.sentences(text)
+        elmo.split_sentences(text)
 
 
 def test_long_wrong_input_gives_a_short_message(elmo):

@@ -115,8 +115,8 @@ def test_state_is_carried_in_order_only_when_asked_for() -> None:
     carried = score(elmo, twice, stateful=True)
     np.testing.assert_allclose(carried[0].forward, apart[0].forward, atol=1e-6)
     assert np.abs(carried[1].forward - apart[1].forward).max() > 1e-3
-    _, state = elmo.read([twice[0]])
-    layers, _ = elmo.read([twice[1]], state)
+    _, state = elmo.compute_layers([twice[0]])
+    layers, _ = elmo.compute_layers([twice[1]], state)
     assert elmo.model.softmax is not None
     with torch.inference_mode():
         log_probs = elmo.model.softmax(layers[-1, 0, :-1, :4])  # the forward half of <S> the bank
@@ -129,8 +129,8 @@ def test_the_backward_half_carries_its_state_from_the_end() -> None:
     elmo = small_elmo()
     text = [["the", "bank"], [], ["of", "river"], ["他"]]
     found = score(elmo, text, stateful=True)
-    _, state = elmo.read([text[3]])
-    layers, _ = elmo.read([text[2]], state)
+    _, state = elmo.compute_layers([text[3]])
+    layers, _ = elmo.compute_layers([text[2]], state)
     assert elmo.model.softmax is not None
     assert elmo.model.vocab is not None
     with torch.inference_mode():

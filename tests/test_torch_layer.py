@@ -191,7 +191,7 @@ def test_the_options_of_a_mix_reach_it(elmo):
 
 
 def test_layer_norm_is_over_the_tokens_and_boundaries_of_the_batch(elmo):
-    layers, _ = elmo.read(SENTENCES)  # (L, B, T, H)
+    layers, _ = elmo.compute_layers(SENTENCES)  # (L, B, T, H)
     real = torch.arange(layers.shape[2]) < torch.tensor([6, 7, 3])[:, None]
     normal = [(layer - layer[real].mean()) / layer[real].std(correction=0) for layer in layers]
     wanted = [row[1 : n + 1].numpy() for row, n in zip(torch.stack(normal).mean(0), (4, 5, 1), strict=True)]

@@ -140,21 +140,21 @@ def embed_folder(
     if "-" in map(str, texts):
         raise UsageError("-: standard input cannot be read again after a kill. Write it to a file first.")
     files = expand_inputs(texts)
-    choice = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
+    spec = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
     how = elmo.config.segment if bulk.segment is None else bulk.segment
     lines = (line for file in files for line in read_lines(file))
     units = units_of_lines(watched(lines, watch), how)
     stamps = stamp(files, () if force else _known(folder))
     head = ManifestHeader(
         model=fingerprint(elmo),
-        settings=_settings(bulk, choice, how, elmo),
+        settings=_settings(bulk, spec, how, elmo),
         text=tuple(_text_file(file, found) for file, found in zip(files, stamps, strict=True)),
         share=bulk.share,
     )
     _make_folder(folder, force)
     with manifest.open_journal(folder, head) as journal:
         if not journal.complete:
-            writer = _ShardWriter(elmo, choice, bulk, folder, journal, count)
+            writer = _ShardWriter(elmo, spec, bulk, folder, journal, count)
             for number, block in _blocks(units, head.settings["block_characters"]):
                 if bulk.share.has(number):
                     writer.write(
@@ -165,7 +165,7 @@ def embed_folder(
         return Counts(
             sentences=sum(shard.sentences for shard in done),
             tokens=sum(shard.tokens for shard in done),
-            cut=sum(shard.cut for shard in done),
+            truncated=sum(shard.cut for shard in done),
         )
 
 
@@ -175,13 +175,13 @@ class _ShardWriter:
     def __init__(
         self,
         elmo: Elmo,
-        choice: OutputSpec,
+        spec: OutputSpec,
         bulk: BulkSettings,
         folder: Path,
         journal: ShardJournal,
         count: Callable[[int], None] | None,
     ) -> None:
-        self._elmo, self._choice, self._bulk = elmo, choice, bulk
+        self._elmo, self._spec, self._bulk = elmo, spec, bulk
         self._folder, self._journal, self._count = folder, journal, count
         self._finished: dict[int, list[Shard]] = {}
         for shard in journal.shards.values():
@@ -207,7 +207,7 @@ class _ShardWriter:
             path = self._folder / f"shard-{block:08d}-{first:08d}.{self._bulk.format}"
             counts, size = Counts(), 0
             self._elmo.cache.clear()
-            with open_writer(path, self._empty(), pooled=self._choice.pool is not None, force=True) as dump:
+            with open_writer(path, self._empty(), pooled=self._spec.pool is not None, force=True) as dump:
                 while group is not None and size < self._bulk.shard_bytes:
                     for tokens, vectors in zip(group, self._vectors(group, counts), strict=True):
                         dump.add(tokens, vectors)
@@ -217,11 +217,11 @@ class _ShardWriter:
             first += counts.sentences
 
     def _empty(self) -> NDArray[Any]:
-        empty = self._choice.empty(self._elmo.config.layers, self._elmo.config.size).numpy()
+        empty = self._spec.empty(self._elmo.config.layers, self._elmo.config.size).numpy()
         return empty.astype(self._bulk.dtype)
 
     def _vectors(self, group: list[list[str]], counts: Counts) -> Iterator[NDArray[Any]]:
-        arrays = self._elmo.vectors(group, self._choice, counts)
+        arrays = self._elmo.embed_tokens(group, self._spec, counts)
         if self._count is not None:
             self._count(sum(map(len, group)))
         return (cast_vectors(array, self._bulk.dtype) for array in arrays)
@@ -234,7 +234,7 @@ class _ShardWriter:
                 first=first,
                 sentences=counts.sentences,
                 tokens=counts.tokens,
-                cut=counts.cut,
+                cut=counts.truncated,
                 last=last,
                 bytes=path.stat().st_size,
                 sha256=checksum(path),
@@ -247,16 +247,16 @@ def fingerprint(elmo: Elmo) -> str:
     return elmo.model.fingerprint()
 
 
-def _settings(bulk: BulkSettings, choice: OutputSpec, how: str, elmo: Elmo) -> dict[str, Any]:
+def _settings(bulk: BulkSettings, spec: OutputSpec, how: str, elmo: Elmo) -> dict[str, Any]:
     """The settings in the manifest: what is asked for, and what follows from it for the blocks."""
-    layers = elmo.config.layers if choice.weights is None else 1
-    half = 1 if choice.direction == "both" else 2
+    layers = elmo.config.layers if spec.weights is None else 1
+    half = 1 if spec.direction == "both" else 2
     row = layers * elmo.config.size // half * np.dtype(bulk.dtype).itemsize
-    characters = SENTENCE_CHARACTERS if choice.pool else TOKEN_CHARACTERS
+    characters = SENTENCE_CHARACTERS if spec.pool else TOKEN_CHARACTERS
     return {
-        "layer": "all" if choice.weights is None else list(choice.weights),
-        "pool": choice.pool,
-        "direction": choice.direction,
+        "layer": "all" if spec.weights is None else list(spec.weights),
+        "pool": spec.pool,
+        "direction": spec.direction,
         "dtype": bulk.dtype,
         "segment": how,
         "precision": elmo.model.network.precision,

@@ -50,7 +50,7 @@ class Counts:
 
     sentences: int = 0
     tokens: int = 0
-    cut: int = 0  # tokens longer than the model's character limit
+    truncated: int = 0  # tokens longer than the model's character limit
     missing: int = 0  # tokens without a static vector, in `features`
 
 
@@ -102,11 +102,11 @@ class Elmo:
         """`text` as one sentence: its tokens with their places, text[start:end] == token.text."""
         return tokenize(checked_text(text), self.config.segment if segment is None else segment)
 
-    def words(self, text: str, segment: str | None = None) -> list[str]:
+    def token_texts(self, text: str, segment: str | None = None) -> list[str]:
         """`text` as one sentence: its tokens without their places, which is quicker."""
         return words(checked_text(text), self.config.segment if segment is None else segment)
 
-    def sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
+    def split_sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
         """A longer `text` cut into sentences of tokens with their places."""
         return sentences(checked_text(text), self.config.segment if segment is None else segment)
 
@@ -178,44 +178,44 @@ class Elmo:
         A string gives one float32 array: (tokens, H), (L, tokens, H) for "all", without the tokens'
         axis for `pool`. A list gives a list of such arrays, or one array (N, H) with `pool`.
         """
-        choice = resolve_output(layer, pool, direction, self.config.layers)
+        spec = resolve_output(layer, pool, direction, self.config.layers)
         tokens = self.token_lists([sentences] if isinstance(sentences, str) else sentences, segment)
-        with self.call() as counts:
-            results = self.vectors(tokens, choice, counts, stateful=stateful)
+        with self.track_counts() as counts:
+            results = self.embed_tokens(tokens, spec, counts, stateful=stateful)
         if isinstance(sentences, str):
             return results[0]
         if pool is None:
             return results
         if not results:
-            return np.empty((0, *choice.empty(self.config.layers, self.config.size).shape), np.float32)
+            return np.empty((0, *spec.empty(self.config.layers, self.config.size).shape), np.float32)
         return np.stack(results)
 
-    def vectors(
-        self, tokens: list[list[str]], choice: OutputSpec, counts: Counts, *, stateful: bool = False
+    def embed_tokens(
+        self, tokens: list[list[str]], spec: OutputSpec, counts: Counts, *, stateful: bool = False
     ) -> list[Array]:
         """The chosen vectors of token lists, as a part of the call whose `counts` these are."""
         results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
         batches = [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens)
         for batch in batches:
-            for number, vectors in zip(batch.numbers, self._run(batch, choice, stateful), strict=True):
+            for number, vectors in zip(batch.numbers, self._run(batch, spec, stateful), strict=True):
                 results[number] = vectors
-        self.count(tokens, counts)
+        self.add_counts(tokens, counts)
         return results
 
     @torch.inference_mode()
-    def fill(self, room: Tensor, tokens: list[list[str]], choice: OutputSpec, counts: Counts) -> None:
-        """The chosen vectors of all tokens into the rows of `room` (tokens, H), rounded to its type.
+    def embed_into(self, out: Tensor, tokens: list[list[str]], spec: OutputSpec, counts: Counts) -> None:
+        """The chosen vectors of all tokens into the rows of `out` (tokens, H), rounded to its type.
 
         As `vectors`, without an array of its own for each sentence.
         """
         ends = [0, *accumulate(map(len, tokens))]
         for batch in self.batches(tokens):
-            found = self.readout(batch.sentences)
+            found = self.run_batch(batch.sentences)
             first, last = torch.tensor([(ends[number], ends[number + 1]) for number in batch.numbers]).T
             rows = first[:, None] + torch.arange(-1, found.width - 1)  # <S> stands before the first
             rows[(rows < first[:, None]) | (rows >= last[:, None])] = -1
-            choice.fill(room, rows.flatten(), found)
-        self.count(tokens, counts)
+            spec.write_rows(out, rows.flatten(), found)
+        self.add_counts(tokens, counts)
 
     def reset(self) -> None:
         """Forget the state that `stateful=True` carries from call to call."""
@@ -281,9 +281,11 @@ class Elmo:
         self, sentences: Sequence[str] | Sequence[Sequence[str]], segment: str | None
     ) -> list[list[str]]:
         """Token lists of all `sentences`; strings are segmented, token lists checked."""
-        self.words("", segment)  # refuses an unknown segmentation, also where there is no string to cut
+        self.token_texts("", segment)  # refuses an unknown segmentation, also where there is no string to cut
         return [
-            self.words(sentence, segment) if isinstance(sentence, str) else checked_tokens(sentence, number)
+            self.token_texts(sentence, segment)
+            if isinstance(sentence, str)
+            else checked_tokens(sentence, number)
             for number, sentence in enumerate(checked_list(sentences))
         ]
 
@@ -299,23 +301,23 @@ class Elmo:
             start = stop
 
     @torch.inference_mode()
-    def _run(self, batch: TokenBatch, choice: OutputSpec, stateful: bool) -> list[Array]:
+    def _run(self, batch: TokenBatch, spec: OutputSpec, stateful: bool) -> list[Array]:
         """The chosen vectors of each sentence of a batch."""
-        found = self.readout(batch.sentences, self._state if stateful else None)
+        found = self.run_batch(batch.sentences, self._state if stateful else None)
         if stateful:
             self._state = found.final_state()
-        return self._slices(choice.select(found), batch.sentences, choice)
+        return self._slices(spec.select(found), batch.sentences, spec)
 
     @torch.inference_mode()
-    def read(
+    def compute_layers(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> tuple[Tensor, BiState]:
         """Token lists as one batch to all layers (L, B, T, H), <S> and </S> included, and the state after."""
-        found = self.readout(sentences, state, frame_empty=frame_empty)
+        found = self.run_batch(sentences, state, frame_empty=frame_empty)
         return found.layers(), found.final_state()
 
     @torch.inference_mode()
-    def readout(
+    def run_batch(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> BatchOutput:
         """Token lists as one batch through the model; layers and state are put together when asked for.
@@ -333,35 +335,35 @@ class Elmo:
         network.pack()  # once: the weights of a loaded model are final
         return network.run_stacks(self.cache.vectors(list(index)), places, lengths, state)
 
-    def _slices(self, chosen: Tensor, sentences: list[list[str]], choice: OutputSpec) -> list[Array]:
+    def _slices(self, chosen: Tensor, sentences: list[list[str]], spec: OutputSpec) -> list[Array]:
         """Cut the real tokens of each sentence out of a batch, as arrays of their own."""
-        empty = choice.empty(self.config.layers, self.config.size)
+        empty = spec.empty(self.config.layers, self.config.size)
         results = []
         for sentence, vectors in zip(sentences, chosen, strict=True):
-            tokens = choice.pool_tokens(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
+            tokens = spec.pool_tokens(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
             results.append(tokens.clone().numpy())
         return results
 
-    def count(self, sentences: list[list[str]], call: Counts) -> None:
+    def add_counts(self, sentences: list[list[str]], call: Counts) -> None:
         """Add sentences that were read to the counts of the model and of the `call`."""
         tokens = [token for sentence in sentences for token in sentence]
         cut = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
         for counts in (self.counts, call):
             counts.sentences += len(sentences)
             counts.tokens += len(tokens)
-            counts.cut += cut
+            counts.truncated += cut
 
     @contextmanager
-    def call(self) -> Iterator[Counts]:
+    def track_counts(self) -> Iterator[Counts]:
         """The counts of one call; at its end it is said, once, if tokens were longer than the model reads."""
         counts = Counts()
         try:
             yield counts
         finally:
-            if counts.cut and self.config.chars:
+            if counts.truncated and self.config.chars:
                 logger.warning(
                     "%d of %d tokens are longer than %s and were cut: the model reads no more of a word.",
-                    counts.cut,
+                    counts.truncated,
                     counts.tokens,
                     self.config.chars.longest,
                 )

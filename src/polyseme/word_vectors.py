@@ -246,8 +246,8 @@ def mean_vectors(
     """
     if isinstance(sentences, str):
         raise UsageError("sentences is one string, expected a list of sentences.")
-    choice = resolve_output(layer, None, "both", elmo.config.layers)
-    if choice.weights is None:
+    spec = resolve_output(layer, None, "both", elmo.config.layers)
+    if spec.weights is None:
         raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
     if min_count < 1:
         raise UsageError(f"min_count is {min_count}, expected 1 or more.")
@@ -257,11 +257,11 @@ def mean_vectors(
         often = {word for word, count in counted.items() if count >= min_count}
         wanted = often if wanted is None else often & wanted
     table = _Table(elmo.config.size, wanted)
-    with elmo.call() as counts:
+    with elmo.track_counts() as counts:
         for chunk in chunks(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
             if wanted is not None:
                 chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
-            table.add(chunk, elmo.vectors(chunk, choice, counts))
+            table.add(chunk, elmo.embed_tokens(chunk, spec, counts))
     return table.finish(min_count, centre=centre)
 
 
@@ -270,7 +270,7 @@ def _tokens(
 ) -> Iterator[list[str]]:
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str):
-            yield elmo.words(sentence, segment)
+            yield elmo.token_texts(sentence, segment)
         else:
             yield checked_tokens(sentence, number)
 

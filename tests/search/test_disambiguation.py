@@ -69,8 +69,8 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
     assert two.tokens[two.stop :] == ("爱", "人")
     elmo = Elmo(random_model(small_config(segment="zh-char")))
     seen: list[list[str]] = []
-    read = elmo.readout
-    elmo.readout = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
+    read = elmo.run_batch
+    elmo.run_batch = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
     polyseme.disambiguate(elmo, path, path)
     assert list(one.tokens) in seen
     polyseme.disambiguate(elmo, path, path, segment="split")
@@ -78,8 +78,8 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
 
 
 def test_vectors_that_are_not_finite_are_refused_with_their_place(tmp_path: Path, elmo: Elmo, monkeypatch):
-    path, read = write(tmp_path / "r.tsv", ROWS), elmo.readout
-    monkeypatch.setattr(elmo, "readout", lambda *asked: filled(read(*asked), torch.nan))
+    path, read = write(tmp_path / "r.tsv", ROWS), elmo.run_batch
+    monkeypatch.setattr(elmo, "run_batch", lambda *asked: filled(read(*asked), torch.nan))
     with pytest.raises(DataError, match=r"r\.tsv:1: a vector is not finite"):
         polyseme.disambiguate(elmo, path, path)
 
@@ -125,7 +125,7 @@ def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: 
 
 
 def test_a_word_that_is_the_whole_sentence_has_a_place_too(elmo: Elmo):
-    layers, _ = elmo.read([["so"]])  # <S> so </S>
+    layers, _ = elmo.compute_layers([["so"]])  # <S> so </S>
     half = elmo.config.size // 2
     (found,) = vectors_of(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "place")
     wanted = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])

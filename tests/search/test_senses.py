@@ -90,7 +90,7 @@ def test_the_share_of_a_sense_is_told_by_document(tmp_path: Path):
     """The vectors of sentences with river, and of all others, lie far apart."""
     chance = np.random.default_rng(0)
     elmo = Elmo(random_model(small_config()))
-    read = elmo.vectors
+    read = elmo.embed_tokens
     centres = {True: np.eye(8)[0] * 9, False: np.eye(8)[1] * 9}
 
     def apart(tokens, *rest):
@@ -99,7 +99,7 @@ def test_the_share_of_a_sense_is_told_by_document(tmp_path: Path):
             array[:] = centres["river" in words] + 0.3 * chance.normal(size=array.shape)
         return found
 
-    elmo.vectors = apart  # type: ignore[method-assign]
+    elmo.embed_tokens = apart  # type: ignore[method-assign]
     (tmp_path / "a.txt").write_text("the river bank\n" * 12 + "the money bank\n" * 4, encoding="utf-8")
     (tmp_path / "b.txt").write_text("the money bank\n" * 6, encoding="utf-8")
     index = api.index(elmo, [tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "i", space="none")

@@ -131,9 +131,9 @@ def test_a_damaged_block_is_named_and_force_builds_anew(
 def test_vectors_that_are_not_finite_are_refused_with_their_place(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read = elmo.readout
+    read = elmo.run_batch
     for value, says in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "beyond 65504.*fp32")):
-        monkeypatch.setattr(elmo, "readout", lambda *asked, value=value: filled(read(*asked), value))
+        monkeypatch.setattr(elmo, "run_batch", lambda *asked, value=value: filled(read(*asked), value))
         with pytest.raises(DataError, match=says):
             build_index(elmo, [corpus], tmp_path / str(value))
     build_index(elmo, [corpus], tmp_path / "wide", precision="fp32")
@@ -188,8 +188,8 @@ def test_sentences_that_nothing_is_kept_of_are_not_read_by_the_model(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
     read: list[list[str]] = []
-    vectors = elmo.vectors
-    monkeypatch.setattr(elmo, "vectors", lambda some, *more: read.extend(some) or vectors(some, *more))
+    vectors = elmo.embed_tokens
+    monkeypatch.setattr(elmo, "embed_tokens", lambda some, *more: read.extend(some) or vectors(some, *more))
     build_index(elmo, [corpus], tmp_path / "rose", filters=Filters(only=("rose",)))
     assert [tokens for tokens in read if "rose" not in tokens] == []
 

@@ -516,8 +516,8 @@ def test_cache_hits_are_counted_with_each_request():
 
 def test_a_full_queue_shows_in_the_gauge_and_those_who_leave_free_it(monkeypatch: pytest.MonkeyPatch):
     free = threading.Event()
-    whole = Elmo.vectors
-    monkeypatch.setattr(Elmo, "vectors", lambda *a, **k: (free.wait(60), whole(*a, **k))[1])
+    whole = Elmo.embed_tokens
+    monkeypatch.setattr(Elmo, "embed_tokens", lambda *a, **k: (free.wait(60), whole(*a, **k))[1])
     asked = Asked(queue=4)
     state: ServerState = asked.state
 

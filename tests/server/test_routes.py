@@ -36,7 +36,7 @@ def test_vectors_are_those_of_the_library(client: httpx.Client, elmo: polyseme.E
     found = ask(client, "/embed", texts=TEXTS, layer=layer, pool="max")
     np.testing.assert_allclose(found["vectors"], elmo.embed(TEXTS, layer=layer, pool="max"), atol=1e-6)
     every = ask(client, "/embed_all", texts=TEXTS, layer=layer)
-    assert every["tokens"] == [elmo.words(text) for text in TEXTS]
+    assert every["tokens"] == [elmo.token_texts(text) for text in TEXTS]
     for ours, theirs in zip(every["vectors"], elmo.embed(TEXTS, layer=layer), strict=True):
         np.testing.assert_allclose(np.array(ours, np.float32).reshape(theirs.shape), theirs, atol=1e-6)
 

@@ -106,8 +106,8 @@ def test_a_log_that_nobody_reads_does_not_stop_the_server(start):
 
 def test_more_than_the_limits_is_refused_and_nothing_else_fails(start):
     slower = (
-        "import time, polyseme.elmo as embedder\nwhole = embedder.Elmo.vectors\n"
-        "embedder.Elmo.vectors = lambda *a, **k: (time.sleep(0.1), whole(*a, **k))[1]"
+        "import time, polyseme.elmo as embedder\nwhole = embedder.Elmo.embed_tokens\n"
+        "embedder.Elmo.embed_tokens = lambda *a, **k: (time.sleep(0.1), whole(*a, **k))[1]"
     )
     limits = ("--queue", "40", "--concurrent", "6", "--body-bytes", "100000")
     server = start("zh-classic", *limits, first=slower).wait()
@@ -176,8 +176,9 @@ def waiting_texts(server) -> int:
 
 def test_those_who_leave_free_their_places(start):
     stuck = (  # a batch that is read is finished, here in ten minutes; the rest is dropped
-        "import time, polyseme.elmo as embedder\nwhole = embedder.Elmo.vectors\n"
-        "embedder.Elmo.vectors = lambda *a, **k: time.sleep(600) if len(a[1][0]) > 500 else whole(*a, **k)"
+        "import time, polyseme.elmo as embedder\nwhole = embedder.Elmo.embed_tokens\n"
+        "embedder.Elmo.embed_tokens = "
+        "lambda *a, **k: time.sleep(600) if len(a[1][0]) > 500 else whole(*a, **k)"
     )
     limits = ("--tokens", "5000", "--queue", "40", "--seconds", "300")
     server = start("zh-classic", *limits, first=stuck).wait()

@@ -99,13 +99,13 @@ def test_the_report_reads_vectors_that_are_there(
     tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
 ):
     computed: list[int] = []
-    vectors = Elmo.vectors
+    vectors = Elmo.embed_tokens
 
     def counted(self: Elmo, sentences: list[list[str]], *more: object) -> object:
         computed.append(len(sentences))
         return vectors(self, sentences, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Elmo, "vectors", counted)
+    monkeypatch.setattr(Elmo, "embed_tokens", counted)
     train(elmo, files, tmp_path / "task")
     assert "with ELMo | 64 | 1 |" in (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
     assert sum(computed) <= 64 + 24 + 24

@@ -85,22 +85,22 @@ def embed(
         else:
             elmo = loaded(model, batch_tokens, options, precision)
             done = embed_folder(elmo, texts, out, plan, force=force, watch=watch, count=count)
-        return Embedded(out, done.sentences, done.tokens, done.cut)
+        return Embedded(out, done.sentences, done.tokens, done.truncated)
     elmo = loaded(model, batch_tokens, options, precision)
-    choice = resolve_output(layer, pool, direction, elmo.config.layers)
+    spec = resolve_output(layer, pool, direction, elmo.config.layers)
     kind = dtype or "float32"
-    empty = choice.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
+    empty = spec.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
     sentences = sentences_of(elmo, texts, segment, watch)
     if stateful:
         elmo.reset()
-    with open_writer(out, empty, pooled=pool is not None, force=force) as dump, elmo.call() as counts:
+    with open_writer(out, empty, pooled=pool is not None, force=force) as dump, elmo.track_counts() as counts:
         for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
-            vectors = elmo.vectors(chunk, choice, counts, stateful=stateful)
+            vectors = elmo.embed_tokens(chunk, spec, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
                 dump.add(sentence, cast_vectors(array, kind))
             if count is not None:
                 count(sum(map(len, chunk)))
-    return Embedded(out, counts.sentences, counts.tokens, counts.cut)
+    return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
 
 
 def sentences_of(

@@ -198,7 +198,7 @@ def disambiguate(
     check_correction(space)
     check_view(view)
     elmo = loaded(model)
-    cut = partial(elmo.words, segment=segment)
+    cut = partial(elmo.token_texts, segment=segment)
     asked = read_marked(test, "test", cut)
     known = [example for example in read_marked(train, "train", cut) if example.senses]
     senses = None if first is None else read_first_senses(first)

@@ -53,7 +53,7 @@ class Worker:
                 )
             except PolysemeError as found:
                 problem = str(found)
-        done = {"sentences": counts.sentences, "tokens": counts.tokens, "cut": counts.cut}
+        done = {"sentences": counts.sentences, "tokens": counts.tokens, "cut": counts.truncated}
         return done | {"problem": problem, "actor": os.getpid()}
 
 
@@ -113,7 +113,7 @@ def _sum(rows: Iterable[dict[str, Any]], count: Callable[[int], None] | None) ->
             raise UsageError(row["problem"])
         total.sentences += row["sentences"]
         total.tokens += row["tokens"]
-        total.cut += row["cut"]
+        total.truncated += row["cut"]
         if count is not None:
             count(row["tokens"])
     return total

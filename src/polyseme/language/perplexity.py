@@ -133,7 +133,7 @@ def evaluate(
     total = Perplexity()
     files: dict[str, Perplexity] = {}
     seen = ""
-    with elmo.call() as counts:
+    with elmo.track_counts() as counts:
         for source, run in groupby(lines, key=lambda line: line.source):
             found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
             part = _summed(score_part(elmo, _filled(found), counts, stateful=stateful), count)

@@ -145,7 +145,7 @@ def _scored(
     def sentences() -> Iterator[list[str]]:
         for hypothesis in _checked(hypotheses, mixed=mixed):
             waiting.append(hypothesis)
-            yield elmo.words(hypothesis.text, segment)
+            yield elmo.token_texts(hypothesis.text, segment)
 
     for found in score_stream(elmo, sentences()):
         yield waiting.popleft(), found

@@ -100,7 +100,7 @@ def score_stream(
 
 
 def _one_call(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool) -> Iterator[SentenceScore]:
-    with elmo.call() as counts:
+    with elmo.track_counts() as counts:
         yield from score_part(elmo, sentences, counts, stateful=stateful)
 
 
@@ -122,13 +122,13 @@ def _in_order(
         behind: BiState | None = None
         halves: list[Tensor] = []
         for sentence in reversed(stretch):
-            layers, behind = elmo.read([sentence], behind, frame_empty=True)
+            layers, behind = elmo.compute_layers([sentence], behind, frame_empty=True)
             halves.append(layers[-1, ..., elmo.config.size // 2 :].clone())
         for sentence in stretch:
-            layers, ahead = elmo.read([sentence], ahead, frame_empty=True)
+            layers, ahead = elmo.compute_layers([sentence], ahead, frame_empty=True)
             top = torch.cat([layers[-1, ..., : elmo.config.size // 2], halves.pop()], dim=-1)
             yield _scored(predict, [sentence], top)[0]
-        elmo.count(stretch, counts)
+        elmo.add_counts(stretch, counts)
 
 
 def _in_batches(
@@ -137,9 +137,9 @@ def _in_batches(
     for chunk in chunks(sentences, CHUNK * elmo.batch_tokens):
         results: dict[int, SentenceScore] = {}
         for batch in elmo.batches(chunk):
-            layers, _ = elmo.read(batch.sentences, frame_empty=True)
+            layers, _ = elmo.compute_layers(batch.sentences, frame_empty=True)
             results |= zip(batch.numbers, _scored(predict, batch.sentences, layers[-1]), strict=True)
-        elmo.count(chunk, counts)
+        elmo.add_counts(chunk, counts)
         yield from (results[number] for number in range(len(chunk)))
 
 

@@ -84,7 +84,7 @@ def substitutes(
     counts: how often words occur, for the joint ranking; without them Zipf's law is assumed.
     """
     left, marked, right = parse_marked(sentence)
-    around = [elmo.words(part, segment) for part in (left, right)]
+    around = [elmo.token_texts(part, segment) for part in (left, right)]
     tokens = [*around[0], marked, *around[1]]
     return substitutes_at(
         elmo,
@@ -152,7 +152,7 @@ def _predictions(
     if before or behind:
         zero = elmo.model.network.zero_state(1)
         state = BiState((before or zero).forward, (behind or zero).backward)
-    layers, _ = elmo.read([tokens], state)
+    layers, _ = elmo.compute_layers([tokens], state)
     top = layers[-1, 0]  # (T, H), with <S> at 0, so that token i stands at i + 1
     half = top.shape[1] // 2
     outputs = torch.stack([top[place, :half], top[place + 2, half:]])
@@ -164,7 +164,7 @@ def _state_after(elmo: Elmo, sentences: Sequence[Sequence[str]]) -> BiState | No
     """The state when `sentences` have been read one after the other."""
     state: BiState | None = None
     for sentence in sentences:
-        _, state = elmo.read([sentence], state)
+        _, state = elmo.compute_layers([sentence], state)
     return state
 
 

@@ -54,9 +54,9 @@ class OutputSpec:
             chosen = chosen.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
         return _shift_to_context(chosen) if self.context else chosen
 
-    def fill(self, room: Tensor, rows: Tensor, found: BatchOutput) -> None:
-        """The same of both directions into `room` (M, H): of the token at flat place p into row `rows[p]`."""
-        found.fill(room, rows, self.mix, (1, -1) if self.context else (0, 0))
+    def write_rows(self, out: Tensor, rows: Tensor, found: BatchOutput) -> None:
+        """The same of both directions into `out` (M, H): of the token at flat place p into row `rows[p]`."""
+        found.write_rows(out, rows, self.mix, (1, -1) if self.context else (0, 0))
 
     def require_weights(self, what: str = "token") -> tuple[float, ...]:
         """The weights of the layers; refused where all of them were chosen, though `what` has one vector."""
@@ -104,14 +104,14 @@ def _shift_to_context(vectors: Tensor) -> Tensor:
 
 
 def resolve_output(
-    layer: Layer, pool: str | None, direction: str, n_layers: int, *, places: bool = False
+    layer: Layer, pool: str | None, direction: str, n_layers: int, *, context: bool = False
 ) -> OutputSpec:
-    """Check the words of the caller against a model of `n_layers`; `places` have both directions."""
+    """Check the words of the caller against a model of `n_layers`; `context`: see `OutputSpec`."""
     if direction not in DIRECTIONS:
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
     if pool is not None and pool not in tuple(POOLS):
         raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
-    return OutputSpec(_weights(layer, n_layers), direction, pool, places)
+    return OutputSpec(_weights(layer, n_layers), direction, pool, context)
 
 
 def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:

@@ -71,8 +71,8 @@ def build_index(
     files = [Path(file) for file in expand_inputs(texts)]
     how = elmo.config.segment if segment is None else segment
     check_view(view, VIEWS)
-    choice = resolve_output(layer, None, "both", elmo.config.layers, places=view == "place")
-    weights = choice.require_weights("usage")
+    spec = resolve_output(layer, None, "both", elmo.config.layers, context=view == "place")
+    weights = spec.require_weights("usage")
     asked = {
         "polyseme_index": FORMAT,
         "model": fingerprint(elmo),
@@ -86,7 +86,7 @@ def build_index(
         "filters": asdict(filters),
     }
     head = _begin(folder, asked, files, add=add, force=force)
-    _read_texts(elmo, folder, head, files, choice, filters, watch)
+    _read_texts(elmo, folder, head, files, spec, filters, watch)
     finish(folder, head)
     return head
 
@@ -179,7 +179,7 @@ def _read_texts(
     folder: Path,
     head: dict[str, Any],
     files: list[Path],
-    choice: OutputSpec,
+    spec: OutputSpec,
     filters: Filters,
     watch: Watch | None,
 ) -> None:
@@ -194,7 +194,7 @@ def _read_texts(
     if keeps is not None:  # sentences that nothing is kept of need not be read by the model
         sentences = (one for one in sentences if any(map(keeps, one[1].words)))
     units = 0
-    with UsageWriter(elmo, choice, folder, head) as filling:
+    with UsageWriter(elmo, spec, folder, head) as filling:
         for units, some in batches(elmo, sentences):
             filling.add(some, keeps)
             if watch is not None:

@@ -71,16 +71,16 @@ def reader_of(
     elmo: Elmo, layer: Layer, space: Space | None = None, segment: str | None = None, *, places: bool = False
 ) -> UsageReader:
     """A model as a reader of words, or of their `places`; no correction if `space` is left out."""
-    choice = resolve_output(layer, None, "both", elmo.config.layers, places=places)
-    choice.require_weights("usage")  # there is one
+    spec = resolve_output(layer, None, "both", elmo.config.layers, context=places)
+    spec.require_weights("usage")  # there is one
 
     def read(tokens: list[str]) -> Array:
-        with elmo.call() as counts:
-            (found,) = elmo.vectors([tokens], choice, counts)
+        with elmo.track_counts() as counts:
+            (found,) = elmo.embed_tokens([tokens], spec, counts)
         vectors: Array = found
         return vectors
 
-    return UsageReader(lambda text: elmo.words(text, segment), read, space or plain(elmo.config.size))
+    return UsageReader(lambda text: elmo.token_texts(text, segment), read, space or plain(elmo.config.size))
 
 
 def likeness(

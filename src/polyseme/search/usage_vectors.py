@@ -53,9 +53,9 @@ def parts_of(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Ite
 
     layer: as for `Elmo.embed`; "all" gives a row a layer (L, 3H).
     """
-    choice = resolve_output(layer, None, "both", elmo.config.layers)
+    spec = resolve_output(layer, None, "both", elmo.config.layers)
     for some in _together(examples, CHUNK * elmo.batch_tokens):
-        read = _read(elmo, list(dict.fromkeys(example.tokens for example in some)), choice)
+        read = _read(elmo, list(dict.fromkeys(example.tokens for example in some)), spec)
         for example in some:
             parts = _parts(read[example.tokens], example)
             if not np.isfinite(parts).all():
@@ -63,16 +63,16 @@ def parts_of(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Ite
             yield parts
 
 
-def _read(elmo: Elmo, sentences: list[tuple[str, ...]], choice: OutputSpec) -> dict[tuple[str, ...], Array]:
+def _read(elmo: Elmo, sentences: list[tuple[str, ...]], spec: OutputSpec) -> dict[tuple[str, ...], Array]:
     """Each sentence as (…, T, H) of the chosen layer, <S> and </S> included."""
     found: dict[tuple[str, ...], Array] = {}
     tokens = [list(sentence) for sentence in sentences]
-    with elmo.call() as counts:
+    with elmo.track_counts() as counts:
         for batch in elmo.batches(tokens):
-            chosen = choice.select(elmo.readout(batch.sentences))
+            chosen = spec.select(elmo.run_batch(batch.sentences))
             for number, array in zip(batch.numbers, chosen, strict=True):
                 found[sentences[number]] = array[..., : len(sentences[number]) + 2, :].numpy()
-        elmo.count(tokens, counts)
+        elmo.add_counts(tokens, counts)
     return found
 
 

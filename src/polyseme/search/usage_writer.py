@@ -120,8 +120,8 @@ def batches(elmo: Elmo, sentences: Iterator[tuple[int, NewUsage]]) -> Iterator[t
 class UsageWriter:
     """The blocks of the last corpus of an index, being filled; at a fault the one that was begun goes."""
 
-    def __init__(self, elmo: Elmo, choice: OutputSpec, folder: Path, head: dict[str, Any]) -> None:
-        self._elmo, self._choice, self._folder, self._head = elmo, choice, folder, head
+    def __init__(self, elmo: Elmo, spec: OutputSpec, folder: Path, head: dict[str, Any]) -> None:
+        self._elmo, self._spec, self._folder, self._head = elmo, spec, folder, head
         self._documents: list[str] = list(head["documents"])
         for left in folder.glob(".block-*"):  # by a process that was killed
             left.unlink()
@@ -145,12 +145,12 @@ class UsageWriter:
         if len(self._room) < count:
             self._room = np.empty((count + count // 8, self._room.shape[1]), self._room.dtype)
         rows = self._room[:count]
-        with self._elmo.call() as counted:
-            self._elmo.fill(torch.from_numpy(rows), tokens, self._choice, counted)
+        with self._elmo.track_counts() as counted:
+            self._elmo.embed_into(torch.from_numpy(rows), tokens, self._spec, counted)
         if keeps is not None:
             rows = rows[[keeps(word) for words in tokens for word in words]]
         if not _finite(rows):
-            _refuse(self._elmo, usages, self._choice)
+            _refuse(self._elmo, usages, self._spec)
         if self._block is None:
             path = block_path(self._folder, len(self._head["blocks"]))
             self._block = UsageBlockWriter(path, self._elmo.config.size, self._head["precision"])
@@ -189,9 +189,9 @@ def _finite(rows: Vectors) -> bool:
     return not rows.size or int((bits & (most | (most - 1))).max()) < most
 
 
-def _refuse(elmo: Elmo, usages: list[NewUsage], choice: OutputSpec) -> None:
+def _refuse(elmo: Elmo, usages: list[NewUsage], spec: OutputSpec) -> None:
     """Say which sentence has a vector that cannot be kept."""
-    vectors = elmo.vectors([usage.words for usage in usages], choice, Counts())
+    vectors = elmo.embed_tokens([usage.words for usage in usages], spec, Counts())
     for usage, array in zip(usages, vectors, strict=True):
         place, peak = f"{usage.document}:{usage.line}", float(np.abs(array).max(initial=0))
         if not math.isfinite(peak):

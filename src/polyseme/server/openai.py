@@ -45,8 +45,8 @@ class OpenAi:
             raise wrong(f"dimensions is wrong: the vectors have {served.elmo.config.size}.")
         texts = [asked.input] if isinstance(asked.input, str) else asked.input
         sentences = await self._state.cut(texts)
-        choice = resolve_output("mean", "mean", "both", served.elmo.config.layers)
-        vectors = await self._state.batcher.vectors(sentences, choice)
+        spec = resolve_output("mean", "mean", "both", served.elmo.config.layers)
+        vectors = await self._state.batcher.vectors(sentences, spec)
         used = sum(map(len, sentences))
         usage = {"prompt_tokens": used, "total_tokens": used}
 

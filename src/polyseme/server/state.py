@@ -77,7 +77,7 @@ class ServerState:
         self.check_count(texts)
         elmo = self.served.elmo
         found = await self.quickly(
-            lambda: [elmo.words(text, segment) for text in texts], sum(map(len, texts))
+            lambda: [elmo.token_texts(text, segment) for text in texts], sum(map(len, texts))
         )
         for tokens in found:
             self.check_length(tokens)

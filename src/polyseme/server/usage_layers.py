@@ -34,7 +34,7 @@ class Layers:
 
     def __init__(self, elmo: Elmo, index: Index) -> None:
         self._elmo, self._index = elmo, index
-        self._choice = resolve_output("all", None, "both", elmo.config.layers, places=index.of_places)
+        self._spec = resolve_output("all", None, "both", elmo.config.layers, context=index.of_places)
 
     def warm(self) -> None:
         """Compute what all questions share, which takes seconds for a large index."""
@@ -47,7 +47,9 @@ class Layers:
         """The correction of each layer, from words of sentences from all parts of the corpus."""
         rows = np.linspace(0, len(self._index) - 1, min(SAMPLE, len(self._index))).astype(int)
         texts = {self._index.usage(int(row)).place.sentence for row in rows}
-        read = self._read([self._elmo.words(text, self._index.head["segment"]) for text in sorted(texts)])
+        read = self._read(
+            [self._elmo.token_texts(text, self._index.head["segment"]) for text in sorted(texts)]
+        )
         sample: Array = np.concatenate(read, axis=1)  # (L, N, H)
         own = self._index.space
         weights = np.array(
@@ -149,8 +151,8 @@ class Layers:
         return np.stack([space.move(layers[:, number]) for number, space in enumerate(self.spaces)], axis=1)
 
     def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
-        with self._elmo.call() as counts:
-            return self._elmo.vectors(sentences, self._choice, counts)
+        with self._elmo.track_counts() as counts:
+            return self._elmo.embed_tokens(sentences, self._spec, counts)
 
 
 def _rounded(matrix: Array) -> list[list[float]]:

@@ -76,7 +76,7 @@ class Verbs:
         self._state.check_count(asked.texts)
 
         def cut() -> Response:
-            found = [elmo.sentences(text, segment) for text in asked.texts]
+            found = [elmo.split_sentences(text, segment) for text in asked.texts]
             for sentence in (sentence for sentences in found for sentence in sentences):
                 self._state.check_length(sentence)
             self._state.check_total(sum(len(some) for sentences in found for some in sentences))
@@ -87,11 +87,11 @@ class Verbs:
     async def embed(self, asked: requests.EmbedRequest, request: Request) -> Response:
         """One vector a text: its words' vectors, pooled."""
         size = self._state.served.elmo.config.size
-        choice = self._choice(asked.layer, asked.pool)
+        spec = self._output_spec(asked.layer, asked.pool)
         count = len(asked.texts) * size
         self._state.check_values(count)
         sentences = await self._state.cut(asked.texts)
-        vectors = await self._state.batcher.vectors(sentences, choice)
+        vectors = await self._state.batcher.vectors(sentences, spec)
         kind = wanted(request)
         if kind is not None:
             return await self._state.quickly(lambda: raw([np.stack(vectors)], kind), count)
@@ -100,12 +100,12 @@ class Verbs:
     async def embed_all(self, asked: requests.EmbedAllRequest, request: Request) -> Response:
         """One vector a token."""
         config = self._state.served.elmo.config
-        choice = self._choice(asked.layer, None)
+        spec = self._output_spec(asked.layer, None)
         sentences = await self._state.cut(asked.texts)
-        layers = config.layers if choice.weights is None else 1
+        layers = config.layers if spec.weights is None else 1
         count = sum(map(len, sentences)) * layers * config.size
         self._state.check_values(count)
-        vectors = await self._state.batcher.vectors(sentences, choice)
+        vectors = await self._state.batcher.vectors(sentences, spec)
         kind = wanted(request)
         if kind is not None:
             return await self._state.quickly(lambda: raw(vectors, kind), count)
@@ -241,10 +241,10 @@ class Verbs:
 
     async def similarity(self, asked: requests.SimilarityRequest) -> Response:
         """Cosines of two texts, pooled, and of each word of one with each of the other."""
-        choice = self._choice(asked.layer, None)
+        spec = self._output_spec(asked.layer, None)
         sentences = await self._state.cut(asked.texts)
         self._state.check_values(len(sentences[0]) * len(sentences[1]))
-        one, other = await self._state.batcher.vectors(sentences, choice)
+        one, other = await self._state.batcher.vectors(sentences, spec)
 
         def compare() -> Response:
             to_directions = plain(one.shape[1]).apply
@@ -266,7 +266,7 @@ class Verbs:
         self._state.check_count(asked.texts)
         elmo, left = self._state.served.elmo, threading.Event()
         cut = await self._state.quickly(
-            lambda: [elmo.words(text, model.segment) for text in flat], sum(map(len, flat))
+            lambda: [elmo.token_texts(text, model.segment) for text in flat], sum(map(len, flat))
         )
         for tokens in cut:
             self._state.check_length(tokens)
@@ -342,7 +342,7 @@ class Verbs:
             )
         return tokens, places[(asked.which or 1) - 1]
 
-    def _choice(self, layer: Any, pool: str | None) -> OutputSpec:
+    def _output_spec(self, layer: Any, pool: str | None) -> OutputSpec:
         layers = self._state.served.elmo.config.layers
         try:
             return resolve_output(layer, pool, "both", layers)

@@ -28,7 +28,7 @@ class VectorStore:
 
     def __init__(self, elmo: Elmo, layer: str | int) -> None:
         self._elmo = elmo
-        self._choice = resolve_output(layer, None, "both", elmo.config.layers)
+        self._spec = resolve_output(layer, None, "both", elmo.config.layers)
         self._files: list[FlatReader] = []
         self._places: dict[Tokens, tuple[int, int]] = {}
         self._of = f"{fingerprint(elmo)} {layer}"
@@ -55,12 +55,12 @@ class VectorStore:
     def _write(self, sentences: list[Tokens], path: Path, watch: Callable[[float], None] | None) -> None:
         total, done = max(1, sum(map(len, sentences))), 0
         config = self._elmo.config
-        empty = self._choice.empty(config.layers, config.size).numpy().astype(np.float16)
+        empty = self._spec.empty(config.layers, config.size).numpy().astype(np.float16)
         lists = (list(tokens) for tokens in sentences)
-        with open_writer(path, empty, pooled=False) as dump, self._elmo.call() as counts:
+        with open_writer(path, empty, pooled=False) as dump, self._elmo.track_counts() as counts:
             for chunk in chunks(lists, CHUNK * self._elmo.batch_tokens):
                 for tokens, vectors in zip(
-                    chunk, self._elmo.vectors(chunk, self._choice, counts), strict=True
+                    chunk, self._elmo.embed_tokens(chunk, self._spec, counts), strict=True
                 ):
                     dump.add(tokens, vectors.astype(np.float16))
                     done += len(tokens)
@@ -70,8 +70,10 @@ class VectorStore:
     def rows(self, sentences: Sequence[Tokens]) -> list[NDArray[Any]]:
         """The vectors of each sentence (T, L, H), float16; those that are not stored are computed now."""
         new = [tokens for tokens in dict.fromkeys(sentences) if tokens not in self._places]
-        with self._elmo.call() as counts:
-            fresh = self._elmo.vectors([list(tokens) for tokens in new], self._choice, counts) if new else []
+        with self._elmo.track_counts() as counts:
+            fresh = (
+                self._elmo.embed_tokens([list(tokens) for tokens in new], self._spec, counts) if new else []
+            )
         found = dict(zip(new, fresh, strict=True))
         return [_as_rows(found[t] if t in found else self._read(t)) for t in sentences]
 

@@ -28,8 +28,8 @@ def test_vectors_and_states_are_the_same_bits_for_any_number_of_threads(threads)
     for count in (1, 2, 5, 8):
         threads(count)
         elmo = Elmo(random_model(small_config()))
-        layers, state = elmo.read(SENTENCES)
-        again, after = elmo.read(SENTENCES[::-1], state)
+        layers, state = elmo.compute_layers(SENTENCES)
+        again, after = elmo.compute_layers(SENTENCES[::-1], state)
         found.append([layers, again, *(part for half in after for pair in half for part in pair)])
     for other in found[1:]:
         assert all(torch.equal(*both) for both in zip(found[0], other, strict=True))
@@ -64,9 +64,9 @@ def test_an_error_in_a_thread_is_raised_when_all_are_through(threads, native_tas
 
 def test_weights_written_to_behind_torchs_back_are_seen_by_the_next_call():
     elmo = Elmo(random_model(small_config()))
-    before = elmo.read([["a", "b"]])[0]
+    before = elmo.compute_layers([["a", "b"]])[0]
     for weight in elmo.model.network.parameters():
         weight.data.mul_(0.5)  # raises no version counter
-    after, fresh = elmo.read([["a", "b"]])[0], Elmo(elmo.model).read([["a", "b"]])[0]
+    after, fresh = elmo.compute_layers([["a", "b"]])[0], Elmo(elmo.model).compute_layers([["a", "b"]])[0]
     assert torch.equal(after, fresh)
     assert not torch.equal(before, after)

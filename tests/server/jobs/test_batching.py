@@ -20,21 +20,21 @@ def elmo() -> Elmo:
     return Elmo(random_model(small_config()))
 
 
-def choice(elmo: Elmo, layer: str | int = "top"):
+def spec(elmo: Elmo, layer: str | int = "top"):
     return resolve_output(layer, None, "both", elmo.config.layers)
 
 
 def test_texts_that_arrive_together_share_batches(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
     sizes = []
-    whole = Elmo.vectors
-    monkeypatch.setattr(Elmo, "vectors", lambda *a, **k: (sizes.append(len(a[1])), whole(*a, **k))[1])
+    whole = Elmo.embed_tokens
+    monkeypatch.setattr(Elmo, "embed_tokens", lambda *a, **k: (sizes.append(len(a[1])), whole(*a, **k))[1])
     batcher = Batcher(elmo, Limits(), Metrics())
     sentences = [["a", "b"], ["c"], ["d", "e", "f"]] * 5
 
     async def ask() -> list:
-        first = asyncio.ensure_future(batcher.vectors(sentences[:1], choice(elmo)))
+        first = asyncio.ensure_future(batcher.vectors(sentences[:1], spec(elmo)))
         await asyncio.sleep(0)
-        others = [batcher.vectors([sentence], choice(elmo)) for sentence in sentences[1:]]
+        others = [batcher.vectors([sentence], spec(elmo)) for sentence in sentences[1:]]
         return [*(await first), *(one[0] for one in await asyncio.gather(*others))]
 
     found = asyncio.run(ask())
@@ -47,7 +47,7 @@ def test_other_layers_are_other_batches(elmo: Elmo):
     batcher = Batcher(elmo, Limits(), Metrics())
 
     async def ask() -> list:
-        return await asyncio.gather(*(batcher.vectors([["a"]], choice(elmo, n)) for n in (0, 1, 0, "top")))
+        return await asyncio.gather(*(batcher.vectors([["a"]], spec(elmo, n)) for n in (0, 1, 0, "top")))
 
     for found, layer in zip(asyncio.run(ask()), (0, 1, 0, "top"), strict=True):
         np.testing.assert_allclose(found[0], elmo.embed([["a"]], layer=layer)[0], atol=1e-6)
@@ -56,25 +56,25 @@ def test_other_layers_are_other_batches(elmo: Elmo):
 def test_a_full_queue_refuses(elmo: Elmo):
     batcher = Batcher(elmo, Limits(queue=3), Metrics())
     with pytest.raises(RefusedError) as refused:
-        asyncio.run(batcher.vectors([["a"]] * 4, choice(elmo)))
+        asyncio.run(batcher.vectors([["a"]] * 4, spec(elmo)))
     assert (refused.value.status, refused.value.retry_after) == (429, 1)
 
 
 def test_without_memory_a_batch_is_split_and_the_rest_goes_on(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
-    whole = Elmo.vectors
+    whole = Elmo.embed_tokens
 
     def small(self, tokens, *rest, **more):
         if len(tokens) > 2 or any("large" in sentence for sentence in tokens):
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
         return whole(self, tokens, *rest, **more)
 
-    monkeypatch.setattr(Elmo, "vectors", small)
+    monkeypatch.setattr(Elmo, "embed_tokens", small)
     batcher = Batcher(elmo, Limits(), Metrics())
 
     async def ask() -> list:
         return await asyncio.gather(
-            batcher.vectors([["a"], ["b"], ["c"], ["d"]], choice(elmo)),
-            batcher.vectors([["large"]], choice(elmo)),
+            batcher.vectors([["a"], ["b"], ["c"], ["d"]], spec(elmo)),
+            batcher.vectors([["large"]], spec(elmo)),
             return_exceptions=True,
         )
 
@@ -88,6 +88,6 @@ def test_another_error_reaches_the_one_who_asked(elmo: Elmo, monkeypatch: pytest
     def broken(*_, **__):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Elmo, "vectors", broken)
+    monkeypatch.setattr(Elmo, "embed_tokens", broken)
     with pytest.raises(RuntimeError, match="a bug"):
-        asyncio.run(Batcher(elmo, Limits(), Metrics()).vectors([["a"]], choice(elmo)))
+        asyncio.run(Batcher(elmo, Limits(), Metrics()).vectors([["a"]], spec(elmo)))

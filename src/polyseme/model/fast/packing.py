@@ -117,18 +117,20 @@ class BatchOutput:
                 found[number, part.rows, part.direction * size : (part.direction + 1) * size] = layer
         return found.view(len(found), self.sentences, self.width, 2 * size)
 
-    def fill(self, room: Tensor, rows: Tensor, mix: MixFunction, shifts: tuple[int, int] = (0, 0)) -> None:
-        """One layer into `room` (M, H), rounded to its type: the token at flat place p goes to row `rows[p]`.
+    def write_rows(
+        self, out: Tensor, rows: Tensor, mix: MixFunction, shifts: tuple[int, int] = (0, 0)
+    ) -> None:
+        """One layer into `out` (M, H), rounded to its type: the token at flat place p goes to row `rows[p]`.
 
         rows: (B * T,), -1 for what is not kept, as <S>, </S> and padding. shifts: how many places further on
         a half belongs; what goes over the end of its sentence comes to such a place.
         """
-        size = room.shape[1] // 2
+        size = out.shape[1] // 2
         for part in self.parts:
             targets = rows.roll(-shifts[part.direction])[part.rows]
             kept = (targets >= 0).nonzero()[:, 0]
             columns = slice(part.direction * size, (part.direction + 1) * size)
-            room[:, columns].index_copy_(0, targets[kept], mix(part.layers)[kept].to(room))
+            out[:, columns].index_copy_(0, targets[kept], mix(part.layers)[kept].to(out))
 
     def final_state(self) -> BiState:
         """The state behind the last token; sentences of length 0 and rows beyond the batch keep theirs."""

@@ -33,7 +33,7 @@ class Waiting:
     """A text in a queue."""
 
     tokens: list[str]
-    choice: OutputSpec
+    spec: OutputSpec
     answer: asyncio.Future[Array]
 
     @property
@@ -89,7 +89,7 @@ class Lane:
             if batch and wider * (len(batch) + 1) > self._limits.batch_tokens:
                 others.append(text)
                 break
-            if batch and text.choice != batch[0].choice:
+            if batch and text.spec != batch[0].spec:
                 others.append(text)
                 continue
             batch.append(text)
@@ -102,7 +102,7 @@ class Lane:
         tokens = [text.tokens for text in batch]
         self._metrics.batch(len(batch), sum(map(len, tokens)))
         try:
-            found = await self._thread.run(lambda: self._read(tokens, batch[0].choice))
+            found = await self._thread.run(lambda: self._read(tokens, batch[0].spec))
         except Exception as problem:
             logger.exception("a batch failed")
             for text in batch:
@@ -117,18 +117,18 @@ class Lane:
             else:
                 text.answer.set_result(vectors)
 
-    def _read(self, tokens: list[list[str]], choice: OutputSpec) -> list[Array | RefusedError]:
+    def _read(self, tokens: list[list[str]], spec: OutputSpec) -> list[Array | RefusedError]:
         """The vectors of token lists; where memory runs out, of one half after the other."""
         try:
-            with self._elmo.call() as counts:
-                return list(self._elmo.vectors(tokens, choice, counts))
+            with self._elmo.track_counts() as counts:
+                return list(self._elmo.embed_tokens(tokens, spec, counts))
         except (MemoryError, RuntimeError) as problem:
             if not is_out_of_memory(problem):
                 raise
         if len(tokens) == 1:
             return [no_memory()]
         half = len(tokens) // 2
-        return self._read(tokens[:half], choice) + self._read(tokens[half:], choice)
+        return self._read(tokens[:half], spec) + self._read(tokens[half:], spec)
 
     def close(self) -> None:
         """Let the thread end."""
@@ -146,12 +146,12 @@ class Batcher:
         """How many texts wait."""
         return sum(map(len, self._lanes))
 
-    async def vectors(self, sentences: Sequence[list[str]], choice: OutputSpec) -> list[Array]:
+    async def vectors(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
         """The chosen vectors of each sentence; a refusal where too many wait already."""
         if len(self) + len(sentences) > self._limits.queue:
             raise busy("Too many texts are waiting. Ask again in a moment.")
         loop = asyncio.get_running_loop()
-        texts = [Waiting(tokens, choice, loop.create_future()) for tokens in sentences]
+        texts = [Waiting(tokens, spec, loop.create_future()) for tokens in sentences]
         for number, lane in enumerate(self._lanes):
             own = [text for text in texts if (len(text.tokens) > LONG) == bool(number)]
             if own:
