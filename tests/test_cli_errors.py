@@ -119,7 +119,7 @@ def test_the_output_is_checked_before_the_model_is_loaded(run, line, monkeypatch
     def never(*arguments: object, **options: object) -> None:
         raise AssertionError("the model was loaded")
 
-    monkeypatch.setattr(api, "open_pretrained", never)
+    monkeypatch.setattr("polyseme.api.models.open_pretrained", never)
     monkeypatch.setattr("polyseme.elmo.open_pretrained", never)
     Path("old.npz").write_text("old")
     assert refused(run(line)).startswith("old.npz: exists already")

@@ -37,6 +37,14 @@ def test_groups_that_are_there_are_found(count: int):
     assert group(vectors).labels.tolist() == found.labels.tolist()
 
 
+def test_groups_of_equal_size_stand_in_the_order_of_their_first_vectors():
+    vectors, _ = blobs(4, each=20)
+    vectors = vectors[np.random.default_rng(3).permutation(len(vectors))]
+    labels = group(vectors).labels
+    assert sorted(np.bincount(labels)) == [20, 20, 20, 20]
+    assert list(dict.fromkeys(labels.tolist())) == [0, 1, 2, 3]
+
+
 def test_one_group_is_a_possible_answer():
     chance = np.random.default_rng(1)
     vectors = np.ones(8) + 0.3 * chance.normal(size=(150, 8))

@@ -126,11 +126,14 @@ def adjusted_rand(one: Labels, other: Labels) -> float:
 
 
 def _by_size(groups: Groups) -> Groups:
-    """The same groups, the largest first."""
-    order = np.argsort(-np.bincount(groups.labels, minlength=len(groups.centres)), kind="stable")
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    return Groups(places[groups.labels], groups.centres[order], groups.silhouette, groups.stability)
+    """The same groups, the largest first; among equals, the one with the earliest vector."""
+    counts = np.bincount(groups.labels, minlength=len(groups.centres))
+    earliest = np.full(len(counts), len(groups.labels))
+    np.minimum.at(earliest, groups.labels, np.arange(len(groups.labels)))
+    order = np.lexsort((earliest, -counts))  # by count, then by the earliest vector
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return Groups(ranks[groups.labels], groups.centres[order], groups.silhouette, groups.stability)
 
 
 def _unit(vectors: NDArray[np.floating]) -> Array:
