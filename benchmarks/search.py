@@ -191,14 +191,15 @@ def afterwards(folder: Path) -> None:
 
 def embedding(elmo: Any, text: Path, folder: Path) -> None:
     """Read, cut and embed a text in batches as large as those of an index; nothing is kept."""
-    from polyseme.elmo import CHUNK, chunks
+    from polyseme.elmo import CHUNK
     from polyseme.model.output import resolve_output
+    from polyseme.text.length_batches import chunk_sentences
     from polyseme.text.reading import read_lines
     from polyseme.text.segment.stream import sentences_of_lines
 
     spec = resolve_output("top", None, "both", elmo.config.layers)
     sentences = sentences_of_lines(read_lines(text), elmo.config.segment)
-    for some in chunks(sentences, CHUNK * elmo.batch_tokens):
+    for some in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
         with elmo.track_counts() as counts:
             elmo.embed_tokens(some, spec, counts)
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.elmo import CHUNK, Counts, Elmo, chunks
+from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import UsageError
 from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, ShardJournal, Share, TextFile
@@ -34,6 +34,7 @@ from polyseme.io.atomic import check_file
 from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import Stamp, check_unchanged, checksum, stamp
+from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import Line, read_lines, watched
 from polyseme.text.segment.stream import sentences_of_unit, units_of_lines
 
@@ -201,7 +202,7 @@ class _ShardWriter:
 
     def _fill(self, block: int, first: int, sentences: Iterable[list[str]], *, to_end: bool) -> None:
         """Write sentences from number `first` of a block on, into as many shards as they need."""
-        groups = chunks(sentences, CHUNK * self._elmo.batch_tokens)
+        groups = chunk_sentences(sentences, CHUNK * self._elmo.batch_tokens)
         group = next(groups, None)
         while group is not None:
             path = self._folder / f"shard-{block:08d}-{first:08d}.{self._bulk.format}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain, count
@@ -30,6 +30,7 @@ from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.model.fast.packing import BatchOutput, BiState
 from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
+from polyseme.text.length_batches import batch_by_length
 from polyseme.text.segment import Token, sentences, tokenize, words
 from polyseme.text.static_vectors import StaticVectors, read_vectors
 from polyseme.text.validate import checked_list, checked_text, checked_tokens
@@ -291,14 +292,9 @@ class Elmo:
 
     def batches(self, sentences: list[list[str]]) -> Iterator[TokenBatch]:
         """Sentences of like length together, longest first, each batch within the token budget."""
-        order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
-        start = 0
-        while start < len(order):
-            width = len(sentences[order[start]]) + 2
-            stop = start + max(1, self.batch_tokens // width)
-            numbers = order[start:stop]
+        lengths = [len(sentence) + 2 for sentence in sentences]  # with <S> and </S>
+        for numbers in batch_by_length(lengths, max_tokens=self.batch_tokens):
             yield TokenBatch(numbers, [sentences[number] for number in numbers])
-            start = stop
 
     @torch.inference_mode()
     def _run(self, batch: TokenBatch, spec: OutputSpec, stateful: bool) -> list[Array]:
@@ -367,20 +363,6 @@ class Elmo:
                     counts.tokens,
                     self.config.chars.longest,
                 )
-
-
-def chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:
-    """Lists of sentences with at least `tokens` tokens together (empty sentences count as one)."""
-    chunk: list[list[str]] = []
-    size = 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        size += max(1, len(sentence))
-        if size >= tokens:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
 
 
 def load(

@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.elmo import CHUNK, Array, Elmo, chunks
+from polyseme.elmo import CHUNK, Array, Elmo
 from polyseme.errors import FormatError, UnknownWordError, UsageError
 from polyseme.formats.models.open import resolve_model_path
 from polyseme.formats.vectors.word_file import WORDS_FILE, StoredWords, read_words, write_words
 from polyseme.model.output import Layer, resolve_output
+from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.validate import checked_tokens
 
 Key = str | Array
@@ -258,7 +259,7 @@ def mean_vectors(
         wanted = often if wanted is None else often & wanted
     table = _Table(elmo.config.size, wanted)
     with elmo.track_counts() as counts:
-        for chunk in chunks(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
+        for chunk in chunk_sentences(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
             if wanted is not None:
                 chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
             table.add(chunk, elmo.embed_tokens(chunk, spec, counts))

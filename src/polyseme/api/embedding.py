@@ -19,11 +19,12 @@ from polyseme.bulk_embedding import (
     is_folder,
     parse_share,
 )
-from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, chunks, load
+from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
 from polyseme.model.output import Direction, Layer, Pool, resolve_output
+from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import Line, read_lines, watched
 from polyseme.text.segment.stream import sentences_of_lines
 
@@ -94,7 +95,7 @@ def embed(
     if stateful:
         elmo.reset()
     with open_writer(out, empty, pooled=pool is not None, force=force) as dump, elmo.track_counts() as counts:
-        for chunk in chunks(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
+        for chunk in chunk_sentences(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
             vectors = elmo.embed_tokens(chunk, spec, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
                 dump.add(sentence, cast_vectors(array, kind))

@@ -18,10 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.elmo import CHUNK, Counts, Elmo, Sentences, chunks
+from polyseme.elmo import CHUNK, Counts, Elmo, Sentences
 from polyseme.errors import UsageError
 from polyseme.model.fast.packing import BiState
 from polyseme.model.softmax import AnySoftmax
+from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
@@ -118,7 +119,7 @@ def _in_order(
 ) -> Iterator[SentenceScore]:
     """The forward half goes on from the sentence before, the backward half from the one behind."""
     ahead: BiState | None = None
-    for stretch in chunks(sentences, STRETCH):
+    for stretch in chunk_sentences(sentences, STRETCH):
         behind: BiState | None = None
         halves: list[Tensor] = []
         for sentence in reversed(stretch):
@@ -134,7 +135,7 @@ def _in_order(
 def _in_batches(
     elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]], counts: Counts
 ) -> Iterator[SentenceScore]:
-    for chunk in chunks(sentences, CHUNK * elmo.batch_tokens):
+    for chunk in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
         results: dict[int, SentenceScore] = {}
         for batch in elmo.batches(chunk):
             layers, _ = elmo.compute_layers(batch.sentences, frame_empty=True)

@@ -11,6 +11,7 @@ B sentences, T tokens incl. <S> and </S>, H values, L layers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from polyseme.elmo import CHUNK, Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.sense_data import LabelledUsage
+from polyseme.text.length_batches import chunk_by_size
 
 Array = NDArray[np.float32]
 View = Literal["word", "place", "sentence"]
@@ -54,7 +56,9 @@ def parts_of(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Ite
     layer: as for `Elmo.embed`; "all" gives a row a layer (L, 3H).
     """
     spec = resolve_output(layer, None, "both", elmo.config.layers)
-    for some in _together(examples, CHUNK * elmo.batch_tokens):
+    runs = (list(run) for _, run in groupby(examples, key=lambda example: example.tokens))
+    for chunk in chunk_by_size(runs, CHUNK * elmo.batch_tokens, lambda run: len(run[0].tokens)):
+        some = list(chain.from_iterable(chunk))
         read = _read(elmo, list(dict.fromkeys(example.tokens for example in some)), spec)
         for example in some:
             parts = _parts(read[example.tokens], example)
@@ -82,19 +86,3 @@ def _parts(sentence: Array, example: LabelledUsage) -> Array:
     word = sentence[..., example.start + 1 : example.stop + 1, :].mean(axis=-2)
     before, behind = sentence[..., example.start, :half], sentence[..., example.stop + 1, half:]
     return np.concatenate([word, before, behind, sentence[..., 1:-1, :].mean(axis=-2)], axis=-1)
-
-
-def _together(examples: Sequence[LabelledUsage], tokens: int) -> Iterator[list[LabelledUsage]]:
-    """Runs of examples whose sentences have about so many tokens."""
-    some: list[LabelledUsage] = []
-    size, last = 0, tuple[str, ...]()
-    for example in examples:
-        if example.tokens != last:
-            if size >= tokens:
-                yield some
-                some, size = [], 0
-            size += len(example.tokens)
-            last = example.tokens
-        some.append(example)
-    if some:
-        yield some

@@ -11,7 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import DataError
 from polyseme.model.output import OutputSpec
 from polyseme.search.usage_store import PRECISIONS, UsageBlockWriter, Vectors, block_path, write_head
+from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import read_lines
 from polyseme.text.segment.stream import placed_units, sentences_of_unit
 
@@ -104,17 +106,10 @@ def _starts(text: str, words: list[str], first: int) -> list[int]:
 
 def batches(elmo: Elmo, sentences: Iterator[tuple[int, NewUsage]]) -> Iterator[tuple[int, list[NewUsage]]]:
     """Sentences of whole units with enough tokens to be embedded together, and how many units are through."""
-    some: list[NewUsage] = []
-    size, last = 0, 0
-    for number, usage in sentences:
-        if size >= CHUNK * elmo.batch_tokens and number != last:
-            yield last, some
-            some, size = [], 0
-        some.append(usage)
-        size += len(usage.words)
-        last = number
-    if some:
-        yield last, some
+    units = (list(unit) for _, unit in groupby(sentences, key=itemgetter(0)))
+    size = CHUNK * elmo.batch_tokens
+    for chunk in chunk_by_size(units, size, lambda unit: sum(len(usage.words) for _, usage in unit)):
+        yield chunk[-1][0][0], [usage for unit in chunk for _, usage in unit]
 
 
 class UsageWriter:

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
-from polyseme.elmo import chunks
 from polyseme.errors import PolysemeError
 from polyseme.language import SentenceScore, Substitutes, score, substitutes, substitutes_at
 from polyseme.language.substitutes import RankedSubstitutes
@@ -34,6 +33,7 @@ from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
 from polyseme.server.word_change import ChangeStudy, names_alone
 from polyseme.tasks.task_model import TaskModel
+from polyseme.text.length_batches import chunk_sentences
 from polyseme.word_vectors import WordVectors
 
 DRAWN = 400  # usages of a word on its map
@@ -359,7 +359,7 @@ def _while_wanted(
 ) -> Iterator[Sequence[One]]:
     """Questions in parts, by the tokens of their sentences, as long as somebody waits for the answers."""
     start = 0
-    for part in chunks(sentences, PART):
+    for part in chunk_sentences(sentences, PART):
         if left.is_set():
             return
         yield questions[start : start + len(part)]

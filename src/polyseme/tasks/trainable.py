@@ -8,7 +8,7 @@ The loop counts examples. Batches are drawn anew each epoch, of examples of like
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,6 +19,7 @@ from polyseme.tasks.examples import Example
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import TokenReader
 from polyseme.tasks.protocol import Answer, Task
+from polyseme.text.length_batches import batch_by_length
 from polyseme.training.loop import Metrics
 
 WINDOW = 20  # batches whose examples are sorted by length together
@@ -115,16 +116,11 @@ def answer(
     training = network.training
     network.eval()
     found: list[Answer | None] = [None] * len(examples)
-    for numbers in _by_length(examples):
+    lengths = [len(example.sentences[0]) for example in examples]
+    for numbers in batch_by_length(lengths, max_sentences=VALID_BATCH):
         batch = [examples[number] for number in numbers]
         answers = task.answers(run(network, reader, batch, device), batch, network)
         for number, one in zip(numbers, answers, strict=True):
             found[number] = one
     network.train(training)
     return [one for one in found if one is not None]
-
-
-def _by_length(examples: Sequence[Example]) -> Iterator[list[int]]:
-    order = sorted(range(len(examples)), key=lambda number: -len(examples[number].sentences[0]))
-    for start in range(0, len(order), VALID_BATCH):
-        yield order[start : start + VALID_BATCH]

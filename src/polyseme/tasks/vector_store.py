@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.bulk_embedding import fingerprint
-from polyseme.elmo import CHUNK, Elmo, chunks
+from polyseme.elmo import CHUNK, Elmo
 from polyseme.formats.vectors.flat import FlatReader
 from polyseme.formats.vectors.writers import open_writer
 from polyseme.model.output import resolve_output
 from polyseme.tasks.examples import Tokens
 from polyseme.text.fingerprint import digest
+from polyseme.text.length_batches import chunk_sentences
 
 
 class VectorStore:
@@ -58,7 +59,7 @@ class VectorStore:
         empty = self._spec.empty(config.layers, config.size).numpy().astype(np.float16)
         lists = (list(tokens) for tokens in sentences)
         with open_writer(path, empty, pooled=False) as dump, self._elmo.track_counts() as counts:
-            for chunk in chunks(lists, CHUNK * self._elmo.batch_tokens):
+            for chunk in chunk_sentences(lists, CHUNK * self._elmo.batch_tokens):
                 for tokens, vectors in zip(
                     chunk, self._elmo.embed_tokens(chunk, self._spec, counts), strict=True
                 ):

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 import polyseme
 from polyseme.errors import UsageError
 from polyseme.text.corpus.documents import Piece
+from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line
 from polyseme.text.segment.stream import sentences_of_lines
 
@@ -59,7 +60,7 @@ class Chunk(NamedTuple):
 
 def segmented(pieces: Iterable[Piece], how: str, workers: int) -> Iterator[Chunk]:
     """Segment the pieces; with one worker in this process, else in `workers` others."""
-    groups = _groups(pieces)
+    groups = chunk_by_size(pieces, _CHUNK, lambda piece: len(piece.text) + 20)
     if workers <= 1:
         for group in groups:
             yield _segment(group, how)
@@ -83,20 +84,6 @@ def serve() -> None:
         how, group = json.loads(request)
         chunk = _segment([Piece(*piece) for piece in group], how)
         _send(answers, "\n".join(chunk.words).encode(), chunk.ids.tobytes(), chunk.documents.tobytes())
-
-
-def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Pieces together, enough for a chunk."""
-    group: list[Piece] = []
-    size = 0
-    for piece in pieces:
-        group.append(piece)
-        size += len(piece.text) + 20
-        if size >= _CHUNK:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _segment(group: list[Piece], how: str) -> Chunk:
