@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("model", help="a model's folder or name")
     parser.add_argument("folder", type=Path, help="with sanguo.txt and sanguo_entity_dict.json")
     parser.add_argument("--layer", default="top")
-    parser.add_argument("--view", default="word", choices=("word", "place"))
+    parser.add_argument("--view", default="word", choices=("word", "context"))
     parser.add_argument("--word2vec", action="store_true", help="static vectors beside; needs gensim")
     given = parser.parse_args()
     import polyseme
@@ -83,7 +83,7 @@ def contextual(elmo: Any, folder: Path, layer: str | int = "top", view: str = "w
     import polyseme
 
     text = sentences(folder, elmo.config.segment)
-    if view == "place":
+    if view == "context":
         return places(elmo, text, layer)
     return polyseme.mean_vectors(elmo, text, layer=layer, min_count=COUNT)
 
@@ -91,7 +91,7 @@ def contextual(elmo: Any, folder: Path, layer: str | int = "top", view: str = "w
 def places(elmo: Any, text: list[list[str]], layer: str | int) -> WordVectors:
     """The mean states of the model around each word with enough usages."""
     from polyseme.search.sense_data import LabelledUsage
-    from polyseme.search.usage_vectors import vectors_of
+    from polyseme.search.usage_vectors import embed_usages
 
     counts = Counter(word for tokens in text for word in tokens)
     words = [word for word, count in counts.most_common() if count >= COUNT]
@@ -103,7 +103,7 @@ def places(elmo: Any, text: list[list[str]], layer: str | int) -> WordVectors:
         for place, word in enumerate(tokens)
         if word in rows
     ]
-    for usage, vector in zip(used, vectors_of(elmo, used, layer, "place"), strict=True):
+    for usage, vector in zip(used, embed_usages(elmo, used, layer, "context"), strict=True):
         sums[rows[usage.key]] += vector
     numbers = np.array([counts[word] for word in words])
     means = (sums / numbers[:, None]).astype(np.float32)

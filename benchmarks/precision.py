@@ -69,18 +69,18 @@ def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
 
 def senses(elmo: Any, folder: Path, layer: str | int = "top") -> float:
     """The share of right senses by the vectors of `layer`, mean over the words of CoarseWSD-20."""
-    from polyseme.search.disambiguation import Disambiguator, vectors_of
+    from polyseme.search.disambiguation import Disambiguator, embed_usages
 
     known, asked = marked(folder, "train"), marked(folder, "test")
-    found = Disambiguator.learn(known, vectors_of(elmo, known, layer), space="none")
-    return found.judge(asked, found.guess(asked, vectors_of(elmo, asked, layer))).by_word
+    found = Disambiguator.learn(known, embed_usages(elmo, known, layer), space="none")
+    return found.judge(asked, found.guess(asked, embed_usages(elmo, asked, layer))).by_word
 
 
 def marked(folder: Path, part: str) -> list[Any]:
     """The first MARKED examples of each word."""
-    from polyseme.search.sense_data import read_marked
+    from polyseme.search.sense_data import read_sense_data
 
-    words = groupby(read_marked(folder, part), key=lambda example: example.key)
+    words = groupby(read_sense_data(folder, part), key=lambda example: example.key)
     return [example for _, some in words for example in islice(some, MARKED)]
 
 

@@ -184,7 +184,7 @@ def afterwards(folder: Path) -> None:
     space = statistics.read_space(folder, head)
     whole, lengths = in_turns(
         lambda: statistics.finish(folder, {**head, "finished": 0}),
-        lambda: statistics.lengths_in(space, vectors),
+        lambda: statistics.measure_lengths(space, vectors),
     )
     print(f"parts beside the blocks {whole:.2f} s, of these lengths in the space {lengths:.2f} s", flush=True)
 
@@ -233,10 +233,10 @@ def graph(index: Any, queries: np.ndarray, slow: float) -> None:
     start = time.perf_counter()
     index.add_graph("float16")
     print(f"graph of {len(index):,} usages in {time.perf_counter() - start:.0f} s")
-    probably = [index.probably_nearest(query, 10) for query in queries]
+    probably = [index.approximate_nearest(query, 10) for query in queries]
     start = time.perf_counter()
     for query in queries:
-        index.probably_nearest(query, 10)
+        index.approximate_nearest(query, 10)
     fast = (time.perf_counter() - start) / len(queries)
     found = [{usage.number for usage in some} for some in probably]
     wanted = [{usage.number for usage in index.nearest(query, 10)} for query in queries]

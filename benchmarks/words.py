@@ -8,7 +8,7 @@ words with several senses that all others give their sense; by it, not by the te
 priors are chosen. DWUG: graded change of words between 1810-60 and 1960-2010, Spearman with the judges.
 Persons: benchmarks/persons.py. A set is measured if its path is given, and read once for all layers.
 
-    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--views word place sentence] \
+    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--views word context sentence] \
         [--spaces none centre components whiten senses] [--prior 0 auto] [--wsd COARSEWSD-20] \
         [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] [--dwug FOLDER] \
         [--persons FOLDER] [--out FILE.json]
@@ -33,9 +33,9 @@ import polyseme
 from polyseme.model.output import resolve_output
 from polyseme.search.change import compare
 from polyseme.search.disambiguation import Disambiguator
-from polyseme.search.sense_data import LabelledUsage, read_first_senses, read_marked
-from polyseme.search.space import KINDS, fit
-from polyseme.search.usage_vectors import VIEWS, parts_of, seen
+from polyseme.search.sense_data import LabelledUsage, read_sense_data, read_wordnet_senses
+from polyseme.search.space import KINDS, fit_space
+from polyseme.search.usage_vectors import USAGE_VIEWS, embed_usage_parts, select_view
 
 PERIODS = ("1", "2")
 
@@ -47,7 +47,7 @@ def main() -> None:
     )
     parser.add_argument("model")
     parser.add_argument("--layers", nargs="+", default=["0", "1", "2", "mean"])
-    parser.add_argument("--views", nargs="+", default=list(VIEWS), choices=VIEWS)
+    parser.add_argument("--views", nargs="+", default=list(USAGE_VIEWS), choices=USAGE_VIEWS)
     parser.add_argument("--spaces", nargs="+", default=["centre", "whiten", "senses"])
     parser.add_argument("--prior", nargs="+", default=["0", "auto"], help="numbers; auto: by the examples")
     parser.add_argument("--wsd", type=Path)
@@ -71,13 +71,13 @@ def rows(elmo: Any, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row for each set, layer and correction."""
     layers = [_layer(text) for text in given.layers]
     if given.wsd:
-        sets = read_marked(given.wsd, "train"), read_marked(given.wsd, "test")
+        sets = read_sense_data(given.wsd, "train"), read_sense_data(given.wsd, "test")
         yield from senses("CoarseWSD-20", elmo, *sets, layers, given, None)
     if given.semcor:
-        known = [example for file in given.semcor for example in read_marked(file, "train")]
-        first = read_first_senses(given.wordnet)
+        known = [example for file in given.semcor for example in read_sense_data(file, "train")]
+        first = read_wordnet_senses(given.wordnet)
         yield from senses(
-            "Raganato ALL", elmo, known, read_marked(given.raganato, "test"), layers, given, first
+            "Raganato ALL", elmo, known, read_sense_data(given.raganato, "test"), layers, given, first
         )
     if given.dwug:
         yield from change(elmo, given.dwug, layers, given)
@@ -104,7 +104,7 @@ def senses(
     """Accuracy by layer, view, correction and prior."""
     of_known, of_asked = (all_parts(elmo, some) for some in (known, asked))
     for layer, view in product(layers, given.views):
-        vectors, others = (mixed(seen(parts, view), layer) for parts in (of_known, of_asked))
+        vectors, others = (mixed(select_view(parts, view), layer) for parts in (of_known, of_asked))
         for space, text in product(given.spaces, given.prior):
             prior = "auto" if text == "auto" else float(text)
             found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
@@ -123,9 +123,9 @@ def senses(
 
 
 def all_parts(elmo: Any, examples: list[LabelledUsage]) -> Any:
-    """What `parts_of` sees at all layers (N, L, 3H), in half the memory."""
+    """What `embed_usage_parts` sees at all layers (N, L, 3H), in half the memory."""
     found = np.empty((len(examples), elmo.config.layers, 3 * elmo.config.size), np.float16)
-    for row, parts in enumerate(parts_of(elmo, examples, "all")):
+    for row, parts in enumerate(embed_usage_parts(elmo, examples, "all")):
         found[row] = parts
     return found
 
@@ -147,8 +147,8 @@ def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace
     parts = all_parts(elmo, flat)
     spaces = [kind for kind in given.spaces if kind in KINDS]  # the others need senses
     for layer, view, kind in product(layers, given.views, spaces):
-        vectors = mixed(seen(parts, view), layer)
-        moved = fit(vectors, kind).apply(vectors)
+        vectors = mixed(select_view(parts, view), layer)
+        moved = fit_space(vectors, kind).to_directions(vectors)
         found, at = [], 0
         for word in gold:
             periods = []

@@ -20,7 +20,7 @@ from rich.table import Table
 
 import polyseme
 from polyseme.search.index import Index
-from polyseme.search.senses import FEWEST, Senses
+from polyseme.search.senses import MIN_USAGES, Senses
 from polyseme.text.reading_progress import TextProgress
 from polyseme.training.progress import TrainingProgress
 
@@ -82,7 +82,7 @@ def show_places(model: polyseme.Elmo) -> None:
 def senses_of_one_word(index: Index) -> Senses | None:
     """The senses of the first of the words that may have several, and has; None where none does."""
     for word in AMBIGUOUS:
-        if word not in index.words or index.words.count(word) < FEWEST:
+        if word not in index.words or index.words.count(word) < MIN_USAGES:
             continue
         found = polyseme.senses(index, word)
         if len(found.senses) > 1:

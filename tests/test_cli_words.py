@@ -38,7 +38,7 @@ def test_an_index_is_built_and_asked(run: Callable[..., Ran], bilm: str):
     write("corpus.txt", "\n".join(LINES) + "\n")
     made = run("index", bilm, "corpus.txt", "--out", "index")
     assert made.code == 0, made.err
-    measured = polyseme.open_index("index").crowding
+    measured = polyseme.open_index("index").anisotropy
     assert made.out.splitlines() == [
         "index: 90 usages of 10 words in 1 block",
         f"mean cosine of random pairs: {measured.before:.3f} as they are, "

@@ -9,7 +9,7 @@ from bigrams import bigram_model
 from builders import WORDS, random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.language import RankedSubstitutes, substitutes, substitutes_at
+from polyseme.language import RankedSubstitutes, find_substitutes_at, substitutes
 from polyseme.language.scoring import score
 from polyseme.language.substitutes import parse_marked
 
@@ -43,7 +43,7 @@ def test_log_probabilities_are_those_of_the_score() -> None:
     tokens = ["the", "bank", "of", "他"]
     (scored,) = score(elmo, [tokens])
     for place in range(4):
-        found = substitutes_at(elmo, tokens, place, k=99)
+        found = find_substitutes_at(elmo, tokens, place, k=99)
         assert found.forward.log_prob == pytest.approx(scored.forward[place], abs=1e-5)
         assert found.backward.log_prob == pytest.approx(scored.backward[place], abs=1e-5)
         for ranking in (found.forward, found.backward, found.joint):
@@ -126,6 +126,6 @@ def test_bad_numbers_and_models_are_refused() -> None:
     with pytest.raises(UsageError, match="k is 0"):
         substitutes(random_elmo(), "[the]", k=0)
     with pytest.raises(UsageError, match="place is 4, the sentence has tokens 0 to 0"):
-        substitutes_at(random_elmo(), ["the"], 4)
+        find_substitutes_at(random_elmo(), ["the"], 4)
     with pytest.raises(UsageError, match="no softmax"):
         substitutes(Elmo(random_model(small_config())), "[the]")

@@ -177,7 +177,7 @@ class WordVectors:
         place = Path(path).expanduser()
         write_words(place, StoredWords(self.words, self.counts, self.vectors, self.centre), force=force)
 
-    def near_spellings(self, word: str) -> list[str]:
+    def suggest_spellings(self, word: str) -> list[str]:
         """Words that are written much as `word` is; first those with other capitals."""
         cases = [other for other in (word.lower(), word.capitalize(), word.upper()) if other in self._rows]
         close = get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING)
@@ -186,7 +186,7 @@ class WordVectors:
     def _row(self, word: str) -> int:
         if word in self._rows:
             return self._rows[word]
-        near = self.near_spellings(word) if isinstance(word, str) else []
+        near = self.suggest_spellings(word) if isinstance(word, str) else []
         guess = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownWordError(
             f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"

@@ -14,8 +14,8 @@ from polyseme.cli.words import _prior
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator
-from polyseme.search.sense_data import LabelledUsage, read_first_senses, read_marked, wordnet_key
-from polyseme.search.usage_vectors import parts_of, vectors_of
+from polyseme.search.sense_data import LabelledUsage, read_sense_data, read_wordnet_senses, wordnet_key
+from polyseme.search.usage_vectors import embed_usage_parts, embed_usages
 from polyseme.text.segment import words
 
 ROWS = (
@@ -48,21 +48,21 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_rows_semcor_and_xml_are_read(tmp_path: Path):
-    one, *_ = read_marked(write(tmp_path / "r.tsv", ROWS), "train")
+    one, *_ = read_sense_data(write(tmp_path / "r.tsv", ROWS), "train")
     assert (one.key, one.tokens[one.start : one.stop], one.senses) == ("bank", ("bank",), ("shore",))
     write(tmp_path / "x.gold.key.txt", "d.s0.t0 river_bank%1:17:00:: other%1:00:00::\nd.s0.t1 be%2:42:00::\n")
-    noun, verb = read_marked(write(tmp_path / "x.data.xml", XML), "test")
+    noun, verb = read_sense_data(write(tmp_path / "x.data.xml", XML), "test")
     assert (noun.key, noun.tokens[noun.start : noun.stop]) == ("river_bank%1", ("river", "bank"))
     assert len(noun.senses) == 2
     assert verb.key == "be%2"
-    again = read_marked(write(tmp_path / "s.tsv", SEMCOR), "train")
+    again = read_sense_data(write(tmp_path / "s.tsv", SEMCOR), "train")
     assert [m.key for m in again] == ["river_bank%1", "be%2"]
     assert again[0].tokens == noun.tokens
 
 
 def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_word(tmp_path: Path):
     path = write(tmp_path / "r.tsv", "意\t关公会其[意]，遂辞而去。\tmeaning\n江山\t不爱[大好 江山]爱人\tx\n")
-    one, two = read_marked(path, "train", lambda text: words(text, "zh-char"))
+    one, two = read_sense_data(path, "train", lambda text: words(text, "zh-char"))
     assert one.tokens == ("关", "公", "会", "其", "意", "，", "遂", "辞", "而", "去", "。")
     assert one.tokens[one.start : one.stop] == ("意",)
     assert two.tokens[two.start : two.stop] == ("大好", "江山")  # what is marked is cut at spaces only
@@ -88,13 +88,13 @@ def test_coarse_folders_are_read(tmp_path: Path):
     (tmp_path / "apple").mkdir()
     write(tmp_path / "apple" / "train.data.txt", "1\tthe apple fell\n0\tapple sued\n")
     write(tmp_path / "apple" / "train.gold.txt", "1\n0\n")
-    assert [(m.key, m.start, m.senses) for m in read_marked(tmp_path, "train")] == [
+    assert [(m.key, m.start, m.senses) for m in read_sense_data(tmp_path, "train")] == [
         ("apple", 1, ("1",)),
         ("apple", 0, ("0",)),
     ]
     write(tmp_path / "apple" / "train.gold.txt", "1\n")
     with pytest.raises(DataError, match="2 sentences and 1 senses"):
-        read_marked(tmp_path, "train")
+        read_sense_data(tmp_path, "train")
 
 
 def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
@@ -105,7 +105,7 @@ def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
         LabelledUsage("c", "z", ("so",), 0, 1),
     ]
     (whole, other) = elmo.embed([list(tokens), ["so"]], layer="top")
-    found = list(vectors_of(elmo, examples, "top"))
+    found = list(embed_usages(elmo, examples, "top"))
     np.testing.assert_allclose(found[0], whole[1:3].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(found[1], whole[3], atol=1e-6)
     np.testing.assert_allclose(found[2], other[0], atol=1e-6)
@@ -116,29 +116,29 @@ def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: 
     marked = LabelledUsage("a", "x", tokens, 1, 3)
     whole = elmo.embed([list(tokens)], layer="top")[0]
     half = elmo.config.size // 2
-    (found,) = vectors_of(elmo, [marked], "top", "place")
+    (found,) = embed_usages(elmo, [marked], "top", "context")
     np.testing.assert_allclose(found, np.concatenate([whole[0, :half], whole[3, half:]]), atol=1e-6)
     other = LabelledUsage("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
-    np.testing.assert_allclose(found, next(vectors_of(elmo, [other], "top", "place")), atol=1e-6)
-    (joined,) = vectors_of(elmo, [marked], "top", "sentence")
+    np.testing.assert_allclose(found, next(embed_usages(elmo, [other], "top", "context")), atol=1e-6)
+    (joined,) = embed_usages(elmo, [marked], "top", "sentence")
     np.testing.assert_allclose(joined, np.concatenate([found, whole.mean(axis=0)]), atol=1e-6)
 
 
 def test_a_word_that_is_the_whole_sentence_has_a_place_too(elmo: Elmo):
     layers, _ = elmo.compute_layers([["so"]])  # <S> so </S>
     half = elmo.config.size // 2
-    (found,) = vectors_of(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "place")
+    (found,) = embed_usages(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "context")
     wanted = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])
     np.testing.assert_allclose(found, wanted.numpy(), atol=1e-6)
 
 
 def test_all_layers_are_read_at_once(elmo: Elmo):
     marked = [LabelledUsage("a", "x", ("The", "river", "bank"), 1, 3)]
-    (rows,) = parts_of(elmo, marked, "all")
+    (rows,) = embed_usage_parts(elmo, marked, "all")
     for layer, row in enumerate(rows):
-        np.testing.assert_allclose(row, next(parts_of(elmo, marked, layer)), atol=1e-6)
+        np.testing.assert_allclose(row, next(embed_usage_parts(elmo, marked, layer)), atol=1e-6)
     with pytest.raises(UsageError, match="layer is 'all'"):
-        next(vectors_of(elmo, marked, "all"))
+        next(embed_usages(elmo, marked, "all"))
 
 
 def test_strange_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
@@ -179,12 +179,12 @@ def test_examples_get_their_own_senses_back(tmp_path: Path, elmo: Elmo):
 
 def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo):
     index = write(tmp_path / "index.sense", "be%2:42:00:: 02604760 1 5\nbe%2:42:01:: 02604761 2 3\n")
-    first = read_first_senses(index)
+    first = read_wordnet_senses(index)
     assert first == {"be%2": "be%2:42:00::"}
-    examples = read_marked(write(tmp_path / "r.tsv", ROWS), "train")
-    found = Disambiguator.learn(examples, vectors_of(elmo, examples, "top"), first=first)
+    examples = read_sense_data(write(tmp_path / "r.tsv", ROWS), "train")
+    found = Disambiguator.learn(examples, embed_usages(elmo, examples, "top"), first=first)
     asked = [LabelledUsage("a", "be%2", ("it", "is"), 1, 2), LabelledUsage("b", "go%2", ("go",), 0, 1)]
-    guesses = found.guess(asked, vectors_of(elmo, asked, "top"))
+    guesses = found.guess(asked, embed_usages(elmo, asked, "top"))
     assert guesses == ["be%2:42:00::", None]
     with pytest.raises(UsageError, match="nothing to judge by"):
         found.judge(asked, guesses)
@@ -206,12 +206,12 @@ def test_adjectives_and_satellites_are_one_class():
 )
 def test_what_is_wrong_is_refused(tmp_path: Path, name: str, text: str, says: str):
     with pytest.raises(DataError, match=says):
-        read_marked(write(tmp_path / name, text), "train")
+        read_sense_data(write(tmp_path / name, text), "train")
 
 
 def test_a_strange_index_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"index\.sense:1"):
-        read_first_senses(write(tmp_path / "index.sense", "hello\n"))
+        read_wordnet_senses(write(tmp_path / "index.sense", "hello\n"))
 
 
 def test_of_senses_that_lie_equally_near_the_frequent_one_is_taken():

@@ -16,14 +16,14 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.search import build, exact
 from polyseme.search.build import build_index
-from polyseme.search.change import find_change
+from polyseme.search.change import find_changes
 from polyseme.search.index import Index, open_index
 from polyseme.search.sense_data import LabelledUsage
-from polyseme.search.space import crowding, fit, plain
-from polyseme.search.statistics import lengths_in
+from polyseme.search.space import fit_space, measure_anisotropy, uncorrected_space
+from polyseme.search.statistics import measure_lengths
 from polyseme.search.usage_store import UsageBlockWriter, block_paths, read_head, write_head
-from polyseme.search.usage_vectors import vectors_of
-from polyseme.search.usage_writer import Filters, sentences_of
+from polyseme.search.usage_vectors import embed_usages
+from polyseme.search.usage_writer import WordFilter, sentences_of
 from polyseme.text.reading import read_lines
 from polyseme.text.segment.stream import sentences_of_lines
 
@@ -65,8 +65,8 @@ def test_every_usage_is_kept_with_its_place(index: Index, corpus: Path):
     for number, (word, line) in enumerate(flat):
         usage = index.usage(number)
         assert usage.word == word
-        assert usage.place.sentence[usage.place.start : usage.place.stop] == word
-        assert (usage.place.document, usage.place.line) == (str(corpus), line)
+        assert usage.sentence[usage.start : usage.stop] == word
+        assert (usage.document, usage.line) == (str(corpus), line)
 
 
 def test_vectors_are_those_of_the_model(index: Index, elmo: Elmo):
@@ -77,7 +77,7 @@ def test_vectors_are_those_of_the_model(index: Index, elmo: Elmo):
 
 def test_exact_search_is_a_sort_by_cosine(index: Index, elmo: Elmo):
     vectors = np.concatenate([np.asarray(block.vectors, np.float32) for block in index.blocks])
-    directions = index.space.apply(vectors)
+    directions = index.space.to_directions(vectors)
     query = directions[5]
     order = np.argsort(-(directions @ query), kind="stable")
     found = index.nearest(query, 6)
@@ -93,14 +93,14 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
     chance = np.random.default_rng(3)
     rows, k = chance.standard_normal((9000, 40)).astype(dtype), 12
     rows[7000] = rows[10]  # of equals the earlier one
-    space = fit(rows, "whiten")
-    directions = space.apply(rows)
+    space = fit_space(rows, "whiten")
+    directions = space.to_directions(rows)
     queries = np.concatenate([directions[10:11], directions[20:319]])[:count]
     keep = chance.random(9000) < 0.9
     keep[[10, 7000]] = True
     if not native_part:
         monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
-    blocks, lengths = [rows[:8500], rows[8500:]], lengths_in(space, [rows])
+    blocks, lengths = [rows[:8500], rows[8500:]], measure_lengths(space, [rows])
     for query, (numbers, cosines) in zip(
         queries, exact.search(blocks, lengths, queries, space, k, keep), strict=True
     ):
@@ -117,7 +117,7 @@ def test_pieces_read_by_several_cores_give_the_first_of_equals_and_tell_each_blo
     lengths[[300, 2900, 2901, 5999]] = 1  # nearer
     blocks, read = [rows[:2900], rows[2900:2900], rows[2900:]], []
     for _ in range(20):
-        for numbers, _ in exact.search(blocks, lengths, queries, plain(8), 7, done=read.append):
+        for numbers, _ in exact.search(blocks, lengths, queries, uncorrected_space(8), 7, done=read.append):
             assert numbers.tolist() == [300, 2900, 2901, 5999, 0, 1, 2]
         assert sorted(read) == [0, 1, 2]
         read.clear()
@@ -129,7 +129,7 @@ def test_many_queries_find_what_comes_last_and_no_more_than_there_is(monkeypatch
         monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
     rows, queries = np.ones((1000, 8), np.float32), np.full((6, 8), 8**-0.5, np.float32)
     rising, keep = np.linspace(9, 1, 1000, dtype=np.float32), np.zeros(1000, np.bool_)  # shorter is nearer
-    space = plain(8)
+    space = uncorrected_space(8)
     for numbers, cosines in exact.search([rows[:500], rows[500:]], rising, queries, space, 5):
         assert numbers.tolist() == [999, 998, 997, 996, 995]
         assert (np.diff(cosines) < 0).all()
@@ -145,7 +145,7 @@ def test_every_space_finds_a_usage_itself(tmp_path: Path, elmo: Elmo, corpus: Pa
     build_index(elmo, [corpus], tmp_path / "index", space=kind)  # type: ignore[arg-type]
     index = open_index(tmp_path / "index", elmo)
     (best,) = index.usages("river", "He sat on the river bank .", 1)
-    assert (best.word, best.place.line) == ("river", 1)
+    assert (best.word, best.line) == ("river", 1)
     assert best.cosine == pytest.approx(1, abs=0.01)
     assert best.marked() == "He sat on the [river] bank ."
 
@@ -176,9 +176,9 @@ def test_an_unknown_word_is_a_key_error_with_near_spellings(index: Index):
 
 
 def test_filters_choose_the_words(tmp_path: Path, elmo: Elmo, corpus: Path):
-    build_index(elmo, [corpus], tmp_path / "i", filters=Filters(min_count=2, stop=("the", ".")))
+    build_index(elmo, [corpus], tmp_path / "i", filters=WordFilter(min_count=2, stop=("the", ".")))
     assert set(open_index(tmp_path / "i").words.words) == {"bank", "river", "The"}
-    build_index(elmo, [corpus], tmp_path / "o", filters=Filters(only=("bank",)))
+    build_index(elmo, [corpus], tmp_path / "o", filters=WordFilter(only=("bank",)))
     assert len(open_index(tmp_path / "o")) == 3
 
 
@@ -204,7 +204,7 @@ def test_killed_on_the_way_it_goes_on_without_doubles(
     build_index(elmo, [corpus], tmp_path / "index")
     assert not list((tmp_path / "index").glob(".block-*"))
     one, two = open_index(tmp_path / "whole"), open_index(tmp_path / "index")
-    assert [one.usage(n).place for n in range(len(one))] == [two.usage(n).place for n in range(len(two))]
+    assert [one.usage(n) for n in range(len(one))] == [two.usage(n) for n in range(len(two))]
 
 
 def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
@@ -255,23 +255,23 @@ def test_more_text_is_added(tmp_path: Path, elmo: Elmo, corpus: Path, index: Ind
     more = open_index(tmp_path / "index")
     assert len(more) == len(index) + 4
     assert more.words.count("bank") == 4
-    assert more.usage(len(more) - 1).place.document == str(tmp_path / "b.txt")
+    assert more.usage(len(more) - 1).document == str(tmp_path / "b.txt")
 
 
 @pytest.mark.parametrize("layer", ["top", "mean", 0])
 def test_an_index_of_places_holds_what_stands_around_words(
     tmp_path: Path, elmo: Elmo, corpus: Path, layer: str | int
 ):
-    build_index(elmo, [corpus], tmp_path / "p", layer=layer, view="place", precision="fp32")
+    build_index(elmo, [corpus], tmp_path / "p", layer=layer, view="context", precision="fp32")
     index = open_index(tmp_path / "p", elmo)
-    assert index.of_places
+    assert index.is_context_view
     marked = [
         LabelledUsage("", word, tuple(words), at, at + 1)
         for words in tokens()
         for at, word in enumerate(words)
     ]
-    wanted = np.stack(list(vectors_of(elmo, marked, layer, "place")))
-    np.testing.assert_allclose(index.raw(np.arange(len(index))), wanted, atol=1e-6)
+    wanted = np.stack(list(embed_usages(elmo, marked, layer, "context")))
+    np.testing.assert_allclose(index.raw_vectors(np.arange(len(index))), wanted, atol=1e-6)
     found = index.usages("failed", "The bank failed , and the bank closed .", 1)
     assert found[0].word == "failed"
     assert found[0].cosine == pytest.approx(1, abs=1e-5)
@@ -279,20 +279,35 @@ def test_an_index_of_places_holds_what_stands_around_words(
 
 def test_words_and_places_do_not_go_together(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
     with pytest.raises(UsageError, match="another view"):
-        build_index(elmo, [corpus], tmp_path / "index", view="place")
-    build_index(elmo, [corpus], tmp_path / "p", view="place")
+        build_index(elmo, [corpus], tmp_path / "index", view="context")
+    build_index(elmo, [corpus], tmp_path / "p", view="context")
     with pytest.raises(UsageError, match="another view"):
-        find_change(index, open_index(tmp_path / "p", elmo), ["bank"])
-    with pytest.raises(UsageError, match="view is 'sentence', expected one of word, place"):
+        find_changes(index, open_index(tmp_path / "p", elmo), ["bank"])
+    with pytest.raises(UsageError, match="view is 'sentence', expected one of word, context"):
         build_index(elmo, [corpus], tmp_path / "s", view="sentence")
     head = json.loads((tmp_path / "index" / "index.json").read_text(encoding="utf-8"))
     del head["view"]  # as indexes were before there were places
     write_head(tmp_path / "index", head)
-    assert not open_index(tmp_path / "index", elmo).of_places
+    assert not open_index(tmp_path / "index", elmo).is_context_view
     build_index(elmo, [corpus], tmp_path / "index")
     write_head(tmp_path / "index", {**head, "view": "sideways"})
     with pytest.raises(FormatError, match="damaged: view"):
         open_index(tmp_path / "index")
+
+
+def test_an_index_whose_head_uses_the_old_names_opens_and_resumes(tmp_path: Path, elmo: Elmo, corpus: Path):
+    build_index(elmo, [corpus], tmp_path / "old", view="context")
+    today = open_index(tmp_path / "old", elmo)
+    head = json.loads((tmp_path / "old" / "index.json").read_text(encoding="utf-8"))
+    head["crowding"] = head.pop("anisotropy")
+    write_head(tmp_path / "old", head | {"view": "place"})
+    again = open_index(tmp_path / "old", elmo)
+    assert again.is_context_view
+    assert again.anisotropy == today.anisotropy
+    assert again.usages("failed", "The bank failed .", 3) == today.usages("failed", "The bank failed .", 3)
+    build_index(elmo, [corpus], tmp_path / "old", view="context")  # the same settings: nothing to do
+    with pytest.raises(UsageError, match="another view"):
+        build_index(elmo, [corpus], tmp_path / "old", view="word")
 
 
 def test_another_model_or_layer_is_refused(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
@@ -372,10 +387,10 @@ def test_correcting_the_space_opens_the_cone():
     crowded = chance.normal(size=(500, 16)) * np.linspace(3, 0.1, 16) + 5
     pointing = crowded / np.linalg.norm(crowded, axis=1, keepdims=True)
     pairs = (pointing @ pointing.T)[~np.eye(500, dtype=bool)]
-    assert crowding(crowded) == pytest.approx(pairs.mean(), abs=1e-6)
+    assert measure_anisotropy(crowded) == pytest.approx(pairs.mean(), abs=1e-6)
     assert pairs.mean() > 0.8
     for kind in ("centre", "components", "whiten"):
-        assert abs(crowding(crowded, fit(crowded, kind))) < 0.05
+        assert abs(measure_anisotropy(crowded, fit_space(crowded, kind))) < 0.05
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
@@ -387,7 +402,7 @@ def test_a_graph_finds_nearly_the_same(tmp_path: Path, elmo: Elmo, dtype: str):
     build_index(elmo, [tmp_path / "c.txt"], tmp_path / "index")
     index = open_index(tmp_path / "index", elmo)
     with pytest.raises(UsageError, match="no graph"):
-        index.probably_nearest(index.vectors(np.array([0]))[0])
+        index.approximate_nearest(index.vectors(np.array([0]))[0])
     shares: list[float] = []
     index.add_graph(dtype, shares.append)  # type: ignore[arg-type]
     assert shares[-1] == 1
@@ -395,13 +410,13 @@ def test_a_graph_finds_nearly_the_same(tmp_path: Path, elmo: Elmo, dtype: str):
     right = []
     for number in range(0, len(again), 60):
         query = again.vectors(np.array([number]))[0]
-        exactly, probably = again.nearest(query, 10), again.probably_nearest(query, 10)
+        exactly, probably = again.nearest(query, 10), again.approximate_nearest(query, 10)
         right.append(len({u.number for u in exactly} & {u.number for u in probably}) / 10)
         assert probably[0].cosine == pytest.approx(1, abs=0.01)
     assert np.mean(right) >= 0.9
     (tmp_path / "index" / "graph.usearch").write_bytes(b"short")
     with pytest.raises(FormatError, match="missing or damaged"):
-        open_index(tmp_path / "index", elmo).probably_nearest(query)
+        open_index(tmp_path / "index", elmo).approximate_nearest(query)
 
 
 def test_vectors_may_be_kept_in_fp32(tmp_path: Path, elmo: Elmo, corpus: Path):
@@ -438,7 +453,7 @@ def test_vectors_beyond_the_limit_leave_memory(tmp_path: Path, elmo: Elmo, corpu
     everything, found = np.arange(sum(len(line) for line in tokens())), []
     for memory in (0, None):
         index = open_index(tmp_path / "index", elmo, memory=memory)
-        vectors = index.raw(everything)
+        vectors = index.raw_vectors(everything)
         found.append((resident(index.folder), vectors, [usage.number for usage in index.nearest(vectors[0])]))
         del index
     (bounded, one, near), (free, other, same) = found

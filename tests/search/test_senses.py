@@ -13,7 +13,7 @@ from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.build import build_index
-from polyseme.search.change import compare, find_change, prototype
+from polyseme.search.change import compare, find_changes, prototype
 from polyseme.search.clusters import adjusted_rand, group
 from polyseme.search.index import Index, open_index
 from polyseme.search.senses import find_senses
@@ -123,7 +123,7 @@ def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: 
     frame = ["the dog sleeps", "a dog barks", "dog and cat"] * 6
     one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
     other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
-    found = find_change(one, other, ["dog", "bank"])
+    found = find_changes(one, other, ["dog", "bank"])
     assert [change.word for change in found] == ["bank", "dog"]
     assert found[0].p < 0.05
     assert found[1].p > 0.5
@@ -131,29 +131,29 @@ def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: 
     assert found[0].changed
     assert found[0].prototype > found[1].prototype
     assert found[0].shift >= found[1].shift
-    assert {change.word for change in find_change(one, other, min_count=10)} >= {"dog", "bank"}
+    assert {change.word for change in find_changes(one, other, min_count=10)} >= {"dog", "bank"}
     with pytest.raises(KeyError):
-        find_change(one, other, ["river"])
+        find_changes(one, other, ["river"])
 
 
 def test_punctuation_is_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
     frame = ["the dog sleeps .", "好 ， 7 — a dog barks !"] * 6
     one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
     other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
-    found = {change.word for change in find_change(one, other, min_count=5)}
+    found = {change.word for change in find_changes(one, other, min_count=5)}
     assert {"dog", "好", "7"} <= found
     assert not set(".，—!") & found
-    assert find_change(one, other, ["."])[0].word == "."
+    assert find_changes(one, other, ["."])[0].word == "."
 
 
 def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
     one = make(tmp_path, "one", elmo, RIVER * 6 + ["a cat sleeps"] * 3)
     other = make(tmp_path, "other", elmo, MONEY * 6 + ["a cat sleeps"] * 4)
-    found = {change.word for change in find_change(one, other, min_count=3)}
+    found = {change.word for change in find_changes(one, other, min_count=3)}
     assert "bank" in found
     assert "cat" not in found
     with pytest.raises(UsageError, match=r"3 usages in .*, 5 are needed"):
-        find_change(one, other, ["cat"])
+        find_changes(one, other, ["cat"])
 
 
 def test_distances_are_those_of_all_pairs():
@@ -211,4 +211,4 @@ def test_indexes_of_other_models_are_not_compared(tmp_path: Path, elmo: Elmo):
     one = make(tmp_path, "one", elmo, RIVER)
     other = make(tmp_path, "other", Elmo(random_model(small_config(), seed=5)), RIVER)
     with pytest.raises(UsageError, match="another model"):
-        find_change(one, other, ["bank"])
+        find_changes(one, other, ["bank"])

@@ -15,8 +15,8 @@ from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.search import build
 from polyseme.search.build import build_index
 from polyseme.search.index import Index, open_index
-from polyseme.search.space import crowding, plain
-from polyseme.search.usage_writer import Filters
+from polyseme.search.space import measure_anisotropy, uncorrected_space
+from polyseme.search.usage_writer import WordFilter
 
 TEXT = "He sat on the river bank .\nThe bank failed , and the bank closed .\nThe river rose .\n"
 
@@ -44,23 +44,23 @@ def write(path: Path, text: str) -> Path:
 
 
 def everything(index: Index) -> np.ndarray:
-    return index.raw(np.arange(len(index)))
+    return index.raw_vectors(np.arange(len(index)))
 
 
 def test_the_cone_is_measured_before_and_after(index: Index):
-    measured = index.crowding
+    measured = index.anisotropy
     assert measured is not None
-    assert measured.before == pytest.approx(crowding(everything(index)), abs=1e-6)
-    assert measured.after == pytest.approx(crowding(everything(index), index.space), abs=1e-6)
+    assert measured.before == pytest.approx(measure_anisotropy(everything(index)), abs=1e-6)
+    assert measured.after == pytest.approx(measure_anisotropy(everything(index), index.space), abs=1e-6)
     assert abs(measured.after) < abs(measured.before)
 
 
 def test_an_index_from_before_the_cone_was_measured_still_opens(index: Index, elmo: Elmo, corpus: Path):
-    del index.head["crowding"]
+    del index.head["anisotropy"]
     write(index.folder / "index.json", json.dumps(index.head))
-    assert open_index(index.folder).crowding is None
+    assert open_index(index.folder).anisotropy is None
     build_index(elmo, [corpus], index.folder)  # the same command again measures it
-    assert open_index(index.folder).crowding is not None
+    assert open_index(index.folder).anisotropy is not None
 
 
 @pytest.mark.parametrize("kind", ["none", "centre", "components", "whiten"])
@@ -73,8 +73,8 @@ def test_without_a_correction_words_are_left_as_they_are_too(
     raw = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
     same = index.similarity("bank", "river") == pytest.approx(raw, abs=1e-5)
     assert same == (kind == "none")
-    assert index.crowding is not None
-    assert (index.crowding.before == index.crowding.after) == (kind == "none")
+    assert index.anisotropy is not None
+    assert (index.anisotropy.before == index.anisotropy.after) == (kind == "none")
 
 
 def test_the_correction_may_be_left_out_of_a_query(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
@@ -87,7 +87,7 @@ def test_the_correction_may_be_left_out_of_a_query(tmp_path: Path, elmo: Elmo, c
     assert [usage.number for usage in found] == [usage.number for usage in expected_ones]
     with pytest.raises(UsageError, match="needs the correction"):
         plainly.usages("bank", "The bank failed .", 1, approximate=True)
-    assert plain(8).kind == plainly.space.kind
+    assert uncorrected_space(8).kind == plainly.space.kind
 
 
 PARTS = ["space", "lengths", "words"]
@@ -144,7 +144,7 @@ def test_a_usage_without_a_direction_is_like_nothing(tmp_path: Path, elmo: Elmo)
     (tmp_path / "same.txt").write_text("good film\n" * 12, encoding="utf-8")
     for kind in ("centre", "whiten"):
         out = tmp_path / kind
-        build_index(elmo, [tmp_path / "same.txt"], out, filters=Filters(only=("film",)), space=kind)
+        build_index(elmo, [tmp_path / "same.txt"], out, filters=WordFilter(only=("film",)), space=kind)
         index = open_index(out, elmo)
         assert [usage.cosine for usage in index.usages("film", "a film", 12)] == [0.0] * 12
 
@@ -190,7 +190,7 @@ def test_sentences_that_nothing_is_kept_of_are_not_read_by_the_model(
     read: list[list[str]] = []
     vectors = elmo.embed_tokens
     monkeypatch.setattr(elmo, "embed_tokens", lambda some, *more: read.extend(some) or vectors(some, *more))
-    build_index(elmo, [corpus], tmp_path / "rose", filters=Filters(only=("rose",)))
+    build_index(elmo, [corpus], tmp_path / "rose", filters=WordFilter(only=("rose",)))
     assert [tokens for tokens in read if "rose" not in tokens] == []
 
 
@@ -259,12 +259,12 @@ def test_killed_while_adding_it_goes_on_without_doubles(
         build_index(elmo, [corpus], tmp_path / "index")
     build_index(elmo, [more], tmp_path / "index", add=True)
     one, two = open_index(tmp_path / "whole"), open_index(tmp_path / "index")
-    assert [one.usage(n).place for n in range(len(one))] == [two.usage(n).place for n in range(len(two))]
+    assert [one.usage(n) for n in range(len(one))] == [two.usage(n) for n in range(len(two))]
     assert one.words.words == two.words.words
 
 
 def test_words_that_are_too_frequent_are_left_out(tmp_path: Path, elmo: Elmo, corpus: Path):
-    build_index(elmo, [corpus], tmp_path / "i", filters=Filters(max_count=2))
+    build_index(elmo, [corpus], tmp_path / "i", filters=WordFilter(max_count=2))
     words = open_index(tmp_path / "i").words
     assert words.count("river") == 2
     assert not {"bank", "."} & set(words.words)
@@ -280,11 +280,11 @@ def test_an_index_of_another_layer_is_asked_with_that_layer(
     np.testing.assert_allclose(everything(index)[7:16], wanted, atol=2e-2)
     np.testing.assert_allclose(
         index.vector("The river rose .", "river"),
-        index.space.apply(elmo.embed("The river rose .", layer=layer)[1][None])[0],  # type: ignore
+        index.space.to_directions(elmo.embed("The river rose .", layer=layer)[1][None])[0],  # type: ignore
         atol=1e-5,
     )
     (best,) = index.usages("river", "The river rose .", 1)
-    assert best.place.line == (1 if layer == 0 else 3)  # layer 0 knows no context: the first of equals
+    assert best.line == (1 if layer == 0 else 3)  # layer 0 knows no context: the first of equals
     assert best.cosine == pytest.approx(1, abs=0.01)
     index.check_layer(layer)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="For another layer make another index"):

@@ -104,7 +104,9 @@ def test_candidates_for_mixtures_hold_the_nearest_of_the_token_layer(client: htt
     for word, text in (("将", "玄德拜关羽为将。"), ("困乏", "人马困乏。"), ("张飞", "张飞大怒。")):
         found = ask(client, "/nearest", word=word, text=text, k=6, layers=True)
         query = elmo.embed([[word]], layer=0)[0]
-        best = np.sort(spaces[0].apply(np.array(vectors)) @ spaces[0].apply(query)[0])[::-1][:6]
+        best = np.sort(spaces[0].to_directions(np.array(vectors)) @ spaces[0].to_directions(query)[0])[::-1][
+            :6
+        ]
         rows = found["usages"] + found["others"]
         own = np.array([[row["own"][0][0], row["cross"][0][0]] for row in rows])
         cosines = own[:, 1] / np.sqrt(own[:, 0] * found["query"]["own"][0][0])

@@ -36,8 +36,8 @@ def test_layers_of_an_index_of_places_are_those_of_places(
     folders: tuple[Path, ...], tmp_path: Path, layer: str
 ):
     words = polyseme.open_index(folders[0])
-    (text,) = {usage.place.document for usage in (words.usage(0), words.usage(len(words) - 1))}
-    index = polyseme.index(words.elmo, text, tmp_path / "places", layer=layer, view="place")
+    (text,) = {usage.document for usage in (words.usage(0), words.usage(len(words) - 1))}
+    index = polyseme.index(words.elmo, text, tmp_path / "places", layer=layer, view="context")
     read = usage_layers.Layers(index.elmo, index)
     tokens = index.reader.cut("天色将晚，人马困乏。")
     place = tokens.index("将")

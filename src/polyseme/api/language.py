@@ -93,7 +93,7 @@ def rerank(
     unknown_penalty: float | None = None,
     segment: str | None = None,
     batch_tokens: int = BATCH_TOKENS,
-) -> Iterator[language.Ranked]:
+) -> Iterator[language.RankedHypothesis]:
     """The n-best lists of `text`, each sorted by the model's log probability mixed with their own scores."""
     return language.rerank(
         loaded(model, batch_tokens),
@@ -132,7 +132,7 @@ def generate(
     seed: int = 0,
     stop_at_end: bool = True,
     segment: str | None = None,
-) -> language.Generated:
+) -> language.GeneratedText:
     """How the model goes on after `prompt`; see `language.generate`."""
     return language.generate(
         loaded(model),

@@ -17,19 +17,17 @@ from polyseme.formats.models.open import make_portable
 from polyseme.model.output import Layer
 from polyseme.search.approximate import check_graph
 from polyseme.search.build import Watch, build_index
-from polyseme.search.change import Change, draw_shares, find_change
-from polyseme.search.disambiguation import Correction, Disambiguator, Judged, Prior, check_correction
+from polyseme.search.change import Change, draw_sense_shares, find_changes
+from polyseme.search.disambiguation import Correction, Disambiguator, Prior, SenseScores, check_correction
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.search.maps import Map, make_map
-from polyseme.search.sense_data import read_first_senses, read_marked
+from polyseme.search.sense_data import read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
-from polyseme.search.similarity import Likeness, reader_of
-from polyseme.search.similarity import likeness as find_likeness
+from polyseme.search.similarity import Similarity, compare_texts, make_encoder
 from polyseme.search.space import Kind
-from polyseme.search.usage_store import Precision
-from polyseme.search.usage_store import View as IndexView
-from polyseme.search.usage_vectors import View, check_view, vectors_of
-from polyseme.search.usage_writer import Filters
+from polyseme.search.usage_store import IndexView, Precision
+from polyseme.search.usage_vectors import UsageView, check_view, embed_usages
+from polyseme.search.usage_writer import WordFilter
 from polyseme.word_vectors import WordVectors, open_words
 
 
@@ -55,7 +53,7 @@ def index(
 ) -> Index:
     """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
 
-    layer: whose vectors, or the weights of a mix. view: of the "word", or of its "place", the states of the
+    layer: whose vectors, or the weights of a mix. view: of the "word", or of its "context", the states of the
     model around it without its own letters: by these `change` is nearer to what people judge.
     min_count, max_count, stop, only: which words have their usages kept; counts are those of `texts`.
     space: how the cone of contextual vectors is corrected, none, centre, components or whiten.
@@ -67,7 +65,7 @@ def index(
     elmo = loaded(model)
     given = [texts] if isinstance(texts, str | Path) else list(texts)
     place = Path(out).expanduser()
-    filters = Filters(min_count, max_count, tuple(sorted(set(stop))), tuple(sorted(set(only))))
+    filters = WordFilter(min_count, max_count, tuple(sorted(set(stop))), tuple(sorted(set(only))))
     build_index(
         elmo,
         given,
@@ -122,7 +120,7 @@ def similarity(
 
 def likeness(
     source: Index | Elmo | str | Path, texts: Sequence[str], *, layer: Layer | None = None
-) -> Likeness:
+) -> Similarity:
     """As `similarity`, of two or more texts: the cosines of all pairs, and which is the odd one out."""
     if not isinstance(source, Index | Elmo) and is_index(source):
         source = open_index(source)
@@ -130,9 +128,9 @@ def likeness(
         if layer is not None:
             source.check_layer(layer)
         index = source
-        return find_likeness(texts, lambda: index.words, lambda: index.reader)
+        return compare_texts(texts, lambda: index.words, lambda: index.reader)
     model = source
-    reader = cache(lambda: reader_of(loaded(model), "top" if layer is None else layer))
+    reader = cache(lambda: make_encoder(loaded(model), "top" if layer is None else layer))
 
     @cache
     def words() -> WordVectors:
@@ -145,7 +143,7 @@ def likeness(
             )
         return open_words(model)
 
-    return find_likeness(texts, words, reader)
+    return compare_texts(texts, words, reader)
 
 
 def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
@@ -176,20 +174,21 @@ def disambiguate(
     test: str | Path,
     *,
     layer: Layer = "mean",
-    view: View = "sentence",
+    view: UsageView = "sentence",
     first: str | Path | None = None,
     space: Correction = "senses",
     prior: Prior = "auto",
     segment: str | None = None,
-) -> tuple[Judged | None, list[str | None]]:
+) -> tuple[SenseScores | None, list[str | None]]:
     """Learn senses from labelled words and give those of others: how good they are, and the senses.
 
     Where no word of `test` has its sense beside it, there is nothing to judge by: None.
 
     train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
     without examples. view: what of a sentence tells the sense: the word's own vector ("word"), the states of
-    the model around it ("place"), or these and the mean of the sentence ("sentence"). space: how the cone of
-    contextual vectors is corrected: as in an index, or by how far examples of one sense lie apart ("senses").
+    the model around it ("context"), or these and the mean of the sentence ("sentence"). space: how the cone
+    of contextual vectors is corrected: as in an index, or by how far examples of one sense lie apart
+    ("senses").
     prior: how much the logarithm of a sense's share of the examples counts beside its cosine; "auto" chooses
     it by leaving examples out.
     segment: how the sentences of plain rows are cut around the marked word; as the model was trained if left
@@ -199,12 +198,12 @@ def disambiguate(
     check_view(view)
     elmo = loaded(model)
     cut = partial(elmo.token_texts, segment=segment)
-    asked = read_marked(test, "test", cut)
-    known = [example for example in read_marked(train, "train", cut) if example.senses]
-    senses = None if first is None else read_first_senses(first)
-    examples = vectors_of(elmo, known, layer, view)
+    asked = read_sense_data(test, "test", cut)
+    known = [example for example in read_sense_data(train, "train", cut) if example.senses]
+    senses = None if first is None else read_wordnet_senses(first)
+    examples = embed_usages(elmo, known, layer, view)
     found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)
-    guesses = found.guess(asked, vectors_of(elmo, asked, layer, view))
+    guesses = found.guess(asked, embed_usages(elmo, asked, layer, view))
     return found.judge(asked, guesses) if any(one.senses for one in asked) else None, guesses
 
 
@@ -224,7 +223,7 @@ def change(
     """
     first, second = (found if isinstance(found, Index) else open_index(found) for found in (one, other))
     asked = [words] if isinstance(words, str) else words
-    moved = find_change(first, second, asked, min_count=min_count, seed=seed)
+    moved = find_changes(first, second, asked, min_count=min_count, seed=seed)
     if out is not None:
-        draw_shares(moved, (first.folder.name, second.folder.name), out, force=force)
+        draw_sense_shares(moved, (first.folder.name, second.folder.name), out, force=force)
     return moved

@@ -17,7 +17,7 @@ from polyseme.cli.tasks import Elsewhere, StaticElsewhere, print_scores
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
-    from polyseme.language import Ranked, SentenceScore
+    from polyseme.language import RankedHypothesis, SentenceScore
 
 SENTENCE_COLUMNS = "\t".join(("sentence", "tokens", "forward", "backward", "mean", "text"))
 TOKEN_COLUMNS = "\t".join(("sentence", "place", "token", "forward", "backward", "mean", "unknown"))
@@ -139,7 +139,7 @@ def _score_values(number: int, one: SentenceScore) -> dict[str, Any]:
     }
 
 
-def _print_ranked(ranked: Iterable[Ranked], *, as_json: bool) -> None:
+def _print_ranked(ranked: Iterable[RankedHypothesis], *, as_json: bool) -> None:
     """A line a hypothesis, best first: list, hypothesis, total, log probability, own score."""
     for one in ranked:
         if as_json:

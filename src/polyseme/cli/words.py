@@ -38,7 +38,7 @@ def index(
     text: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz or .zst.")],
     out: Annotated[Path, typer.Option(help="A new folder for the index, or one to go on with.")],
     layer: Layer = "top",
-    view: Annotated[str, typer.Option(help="word, or place: what stands around it, for change.")] = "word",
+    view: Annotated[str, typer.Option(help="word, or context: what stands around it, for change.")] = "word",
     min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages in TEXT.")] = 1,
     max_count: Annotated[int | None, typer.Option(min=1, help="Only words with at most so many.")] = None,
     stop: Annotated[str | None, typer.Option(help="A file of words to leave out, one a line.")] = None,
@@ -82,8 +82,8 @@ def index(
         )
     blocks = count_of(len(found.blocks), "block")
     print(f"{out}: {count_of(len(found), 'usage')} of {count_of(len(found.words), 'word')} in {blocks}")
-    if found.crowding is not None:
-        before, after = (round(value, 3) + 0.0 for value in found.crowding)  # -0.0 is 0.0
+    if found.anisotropy is not None:
+        before, after = (round(value, 3) + 0.0 for value in found.anisotropy)  # -0.0 is 0.0
         print(f"mean cosine of random pairs: {before:.3f} as they are, {after:.3f} corrected ({space})")
 
 
@@ -241,7 +241,8 @@ def disambiguate(
     test: Annotated[str, typer.Option(help="Words to give senses to, in the same form.")],
     layer: Layer = "mean",
     view: Annotated[
-        str, typer.Option(help="What tells the sense: word, place (around it), or sentence (place and all).")
+        str,
+        typer.Option(help="What tells the sense: word, context (around it), or sentence (both)."),
     ] = "sentence",
     first: Annotated[
         str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
@@ -364,11 +365,11 @@ def _words(path: str | None) -> list[str]:
 
 def _print_usages(found: list[Usage], *, as_json: bool) -> None:
     if as_json:
-        rows = [{"word": u.word, "cosine": u.cosine, **u.place._asdict()} for u in found]
+        rows = [{name: value for name, value in vars(usage).items() if name != "number"} for usage in found]
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     for usage in found:
-        print(f"{usage.cosine:.3f}\t{Path(usage.place.document).name}:{usage.place.line}\t{_marked(usage)}")
+        print(f"{usage.cosine:.3f}\t{Path(usage.document).name}:{usage.line}\t{_marked(usage)}")
 
 
 def _marked(usage: Usage) -> str:

@@ -16,29 +16,30 @@ backward half the one before; words outside the vocabulary are predicted as its 
 from __future__ import annotations
 
 from polyseme.language.detokenize import join
-from polyseme.language.generation import Generated, generate
+from polyseme.language.generation import GeneratedText, generate
 from polyseme.language.perplexity import Evaluation, Perplexity, evaluate, perplexity
-from polyseme.language.reranking import Hypothesis, Ranked, read_nbest, rerank
+from polyseme.language.reranking import Hypothesis, RankedHypothesis, read_nbest, rerank
 from polyseme.language.scoring import SentenceScore, score, score_stream
 from polyseme.language.substitutes import (
     RankedSubstitutes,
     Substitute,
     Substitutes,
+    find_substitutes_at,
     substitutes,
-    substitutes_at,
 )
 
 __all__ = [
     "Evaluation",
-    "Generated",
+    "GeneratedText",
     "Hypothesis",
     "Perplexity",
-    "Ranked",
+    "RankedHypothesis",
     "RankedSubstitutes",
     "SentenceScore",
     "Substitute",
     "Substitutes",
     "evaluate",
+    "find_substitutes_at",
     "generate",
     "join",
     "perplexity",
@@ -47,5 +48,4 @@ __all__ = [
     "score",
     "score_stream",
     "substitutes",
-    "substitutes_at",
 ]

@@ -29,7 +29,7 @@ BEGIN, END = 0, 1  # rows of <S> and </S> in what `Pretrained.token_ids` gives
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedText:
     """A prompt and how the model went on."""
 
     prompt: str
@@ -89,7 +89,7 @@ def generate(
     seed: int = 0,
     stop_at_end: bool = True,
     segment: str | None = None,
-) -> Generated:
+) -> GeneratedText:
     """Go on after `prompt` for at most `tokens` words.
 
     temperature: below 1 the likely words become likelier, 0 always takes the likeliest.
@@ -110,14 +110,14 @@ def generate(
         word = predict.vocab.words[row]
         if word == predict.vocab.end:
             if stop_at_end:
-                return Generated(prompt, words, log_probs, ended=True)
+                return GeneratedText(prompt, words, log_probs, ended=True)
             reader.end()
             output, fresh = reader.begin(), True
             continue
         words.append(word)
         log_probs.append(float(scores[row]))
         output, fresh = reader.words([word]), False
-    return Generated(prompt, words, log_probs, ended=False)
+    return GeneratedText(prompt, words, log_probs, ended=False)
 
 
 def _check(tokens: int, temperature: float, top_k: int | None, seed: int) -> None:

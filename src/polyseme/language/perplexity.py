@@ -17,7 +17,7 @@ from typing import Any
 
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError
-from polyseme.language.scoring import SentenceScore, predictor, score_part, score_stream
+from polyseme.language.scoring import SentenceScore, predictor, score_sentences, score_stream
 from polyseme.text.reading import Line
 from polyseme.text.segment.stream import sentences_of_lines
 
@@ -136,7 +136,7 @@ def evaluate(
     with elmo.track_counts() as counts:
         for source, run in groupby(lines, key=lambda line: line.source):
             found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
-            part = _summed(score_part(elmo, _filled(found), counts, stateful=stateful), count)
+            part = _summed(score_sentences(elmo, _filled(found), counts, stateful=stateful), count)
             seen = source
             if part.words:
                 files[source] = part

@@ -45,7 +45,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedHypothesis:
     """A hypothesis with its place in its list."""
 
     list_id: str
@@ -97,7 +97,7 @@ def rerank(
     normalise: Normalise = "none",
     unknown_penalty: float | None = None,
     segment: str | None = None,
-) -> Iterator[Ranked]:
+) -> Iterator[RankedHypothesis]:
     """The hypotheses of each list, best first; lists in the order of the file, memory holds a few of them.
 
     weight: 1 for the language model alone, less to mix it with the hypotheses' own scores.
@@ -128,12 +128,14 @@ class _Mixing(NamedTuple):
     penalty: float
 
 
-def _ranked_lists(scored: Iterable[tuple[Hypothesis, SentenceScore]], how: _Mixing) -> Iterator[Ranked]:
+def _ranked_lists(
+    scored: Iterable[tuple[Hypothesis, SentenceScore]], how: _Mixing
+) -> Iterator[RankedHypothesis]:
     for _, pairs in groupby(scored, key=lambda pair: pair[0].list_id):
         ranked = [_mix(hypothesis, found, how) for hypothesis, found in pairs]
         ranked.sort(key=lambda one: -one.total)  # stable: equal ones stay in the order of the file
         for rank, one in enumerate(ranked, start=1):
-            yield Ranked(one.list_id, rank, one.text, one.total, one.lm, one.own, one.tokens)
+            yield RankedHypothesis(one.list_id, rank, one.text, one.total, one.lm, one.own, one.tokens)
 
 
 def _scored(
@@ -171,7 +173,7 @@ def _checked(hypotheses: Iterable[Hypothesis], *, mixed: bool) -> Iterator[Hypot
         yield hypothesis
 
 
-def _mix(hypothesis: Hypothesis, found: SentenceScore, how: _Mixing) -> Ranked:
+def _mix(hypothesis: Hypothesis, found: SentenceScore, how: _Mixing) -> RankedHypothesis:
     targets = len(found.tokens) + 1
     lm = found.totals[how.direction] - how.penalty * int(found.unknown.sum())
     if how.normalise == "lm":
@@ -181,4 +183,6 @@ def _mix(hypothesis: Hypothesis, found: SentenceScore, how: _Mixing) -> Ranked:
         total += (1 - how.weight) * hypothesis.own
     if how.normalise == "total":
         total /= targets
-    return Ranked(hypothesis.list_id, 0, hypothesis.text, total, lm, hypothesis.own, len(found.tokens))
+    return RankedHypothesis(
+        hypothesis.list_id, 0, hypothesis.text, total, lm, hypothesis.own, len(found.tokens)
+    )

@@ -102,10 +102,10 @@ def score_stream(
 
 def _one_call(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool) -> Iterator[SentenceScore]:
     with elmo.track_counts() as counts:
-        yield from score_part(elmo, sentences, counts, stateful=stateful)
+        yield from score_sentences(elmo, sentences, counts, stateful=stateful)
 
 
-def score_part(
+def score_sentences(
     elmo: Elmo, sentences: Iterable[list[str]], counts: Counts, *, stateful: bool
 ) -> Iterator[SentenceScore]:
     """As `score_stream`, as a part of the call whose `counts` these are."""

@@ -86,7 +86,7 @@ def substitutes(
     left, marked, right = parse_marked(sentence)
     around = [elmo.token_texts(part, segment) for part in (left, right)]
     tokens = [*around[0], marked, *around[1]]
-    return substitutes_at(
+    return find_substitutes_at(
         elmo,
         tokens,
         len(around[0]),
@@ -97,7 +97,7 @@ def substitutes(
     )
 
 
-def substitutes_at(
+def find_substitutes_at(
     elmo: Elmo,
     tokens: Sequence[str],
     place: int,

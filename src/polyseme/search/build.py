@@ -24,20 +24,20 @@ from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import check_folder, check_place
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.approximate import FILE as GRAPH
-from polyseme.search.space import Kind, check_kind
+from polyseme.search.space import Kind, check_space
 from polyseme.search.statistics import LENGTHS, SPACE, finish
 from polyseme.search.usage_store import (
     FORMAT,
     HEAD,
+    INDEX_VIEWS,
     PRECISIONS,
-    VIEWS,
+    IndexView,
     Precision,
-    View,
     read_head,
     write_head,
 )
 from polyseme.search.usage_vectors import check_view
-from polyseme.search.usage_writer import Filters, UsageWriter, batches, count_words, sentences_of
+from polyseme.search.usage_writer import UsageWriter, WordFilter, batches, count_words, sentences_of
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 
@@ -51,8 +51,8 @@ def build_index(
     folder: Path,
     *,
     layer: Layer = "top",
-    view: View = "word",
-    filters: Filters = Filters(),  # noqa: B008  # frozen
+    view: IndexView = "word",
+    filters: WordFilter = WordFilter(),  # noqa: B008  # frozen
     segment: str | None = None,
     space: Kind = "whiten",
     precision: Precision = "fp16",
@@ -65,13 +65,13 @@ def build_index(
 
     Gives the head of the index. The filters of counts look at `texts` alone, not at what was there before.
     """
-    check_kind(space)
+    check_space(space)
     if precision not in PRECISIONS:
         raise UsageError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}.")
     files = [Path(file) for file in expand_inputs(texts)]
     how = elmo.config.segment if segment is None else segment
-    check_view(view, VIEWS)
-    spec = resolve_output(layer, None, "both", elmo.config.layers, context=view == "place")
+    check_view(view, INDEX_VIEWS)
+    spec = resolve_output(layer, None, "both", elmo.config.layers, context=view == "context")
     weights = spec.require_weights("usage")
     asked = {
         "polyseme_index": FORMAT,
@@ -180,7 +180,7 @@ def _read_texts(
     head: dict[str, Any],
     files: list[Path],
     spec: OutputSpec,
-    filters: Filters,
+    filters: WordFilter,
     watch: Watch | None,
 ) -> None:
     """Write the blocks that are missing of the last corpus."""

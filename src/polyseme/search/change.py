@@ -25,10 +25,10 @@ from polyseme.io import plots
 from polyseme.io.atomic import new_file
 from polyseme.search.clusters import group
 from polyseme.search.index import Index
-from polyseme.search.space import directions
+from polyseme.search.space import normalize
 
-MOST_USAGES = 500  # of a word in each corpus
-FEWEST = 5
+MAX_USAGES = 500  # of a word in each corpus
+MIN_USAGES = 5
 FREQUENT = 20  # usages in both corpora: words with fewer are compared only where they are named
 DEALS = 200  # of the permutation test
 CHANCE = 0.05
@@ -64,7 +64,7 @@ class Change:
         return values | {"changed": self.changed}
 
 
-def find_change(
+def find_changes(
     one: Index,
     other: Index,
     words: Iterable[str] | None = None,
@@ -72,53 +72,55 @@ def find_change(
     min_count: int = FREQUENT,
     seed: int = 0,
 ) -> list[Change]:
-    """The change of `words`, or of all with `min_count` usages in both, and FEWEST, the greatest first.
+    """The change of `words`, or of all with `min_count` usages in both, and MIN_USAGES, the greatest first.
 
     Punctuation is not ranked; it is compared where it is named.
     """
-    check_pair(one, other)
-    asked = list(common_words(one, other, max(min_count, FEWEST)) if words is None else words)
+    check_comparable(one, other)
+    asked = list(find_common_words(one, other, max(min_count, MIN_USAGES)) if words is None else words)
     for word, index in product(asked, (one, other)):  # before any work
-        if (count := index.words.count(word)) < FEWEST:
-            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {FEWEST} are needed.")
-    return greatest_first([_change(one, other, word, seed) for word in asked])
+        if (count := index.words.count(word)) < MIN_USAGES:
+            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {MIN_USAGES} are needed.")
+    return sort_changes([_change(one, other, word, seed) for word in asked])
 
 
-def check_pair(one: Index, other: Index) -> None:
+def check_comparable(one: Index, other: Index) -> None:
     """Refuse indexes of two models, of two layers, or of words and of places."""
     for name in ("model", "layer", "view"):
         if one.head[name] != other.head[name]:
             raise UsageError(f"The two indexes have another {name}: their vectors cannot be compared.")
 
 
-def common_words(one: Index, other: Index, min_count: int) -> dict[str, int]:
+def find_common_words(one: Index, other: Index, min_count: int) -> dict[str, int]:
     """The words with so many usages in both indexes, and how many at least; punctuation is no word."""
     both = (word for word in one.words.words if word in other.words and any(map(str.isalnum, word)))
     counts = {word: min(one.words.count(word), other.words.count(word)) for word in both}
     return {word: count for word, count in counts.items() if count >= min_count}
 
 
-def greatest_first(found: list[Change]) -> list[Change]:
+def sort_changes(found: list[Change]) -> list[Change]:
     """By the prototypes, which follow people's judgement best (benchmarks/RESULTS.md)."""
     return sorted(found, key=lambda change: -change.prototype)
 
 
 def _change(one: Index, other: Index, word: str, seed: int) -> Change:
     counts = (one.words.count(word), other.words.count(word))
-    return compare(word, *usages_of(one, other, word, seed), counts, seed)
+    return compare(word, *sample_usages(one, other, word, seed), counts, seed)
 
 
-def usages_of(
+def sample_usages(
     one: Index, other: Index, word: str, seed: int = 0
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The usages of a word in each index (N, H), at most MOST_USAGES, in one space; vectors of length 1."""
+    """The usages of a word in each index (N, H), at most MAX_USAGES, in one space; vectors of length 1."""
     chance = np.random.default_rng(seed)
     drawn = []
     for index in (one, other):
-        rows = index.rows(word)
-        if len(rows) > MOST_USAGES:
-            rows = np.sort(chance.choice(rows, MOST_USAGES, replace=False))
-        drawn.append(one.space.apply(index.raw(rows)))  # of both: else the spaces would move, not the words
+        rows = index.usage_numbers(word)
+        if len(rows) > MAX_USAGES:
+            rows = np.sort(chance.choice(rows, MAX_USAGES, replace=False))
+        drawn.append(
+            one.space.to_directions(index.raw_vectors(rows))
+        )  # of both: else the spaces would move, not the words
     return drawn[0], drawn[1]
 
 
@@ -150,7 +152,7 @@ def compare(
 
 def _centres(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
     """The direction of each sense, from the usages in it."""
-    return directions(np.stack([vectors[labels == sense].mean(axis=0) for sense in range(labels.max() + 1)]))
+    return normalize(np.stack([vectors[labels == sense].mean(axis=0) for sense in range(labels.max() + 1)]))
 
 
 def prototype(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
@@ -205,7 +207,9 @@ def _chance(found: float, dealt: Array) -> float:
     return (int((dealt >= found - TINY).sum()) + 1) / (len(dealt) + 1)
 
 
-def draw_shares(changes: Sequence[Change], names: tuple[str, str], path: str | Path, *, force: bool) -> None:
+def draw_sense_shares(
+    changes: Sequence[Change], names: tuple[str, str], path: str | Path, *, force: bool
+) -> None:
     """A .png file with the shares of the senses of each word, in both corpora."""
     place = Path(path).expanduser()
     if place.suffix != ".png":

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
 from polyseme.search.sense_data import LabelledUsage
-from polyseme.search.space import KINDS, Kind, Space, directions, fit
+from polyseme.search.space import KINDS, Kind, Space, fit_space, normalize
 
 Array = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -35,7 +35,7 @@ DIGITS = 5  # of scores: what differs less is equal
 
 
 @dataclass(frozen=True)
-class Judged:
+class SenseScores:
     """How often the senses were right."""
 
     accuracy: float  # of all; where every word gets an answer it is F1, too
@@ -59,11 +59,11 @@ class Known:
 
     def moved(self, space: Space) -> Known:
         """The same in a space, with their lengths."""
-        return Known(self.senses, self.counts, space.move(self.means))
+        return Known(self.senses, self.counts, space.transform(self.means))
 
     def best(self, pointing: Array, prior: float) -> list[str]:
         """The sense of usages (N, H), of length 1 as the means are taken."""
-        cosines = pointing @ directions(self.means).T
+        cosines = pointing @ normalize(self.means).T
         return [self.senses[row] for row in _scores(cosines, self.counts, prior).argmax(axis=1).tolist()]
 
 
@@ -113,7 +113,7 @@ class Disambiguator:
         moved = {key: known.moved(fitted) for key, known in means.items()}
         left_out = None
         if prior == "auto":
-            prior, left_out = choose_prior(own, fitted.move(taken), moved)
+            prior, left_out = choose_prior(own, fitted.transform(taken), moved)
         usual = dict(first or {})
         if first is None:
             usual = {key: known.senses[0] for key, known in means.items()}
@@ -125,7 +125,7 @@ class Disambiguator:
         given = zip(examples, vectors, strict=True)
         for start in range(0, len(examples), BLOCK):
             some = list(islice(given, BLOCK))
-            pointing = self._space.apply(np.stack([vector for _, vector in some]))
+            pointing = self._space.to_directions(np.stack([vector for _, vector in some]))
             for key, rows in _by_key([example for example, _ in some]):
                 if key in self._known:
                     best = self._known[key].best(pointing[rows], self.prior)
@@ -133,7 +133,7 @@ class Disambiguator:
                         found[start + row] = sense
         return found
 
-    def judge(self, examples: Sequence[LabelledUsage], guesses: Sequence[str | None]) -> Judged:
+    def judge(self, examples: Sequence[LabelledUsage], guesses: Sequence[str | None]) -> SenseScores:
         """How often the guesses are among the right senses, where these are known."""
         pairs = [(e, guess) for e, guess in zip(examples, guesses, strict=True) if e.senses]
         if not pairs:
@@ -143,7 +143,7 @@ class Disambiguator:
         words: dict[str, list[bool]] = defaultdict(list)
         for example, good in zip(known, right, strict=True):
             words[example.key].append(good)
-        return Judged(
+        return SenseScores(
             float(np.mean(right)),
             float(np.mean([np.mean(some) for some in words.values()])),
             float(np.mean([self._usual.get(example.key) in example.senses for example in known])),
@@ -181,14 +181,14 @@ def _means(
 def _fit(examples: list[LabelledUsage], vectors: Array, means: dict[str, Known], space: Correction) -> Space:
     """The correction of the space that the examples (N, H) ask for."""
     if space != "senses":
-        return fit(vectors, space)
+        return fit_space(vectors, space)
     around, several = np.zeros_like(vectors), np.zeros(len(vectors), np.bool_)
     for row, example in enumerate(examples):
         if example.senses:
             known = means[example.key]
             place = known.senses.index(example.senses[0])
             around[row], several[row] = known.means[place], known.counts[place] > 1
-    return fit(vectors, "whiten", (vectors - around)[several] if several.sum() > 1 else None)
+    return fit_space(vectors, "whiten", (vectors - around)[several] if several.sum() > 1 else None)
 
 
 def choose_prior(
@@ -217,12 +217,12 @@ def choose_prior(
 
 def _without(moved: Array, own: Flags, known: Known) -> tuple[Array, NDArray[np.int64]]:
     """Cosines of examples (N, H) with the means of all others, and how many others each sense has: (N, K)."""
-    pointing = directions(moved)
-    cosines: Array = pointing @ directions(known.means).T
+    pointing = normalize(moved)
+    cosines: Array = pointing @ normalize(known.means).T
     rows, columns = np.nonzero(own)
     count = known.counts[columns][:, None]
     others = (known.means[columns] * count - moved[rows]) / np.maximum(count - 1, 1)
-    cosines[rows, columns] = (directions(others.astype(np.float32)) * pointing[rows]).sum(axis=1)
+    cosines[rows, columns] = (normalize(others.astype(np.float32)) * pointing[rows]).sum(axis=1)
     return cosines, known.counts - own
 
 

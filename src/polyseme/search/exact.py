@@ -46,7 +46,7 @@ def search(
 
     done: is told the number of each block when it has been read.
     """
-    turned = np.ascontiguousarray(queries if space.turn is None else queries @ space.turn.T)  # (Q, H)
+    turned = np.ascontiguousarray(queries if space.matrix is None else queries @ space.matrix.T)  # (Q, H)
     offsets = turned @ space.centre  # (Q,)
     if len(queries) <= FEW and native.is_available():
         return _few(blocks, lengths, list(zip(turned, offsets.tolist(), strict=True)), k, keep, done)

@@ -21,9 +21,9 @@ from polyseme.elmo import Elmo, load
 from polyseme.errors import FormatError, UsageError
 from polyseme.model.output import Layer, resolve_output
 from polyseme.search import approximate, exact, statistics
-from polyseme.search.similarity import UsageReader, reader_of
-from polyseme.search.space import plain
-from polyseme.search.usage_store import ADVICE, Place, UsageBlock, block_path, read_head, write_head
+from polyseme.search.similarity import UsageEncoder, make_encoder
+from polyseme.search.space import uncorrected_space
+from polyseme.search.usage_store import ADVICE, UsageBlock, block_path, read_head, write_head
 from polyseme.text.fingerprint import digest
 from polyseme.word_vectors import Keys
 
@@ -38,11 +38,15 @@ class Usage:
     number: int
     word: str
     cosine: float
-    place: Place
+    sentence: str
+    start: int  # offsets of the word in the sentence
+    stop: int
+    document: str
+    line: int
 
     def marked(self, left: str = "[", right: str = "]") -> str:
         """The sentence with the word marked."""
-        text, (start, stop) = self.place.sentence, self.place[1:3]
+        text, start, stop = self.sentence, self.start, self.stop
         return f"{text[:start]}{left}{text[start:stop]}{right}{text[stop:]}"
 
 
@@ -70,10 +74,10 @@ class Index:
         self.lengths = statistics.read_lengths(folder, sum(map(len, self.blocks)))
         self._starts = np.cumsum([0, *map(len, self.blocks)])
         if not corrected:
-            self.space, self.words = plain(head["size"]), self.words.uncentred()
+            self.space, self.words = uncorrected_space(head["size"]), self.words.uncentred()
             self.lengths = self._lengths()
         self._graph: Any = None
-        self._reader: UsageReader | None = None
+        self._reader: UsageEncoder | None = None
         self._types: NDArray[np.float32] | None = None  # the words in the corrected space
 
     def __len__(self) -> int:
@@ -85,15 +89,15 @@ class Index:
         return _reopen_index, (folder, digest(self.head), model, self._memory, self.corrected)
 
     @property
-    def crowding(self) -> statistics.Anisotropy | None:
+    def anisotropy(self) -> statistics.Anisotropy | None:
         """The mean cosine of random pairs of usages, before and after the correction; None of old indexes."""
-        noted = self.head.get("crowding")
+        noted = self.head.get("anisotropy")
         return None if noted is None else statistics.Anisotropy(noted["before"], noted["after"])
 
     @property
-    def of_places(self) -> bool:
+    def is_context_view(self) -> bool:
         """Whether a usage's vector is that of its place, not of the word that stands there."""
-        return bool(self.head["view"] == "place")
+        return bool(self.head["view"] == "context")
 
     def check_layer(self, layer: Layer) -> None:
         """Refuse another layer than the one whose vectors the index holds."""
@@ -190,15 +194,15 @@ class Index:
 
     def vector_at(self, tokens: list[str], place: int) -> NDArray[np.float32]:
         """The vector of the token at a place of a sentence, in the corrected space."""
-        vector: NDArray[np.float32] = self.space.apply(self.reader.read(tokens)[place][None])[0]
+        vector: NDArray[np.float32] = self.space.to_directions(self.reader.read(tokens)[place][None])[0]
         return vector
 
     @property
-    def reader(self) -> UsageReader:
+    def reader(self) -> UsageEncoder:
         """The model as this index reads with it: its layer, its way to cut text, its space."""
         if self._reader is None:
-            self._reader = reader_of(
-                self.elmo, self.head["layer"], self.space, self.head["segment"], places=self.of_places
+            self._reader = make_encoder(
+                self.elmo, self.head["layer"], self.space, self.head["segment"], places=self.is_context_view
             )
         return self._reader
 
@@ -229,11 +233,11 @@ class Index:
     ) -> list[Usage]:
         """The usages nearest to a vector of the corrected space: of any word, or of `word` only."""
         if approximate and word is None:
-            return self.probably_nearest(query, k)
+            return self.approximate_nearest(query, k)
         keep = None
         if word is not None:
             keep = np.zeros(len(self), np.bool_)
-            keep[self.rows(word)] = True
+            keep[self.usage_numbers(word)] = True
         return self.nearest(query, k, keep)
 
     def nearest(
@@ -250,7 +254,7 @@ class Index:
         )
         return [self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True)]
 
-    def probably_nearest(self, query: NDArray[np.float32], k: int = 10) -> list[Usage]:
+    def approximate_nearest(self, query: NDArray[np.float32], k: int = 10) -> list[Usage]:
         """As `nearest`, by the graph: quicker, and now and then one is missed."""
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
@@ -283,11 +287,10 @@ class Index:
         """The usage of a number from 0."""
         block = int(np.searchsorted(self._starts, number, side="right")) - 1
         row = number - int(self._starts[block])
-        found = self.blocks[block]
-        place = found.place(row, self.head["documents"])
-        return Usage(number, found.word(row), cosine, place)
+        stored = self.blocks[block].read(row, self.head["documents"])
+        return Usage(number, stored.word, cosine, *stored[1:])
 
-    def rows(self, word: str) -> NDArray[np.int64]:
+    def usage_numbers(self, word: str) -> NDArray[np.int64]:
         """The numbers of all usages of a word; a KeyError with near spellings where there is none."""
         self.words.count(word)
         found = []
@@ -298,9 +301,9 @@ class Index:
 
     def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of usages, in the corrected space (n, H), of length 1."""
-        return self.space.apply(self.raw(numbers))
+        return self.space.to_directions(self.raw_vectors(numbers))
 
-    def raw(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+    def raw_vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of usages as the model gave them (n, H)."""
         found = np.empty((len(numbers), self.head["size"]), np.float32)
         owners = np.searchsorted(self._starts, numbers, side="right") - 1
@@ -317,7 +320,7 @@ class Index:
         """The lengths of all vectors in the space, from the blocks."""
         found = []
         for number, block in enumerate(self.blocks):
-            found.append(statistics.lengths_in(self.space, [block.vectors]))
+            found.append(statistics.measure_lengths(self.space, [block.vectors]))
             self._read(number)
         return np.concatenate(found)
 
@@ -337,12 +340,12 @@ class Index:
                 found[own] = block.documents_of(numbers[own] - self._starts[number])
         return [self.blocks[0].named(int(row), names) for row in found]
 
-    def words_near(
+    def nearest_words(
         self, centres: NDArray[np.float32], k: int, *, without: str | None = None
     ) -> list[list[str]]:
         """For each direction of the corrected space the words whose means lie nearest; rare ones at need."""
         if self._types is None:
-            self._types = self.space.apply(self.words.vectors)
+            self._types = self.space.to_directions(self.words.vectors)
         rare = self.words.counts < COMMON
         if rare.sum() > len(rare) - k - 1:
             rare[:] = False

@@ -67,7 +67,7 @@ def make_map(
             found = find_senses(index, word, seed=seed)
             own, labels = found.numbers, [f"{word} {label + 1}" for label in found.labels]
         else:
-            own = index.rows(word)
+            own = index.usage_numbers(word)
             labels = [word] * len(own)
         kept = np.sort(chance.permutation(len(own))[:MOST])
         numbers.append(own[kept])
@@ -129,7 +129,7 @@ def page(found: Map) -> str:
     places = EDGE + (found.points - low) / np.maximum(high - low, 1e-9) * room
     circles = "".join(
         f'<circle cx="{x:.1f}" cy="{HEIGHT - y:.1f}" r="4" fill="{colours[name]}" tabindex="0">'
-        f"<title>{escape(usage.marked())}\n{escape(usage.place.document)}:{usage.place.line}</title></circle>"
+        f"<title>{escape(usage.marked())}\n{escape(usage.document)}:{usage.line}</title></circle>"
         for (x, y), usage, name in zip(places, found.usages, found.groups, strict=True)
     )
     legend = "".join(f'<span><i style="background:{colours[n]}"></i> {escape(n)}</span>' for n in names)

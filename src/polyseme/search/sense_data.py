@@ -35,7 +35,7 @@ class LabelledUsage:
     senses: tuple[str, ...] = ()
 
 
-def read_marked(path: str | Path, part: str, cut: Cut = str.split) -> list[LabelledUsage]:
+def read_sense_data(path: str | Path, part: str, cut: Cut = str.split) -> list[LabelledUsage]:
     """The marked words of a file, or of a folder of CoarseWSD-20, of which `part` is train or test.
 
     cut: text to tokens, for plain rows: the other forms hold tokens already.
@@ -59,7 +59,7 @@ def wordnet_key(sense: str) -> str:
     return f"{lemma}%{ADJECTIVE if rest[:1] == SATELLITE else rest[:1]}"
 
 
-def read_first_senses(path: str | Path) -> dict[str, str]:
+def read_wordnet_senses(path: str | Path) -> dict[str, str]:
     """The first sense of each word, from WordNet's index.sense: key, offset, number, count."""
     found: dict[str, str] = {}
     for line in read_lines(path):

@@ -16,8 +16,8 @@ from polyseme.errors import UsageError
 from polyseme.search.clusters import group
 from polyseme.search.index import Index, Usage
 
-MOST_USAGES = 3000  # of a word that are grouped; more are drawn from all of them
-FEWEST = 10  # usages; fewer have no senses to tell apart
+MAX_USAGES = 3000  # of a word that are grouped; more are drawn from all of them
+MIN_USAGES = 10  # usages; fewer have no senses to tell apart
 NEIGHBOURS, SENTENCES = 8, 3
 
 
@@ -68,18 +68,18 @@ def find_senses(index: Index, word: str, *, most: int = 6, seed: int = 0) -> Sen
     """Group the usages of a word; their number is found from the data, and may be one."""
     if most < 1:
         raise UsageError(f"most is {most}, expected 1 or more.")
-    numbers = index.rows(word)
-    if len(numbers) < FEWEST:
+    numbers = index.usage_numbers(word)
+    if len(numbers) < MIN_USAGES:
         raise UsageError(
-            f"{word!r} has {len(numbers)} usages, too few to tell senses apart: {FEWEST} are needed."
+            f"{word!r} has {len(numbers)} usages, too few to tell senses apart: {MIN_USAGES} are needed."
         )
-    if len(numbers) > MOST_USAGES:
-        numbers = np.sort(np.random.default_rng(seed).choice(numbers, MOST_USAGES, replace=False))
+    if len(numbers) > MAX_USAGES:
+        numbers = np.sort(np.random.default_rng(seed).choice(numbers, MAX_USAGES, replace=False))
     vectors = index.vectors(numbers)
     groups = group(vectors, most, seed)
     documents = index.documents(numbers)
     totals = Counter(documents)
-    near = index.words_near(groups.centres, NEIGHBOURS, without=word)
+    near = index.nearest_words(groups.centres, NEIGHBOURS, without=word)
     found = []
     for label, centre in enumerate(groups.centres):
         own = np.flatnonzero(groups.labels == label)

@@ -20,7 +20,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.language.substitutes import parse_marked
 from polyseme.model.output import Layer, resolve_output
-from polyseme.search.space import Space, plain
+from polyseme.search.space import Space, uncorrected_space
 from polyseme.word_vectors import WordVectors
 
 Array = NDArray[np.float32]
@@ -28,7 +28,7 @@ Kind = Literal["words", "usages", "sentences"]
 
 
 @dataclass(frozen=True)
-class UsageReader:
+class UsageEncoder:
     """What makes vectors of text: how it is cut, how tokens become vectors (T, H), and their space."""
 
     cut: Callable[[str], list[str]]
@@ -53,12 +53,12 @@ class UsageReader:
     def _direction(self, vector: Array) -> Array:
         if not np.isfinite(vector).all():
             raise DataError("A vector is not finite. Is the model broken?")
-        found: Array = self.space.apply(vector[None])[0]
+        found: Array = self.space.to_directions(vector[None])[0]
         return found
 
 
 @dataclass(frozen=True)
-class Likeness:
+class Similarity:
     """Texts with the cosine of each pair (N, N), and which of three or more lies farthest from all."""
 
     kind: Kind
@@ -67,9 +67,9 @@ class Likeness:
     odd: str | None
 
 
-def reader_of(
+def make_encoder(
     elmo: Elmo, layer: Layer, space: Space | None = None, segment: str | None = None, *, places: bool = False
-) -> UsageReader:
+) -> UsageEncoder:
     """A model as a reader of words, or of their `places`; no correction if `space` is left out."""
     spec = resolve_output(layer, None, "both", elmo.config.layers, context=places)
     spec.require_weights("usage")  # there is one
@@ -80,12 +80,14 @@ def reader_of(
         vectors: Array = found
         return vectors
 
-    return UsageReader(lambda text: elmo.token_texts(text, segment), read, space or plain(elmo.config.size))
+    return UsageEncoder(
+        lambda text: elmo.token_texts(text, segment), read, space or uncorrected_space(elmo.config.size)
+    )
 
 
-def likeness(
-    texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], UsageReader]
-) -> Likeness:
+def compare_texts(
+    texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], UsageEncoder]
+) -> Similarity:
     """The cosines of words, of usages or of sentences, whichever the texts are.
 
     words, reader: give them at need, so that a model is read only for text.
@@ -100,10 +102,10 @@ def likeness(
         rows = [found.usage(text) if kind == "usages" else found.sentence(text) for text in texts]
     pointing = np.stack(rows)
     odd = texts[int((pointing @ pointing.mean(axis=0)).argmin())] if len(texts) > 2 else None
-    return Likeness(kind, tuple(texts), pointing @ pointing.T, odd)
+    return Similarity(kind, tuple(texts), pointing @ pointing.T, odd)
 
 
-def _kind(texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], UsageReader]) -> Kind:
+def _kind(texts: Sequence[str], words: Callable[[], WordVectors], reader: Callable[[], UsageEncoder]) -> Kind:
     """Usages where words stand in brackets, words where all are known or each is one token, or sentences."""
     marked = ["[" in text for text in texts]
     if all(marked):

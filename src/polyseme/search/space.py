@@ -26,49 +26,49 @@ TINY = 1e-12  # the spread of vectors that are all the same
 
 @dataclass(frozen=True)
 class Space:
-    """What is done to a vector before cosines are taken: (x - centre) @ turn."""
+    """What is done to a vector before cosines are taken: (x - centre) @ matrix."""
 
     kind: Kind
     centre: Array  # (H,)
-    turn: Array | None  # (H, H); None: as it is
+    matrix: Array | None  # (H, H); None: as it is
 
-    def apply(self, vectors: NDArray[np.floating]) -> Array:
+    def to_directions(self, vectors: NDArray[np.floating]) -> Array:
         """(N, H) -> (N, H), of length 1; a vector of zeros stays one."""
-        return directions(self.move(vectors))
+        return normalize(self.transform(vectors))
 
-    def move(self, vectors: NDArray[np.floating]) -> Array:
+    def transform(self, vectors: NDArray[np.floating]) -> Array:
         """(N, H) -> (N, H), with their lengths."""
         moved: Array = np.asarray(vectors, np.float32) - self.centre
-        return moved if self.turn is None else moved @ self.turn
+        return moved if self.matrix is None else moved @ self.matrix
 
 
-def directions(vectors: Array) -> Array:
+def normalize(vectors: Array) -> Array:
     """The vectors (…, H) with length 1; a vector of zeros stays one."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     found: Array = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return found
 
 
-def check_kind(kind: str) -> None:
+def check_space(kind: str) -> None:
     """Refuse a correction that there is not."""
     if kind not in KINDS:
         raise UsageError(f"space is {kind!r}, expected one of {', '.join(KINDS)}.")
 
 
-def plain(size: int) -> Space:
+def uncorrected_space(size: int) -> Space:
     """No correction: only the lengths become 1."""
     return Space("none", np.zeros(size, np.float32), None)
 
 
-def fit(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.floating] | None = None) -> Space:
+def fit_space(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.floating] | None = None) -> Space:
     """The correction that a sample (N, H) asks for.
 
     apart: differences (M, H) whose spread is made even by whitening, in place of that around the mean.
     """
-    check_kind(kind)
+    check_space(kind)
     count, size = vectors.shape
     if kind == "none" or count == 0:
-        return plain(size)
+        return uncorrected_space(size)
     centre = vectors.mean(axis=0, dtype=np.float64)
     if kind == "centre" or count < 2:
         return Space("centre", centre.astype(np.float32), None)
@@ -94,7 +94,7 @@ def _products(vectors: NDArray[np.floating], centre: NDArray[np.float64]) -> NDA
     return total
 
 
-def crowding(vectors: NDArray[np.floating], space: Space | None = None) -> float:
+def measure_anisotropy(vectors: NDArray[np.floating], space: Space | None = None) -> float:
     """The mean cosine of all pairs: 0 where vectors point everywhere, near 1 in a narrow cone.
 
     No pair is looked at: the cosines of all of them add up to the square of the sum of all directions.
@@ -102,7 +102,7 @@ def crowding(vectors: NDArray[np.floating], space: Space | None = None) -> float
     count = len(vectors)
     if count < 2:
         return 0.0
-    apply = directions if space is None else space.apply
+    apply = normalize if space is None else space.to_directions
     total, own = np.zeros(vectors.shape[1]), 0.0
     for first in range(0, count, ROWS):
         some = apply(np.asarray(vectors[first : first + ROWS], np.float32))

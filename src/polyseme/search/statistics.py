@@ -27,7 +27,7 @@ from polyseme.formats.vectors.word_file import StoredWords, read_words, write_wo
 from polyseme.io.atomic import new_file
 from polyseme.model.fast.kernels import dots, native
 from polyseme.model.fast.parallel import run_parallel
-from polyseme.search.space import Space, crowding, fit
+from polyseme.search.space import Space, fit_space, measure_anisotropy
 from polyseme.search.usage_store import UsageBlock, Vectors, block_path, lent, write_head
 from polyseme.word_vectors import WordVectors
 
@@ -53,16 +53,18 @@ def finish(folder: Path, head: dict[str, Any]) -> None:
     blocks = [UsageBlock(block_path(folder, number)) for number in range(len(head["blocks"]))]
     every = max(1, -(-sum(map(len, blocks)) // SAMPLE))
     sample = np.concatenate([np.asarray(block.vectors[::every], np.float32) for block in blocks])
-    space = fit(sample, head["space"])
-    tensors = {"centre": space.centre} | ({} if space.turn is None else {"turn": space.turn})
+    space = fit_space(sample, head["space"])
+    tensors = {"centre": space.centre} | ({} if space.matrix is None else {"turn": space.matrix})
 
     def words() -> None:
-        write_words(folder / WORDS, mean_words(blocks, centred=head["space"] != "none"), force=True)
+        write_words(folder / WORDS, average_usages(blocks, centred=head["space"] != "none"), force=True)
 
     def figures() -> None:
-        head["crowding"] = Anisotropy(crowding(sample), crowding(sample, space))._asdict()
+        head["anisotropy"] = Anisotropy(
+            measure_anisotropy(sample), measure_anisotropy(sample, space)
+        )._asdict()
 
-    lengths = lengths_in(space, [block.vectors for block in blocks], beside=(words, figures))
+    lengths = measure_lengths(space, [block.vectors for block in blocks], beside=(words, figures))
     for name, values in ((SPACE, tensors), (LENGTHS, {"lengths": lengths})):
         with new_file(folder / name, force=True) as new:
             save_file(values, new)
@@ -78,10 +80,10 @@ def _whole(folder: Path, head: dict[str, Any]) -> bool:
         read_means(folder)
     except FormatError:
         return False
-    return "crowding" in head
+    return "anisotropy" in head
 
 
-def lengths_in(
+def measure_lengths(
     space: Space, blocks: Sequence[Vectors], beside: Sequence[Callable[[], object]] = ()
 ) -> NDArray[np.float32]:
     """The length of each vector of all blocks in the corrected space; the work `beside` is done meanwhile.
@@ -103,7 +105,7 @@ def lengths_in(
     ]
     with torch.no_grad():  # only then side by side
         run_parallel([*beside, *works])
-    stretch = 1.0 if space.turn is None else float(np.linalg.norm(space.turn))
+    stretch = 1.0 if space.matrix is None else float(np.linalg.norm(space.matrix))
     nothing = ROUNDING * stretch * float(np.linalg.norm(space.centre))
     found[found <= max(nothing, float(np.finfo(np.float32).tiny))] = np.inf
     return found
@@ -111,10 +113,10 @@ def lengths_in(
 
 def _lengths_by(space: Space) -> Callable[[Vectors], NDArray[np.float32]]:
     """What gives the lengths of vectors in the corrected space: the C library, where it can."""
-    if space.turn is not None and native.is_available():
-        return dots.TransformedNorms(space.centre, space.turn).lengths
+    if space.matrix is not None and native.is_available():
+        return dots.TransformedNorms(space.centre, space.matrix).lengths
     centre = torch.from_numpy(space.centre)
-    turn = None if space.turn is None else torch.from_numpy(space.turn)
+    turn = None if space.matrix is None else torch.from_numpy(space.matrix)
 
     def lengths(vectors: Vectors) -> NDArray[np.float32]:
         found = [np.empty(0, np.float32)]
@@ -134,7 +136,7 @@ def _pieces(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
         yield rows, room[: rows.stop - rows.start].copy_(lent(vectors[rows]))
 
 
-def mean_words(blocks: Sequence[UsageBlock], *, centred: bool) -> StoredWords:
+def average_usages(blocks: Sequence[UsageBlock], *, centred: bool) -> StoredWords:
     """The mean of the usages of each word, words by falling count; of one count the first comes first.
 
     Sums are taken in fp32, first within a block. `centred`: cosines are those around the mean of all words.

@@ -52,16 +52,17 @@ KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, an
     **dict.fromkeys(("text", "types"), (("u1",), 1)),
     **dict.fromkeys(("text_ends", "type_ends"), (("i8",), 1)),
 }
-View = Literal["word", "place"]  # what of its sentence a usage's vector tells: the word, or its place
-VIEWS: tuple[View, ...] = ("word", "place")
+IndexView = Literal["word", "context"]  # what a vector stands for: the word, or its context alone
+INDEX_VIEWS: tuple[IndexView, ...] = ("word", "context")
 Precision = Literal["fp16", "fp32"]
 PRECISIONS: dict[Precision, type[np.float16] | type[np.float32]] = {"fp16": np.float16, "fp32": np.float32}
 Vectors = NDArray[np.float16] | NDArray[np.float32]
 
 
-class Place(NamedTuple):
-    """Where a usage stands: its sentence, the characters of the word in it, document and line."""
+class StoredUsage(NamedTuple):
+    """A usage on disk: the word, its sentence, its offsets in the sentence, document and line."""
 
+    word: str
     sentence: str
     start: int
     stop: int
@@ -194,19 +195,16 @@ class UsageBlock:
         whole, places = self._tensors["types"].tobytes(), self._tensors["type_ends"].tolist()
         return [whole[a:b].decode("utf-8", "replace") for a, b in pairwise(places)]
 
-    def word(self, row: int) -> str:
-        """The word of the usage `row` of this block."""
-        return self._text("types", "type_ends", int(self.words[row]))
-
     def _text(self, values: str, ends: str, number: int) -> str:
         first, last = self._tensors[ends][number : number + 2].tolist()
         return self._tensors[values][first:last].tobytes().decode("utf-8", "replace")
 
-    def place(self, row: int, documents: Sequence[str]) -> Place:
-        """Where the usage `row` of this block stands."""
+    def read(self, row: int, documents: Sequence[str]) -> StoredUsage:
+        """Read the usage `row` of this block; `documents` are the names that index.json lists."""
         number = int(self._tensors["sentences"][row])
         document = int(self._tensors["documents"][number])
-        return Place(
+        return StoredUsage(
+            self._text("types", "type_ends", int(self.words[row])),
             self._text("text", "text_ends", number),
             int(self._tensors["starts"][row]),
             int(self._tensors["stops"][row]),
@@ -263,12 +261,21 @@ def read_head(folder: Path) -> dict[str, Any]:
         )
     wrong = [name for name, kinds in FIELDS.items() if not isinstance(values.get(name), kinds)]
     wrong += [name for name in ("corpora", "blocks") if not _are_records(values.get(name))]
-    values.setdefault("view", "word")  # older ones had no other
-    if values["view"] not in VIEWS:
+    _translate_old_names(values)
+    if values["view"] not in INDEX_VIEWS:
         wrong.append("view")
     if wrong or not all(isinstance(block.get("usages"), int) for block in values["blocks"]):
         raise FormatError(f"{folder / HEAD}: damaged: {(wrong or ['blocks'])[0]} is not as written. {ADVICE}")
     return values
+
+
+def _translate_old_names(head: dict[str, Any]) -> None:
+    """Bring the head of an index that an older Polyseme wrote to today's names."""
+    view = head.setdefault("view", "word")  # at first there was no other
+    if view == "place":
+        head["view"] = "context"
+    if "crowding" in head:
+        head["anisotropy"] = head.pop("crowding")
 
 
 def _are_records(values: Any) -> bool:

@@ -24,33 +24,33 @@ from polyseme.search.sense_data import LabelledUsage
 from polyseme.text.length_batches import chunk_by_size
 
 Array = NDArray[np.float32]
-View = Literal["word", "place", "sentence"]
-VIEWS: tuple[View, ...] = ("word", "place", "sentence")
+UsageView = Literal["word", "context", "sentence"]
+USAGE_VIEWS: tuple[UsageView, ...] = ("word", "context", "sentence")
 
 
-def check_view(view: str, views: Sequence[str] = VIEWS) -> None:
+def check_view(view: str, views: Sequence[str] = USAGE_VIEWS) -> None:
     """Refuse a view that there is not."""
     if view not in views:
         raise UsageError(f"view is {view!r}, expected one of {', '.join(views)}.")
 
 
-def vectors_of(
-    elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer, view: View = "word"
+def embed_usages(
+    elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer, view: UsageView = "word"
 ) -> Iterator[Array]:
-    """What a view sees of each marked word: (H,), or (2H,) of the sentence; see `parts_of`."""
+    """What a view sees of each marked word: (H,), or (2H,) of the sentence; see `embed_usage_parts`."""
     check_view(view)
     resolve_output(layer, None, "both", elmo.config.layers).require_weights("word")  # there is one
-    for parts in parts_of(elmo, examples, layer):
-        yield seen(parts, view)
+    for parts in embed_usage_parts(elmo, examples, layer):
+        yield select_view(parts, view)
 
 
-def seen(parts: Array, view: View) -> Array:
-    """What a view sees, of what `parts_of` gives."""
+def select_view(parts: Array, view: UsageView) -> Array:
+    """What a view sees, of what `embed_usage_parts` gives."""
     size = parts.shape[-1] // 3
-    return parts[..., slice(size) if view == "word" else slice(size, 2 * size if view == "place" else None)]
+    return parts[..., slice(size) if view == "word" else slice(size, 2 * size if view == "context" else None)]
 
 
-def parts_of(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Iterator[Array]:
+def embed_usage_parts(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Iterator[Array]:
     """The word, its place and its sentence, joined (3H,); a sentence is read once for all its words.
 
     layer: as for `Elmo.embed`; "all" gives a row a layer (L, 3H).

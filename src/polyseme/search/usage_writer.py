@@ -34,7 +34,7 @@ Keeps = Callable[[str], bool]  # whether the usages of a word are kept
 
 
 @dataclass(frozen=True)
-class Filters:
+class WordFilter:
     """Which words have their usages kept."""
 
     min_count: int = 1

@@ -36,10 +36,10 @@ def examples_of(index: Index) -> dict[str, list[str]]:
     words = [word for word in AMBIGUOUS if word in index.words and index.words.count(word) >= ENOUGH]
     others = (word for word in by_frequency(index) if word not in words and _tells(word))
     words = [*words, *islice(others, WORDS)][:WORDS]
-    rows = [index.rows(word) for word in words]
+    rows = [index.usage_numbers(word) for word in words]
     return {
         "words": words,
-        "texts": [index.usage(int(some[len(some) // 2])).place.sentence for some in rows],
+        "texts": [index.usage(int(some[len(some) // 2])).sentence for some in rows],
     }
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from polyseme.elmo import Array, Elmo
 from polyseme.model.output import resolve_output
 from polyseme.search.index import Index, Usage
-from polyseme.search.space import Space, directions, fit
+from polyseme.search.space import Space, fit_space, normalize
 
 SAMPLE = 300  # sentences of an index that tell how the vectors of each layer lie
 GATHERED = 5000  # usages: to read more of them one by one is slower than to read all in their order
@@ -34,19 +34,19 @@ class Layers:
 
     def __init__(self, elmo: Elmo, index: Index) -> None:
         self._elmo, self._index = elmo, index
-        self._spec = resolve_output("all", None, "both", elmo.config.layers, context=index.of_places)
+        self._spec = resolve_output("all", None, "both", elmo.config.layers, context=index.is_context_view)
 
     def warm(self) -> None:
         """Compute what all questions share, which takes seconds for a large index."""
         _ = self.spaces
-        if not self._index.of_places:
+        if not self._index.is_context_view:
             _ = self._types, self._places
 
     @cached_property
     def spaces(self) -> list[Space]:
         """The correction of each layer, from words of sentences from all parts of the corpus."""
         rows = np.linspace(0, len(self._index) - 1, min(SAMPLE, len(self._index))).astype(int)
-        texts = {self._index.usage(int(row)).place.sentence for row in rows}
+        texts = {self._index.usage(int(row)).sentence for row in rows}
         read = self._read(
             [self._elmo.token_texts(text, self._index.head["segment"]) for text in sorted(texts)]
         )
@@ -57,12 +57,13 @@ class Layers:
         )
         if np.count_nonzero(weights) == 1:
             return [
-                own if weight else fit(layer, own.kind) for weight, layer in zip(weights, sample, strict=True)
+                own if weight else fit_space(layer, own.kind)
+                for weight, layer in zip(weights, sample, strict=True)
             ]
         # The correction of a mix was fitted to the mix: its layers share it, and their centres add up to its.
         centres = sample.mean(axis=1) if own.kind != "none" else np.zeros_like(sample[:, 0])
         centres += (own.centre - weights @ centres) / weights.sum()
-        return [Space(own.kind, centre, own.turn) for centre in centres]
+        return [Space(own.kind, centre, own.matrix) for centre in centres]
 
     def without_context(self, word: str, query: Array, k: int) -> list[Usage]:
         """The `k` usages nearest to a word in the token layer, with their cosines to `query` in the index's.
@@ -70,7 +71,7 @@ class Layers:
         All usages of a word are equally near there: of these, the ones nearest in the index's layer.
         An index of places has context there, too, so that none is known.
         """
-        if self._index.of_places:
+        if self._index.is_context_view:
             return []
         order = self._order(word, k)
         sums = np.cumsum(self._index.words.counts[order])
@@ -97,7 +98,7 @@ class Layers:
     def _tokens(self, words: Sequence[str]) -> Array:
         """The directions (N, H) of words in the token layer, where both halves of a vector are the same."""
         half = self._elmo.cache.vectors(list(words))[2:].float().numpy()  # behind <S> and </S>
-        return directions(self.spaces[0].move(np.concatenate([half, half], axis=1)))
+        return normalize(self.spaces[0].transform(np.concatenate([half, half], axis=1)))
 
     def _rows(self, types: Numbers) -> Numbers:
         """The numbers of all usages of words, which are given by their places among the words."""
@@ -124,19 +125,19 @@ class Layers:
     def _cosines(self, rows: Numbers, query: Array) -> Array:
         """Of usages with a vector of the index's space, whose correction is folded into the query."""
         space = self._index.space
-        turned = query if space.turn is None else space.turn @ query
-        scores = self._index.raw(rows) @ turned - space.centre @ turned
+        turned = query if space.matrix is None else space.matrix @ query
+        scores = self._index.raw_vectors(rows) @ turned - space.centre @ turned
         found = scores / np.maximum(self._index.lengths[rows], np.finfo(np.float32).tiny)
         return found.astype(np.float32)
 
     def products(self, tokens: list[str], place: int, usages: Sequence[Usage]) -> dict[str, Any]:
         """Products of the layers of a word and of usages, each with its own and with the word's (L, L)."""
         segment = self._index.head["segment"]
-        cut = [self._elmo.tokenize(usage.place.sentence, segment) for usage in usages]
+        cut = [self._elmo.tokenize(usage.sentence, segment) for usage in usages]
         found = self._read([tokens, *([token.text for token in some] for some in cut)])
         places = [place]
         for usage, some in zip(usages, cut, strict=True):
-            at = next((n for n, token in enumerate(some) if token.start >= usage.place.start), len(some) - 1)
+            at = next((n for n, token in enumerate(some) if token.start >= usage.start), len(some) - 1)
             places.append(at)
         moved = self._moved(np.stack([layers[:, at] for layers, at in zip(found, places, strict=True)]))
         own, cross = moved @ moved.transpose(0, 2, 1), moved[0] @ moved.transpose(0, 2, 1)
@@ -148,7 +149,9 @@ class Layers:
 
     def _moved(self, layers: Array) -> Array:
         """The layers (N, L, H) of words, corrected."""
-        return np.stack([space.move(layers[:, number]) for number, space in enumerate(self.spaces)], axis=1)
+        return np.stack(
+            [space.transform(layers[:, number]) for number, space in enumerate(self.spaces)], axis=1
+        )
 
     def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
         with self._elmo.track_counts() as counts:

@@ -16,14 +16,14 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 from polyseme.errors import PolysemeError
-from polyseme.language import SentenceScore, Substitutes, score, substitutes, substitutes_at
+from polyseme.language import SentenceScore, Substitutes, find_substitutes_at, score, substitutes
 from polyseme.language.substitutes import RankedSubstitutes
 from polyseme.model.output import OutputSpec, resolve_output
-from polyseme.search.change import FEWEST
+from polyseme.search.change import MIN_USAGES
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
-from polyseme.search.space import plain
+from polyseme.search.space import uncorrected_space
 from polyseme.server.http import requests
 from polyseme.server.http.limits import missing, wrong
 from polyseme.server.http.openapi import answers_of
@@ -136,7 +136,7 @@ class Verbs:
 
         def find() -> Response:
             if tokens is not None:
-                found = substitutes_at(elmo, tokens, asked.place or 0, asked.k)
+                found = find_substitutes_at(elmo, tokens, asked.place or 0, asked.k)
             else:
                 found = substitutes(elmo, text, asked.k)
             self._state.metrics.read(len(found.tokens))
@@ -229,14 +229,14 @@ class Verbs:
         for number, word in enumerate(words, start=1):
             for name, index in zip(("first", "second"), indexes, strict=True):
                 count = index.words.count(await self._known(word, index.words, number=number))
-                if count < FEWEST:
+                if count < MIN_USAGES:
                     raise wrong(
                         f"Word {number} of {len(words)} has {count} usages in the {name} index: "
-                        f"{FEWEST} are needed.",
+                        f"{MIN_USAGES} are needed.",
                         "too_few_usages",
                         number=number,
                         count=count,
-                        least=FEWEST,
+                        least=MIN_USAGES,
                     )
 
     async def similarity(self, asked: requests.SimilarityRequest) -> Response:
@@ -247,7 +247,7 @@ class Verbs:
         one, other = await self._state.batcher.vectors(sentences, spec)
 
         def compare() -> Response:
-            to_directions = plain(one.shape[1]).apply
+            to_directions = uncorrected_space(one.shape[1]).to_directions
             matrix = to_directions(one) @ to_directions(other).T
             cosine = None  # of a text without words
             if len(one) and len(other):
@@ -307,7 +307,7 @@ class Verbs:
         """
         if word in words:
             return word
-        near = await self._state.asking.run(lambda: words.near_spellings(word))
+        near = await self._state.asking.run(lambda: words.suggest_spellings(word))
         guess = f" Near spellings: {', '.join(near)}." if near else ""
         raise missing(f"The word is not in the index.{guess}", "word_missing", near=near, **told)
 

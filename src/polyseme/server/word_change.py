@@ -19,12 +19,12 @@ from typing import TypeVar
 from polyseme.search.change import (
     FREQUENT,
     Change,
-    check_pair,
-    common_words,
-    find_change,
-    greatest_first,
+    check_comparable,
+    find_changes,
+    find_common_words,
     prototype,
-    usages_of,
+    sample_usages,
+    sort_changes,
 )
 from polyseme.search.index import Index
 
@@ -48,13 +48,13 @@ class IndexPair:
     @cached_property
     def frequent(self) -> list[str]:
         """The words to rank, the most frequent first: they are reached whatever the time."""
-        counts = common_words(self.one, self.other, FREQUENT)
+        counts = find_common_words(self.one, self.other, FREQUENT)
         return sorted(counts, key=lambda word: -counts[word])
 
     def move(self, word: str) -> None:
         """Find how far a word moved."""
         if word not in self.moved:
-            self.moved[word] = prototype(*usages_of(self.one, self.other, word))
+            self.moved[word] = prototype(*sample_usages(self.one, self.other, word))
 
     def knows(self, word: str) -> bool:
         """Whether all figures of a word are kept."""
@@ -67,13 +67,13 @@ class IndexPair:
                 oldest = next(iter(self._found))
                 del self._found[oldest]
                 self._neighbours.pop(oldest, None)
-            (self._found[word],) = find_change(self.one, self.other, [word])
+            (self._found[word],) = find_changes(self.one, self.other, [word])
         return self._found[word]
 
     def neighbours(self, change: Change) -> list[list[str]]:
         """The words of the first index that lie nearest to each sense of a word."""
         if change.word not in self._neighbours:
-            near = self.one.words_near(change.centres, NAMED, without=change.word)
+            near = self.one.nearest_words(change.centres, NAMED, without=change.word)
             self._neighbours[change.word] = near
         return self._neighbours[change.word]
 
@@ -113,12 +113,12 @@ class ChangeStudy:
     def named(self, words: Sequence[str]) -> list[Change]:
         """The change of these words, the greatest first."""
         self._end = time.monotonic() + self._seconds
-        check_pair(self._pair.one, self._pair.other)
-        return greatest_first(self._changes(words))
+        check_comparable(self._pair.one, self._pair.other)
+        return sort_changes(self._changes(words))
 
     def frequent(self, k: int) -> list[Change]:
         """The change of the `k` frequent words that moved most, the greatest first."""
-        check_pair(self._pair.one, self._pair.other)
+        check_comparable(self._pair.one, self._pair.other)
         begun = time.monotonic()
         self._end = begun + self._seconds / 2
         for word in self._pair.frequent:
@@ -127,7 +127,7 @@ class ChangeStudy:
                 break
             self._pair.move(word)
         self._end = begun + self._seconds
-        return greatest_first(self._changes(self._pair.first(k)))[:k]
+        return sort_changes(self._changes(self._pair.first(k)))[:k]
 
     def _changes(self, words: Sequence[str]) -> list[Change]:
         """The changes of words, as far as the time goes, but of one at least."""

@@ -43,7 +43,7 @@ export function candidatesOf(answer) {
 // Whether no usage of the corpus can be missing from the best of this layer alone: the server looked for them there.
 // In the token layer of an index of places it does not.
 export function isWhole(layer, usual, view) {
-  return (layer === 0 && view !== "place") || String(usual) === String(oneLayer(layer, usual.length));
+  return (layer === 0 && view !== "context") || String(usual) === String(oneLayer(layer, usual.length));
 }
 
 // Candidates by falling cosine in the mix, each with `cosine`, the cosine in every layer alone, and `before`: where

@@ -25,9 +25,15 @@ def token_rows(sentences: Sequence[Sequence[Token]]) -> list[Row]:
 
 
 def usage_row(usage: Usage) -> Row:
-    """A usage with its place; of the path of its document the name alone."""
-    place = usage.place._asdict() | {"document": Path(usage.place.document).name}
-    return {"word": usage.word, **place}
+    """A usage with its sentence and location; of the path of its document only the name."""
+    return {
+        "word": usage.word,
+        "sentence": usage.sentence,
+        "start": usage.start,
+        "stop": usage.stop,
+        "document": Path(usage.document).name,
+        "line": usage.line,
+    }
 
 
 def near_row(usage: Usage) -> Row:

@@ -5,7 +5,7 @@ import { number, t } from "/explorer/i18n.js";
 import { candidatesOf, isWhole, layerAlone } from "/explorer/layer-mix.js";
 
 export function layerText(layer, layers, view) {
-  if (layer === 0) return t(view === "place" ? "layer.beside" : "layer.tokens");
+  if (layer === 0) return t(view === "context" ? "layer.beside" : "layer.tokens");
   return layer === layers - 1 ? t("layer.high") : t("layer.low");
 }
 
@@ -17,7 +17,7 @@ export function layerName(layer) {
 // What the index holds, in a sentence or two; "top" has a number, too, and the sliders are numbered.
 function holds(index, layers) {
   const held = holdsLayer(index, layers);
-  return index.view === "place" ? `${held} ${t("mix.ofPlaces")}` : held;
+  return index.view === "context" ? `${held} ${t("mix.ofPlaces")}` : held;
 }
 
 function holdsLayer(index, layers) {

@@ -120,7 +120,7 @@ function Indexes({ indexes }) {
                       <th scope="row">${index.name}</th>
                       <td>${number(index.usages)}</td>
                       <td>${number(index.words)}</td>
-                      <td>${layerName(index.layer)}${index.view === "place" && t("layer.ofPlaces")}</td>
+                      <td>${layerName(index.layer)}${index.view === "context" && t("layer.ofPlaces")}</td>
                       <td>${documents(index.documents)}</td>
                     </tr>
                   `,
