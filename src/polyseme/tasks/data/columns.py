@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import DataError, UsageError
+from polyseme.text.conllu import COLUMNS as CONLLU
+from polyseme.text.conllu import read_conllu
 from polyseme.text.reading import Line, expand_path
 
-CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DOCUMENT = "-DOCSTART-"
 NUMBER = re.compile(r"-?[0-9]+")
 
@@ -46,7 +47,7 @@ def width_of(lines: Sequence[Line], kind: str) -> int:
     if kind == "slashed":
         return 0
     rows = (line for line in lines if line.text.strip() and not line.text.startswith((DOCUMENT, "#")))
-    return next((len(_fields(line, kind)) for line in rows), 0)
+    return next((len(CONLLU) if kind == "conllu" else len(_fields(line)) for line in rows), 0)
 
 
 def check_width(path: str | Path, width: int, known: int | None) -> None:
@@ -65,7 +66,11 @@ def read_tagged(
     if kind == "slashed":
         yield from _slashed(lines, tags=tags)
         return
-    if kind not in ("columns", "conllu"):
+    if kind == "conllu":
+        for sentence in read_conllu(lines):
+            yield _sentence(sentence.words, kind, word, tag, tags=tags)
+        return
+    if kind != "columns":
         raise UsageError(f"Tagging does not read {kind}. Set data.format to columns, conllu, slashed.")
     rows: list[tuple[str, list[str]]] = []
     width = 0
@@ -75,36 +80,27 @@ def read_tagged(
             if rows:
                 yield _sentence(rows, kind, word, tag, tags=tags)
             rows = []
-        elif not (kind == "conllu" and text.startswith("#")):
-            fields = _fields(line, kind)
+        else:
+            fields = _fields(line)
             width = width or len(fields)
             if len(fields) != width:
                 raise DataError(
                     f"{line.source}:{line.number}: {len(fields)} columns, expected {width} as before. "
                     "Is a column empty, or a blank line between two sentences missing?"
                 )
-            if kind == "columns" or fields[0].isdigit():  # not a range of words, nor an empty one
-                rows.append((f"{line.source}:{line.number}", fields))
+            rows.append((f"{line.source}:{line.number}", fields))
     if rows:
         yield _sentence(rows, kind, word, tag, tags=tags)
 
 
-def _fields(line: Line, kind: str) -> list[str]:
+def _fields(line: Line) -> list[str]:
     """Columns are separated by tabs where there are any, else by white space."""
     text = line.text.rstrip("\r")
-    if kind == "conllu":
-        fields = text.split("\t")
-        if len(fields) != len(CONLLU):
-            raise DataError(
-                f"{line.source}:{line.number}: {len(fields)} columns, expected {len(CONLLU)} of CoNLL-U, "
-                "separated by tabs."
-            )
-        return fields
     return text.split("\t") if "\t" in text else text.split()
 
 
 def _sentence(
-    rows: list[tuple[str, list[str]]], kind: str, word: str | int, tag: str | int, *, tags: bool
+    rows: Sequence[tuple[str, list[str]]], kind: str, word: str | int, tag: str | int, *, tags: bool
 ) -> Tagged:
     found = Tagged([], [], [])
     word = "form" if kind == "conllu" and word == 0 else word

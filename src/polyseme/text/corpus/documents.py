@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
+from polyseme.text.conllu import read_conllu
 from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
 from polyseme.text.segment.stream import MOST_CHARACTERS
 
@@ -36,7 +37,6 @@ _BLOCK = 1 << 20  # bytes that are read at once
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 _SENTENCE_ENDS = tuple(mark.encode() for mark in "。！？")
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
-_TREE_ID = re.compile(r"([1-9][0-9]*)(-[1-9][0-9]*)?$|[0-9]+\.[1-9][0-9]*$")
 
 
 class Piece(NamedTuple):
@@ -292,38 +292,13 @@ def _field(line: Line, field: str) -> str:
 
 def _trees(file: Path) -> Iterator[_Part]:
     """The sentences of a CoNLL-U file, gathered; a line of text is a sentence."""
-    fresh, words, held, size, held_size = True, list[str](), list[str](), 0, 0
-    for line in read_lines(file):
-        size += len(line.text) + 1
-        opens = line.text.startswith("# newdoc")
-        if line.text.startswith("#") and not opens:
-            continue
-        if line.text and not line.text.isspace() and not opens:
-            words.extend(_form(line))
-            continue
-        if words:
-            held.append(" ".join(words))
-            held_size += len(held[-1])
-            words = []
-        if held and (opens or held_size > MOST_CHARACTERS // 4):
+    fresh, held, characters, size = True, list[str](), 0, 0
+    for sentence in read_conllu(read_lines(file)):
+        if held and (sentence.opens_document or characters > MOST_CHARACTERS // 4):
             yield fresh, "\n".join(held), size
-            fresh, held, size, held_size = False, [], 0, 0
-        fresh = fresh or opens
-    if words:
-        held.append(" ".join(words))
+            fresh, held, characters, size = False, [], 0, 0
+        fresh = fresh or sentence.opens_document
+        held.append(" ".join(word.form for word in sentence.words))
+        characters += len(held[-1])
+        size += sentence.size
     yield fresh, "\n".join(held), size
-
-
-def _form(line: Line) -> Iterator[str]:
-    columns = line.text.split("\t")
-    place = f"{line.source}:{line.number}"
-    if len(columns) != 10:
-        raise DataError(f"{place}: {len(columns)} columns, expected 10. CoNLL-U is separated by tabs.")
-    match = _TREE_ID.match(columns[0])
-    if match is None:
-        raise DataError(f"{place}: the ID is {columns[0]!r}, expected 1, 1-2 or 1.1.")
-    form = "_".join(columns[1].split())
-    if not form:
-        raise DataError(f"{place}: the FORM of word {columns[0]} is empty; CoNLL-U writes _ for that.")
-    if match[1] and not match[2]:
-        yield form
