@@ -120,7 +120,7 @@ def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
         (["similarity", "index", "the [bank] [failed]", "the [bank]"], "not one pair"),
         (["similarity", "index", "banks", "river"], "Did you mean bank"),
         (["similarity", "index", "bank", "river", "--layer", "0"], "an index of layer top"),
-        (["similarity", "{bilm}", "bank", "river"], "no vectors of words"),
+        (["similarity", "{bilm}", "bank", "river"], "no word vectors"),
         (["map", "index", "bank", "--out", "map.gif"], "a .png or a .html"),
         (["map", "index", "bink", "--out", "map.html"], "Did you mean bank"),
         (["change", "index", "index", "bank", "--out", "x.pdf"], "a picture of shares is a .png"),

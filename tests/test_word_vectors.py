@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,8 @@ import pytest
 
 from builders import SENTENCES, all_layers, random_model, small_config
 from polyseme.elmo import Elmo
-from polyseme.errors import UsageError
-from polyseme.word_vectors import WordVectors, mean_vectors
+from polyseme.errors import FormatError, UsageError
+from polyseme.word_vectors import WordVectors, mean_vectors, open_words
 
 TEXT = [*SENTENCES, ["the", "the", "bank"], [], ["of", "the", "river", "bank"], ["他", "!"]]
 
@@ -135,7 +138,7 @@ def test_most_similar_has_gensims_signature_and_answers() -> None:
     words = hand_made(centre=True)
     assert words.most_similar("king") == words.nearest("king")
     assert words.most_similar(positive=["king"], topn=1) == words.nearest("king", 1)
-    assert words.most_similar([("king", 2.0), "x"], [("river", -0.5)], 2) == words.combined(
+    assert words.most_similar([("king", 2.0), "x"], [("river", -0.5)], 2) == words.nearest_to_sum(
         [("king", 2.0), ("x", 1.0), ("river", -0.5)], 2
     )
     own = words.most_similar(words["king"], topn=1)  # a vector leaves no word out
@@ -167,3 +170,33 @@ def test_most_similar_has_gensims_signature_and_answers() -> None:
 def test_strange_questions_are_refused(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         hand_made(centre=True).most_similar(**asked)
+
+
+def test_reprs_are_short_and_notebooks_get_an_escaped_table() -> None:
+    many = np.ones((3000, 4), np.float32)
+    names = ("<script>", *(f"w{number}" for number in range(2999)))
+    words = WordVectors(names, np.arange(3000, 0, -1), many, np.zeros(4, np.float32))
+    assert repr(words) == "WordVectors(3,000 words, 4 values)"
+    page = words._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<tr>") == 11
+    near = hand_made(centre=True).nearest("king", 2)
+    assert repr(near).splitlines()[0] == "Nearest to king"
+    assert "<td" in near._repr_html_()
+    assert hand_made(centre=True).nearest_to_sum([("king", 1), ("x", -1)]).caption == "Nearest to king - x"
+
+
+def test_words_pickle_by_path_where_they_have_one_and_by_value_otherwise(tmp_path: Path) -> None:
+    made = hand_made(centre=True)
+    for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
+        assert again.words == made.words
+        assert again.nearest("king") == made.nearest("king")
+    made.save(tmp_path / "w.safetensors")
+    opened = open_words(tmp_path / "w.safetensors")
+    packed = pickle.dumps(opened)
+    assert len(packed) < 400
+    assert pickle.loads(packed).nearest("king") == opened.nearest("king")
+    hand_made(centre=False).save(tmp_path / "w.safetensors", force=True)
+    with pytest.raises(FormatError, match="has changed since"):
+        pickle.loads(packed)

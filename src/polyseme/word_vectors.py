@@ -1,20 +1,21 @@
-"""Text to one vector a word: the mean over all its usages, and the words nearest to it.
+"""The mean contextual vector of each word, and the words nearest to it.
 
-    embedder  ->  words  ->  training (its report), search, server, api
+    elmo, formats.vectors.word_file  ->  word_vectors  ->  training.report, search, server, api
 
-N words, H = both directions. Contextual vectors crowd into a narrow cone, where everything is near to
-everything: so the mean over the words is taken away before cosines are compared.
+N words, H = both directions. Contextual vectors point into a narrow cone, where every cosine is high, so the
+mean over the words (the centre) is subtracted before cosines are taken.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,31 +25,65 @@ from polyseme.elmo import CHUNK, Array, Elmo
 from polyseme.errors import FormatError, UnknownWordError, UsageError
 from polyseme.formats.models.open import resolve_model_path
 from polyseme.formats.vectors.word_file import WORDS_FILE, StoredWords, read_words, write_words
+from polyseme.io.html import Cell, render_table
+from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.validate import checked_tokens
 
 Key = str | Array
-Keys = Key | Sequence[Key | tuple[Key, float]] | None  # as gensim takes them; a word or several
-NEAR_SPELLING = 0.5  # how alike a suggested word is; words of two characters that share one are 0.5
+Keys = Key | Sequence[Key | tuple[Key, float]] | None  # as gensim takes them: one word or vector, or several
+SPELLING_CUTOFF = (
+    0.5  # least similarity of a suggested spelling; two characters of which one differs have 0.5
+)
+SHOWN_WORDS = 10  # in a notebook
 
 
-@dataclass(frozen=True, eq=False)
+class Neighbour(NamedTuple):
+    """A word and its cosine to what was searched for."""
+
+    word: str
+    cosine: float
+
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        return {"word": self.word, "cosine": self.cosine}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class WordVectors:
-    """The mean contextual vector of every word, in memory. `mean_vectors` makes one."""
+    """The mean contextual vector of every word, in memory.
 
-    words: tuple[str, ...]  # by falling count
-    counts: NDArray[np.int64]  # (N,) usages
-    vectors: Array  # (N, H) means, not centred
-    centre: Array  # (H,) what is taken away before cosines: the mean over the words, or zeros
-    _rows: dict[str, int] = field(init=False, repr=False, compare=False)
+    `mean_vectors` computes them from text, `open_words` reads those stored beside a model, and
+    `Index.words` has those of an index. Pickled by path if they were read from a file, else by value.
+
+    Attributes:
+        words: The words, most frequent first.
+        counts: (N,) how many usages each vector is the mean of.
+        vectors: (N, H) the means, not centred.
+        centre: (H,) subtracted before cosines are taken: the mean over the words, or zeros.
+        path: The file they were read from, if any.
+
+    Example:
+        >>> words = polyseme.open_words("en-classic")
+        >>> words.nearest("mother", 5)
+        >>> words["mother"].shape, words.count("mother"), "mother" in words, len(words)
+
+    """
+
+    words: tuple[str, ...]
+    counts: NDArray[np.int64]
+    vectors: Array
+    centre: Array
+    path: Path | None = None
+    _rows: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows", {word: row for row, word in enumerate(self.words)})
 
     @cached_property
     def _directions(self) -> Array:
-        """The vectors (N, H) centred, of length 1: made at the first need, so that a file opens quickly."""
+        """The vectors (N, H) centred and scaled to length 1; computed on first use, to open files fast."""
         moved: Array = self.vectors - self.centre
         moved /= np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         return moved
@@ -60,38 +95,112 @@ class WordVectors:
         return word in self._rows
 
     def __getitem__(self, word: str) -> Array:
-        """The mean vector of a word (H,), not centred."""
+        """Return the mean vector of a word (H,), not centred."""
         vector: Array = self.vectors[self._row(word)]
         return vector
 
+    def __repr__(self) -> str:
+        return f"WordVectors({len(self):,} words, {self.vectors.shape[1]:,} values)"
+
+    def _repr_html_(self) -> str:
+        rows = list(zip(self.words[:SHOWN_WORDS], self.counts[:SHOWN_WORDS].tolist(), strict=True))
+        shown = f", the {len(rows)} most frequent" if len(self) > len(rows) else ""
+        caption = f"{len(self):,} words with vectors of {self.vectors.shape[1]:,} values{shown}"
+        return render_table(["word", "usages"], rows, caption=caption)
+
+    def __reduce__(self) -> tuple[Callable[..., WordVectors], tuple[Any, ...]]:
+        """Pickle as the path of the file if there is one, else by value."""
+        if self.path is not None:
+            return _reopen_words, (str(self.path.absolute()), self._digest())
+        return WordVectors, (self.words, self.counts, self.vectors, self.centre)
+
+    def _digest(self) -> str:
+        """A hash that differs for other texts, models and layers; vectors are left out, as they are large."""
+        content = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass"))
+        content.update(self.counts.tobytes())
+        content.update(self.centre.tobytes())
+        return content.hexdigest()
+
     def count(self, word: str) -> int:
-        """How many usages of a word were seen."""
+        """Return how many usages the vector of a word is the mean of."""
         return int(self.counts[self._row(word)])
 
-    def similarity(self, one: str, other: str) -> float:
-        """Cosine of two words."""
-        return float(self._directions[self._row(one)] @ self._directions[self._row(other)])
+    def direction(self, word: str) -> Array:
+        """Return the vector of a word (H,), centred and scaled to length 1."""
+        direction: Array = self._directions[self._row(word)]
+        return direction
+
+    def similarity(self, first: str, second: str) -> float:
+        """Return the cosine of two words.
+
+        Raises:
+            UnknownWordError: A word has no vector. It is a KeyError and a ValueError too.
+
+        Example:
+            >>> words.similarity("king", "queen")
+
+        """
+        return float(self.direction(first) @ self.direction(second))
 
     def nearest(
         self, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
-    ) -> list[tuple[str, float]]:
-        """The `k` words with the greatest cosine to `word`, itself left out.
+    ) -> ResultList[Neighbour]:
+        """Find the words with the highest cosine to a word, which is left out itself.
 
-        min_count, min_chars: only words with so many usages, of so many characters.
+        Args:
+            word: The word to search for.
+            k: How many words to return.
+            min_count: Only words with at least this many usages.
+            min_chars: Only words with at least this many characters.
+
+        Returns:
+            Pairs of word and cosine, best first.
+
+        Raises:
+            UnknownWordError: The word has no vector; the message suggests similar spellings.
+            UsageError: `k` is less than 1.
+
+        Example:
+            >>> [word for word, cosine in words.nearest("mother", 5)]
+
         """
-        return self.combined([(word, 1.0)], k, min_count=min_count, min_chars=min_chars)
+        return self.nearest_to_sum([(word, 1.0)], k, min_count=min_count, min_chars=min_chars)
 
-    def combined(
-        self, signs: Sequence[tuple[str, float]], k: int = 10, *, min_count: int = 1, min_chars: int = 1
-    ) -> list[tuple[str, float]]:
-        """The `k` words nearest to a weighted sum of words, these left out: a : b = c : ? is b - a + c."""
-        given = [self._row(word) for word, _ in signs]
+    def nearest_to_sum(
+        self,
+        weighted_words: Sequence[tuple[str, float]],
+        k: int = 10,
+        *,
+        min_count: int = 1,
+        min_chars: int = 1,
+    ) -> ResultList[Neighbour]:
+        """Find the words nearest to a weighted sum of words, which are left out themselves.
+
+        Args:
+            weighted_words: Pairs of word and weight. The analogy a : b = c : ? is b - a + c.
+            k: How many words to return.
+            min_count: Only words with at least this many usages.
+            min_chars: Only words with at least this many characters.
+
+        Returns:
+            Pairs of word and cosine, best first.
+
+        Raises:
+            UnknownWordError: A word has no vector.
+            UsageError: `k` is less than 1.
+
+        Example:
+            >>> words.nearest_to_sum([("king", 1), ("man", -1), ("woman", 1)], 3)
+
+        """
+        rows = [self._row(word) for word, _ in weighted_words]
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
-        cosines = self._directions @ self._sum(signs)
+        cosines = self._directions @ self._sum(weighted_words)
         usable = self._usable(min_count, min_chars)
-        usable[given] = False
-        return self._best(cosines, usable, k)
+        usable[rows] = False
+        signs = (f"{'-' if weight < 0 else '+'} {word}" for word, weight in weighted_words)
+        return ResultList(self._best(cosines, usable, k), f"Nearest to {' '.join(signs).removeprefix('+ ')}")
 
     def most_similar(
         self,
@@ -106,18 +215,35 @@ class WordVectors:
         min_count: int = 1,
         min_chars: int = 1,
     ) -> Any:
-        """Words nearest to the sum of `positive` less `negative`, with gensim's signature and answers.
+        """Find the words nearest to the sum of `positive` minus `negative`, as gensim's KeyedVectors does.
 
-        positive, negative: words, (word, weight) pairs, or vectors (H,) as `words[word]` gives them.
-        topn: how many; 0 or less gives none, None the cosines of all words from clip_start to clip_end.
-        clip_start, clip_end, restrict_vocab: only these of the words, which stand by falling count.
-        An unknown word is a KeyError. gensim's `indexer` is refused.
+        Args:
+            positive: Words, (word, weight) pairs, or vectors (H,) such as `words["king"]`.
+            negative: The same, with weight -1.
+            topn: How many words to return; 0 or less returns none, None the cosines of all words.
+            clip_start: Skip this many of the most frequent words.
+            clip_end: Stop at this many of the most frequent words.
+            restrict_vocab: Only this many of the most frequent words.
+            indexer: Must be None; the search is exact.
+            min_count: Only words with at least this many usages.
+            min_chars: Only words with at least this many characters.
+
+        Returns:
+            A list of (word, cosine), best first; an array of cosines if `topn` is None.
+
+        Raises:
+            UnknownWordError: A word has no vector; this is a KeyError, as in gensim.
+            UsageError: No word was passed, a key is neither word nor vector, or `indexer` was passed.
+
+        Example:
+            >>> words.most_similar(positive=["king", "woman"], negative=["man"], topn=3)
+
         """
         if indexer is not None:
-            raise UsageError("indexer: gensim's indexers are not taken. Leave it out: the search is exact.")
+            raise UsageError("indexer is not supported, the search is exact. Leave it out.")
         if topn is not None and topn < 1:
             return []
-        keys = _keys(positive, 1.0) + _keys(negative, -1.0)
+        keys = _weighted_keys(positive, 1.0) + _weighted_keys(negative, -1.0)
         if not keys:
             raise UsageError("most_similar needs a word.")
         cosines = self._directions @ self._sum(keys)
@@ -127,103 +253,154 @@ class WordVectors:
         usable = np.zeros(len(self), np.bool_)
         usable[span] = self._usable(min_count, min_chars)[span]
         usable[[self._row(key) for key, _ in keys if isinstance(key, str)]] = False
-        return self._best(cosines, usable, topn)
-
-    def _sum(self, keys: Sequence[tuple[str | Array, float]]) -> Array:
-        """The direction of the weighted sum of words and vectors, each centred and of length 1."""
-        rows = [
-            self._directions[self._row(key)] if isinstance(key, str) else self._direction(key)
-            for key, _ in keys
-        ]
-        return _pointing(np.array([weight for _, weight in keys], np.float32) @ np.stack(rows))
-
-    def _direction(self, vector: Array) -> Array:
-        found = np.asarray(vector, np.float32)
-        if found.shape != self.centre.shape or not np.isfinite(found).all():
-            raise UsageError(f"A vector of {len(self.centre)} finite values is expected, not {found.shape}.")
-        return _pointing(found - self.centre)
-
-    def _usable(self, min_count: int, min_chars: int) -> NDArray[np.bool_]:
-        """Which words have so many usages, and so many characters."""
-        usable: NDArray[np.bool_] = self.counts >= min_count
-        if min_chars > 1:
-            usable &= np.array([len(word) >= min_chars for word in self.words], dtype=np.bool_)
-        return usable
-
-    def _best(self, cosines: Array, usable: NDArray[np.bool_], k: int) -> list[tuple[str, float]]:
-        """The `k` usable words with the greatest cosines."""
-        rows = np.flatnonzero(usable)
-        best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
-        return [(self.words[row], float(cosines[row])) for row in best]
-
-    def uncentred(self) -> WordVectors:
-        """The same words; cosines of their vectors as they are."""
-        return WordVectors(self.words, self.counts, self.vectors, np.zeros_like(self.centre))
-
-    def direction(self, word: str) -> Array:
-        """The vector of a word (H,), centred and of length 1."""
-        found: Array = self._directions[self._row(word)]
-        return found
+        return [(word, cosine) for word, cosine in self._best(cosines, usable, topn)]
 
     def odd_one_out(self, words: Sequence[str]) -> str:
-        """The word farthest from the mean of all of them."""
+        """Return the word farthest from the mean of three or more words.
+
+        Raises:
+            UnknownWordError: A word has no vector.
+            UsageError: Fewer than three words.
+
+        Example:
+            >>> words.odd_one_out(["king", "queen", "river"])
+            'river'
+
+        """
         if len(words) < 3:
-            raise UsageError(f"{len(words)} words: the odd one out is of three or more.")
-        directions = self._directions[[self._row(word) for word in words]]
-        return words[int((directions @ directions.mean(axis=0)).argmin())]
+            raise UsageError(f"{len(words)} words: the odd one out needs three or more.")
+        return words[find_odd_one_out(np.stack([self.direction(word) for word in words]))]
+
+    def uncentred(self) -> WordVectors:
+        """Return the same words with cosines of the vectors as they are: nothing is subtracted."""
+        return WordVectors(self.words, self.counts, self.vectors, np.zeros_like(self.centre))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a file for `open_words`, in int8; words.safetensors is its name in a model's folder."""
-        place = Path(path).expanduser()
-        write_words(place, StoredWords(self.words, self.counts, self.vectors, self.centre), force=force)
+        """Write a file that `open_words` reads; vectors are rounded to int8.
+
+        Args:
+            path: The file; in a model's folder it is called words.safetensors.
+            force: Replace a file that exists.
+
+        Raises:
+            UsageError: The file exists and `force` is False, or cannot be written.
+
+        Example:
+            >>> polyseme.mean_vectors(elmo, sentences).save("models/mine/words.safetensors")
+
+        """
+        content = StoredWords(self.words, self.counts, self.vectors, self.centre)
+        write_words(Path(path).expanduser(), content, force=force)
 
     def suggest_spellings(self, word: str) -> list[str]:
-        """Words that are written much as `word` is; first those with other capitals."""
-        cases = [other for other in (word.lower(), word.capitalize(), word.upper()) if other in self._rows]
-        close = get_close_matches(word, self.words, n=3, cutoff=NEAR_SPELLING)
+        """Return up to three words spelled like `word`; first those that differ in case only."""
+        cases = [text for text in (word.lower(), word.capitalize(), word.upper()) if text in self._rows]
+        close = get_close_matches(word, self.words, n=3, cutoff=SPELLING_CUTOFF)
         return list(dict.fromkeys([*cases, *close]))[:3]
 
     def _row(self, word: str) -> int:
         if word in self._rows:
             return self._rows[word]
-        near = self.suggest_spellings(word) if isinstance(word, str) else []
-        guess = f" Did you mean {' or '.join(near)}?" if near else ""
+        spellings = self.suggest_spellings(word) if isinstance(word, str) else []
+        hint = f" Did you mean {' or '.join(spellings)}?" if spellings else ""
         raise UnknownWordError(
-            f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{guess}"
+            f"{word!r:.60} is not among the {len(self):,} words with a vector (it may be too rare).{hint}"
         )
 
+    def _sum(self, keys: Sequence[tuple[str | Array, float]]) -> Array:
+        """The direction of the weighted sum of words and vectors, each centred and of length 1."""
+        rows = [self.direction(key) if isinstance(key, str) else self._centred(key) for key, _ in keys]
+        return _scale_to_one(np.array([weight for _, weight in keys], np.float32) @ np.stack(rows))
 
-def _pointing(vector: Array) -> Array:
-    """The vector (H,) with length 1; zeros stay zeros."""
-    found: Array = vector / max(float(np.linalg.norm(vector)), float(np.finfo(np.float32).tiny))
-    return found
+    def _centred(self, values: Array) -> Array:
+        """The direction of a vector that the caller passed."""
+        vector = np.asarray(values, np.float32)
+        if vector.shape != self.centre.shape or not np.isfinite(vector).all():
+            raise UsageError(
+                f"A vector must have {len(self.centre)} finite values, not shape {vector.shape}."
+            )
+        return _scale_to_one(vector - self.centre)
+
+    def _usable(self, min_count: int, min_chars: int) -> NDArray[np.bool_]:
+        """Which words have enough usages and characters."""
+        usable: NDArray[np.bool_] = self.counts >= min_count
+        if min_chars > 1:
+            usable &= np.array([len(word) >= min_chars for word in self.words], dtype=np.bool_)
+        return usable
+
+    def _best(self, cosines: Array, usable: NDArray[np.bool_], k: int) -> list[Neighbour]:
+        """The `k` usable words with the highest cosines."""
+        rows = np.flatnonzero(usable)
+        best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
+        return [Neighbour(self.words[row], float(cosines[row])) for row in best]
 
 
-def _keys(given: Keys, sign: float) -> list[tuple[str | Array, float]]:
-    """Words and vectors with their weights: the sign, unless a pair says another."""
-    if given is None:
+def find_odd_one_out(directions: Array) -> int:
+    """Return which of several directions (N, H) is farthest from their mean."""
+    return int((directions @ directions.mean(axis=0)).argmin())
+
+
+def _scale_to_one(vector: Array) -> Array:
+    """The vector (H,) scaled to length 1; zeros stay zeros."""
+    scaled: Array = vector / max(float(np.linalg.norm(vector)), float(np.finfo(np.float32).tiny))
+    return scaled
+
+
+def _weighted_keys(keys: Keys, weight: float) -> list[tuple[str | Array, float]]:
+    """Words and vectors with their weights: `weight`, unless a pair has its own."""
+    if keys is None:
         return []
-    if isinstance(given, str) or (isinstance(given, np.ndarray) and given.ndim == 1):
-        given = [given]
-    found: list[tuple[str | Array, float]] = []
-    key: Any  # checked here
-    for key in given:
-        word, weight = key if isinstance(key, tuple) and len(key) == 2 else (key, sign)
-        if not isinstance(word, str | np.ndarray) or not isinstance(weight, int | float | np.number):
-            raise UsageError(f"{key!r:.60}: expected a word, a vector, or one of them with a weight.")
-        found.append((word, float(weight)))
-    return found
+    if isinstance(keys, str) or (isinstance(keys, np.ndarray) and keys.ndim == 1):
+        keys = [keys]
+    weighted: list[tuple[str | Array, float]] = []
+    entry: Any  # checked here
+    for entry in keys:
+        key, factor = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, weight)
+        if not isinstance(key, str | np.ndarray) or not isinstance(factor, int | float | np.number):
+            raise UsageError(
+                f"{entry!r:.60}: expected a word, a vector, or a pair of one of them and a weight."
+            )
+        weighted.append((key, float(factor)))
+    return weighted
 
 
 def open_words(path: str | Path) -> WordVectors:
-    """The vectors of words that a model has beside it, as those trained here: by folder, name or file."""
-    place = resolve_model_path(path)
-    if place.is_dir() and not (place / WORDS_FILE).exists():
+    """Open the word vectors stored beside a model.
+
+    Args:
+        path: A model's folder, the name of a bundled model, or a file that `WordVectors.save` wrote.
+
+    Returns:
+        The words with their mean vectors.
+
+    Raises:
+        FormatError: The model has no word vectors, or the file is damaged.
+
+    Example:
+        >>> polyseme.open_words("en-classic").nearest("king", 5)
+
+    """
+    model_path = resolve_model_path(path)
+    if model_path.is_dir() and not (model_path / WORDS_FILE).exists():
         raise FormatError(
-            f"{path}: no {WORDS_FILE} in it, so this model has no vectors of words. "
-            "polyseme.mean_vectors(model, sentences) makes them from a text, its save(path) keeps them."
+            f"{path}: this model has no word vectors ({WORDS_FILE} is missing). Compute them from text with "
+            "`polyseme.mean_vectors(model, sentences)` and store them with `.save(path)`."
         )
-    return WordVectors(*read_words(place / WORDS_FILE if place.is_dir() else place))
+    return read_word_vectors(model_path / WORDS_FILE if model_path.is_dir() else model_path)
+
+
+def read_word_vectors(file: Path, advice: str | None = None) -> WordVectors:
+    """Read a file of word vectors; `advice` ends the error if it is damaged."""
+    content = read_words(file) if advice is None else read_words(file, advice)
+    return WordVectors(*content, path=file)
+
+
+def _reopen_words(path: str, digest: str) -> WordVectors:
+    """Open word vectors that were pickled as their path."""
+    words = read_word_vectors(Path(path))
+    if words._digest() != digest:
+        raise FormatError(f"{path}: has changed since the word vectors were pickled. Open it again.")
+    return words
 
 
 def mean_vectors(
@@ -236,34 +413,50 @@ def mean_vectors(
     centre: bool = True,
     segment: str | None = None,
 ) -> WordVectors:
-    """The mean contextual vector of every word that `sentences` use at least `min_count` times.
+    """Compute the mean contextual vector of every word used at least `min_count` times.
 
-    sentences: strings or token lists. What can be read twice (a list, or an object whose __iter__ begins
-        anew) is counted first, so that only words with enough usages take memory: a row of H float64
-        values each. From a stream that runs once, every word takes a row until the end.
-    layer: "top", "mean", a number from 0, weights, or (weights, gamma), as for `Elmo.embed`.
-    words: only these, whatever else there is; `min_count` holds for them too.
-    centre: whether cosines are taken around the mean over the words.
+    A list, or any object whose `__iter__` starts again, is read twice: words are counted first, so that only
+    words with enough usages take memory (H float64 values each). With a generator every word takes memory
+    until the end.
+
+    Args:
+        elmo: The model.
+        sentences: Strings or token lists.
+        layer: "top", "mean", a number from 0, weights, or (weights, gamma), as for `Elmo.embed`.
+        min_count: Only words with at least this many usages.
+        words: Only these words; `min_count` applies to them too.
+        centre: Take cosines around the mean over the words.
+        segment: How to split strings into tokens; as the model was trained if None.
+
+    Returns:
+        The words with their vectors, most frequent first.
+
+    Raises:
+        UsageError: `sentences` is a single string, `layer` is "all", or `min_count` is less than 1.
+
+    Example:
+        >>> words = polyseme.mean_vectors(elmo, open("novel.txt"), min_count=10)
+        >>> words.nearest("whale", 5)
+
     """
     if isinstance(sentences, str):
-        raise UsageError("sentences is one string, expected a list of sentences.")
+        raise UsageError("sentences is one string, expected a list of sentences: `[text]`.")
     spec = resolve_output(layer, None, "both", elmo.config.layers)
-    if spec.weights is None:
-        raise UsageError("layer is 'all', but a word has one vector: choose top, mean, a number or weights.")
+    spec.require_weights("word")
     if min_count < 1:
         raise UsageError(f"min_count is {min_count}, expected 1 or more.")
     wanted = None if words is None else set(words)
     if iter(sentences) is not sentences:
         counted = Counter(word for tokens in _tokens(elmo, sentences, segment) for word in tokens)
-        often = {word for word, count in counted.items() if count >= min_count}
-        wanted = often if wanted is None else often & wanted
-    table = _Table(elmo.config.size, wanted)
+        frequent = {word for word, count in counted.items() if count >= min_count}
+        wanted = frequent if wanted is None else frequent & wanted
+    sums = _WordSums(elmo.config.size, wanted)
     with elmo.track_counts() as counts:
         for chunk in chunk_sentences(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
             if wanted is not None:
                 chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
-            table.add(chunk, elmo.embed_tokens(chunk, spec, counts))
-    return table.finish(min_count, centre=centre)
+            sums.add(chunk, elmo.embed_tokens(chunk, spec, counts))
+    return sums.means(min_count, centre=centre)
 
 
 def _tokens(
@@ -276,8 +469,8 @@ def _tokens(
             yield checked_tokens(sentence, number)
 
 
-class _Table:
-    """Sums of vectors by word, in float64; rows are added as words appear."""
+class _WordSums:
+    """The sum of the vectors of each word, in float64; a word gets its row when it first appears."""
 
     def __init__(self, size: int, wanted: set[str] | None) -> None:
         self._wanted = wanted
@@ -286,14 +479,14 @@ class _Table:
         self._counts = torch.zeros(len(self._sums), dtype=torch.int64)
 
     def add(self, sentences: list[list[str]], vectors: list[Array]) -> None:
-        """Add the usages of a chunk: token lists and their vectors (tokens, H)."""
+        """Add the usages of some sentences: token lists and their vectors (tokens, H)."""
         for tokens, array in zip(sentences, vectors, strict=True):
-            kept = [p for p, word in enumerate(tokens) if self._wanted is None or word in self._wanted]
-            if not kept:
+            positions = [p for p, word in enumerate(tokens) if self._wanted is None or word in self._wanted]
+            if not positions:
                 continue
-            rows = torch.tensor([self._rows.setdefault(tokens[p], len(self._rows)) for p in kept])
+            rows = torch.tensor([self._rows.setdefault(tokens[p], len(self._rows)) for p in positions])
             self._grow()
-            self._sums.index_add_(0, rows, torch.from_numpy(array[kept]).double())
+            self._sums.index_add_(0, rows, torch.from_numpy(array[positions]).double())
             self._counts.index_add_(0, rows, torch.ones_like(rows))
 
     def _grow(self) -> None:
@@ -302,8 +495,8 @@ class _Table:
             self._sums = torch.cat([self._sums, self._sums.new_zeros(more, self._sums.shape[1])])
             self._counts = torch.cat([self._counts, self._counts.new_zeros(more)])
 
-    def finish(self, min_count: int, *, centre: bool) -> WordVectors:
-        """The means of the words with enough usages, by falling count."""
+    def means(self, min_count: int, *, centre: bool) -> WordVectors:
+        """Return the means of the words with enough usages, most frequent first."""
         words = list(self._rows)
         counts = self._counts[: len(words)].numpy()
         order = np.argsort(-counts, kind="stable")

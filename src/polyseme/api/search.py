@@ -14,6 +14,7 @@ from polyseme.api.embedding import loaded
 from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.open import make_portable
+from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
 from polyseme.search.approximate import check_graph
 from polyseme.search.build import Watch, build_index
@@ -28,7 +29,7 @@ from polyseme.search.space import Kind
 from polyseme.search.usage_store import IndexView, Precision
 from polyseme.search.usage_vectors import UsageView, check_view, embed_usages
 from polyseme.search.usage_writer import WordFilter
-from polyseme.word_vectors import WordVectors, open_words
+from polyseme.word_vectors import Neighbour, WordVectors, open_words
 
 
 def index(
@@ -89,7 +90,7 @@ def index(
 
 def nearest(
     words: WordVectors | Index | str | Path, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
-) -> list[tuple[str, float]]:
+) -> ResultList[Neighbour]:
     """The `k` words nearest to `word`, with their cosines, by the mean of their contextual vectors.
 
     words: an index, a model that has vectors of words beside it (`open_words`), or what `mean_vectors` gives.

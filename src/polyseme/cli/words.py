@@ -142,7 +142,7 @@ def nearest(
     words = open_words(model) if index is None else index.words
     wanted = _how_many(k, len(words), "words")
     signs = [(word, 1.0), *((w, 1.0) for w in like or ()), *((w, -1.0) for w in unlike or ())]
-    near = words.combined(signs, wanted, min_count=min_count, min_chars=min_chars)
+    near = words.nearest_to_sum(signs, wanted, min_count=min_count, min_chars=min_chars)
     if as_json:
         rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
         print(json.dumps(rows, ensure_ascii=False, indent=2))

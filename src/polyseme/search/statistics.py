@@ -23,13 +23,13 @@ from torch import Tensor
 from polyseme.errors import FormatError
 from polyseme.formats.tensors import read_tensors
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
-from polyseme.formats.vectors.word_file import StoredWords, read_words, write_words
+from polyseme.formats.vectors.word_file import StoredWords, write_words
 from polyseme.io.atomic import new_file
 from polyseme.model.fast.kernels import dots, native
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.search.space import Space, fit_space, measure_anisotropy
 from polyseme.search.usage_store import UsageBlock, Vectors, block_path, lent, write_head
-from polyseme.word_vectors import WordVectors
+from polyseme.word_vectors import WordVectors, read_word_vectors
 
 SAMPLE = 20_000  # usages that the correction of the space is fitted to
 ROWS = 1024  # vectors that are worked on at a time: they stay in the cache
@@ -201,7 +201,7 @@ def read_lengths(folder: Path, count: int) -> NDArray[np.float32]:
 
 def read_means(folder: Path) -> WordVectors:
     """The mean of each word."""
-    return WordVectors(*read_words(_found(folder / WORDS), ADVICE))
+    return read_word_vectors(_found(folder / WORDS), ADVICE)
 
 
 def _load(path: Path, what: str) -> dict[str, NDArray[Any]]:

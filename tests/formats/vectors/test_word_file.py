@@ -53,7 +53,7 @@ def test_they_go_along_where_a_model_is_converted(tmp_path: Path, words: WordVec
 
 def test_a_model_without_them_says_how_to_make_some(tmp_path: Path):
     save_pretrained(random_model(small_config()), tmp_path / "model")
-    with pytest.raises(FormatError, match=r"no words\.safetensors in it.*mean_vectors"):
+    with pytest.raises(FormatError, match=r"no word vectors \(words\.safetensors is missing\).*mean_vectors"):
         open_words(tmp_path / "model")
     with pytest.raises(FormatError, match="there is no such file or folder"):
         open_words(tmp_path / "nothing")
