@@ -25,6 +25,7 @@ from builders import random_model, small_config
 from polyseme import api, bulk_embedding
 from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
+from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors import manifest, writers
 from programs import run_program
@@ -87,7 +88,7 @@ def test_a_folder_holds_every_sentence_once_in_its_order(kind, options, elmo, te
 def test_the_manifest_says_what_made_the_folder_and_what_is_in_it(elmo, text, tmp_path):
     api.embed(elmo, text, tmp_path / "out", layer="top", direction="forward", **SMALL)
     found = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert found["head"]["model"] == bulk_embedding.fingerprint(elmo)
+    assert found["head"]["model"] == elmo.model.fingerprint()
     assert {"layer": [0, 0, 1], "pool": None, "direction": "forward", "dtype": "float16"}.items() <= (
         found["head"]["settings"].items()
     )
@@ -447,3 +448,16 @@ def test_memory_does_not_grow_with_ten_million_sentences(elmo, tmp_path):
         peaks.append(peak(tmp_path / "model", tmp_path / f"{count}.txt", tmp_path / f"out{count}"))
     assert peaks[1] - peaks[0] < 40 << 10
     assert len(polyseme.open_vectors(tmp_path / f"out{10_000_000}")) == 10_000_000
+
+
+def test_the_weights_are_hashed_once_for_all_shards_and_verbs(elmo, text, tmp_path, monkeypatch):
+    hashed = []
+    whole = Pretrained._hash_weights
+    monkeypatch.setattr(Pretrained, "_hash_weights", lambda self: hashed.append(1) or whole(self))
+    for shard in ("1/2", "2/2", "2/2"):
+        api.embed(elmo, text, tmp_path / "out", shard=shard)
+    api.index(elmo, text, tmp_path / "index").elmo  # noqa: B018
+    rows = [f"{label}\t{line or 'empty'}" for label, line in zip("ab" * 10, LINES[:20], strict=True)]
+    train = written(tmp_path / "train.tsv", ["label\ttext", *rows])
+    api.train("classification", elmo, train=train, out=tmp_path / "task", settings=["train.epochs=1"])
+    assert len(hashed) == 1

@@ -147,7 +147,7 @@ def embed_folder(
     units = units_of_lines(watched(lines, watch), how)
     stamps = stamp(files, () if force else _known(folder))
     head = ManifestHeader(
-        model=fingerprint(elmo),
+        model=elmo.model.fingerprint(),
         settings=_settings(bulk, spec, how, elmo),
         text=tuple(_text_file(file, found) for file, found in zip(files, stamps, strict=True)),
         share=bulk.share,
@@ -241,11 +241,6 @@ class _ShardWriter:
                 sha256=checksum(path),
             )
         )
-
-
-def fingerprint(elmo: Elmo) -> str:
-    """A hash of all that decides a model's vectors: settings, weights, vocabulary."""
-    return elmo.model.fingerprint()
 
 
 def _settings(bulk: BulkSettings, spec: OutputSpec, how: str, elmo: Elmo) -> dict[str, Any]:

@@ -112,11 +112,12 @@ class Elmo:
         return sentences(checked_text(text), self.config.segment if segment is None else segment)
 
     def save(
-        self, path: str | Path, *, to: str = "native", precision: str = "fp32", force: bool = False
+        self, path: str | Path, *, to: str = "native", precision: str | None = None, force: bool = False
     ) -> None:
-        """Write the model: a folder of ours, or hdf5 for bilm-tf, AllenNLP and simple_elmo.
+        """Write the model: a Polyseme folder, or hdf5 for bilm-tf, AllenNLP and simple_elmo.
 
-        precision: a folder of ours may keep its large weights as "bf16" or "int8", in less space.
+        precision: "fp32", "bf16" or "int8" for the large weights; None keeps the precision the model was
+            loaded with, so that the folder gives the same vectors. hdf5 always holds fp32.
         """
         save_pretrained(self.model, Path(path), to=to, precision=precision, force=force)
 
@@ -192,11 +193,19 @@ class Elmo:
         return np.stack(results)
 
     def embed_tokens(
-        self, tokens: list[list[str]], spec: OutputSpec, counts: Counts, *, stateful: bool = False
+        self,
+        tokens: list[list[str]],
+        spec: OutputSpec,
+        counts: Counts,
+        *,
+        stateful: bool = False,
+        batch_tokens: int | None = None,
     ) -> list[Array]:
         """The chosen vectors of token lists, as a part of the call whose `counts` these are."""
         results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
-        batches = [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens)
+        batches = (
+            [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens, batch_tokens)
+        )
         for batch in batches:
             for number, vectors in zip(batch.numbers, self._run(batch, spec, stateful), strict=True):
                 results[number] = vectors
@@ -290,10 +299,10 @@ class Elmo:
             for number, sentence in enumerate(checked_list(sentences))
         ]
 
-    def batches(self, sentences: list[list[str]]) -> Iterator[TokenBatch]:
+    def batches(self, sentences: list[list[str]], batch_tokens: int | None = None) -> Iterator[TokenBatch]:
         """Sentences of like length together, longest first, each batch within the token budget."""
         lengths = [len(sentence) + 2 for sentence in sentences]  # with <S> and </S>
-        for numbers in batch_by_length(lengths, max_tokens=self.batch_tokens):
+        for numbers in batch_by_length(lengths, max_tokens=batch_tokens or self.batch_tokens):
             yield TokenBatch(numbers, [sentences[number] for number in numbers])
 
     @torch.inference_mode()

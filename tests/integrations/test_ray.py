@@ -44,6 +44,20 @@ def test_without_ray_the_command_to_install_it_is_named(model, text, tmp_path, m
     assert not (tmp_path / "out").exists()
 
 
+def test_actors_get_names_and_paths_that_mean_the_same_on_every_machine(model, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = bulk_embedding.BulkSettings()
+    for given, expected in (("en-classic", "en-classic"), ("model", str(model))):
+        path, options, cluster, work = on_ray.worker_arguments(
+            given, Path("options.json"), ["text.txt"], Path("out"), settings, CLUSTER
+        )
+        assert (path, options, cluster) == (expected, str(tmp_path / "options.json"), CLUSTER)
+        assert work == {"texts": [str(text)], "folder": tmp_path / "out", "bulk": settings}
+    text.write_text("The bank failed.\n", encoding="utf-8")
+    row = on_ray.Worker("en-classic", None, CLUSTER, work)({"share": 1})
+    assert (row["problem"], row["tokens"]) == ("", 4)
+
+
 def test_what_ray_cannot_do_is_refused(model, text, tmp_path):
     for out, options in (("x.npz", {}), ("out", {"shard": "1/2"})):
         with pytest.raises(UsageError, match="the engine ray writes all shares of a folder"):

@@ -69,7 +69,7 @@ def convert(
     target: str | Path,
     *,
     to: Literal["native", "hdf5"] = "native",
-    precision: str = "fp32",
+    precision: str | None = None,
     tables: bool = False,
     options: str | Path | None = None,
     force: bool = False,
@@ -82,7 +82,7 @@ def convert(
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     place = Path(target).expanduser()
     check_target(place, force=force)
-    model = open_pretrained(source, options)
+    model = open_pretrained(source, options, precision=None)
     words = locate_model(source) / WORDS
     kept = words.read_bytes() if to == "native" and words.exists() else None  # source may be the target
     save_pretrained(model, place, to=to, precision=precision, tables=tables, force=force)

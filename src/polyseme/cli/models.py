@@ -69,8 +69,9 @@ def convert(
     target: Annotated[Path, typer.Argument(metavar="DST", help="A new folder, or a new .hdf5 file.")],
     to: Annotated[str, typer.Option(help="native or hdf5.")] = "native",
     precision: Annotated[
-        str, typer.Option(help="fp32, or bf16 or int8 for a smaller native folder.")
-    ] = "fp32",
+        str | None,
+        typer.Option(help="fp32, bf16 or int8 (smaller native folders); as in SRC if left out."),
+    ] = None,
     tables: Annotated[
         bool, typer.Option("--tables", help="With bf16 or int8: words, characters and softmax, too.")
     ] = False,

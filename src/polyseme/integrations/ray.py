@@ -22,6 +22,7 @@ from typing import Any
 from polyseme.bulk_embedding import BulkSettings, embed_folder
 from polyseme.elmo import BATCH_TOKENS, Counts, Elmo, load
 from polyseme.errors import PolysemeError, UsageError, require
+from polyseme.formats.models.open import make_portable
 from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.manifest import Share
 
@@ -89,21 +90,41 @@ def embed_on_ray(
     with _connected(ray, cluster):
         n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
         n_shares = _shares_of(folder) or max(SHARES, 4 * n_actors)
-        work = {
-            "texts": [os.path.abspath(os.path.expanduser(text)) for text in texts],
-            "folder": folder.absolute(),
-            "bulk": replace(bulk, share=Share(1, n_shares)),
-        }
-        path = os.path.abspath(os.path.expanduser(model))
+        settings = replace(bulk, share=Share(1, n_shares))
+        arguments = worker_arguments(model, options, texts, folder, settings, cluster)
         data.DataContext.get_current().enable_progress_bars = False
         rows = data.from_items([{"share": n} for n in range(1, n_shares + 1)], override_num_blocks=n_shares)
         results = rows.map(
             Worker,
-            fn_constructor_args=(path, options and str(options), cluster, work),
+            fn_constructor_args=arguments,
             compute=data.ActorPoolStrategy(size=min(n_actors, n_shares)),
             num_cpus=1,
         )
         return _sum(results.iter_rows(), count)
+
+
+def worker_arguments(
+    model: str | Path,
+    options: str | Path | None,
+    texts: Sequence[str | Path],
+    folder: Path,
+    bulk: BulkSettings,
+    cluster: Cluster,
+) -> tuple[str, str | None, Cluster, dict[str, Any]]:
+    """Arguments of `Worker`; paths are absolute because an actor has its own working folder.
+
+    The name of a bundled model stays a name: every machine has its own copy.
+    """
+    work = {
+        "texts": [_absolute(text) for text in texts],
+        "folder": Path(_absolute(folder)),
+        "bulk": bulk,
+    }
+    return make_portable(model), None if options is None else _absolute(options), cluster, work
+
+
+def _absolute(path: str | Path) -> str:
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def _sum(rows: Iterable[dict[str, Any]], count: Callable[[int], None] | None) -> Counts:

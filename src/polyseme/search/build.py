@@ -17,7 +17,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from polyseme.bulk_embedding import fingerprint
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
@@ -75,7 +74,7 @@ def build_index(
     weights = spec.require_weights("usage")
     asked = {
         "polyseme_index": FORMAT,
-        "model": fingerprint(elmo),
+        "model": elmo.model.fingerprint(),
         "name": model,
         "layer": layer if isinstance(layer, str | int) else list(weights),  # gamma within
         "view": view,

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.bulk_embedding import fingerprint
 from polyseme.elmo import Elmo, load
 from polyseme.errors import FormatError, UsageError
 from polyseme.model.output import Layer, resolve_output
@@ -127,7 +126,7 @@ class Index:
                     f"{self.folder}: which model is it of? Say open_index(folder, model=…), --model."
                 )
             self._model = load(name)
-        if fingerprint(self._model) != self.head["model"]:
+        if self._model.model.fingerprint() != self.head["model"]:
             raise UsageError(
                 f"{self.folder}: an index of another model, or of one that was trained on since. Say which "
                 "one it is of with --model (open_index(folder, model=…)), or build the index anew."

@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polyseme.bulk_embedding import fingerprint
 from polyseme.config import read_values
 from polyseme.elmo import Elmo, load
 from polyseme.errors import PolysemeError, UsageError
@@ -149,7 +148,7 @@ def _of_model(task: TaskModel, elmo: Elmo) -> TaskModel:
         own is None
         or own is elmo
         or task.config.input.tune == "full"
-        or fingerprint(own) == fingerprint(elmo)
+        or own.model.fingerprint() == elmo.model.fingerprint()
     ):
         return task
     raise UsageError("A task model has another ELMo than the one that is served. Serve that one.")

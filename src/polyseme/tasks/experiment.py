@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from polyseme.bulk_embedding import fingerprint
 from polyseme.elmo import Elmo, load
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_file
@@ -254,7 +253,7 @@ def _noted(plan: Experiment, config: TaskConfig, data: TaskData, elmo: Elmo) -> 
         "settings": digest(config.model_dump(mode="json")),
         "examples": folders.hash_examples((data.train, data.dev, data.test)),
         "sizes or seeds": digest([asdict(cell) for cell in plan.cells(0)]),
-        "model": "" if plan.without_elmo else fingerprint(elmo),
+        "model": "" if plan.without_elmo else elmo.model.fingerprint(),
         "static vectors": checksum(Path(static)) if static else "",
     }
 

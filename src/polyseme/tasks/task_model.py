@@ -20,7 +20,6 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from polyseme.bulk_embedding import fingerprint
 from polyseme.config import parse_settings, read_values
 from polyseme.elmo import Elmo, load
 from polyseme.errors import DataError, FormatError, PolysemeError, UsageError
@@ -235,9 +234,9 @@ class TaskModel:
         layer = self.inputs.layer
         if layer is not None:  # fine-tuned: another model than before
             tuned = replace(elmo.model, network=layer.network, softmax=None)
-            save_pretrained(tuned, folder / ELMO, force=True)
-            return {"folder": ELMO, "fingerprint": fingerprint(Elmo(tuned))}
-        known = {"fingerprint": fingerprint(elmo)}
+            save_pretrained(tuned, folder / ELMO, precision="fp32", force=True)
+            return {"folder": ELMO, "fingerprint": tuned.fingerprint()}
+        known = {"fingerprint": elmo.model.fingerprint()}
         path = None if self.where.path is None else make_portable(self.where.path)
         if path in bundled_names():
             return {"name": path, **known}
@@ -245,7 +244,7 @@ class TaskModel:
             if path is None:
                 raise UsageError(NO_PATH)
             return {"path": path, **known}
-        save_pretrained(elmo.model, folder / ELMO, precision=elmo.model.network.precision, force=True)
+        save_pretrained(elmo.model, folder / ELMO, force=True)
         return {"folder": ELMO, **known}
 
 
@@ -358,7 +357,7 @@ def _find_elmo(known: dict[str, str] | None, folder: Path, given: Elmo | str | P
             "load_task(folder, model=…), --model."
         )
     elmo = source if isinstance(source, Elmo) else load(source)
-    if fingerprint(elmo) != known.get("fingerprint"):
+    if elmo.model.fingerprint() != known.get("fingerprint"):
         raise FormatError(
             f"{folder}: {source} is another ELMo than the one this task was trained with. "
             "Give it the right one, or train the task again."

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.bulk_embedding import fingerprint
 from polyseme.elmo import CHUNK, Elmo
 from polyseme.formats.vectors.flat import FlatReader
 from polyseme.formats.vectors.writers import open_writer
@@ -32,7 +31,7 @@ class VectorStore:
         self._spec = resolve_output(layer, None, "both", elmo.config.layers)
         self._files: list[FlatReader] = []
         self._places: dict[Tokens, tuple[int, int]] = {}
-        self._of = f"{fingerprint(elmo)} {layer}"
+        self._of = f"{elmo.model.fingerprint()} {layer}"
         self.count = elmo.config.layers if layer == "all" else 1
 
     def add(

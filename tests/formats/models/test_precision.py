@@ -15,6 +15,7 @@ from torch.nn.functional import cosine_similarity
 
 import polyseme
 from builders import random_model, small_config
+from polyseme.api import convert
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models import native as folders
 from polyseme.formats.models import precision as choosing
@@ -188,6 +189,39 @@ def test_auto_is_exact_without_the_native_part(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(native, "is_available", lambda: False)
     model = polyseme.load(folder, precision="auto")
     assert np.array_equal(vectors(model), vectors(polyseme.load(folder)))
+
+
+@NARROW
+def test_saving_keeps_the_precision_a_model_was_loaded_with(folder: Path, path: str, precision: str):
+    for number, loaded in enumerate(
+        (polyseme.load(saved(folder, precision)), polyseme.load(folder, precision=precision))
+    ):
+        target = folder.parent / f"again{number}"
+        loaded.save(target)
+        again = polyseme.load(target)
+        assert again.model.network.precision == precision
+        assert np.array_equal(vectors(again), vectors(loaded))
+
+
+def test_saving_keeps_narrow_tables_only_if_that_loses_nothing(folder: Path, tmp_path: Path):
+    save_pretrained(open_pretrained(folder), tmp_path / "small", precision="int8", tables=True)
+    convert(tmp_path / "small", tmp_path / "again")
+    assert (tmp_path / "again/model.safetensors").read_bytes() == (
+        tmp_path / "small/model.safetensors"
+    ).read_bytes()
+    convert(saved(folder, "int8"), tmp_path / "wide")
+    assert load_file(tmp_path / "wide/model.safetensors")["tokens.chars.embedding.weight"].dtype == (
+        torch.float32
+    )
+
+
+def test_another_precision_can_be_asked_for_when_saving(folder: Path, caplog: pytest.LogCaptureFixture):
+    model = polyseme.load(saved(folder, "int8"))
+    model.save(folder.parent / "wide", precision="fp32")
+    assert polyseme.load(folder.parent / "wide").model.network.precision == "fp32"
+    assert not caplog.records
+    model.save(folder.parent / "hdf5", to="hdf5")
+    assert "hdf5 holds fp32 weights only" in caplog.text
 
 
 def test_unknown_words_are_refused(folder: Path, tmp_path: Path):

@@ -43,6 +43,16 @@ def test_texts_that_arrive_together_share_batches(elmo: Elmo, monkeypatch: pytes
     assert max(sizes[: len(sizes) - len(sentences)]) > 5
 
 
+def test_a_batch_larger_than_the_models_own_budget_runs_at_once(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
+    widths = []
+    run_batch = Elmo.run_batch
+    monkeypatch.setattr(Elmo, "run_batch", lambda *a, **k: (widths.append(len(a[1])), run_batch(*a, **k))[1])
+    batcher = Batcher(elmo, Limits(batch_tokens=2 * elmo.batch_tokens, queue=10_000), Metrics())
+    sentences = [["a", "b"]] * (elmo.batch_tokens // 4 + 10)
+    asyncio.run(batcher.vectors(sentences, spec(elmo)))
+    assert widths == [len(sentences)]
+
+
 def test_other_layers_are_other_batches(elmo: Elmo):
     batcher = Batcher(elmo, Limits(), Metrics())
 

@@ -111,6 +111,17 @@ def quantise_tensors(model: Pretrained, precision: str, *, tables: bool = False)
     return tensors
 
 
+def has_narrow_tables(model: Pretrained, precision: str) -> bool:
+    """Whether writing the model's tables in that precision loses nothing."""
+    if precision == "fp32":
+        return False
+    tensors = model.tensors()
+    tables = [tensors[name] for name in TABLES if name in tensors]
+    return bool(tables) and all(
+        torch.equal(quantise(table, precision).dequantise(), table) for table in tables
+    )
+
+
 def pop_quantised(
     tensors: dict[str, Tensor], precision: str, source: str
 ) -> dict[str, dict[str, QuantisedMatrix]]:

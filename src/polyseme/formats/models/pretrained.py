@@ -80,11 +80,18 @@ class Pretrained:
         return [*self.network.parameters(), *(self.softmax.parameters() if self.softmax else ())]
 
     def fingerprint(self) -> str:
-        """Hash all that decides the vectors: settings, weights, vocabulary. Computed once."""
+        """Hash everything that decides the vectors: settings, weights, vocabulary. Computed once."""
         weights = list(self.network.parameters())
         for known, snapshot in self._fingerprints.items():
             if snapshot.matches(weights):
                 return known
+        fingerprint = self._hash_weights()
+        self._fingerprints.clear()
+        self._fingerprints[fingerprint] = WeightSnapshot(weights)
+        return fingerprint
+
+    def _hash_weights(self) -> str:
+        """SHA-256 of settings, weights without the softmax, and the words of a word table."""
         hashed = hashlib.sha256(self.config.model_dump_json().encode())
         for name, weight in sorted(self.tensors().items()):
             if not name.startswith("softmax."):
@@ -92,8 +99,6 @@ class Pretrained:
                 hashed.update(weight.detach().float().cpu().contiguous().numpy().data)
         if self.config.words is not None and self.vocab is not None:
             hashed.update("\n".join(self.vocab.words).encode())
-        self._fingerprints.clear()
-        self._fingerprints[hashed.hexdigest()] = WeightSnapshot(weights)
         return hashed.hexdigest()
 
     def token_ids(self, tokens: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:

@@ -7,6 +7,7 @@ Everything that can be checked is checked before the first byte is written.
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from polyseme.config import nearest
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models import hdf5, native
 from polyseme.formats.models.open import weights_prefix
+from polyseme.formats.models.precision import has_narrow_tables
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.io.atomic import check_target, new_file, new_folder
 from polyseme.model.fast.quantisation import PRECISIONS
 
+logger = logging.getLogger(__name__)
 FORMATS = ("native", "hdf5")
 WEIGHTS, OPTIONS, VOCAB = "model.hdf5", "options.json", "vocab.txt"
 
@@ -28,7 +31,7 @@ def save_pretrained(
     to: str = "native",
     force: bool = False,
     *,
-    precision: str = "fp32",
+    precision: str | None = None,
     tables: bool = False,
 ) -> None:
     """Write `model` to `path`, whole or not at all.
@@ -36,8 +39,10 @@ def save_pretrained(
     to="native": a folder of ours. to="hdf5": a folder with model.hdf5, options.json and vocab.txt, as
     simple_elmo and NLPL have it; or, where `path` ends in .hdf5, that file with X_options.json and
     X_vocab.txt beside it (X.hdf5 or X_weights.hdf5). force: replace what is there.
-    precision: of the large weights in a folder of ours, fp32, bf16 or int8; hdf5 holds fp32.
-    tables: those of words, characters and softmax in that precision, too: small to keep, fp32 when opened.
+    precision: fp32, bf16 or int8 for the large weights of a native folder; None keeps the model's precision,
+    so that the folder gives the same vectors. hdf5 holds fp32 only.
+    tables: write the tables of words, characters and softmax in that precision, too; they take less space and
+    become fp32 when opened. With precision=None, tables that lose nothing by it are always written this way.
     """
     place = Path(path).expanduser()
     if to not in FORMATS:
@@ -48,6 +53,16 @@ def save_pretrained(
         raise UsageError(
             f"{place}: the native format is a folder. Leave out {place.suffix}, or say --to hdf5."
         )
+    if precision is None:
+        precision = model.network.precision
+        tables = tables or has_narrow_tables(model, precision)
+        if to == "hdf5" and precision != "fp32":
+            logger.warning(
+                "%s: hdf5 holds fp32 weights only; its vectors differ slightly from those of this %s model.",
+                place,
+                precision,
+            )
+            precision, tables = "fp32", False
     if precision not in PRECISIONS:
         known = list(PRECISIONS)
         raise UsageError(

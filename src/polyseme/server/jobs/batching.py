@@ -121,7 +121,8 @@ class Lane:
         """The vectors of token lists; where memory runs out, of one half after the other."""
         try:
             with self._elmo.track_counts() as counts:
-                return list(self._elmo.embed_tokens(tokens, spec, counts))
+                budget = self._limits.batch_tokens
+                return list(self._elmo.embed_tokens(tokens, spec, counts, batch_tokens=budget))
         except (MemoryError, RuntimeError) as problem:
             if not is_out_of_memory(problem):
                 raise
