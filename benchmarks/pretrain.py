@@ -81,14 +81,14 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     from polyseme.training.bilm_trainable import BilmTrainable, make_batches, samples_wanted
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
-    from polyseme.training.pretrain import corpus_settings, fresh_modules
+    from polyseme.training.pretrain import fresh_modules, make_corpus_spec
     from polyseme.training.settings import read_pretrain_config
 
     config = read_pretrain_config(preset, settings)
     low = config.train.precision == "bf16"
     before = packed_peak(low=low)
     with tempfile.TemporaryDirectory() as folder:
-        corpus = prepare_corpus([text], Path(folder) / "corpus", corpus_settings(config), workers=1)
+        corpus = prepare_corpus([text], Path(folder) / "corpus", make_corpus_spec(config), workers=1)
         network, softmax = fresh_modules(config, corpus)
         work = BilmTrainable(network, softmax, corpus, config, Ranks())
         loop = Loop(work, config.train, Path(folder), work.total_tokens())

@@ -88,7 +88,7 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         (f"{EMBED} --layer 1,2,nan", "layer is ([1.0, 2.0, nan], 1.0), expected finite weights."),
         (f"{EMBED} --pool average", "pool is 'average', expected one of mean, max, first, last, sum, or"),
         (f"{EMBED} --direction left", "direction is 'left', expected one of both, forward, backward."),
-        (f"{EMBED} --segment chinese", "'chinese' is not a way to segment text. Choose one of split, en"),
+        (f"{EMBED} --segment chinese", "Invalid value for '--segment': "),
         (f"{EMBED} --dtype float64", "dtype is 'float64', expected float32 or float16."),
         (f"{EMBED} --options nowhere.json", "nowhere.json: there is no such file or folder."),
         (f"{EMBED} --batch-tokens 0", "Invalid value for '--batch-tokens': "),

@@ -30,7 +30,8 @@ from polyseme import cli
 from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, WordsConfig
 from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.settings import TaskConfig
-from polyseme.training.settings import CorpusConfig, SoftmaxConfig, TrainConfig, preset_names
+from polyseme.text.corpus.settings import CorpusSettings
+from polyseme.training.settings import SoftmaxConfig, TrainConfig, preset_names
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
@@ -57,7 +58,7 @@ TASK_SETTINGS = {
     for name in ("data", "input", "encoder", "head", "train")
 }
 SETTINGS = {
-    "corpus": CorpusConfig,
+    "corpus": CorpusSettings,
     "model": ModelConfig,
     "model.chars": CharsConfig,
     "model.words": WordsConfig,

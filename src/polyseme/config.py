@@ -28,8 +28,8 @@ from pydantic import (
 )
 
 from polyseme.errors import ConfigError
+from polyseme.segmentations import Segmentation
 
-Segmentation = Literal["split", "en", "zh", "zh-char", "auto"]  # described in text.segment
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 

@@ -10,7 +10,7 @@ import pytest
 import training_story as story
 from polyseme.errors import ConfigError, PolysemeError, UsageError
 from polyseme.text.corpus.prepared import prepare_corpus
-from polyseme.training.pretrain import corpus_settings, pretrain
+from polyseme.training.pretrain import make_corpus_spec, pretrain
 from polyseme.training.settings import read_pretrain_config
 
 CONFIG = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=1", "train.save_seconds=0.001"])
@@ -69,7 +69,7 @@ def test_a_restarted_process_does_not_take_over_another_run(out: Path, monkeypat
 
 def test_a_folder_with_nothing_but_a_prepared_text_is_used(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 100)
-    prepare_corpus([text], tmp_path / "model" / "corpus", corpus_settings(CONFIG), workers=1)
+    prepare_corpus([text], tmp_path / "model" / "corpus", make_corpus_spec(CONFIG), workers=1)
     before = (tmp_path / "model" / "corpus" / "meta.json").stat().st_mtime_ns
     pretrain([text], tmp_path / "model", CONFIG, workers=1)
     assert (tmp_path / "model" / "corpus" / "meta.json").stat().st_mtime_ns == before

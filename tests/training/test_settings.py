@@ -64,3 +64,11 @@ def test_devices_have_names(device: str):
 def test_another_name_of_a_device_is_refused(device: str):
     with pytest.raises(ConfigError, match="should be auto, cpu, cuda, cuda:N or mps"):
         read_pretrain_config("tiny", [f"train.device={device}"])
+
+
+def test_settings_of_the_corpus_are_checked_all_at_once() -> None:
+    settings = ["corpus.min_count=0", "corpus.valid_every=1", "corpus.valid_share=0.7"]
+    with pytest.raises(ConfigError) as problem:
+        read_pretrain_config("tiny", settings)
+    for name in ("corpus.min_count", "corpus.valid_every", "corpus.valid_share"):
+        assert f"{name} is " in str(problem.value)

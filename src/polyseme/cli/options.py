@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.errors import UsageError
+from polyseme.segmentations import Segmentation
 
 MODEL = "A model folder, a zip or an .hdf5 file; or en-classic, zh-classic."
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)]
@@ -22,7 +23,8 @@ Options = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Segment = Annotated[
-    str | None, typer.Option(help="split, en, zh, zh-char or auto; as the model was trained if left out.")
+    Segmentation | None,
+    typer.Option(help="How to segment text; by default as the model was trained."),
 ]
 Stateful = Annotated[bool, typer.Option("--stateful", help="Carry the state from sentence to sentence.")]
 BatchTokens = Annotated[int, typer.Option(min=1, help="Tokens in a batch.")]

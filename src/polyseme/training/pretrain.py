@@ -27,7 +27,7 @@ from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, default
 from polyseme.text.corpus.prepared import (
     Corpus,
     CorpusReport,
-    CorpusSettings,
+    CorpusSpec,
     Watch,
     open_corpus,
     prepare_corpus,
@@ -195,7 +195,7 @@ class _PretrainRun:
         corpus = prepare_corpus(
             inputs,
             self.out / CORPUS,
-            corpus_settings(self.config),
+            make_corpus_spec(self.config),
             valid=valid,
             vocab=None if self.base is None or self.new_vocabulary else self.base.vocab,
             alphabet=self.base.alphabet if self.base else None,
@@ -274,19 +274,13 @@ def fresh_softmax(config: PretrainConfig, network: BiLM, n_words: int) -> AnySof
     return Softmax(n_words, size, tied=network.tokens.words if config.softmax.tied else None)
 
 
-def corpus_settings(config: PretrainConfig) -> CorpusSettings:
+def make_corpus_spec(config: PretrainConfig) -> CorpusSpec:
     """What the corpus is prepared with."""
     chars = config.model.chars
-    return CorpusSettings(
+    return CorpusSpec(
+        config.corpus,
         segment=config.model.segment,
-        documents=config.corpus.documents,
-        field=config.corpus.field,
-        min_count=config.corpus.min_count,
-        max_words=config.corpus.max_words,
         encoding=chars.encoding if chars else None,
         max_chars=chars.max_chars if chars else 50,
-        valid_share=config.corpus.valid_share,
-        valid_tokens=config.corpus.valid_tokens,
-        valid_every=config.corpus.valid_every,
         seed=config.train.seed,
     )

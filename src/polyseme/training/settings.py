@@ -18,20 +18,9 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_
 
 from polyseme.config import ModelConfig, Settings, nearest, parse_settings, read_values
 from polyseme.errors import ConfigError
+from polyseme.text.corpus.settings import CorpusSettings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-class CorpusConfig(Settings):
-    """How texts become sentences, words and a held-out part."""
-
-    documents: Literal["file", "line", "block"] = "file"
-    field: str = "text"  # of JSON lines
-    min_count: PositiveInt = 2
-    max_words: PositiveInt = 200_000
-    valid_share: Share = 0.01
-    valid_tokens: PositiveInt = 2_000
-    valid_every: PositiveInt | None = None  # hold out every n-th sentence instead of documents
 
 
 class SoftmaxConfig(Settings):
@@ -81,7 +70,7 @@ class TrainConfig(Settings):
 class PretrainConfig(Settings):
     """All settings of a pretraining run."""
 
-    corpus: CorpusConfig = CorpusConfig()
+    corpus: CorpusSettings = CorpusSettings()
     model: ModelConfig
     softmax: SoftmaxConfig = SoftmaxConfig()
     train: TrainConfig = TrainConfig()

@@ -1,14 +1,18 @@
 """What holds for every way to segment text."""
 
+import re
 import time
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import UsageError
+from polyseme.segmentations import SEGMENTATIONS, Segmentation
 from polyseme.text import segment as rooms
-from polyseme.text.segment import SEGMENTATIONS, Token, english, sentence_words, sentences, tokenize
+from polyseme.text.segment import Token, english, sentence_words, sentences, tokenize
 
 ODD = st.text(alphabet=st.characters(), max_size=80)  # all code points, lone surrogates too
 PIECES = [
@@ -30,6 +34,12 @@ WRITTEN = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
 
 def words(text: str, how: str) -> list[list[str]]:
     return [[token.text for token in sentence] for sentence in sentences(text, how)]
+
+
+def test_each_segmentation_is_declared_once_and_documented() -> None:
+    assert get_args(Segmentation) == tuple(SEGMENTATIONS)
+    page = (Path(__file__).parents[3] / "docs" / "segmentation.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w-]+)` \|", page.partition("\n\n##")[0], re.MULTILINE)[1:] == [*SEGMENTATIONS]
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from polyseme.errors import UsageError
+from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.reading import Line, read_lines
-from polyseme.text.segment import SEGMENTATIONS, sentence_words, sentences, stream
+from polyseme.text.segment import sentence_words, sentences, stream
 from polyseme.text.segment.stream import sentences_of_lines
 
 ENGLISH = "The bank\nfailed. He left\nfor Paris.\n\nIt rained.\n \t\nNo end here\n"

@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,29 +39,12 @@ from polyseme.text.corpus.renumber import (
     sentence_blocks,
     split_block,
 )
+from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.split import HeldOut
 from polyseme.text.corpus.workers import FIRST_WORD, Chunk, segmented
 
 Watch = Callable[[int, int | None, int], None]  # bytes read, bytes in all (None: compressed), tokens so far
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class CorpusSettings:
-    """What decides the content of a prepared corpus, beside its inputs."""
-
-    segment: str = "auto"
-    documents: Literal["file", "line", "block"] = "file"
-    field: str = "text"  # of JSON lines
-    min_count: int = 2
-    max_words: int = 200_000  # the three specials not counted
-    encoding: Literal["bytes", "codepoints"] | None = "bytes"  # None: no table of characters
-    max_chars: int = 50
-    valid_share: float = 0.01  # 0: nothing is held out
-    valid_tokens: int = 2_000  # the least that is held out, but at most a fifth of the text
-    valid_every: int | None = None  # hold out every n-th sentence instead of documents
-    max_types: int = 2_000_000  # words that are counted at the same time
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,26 +104,26 @@ class _DocumentReader:
         self,
         sources: Sources,
         folder: Path,
-        settings: CorpusSettings,
+        spec: CorpusSpec,
         given: Given,
         workers: int,
         watch: Watch | None,
     ) -> None:
-        self.tally = Tally(folder, given.words, given.specials, settings.max_types)
-        self._folder, self._settings, self._workers = folder, settings, workers
+        self.tally = Tally(folder, given.words, given.specials, spec.max_types)
+        self._folder, self._spec, self._workers = folder, spec, workers
         self._specials = np.array(given.specials, np.uint32)
         self._size, self._watch = sources.size, watch
         self._bytes = self._tokens = 0
 
     def read(self, files: Sequence[Path], name: str, counted: bool) -> _Raw:
         """Segment files into `name`.raw; words are numbered, and counted if so told."""
-        settings = self._settings
-        pieces = read_pieces(files, settings.documents, settings.segment, settings.field)
+        spec, settings = self._spec, self._spec.settings
+        pieces = read_pieces(files, settings.documents, spec.segment, settings.field)
         paths = [self._folder / f"{name}.{ending}" for ending in ("raw", "places", "before")]
         length = words = 0
         last = -1
         with paths[0].open("wb") as stream, paths[1].open("wb") as places, paths[2].open("wb") as before:
-            for chunk in segmented(pieces, settings.segment, self._workers):
+            for chunk in segmented(pieces, spec.segment, self._workers):
                 last = _write_documents(chunk, last, length, words, (places, before))
                 table = self._numbers(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())
@@ -179,22 +162,23 @@ def _write_documents(
 def prepare(
     sources: Sources,
     folder: Path,
-    settings: CorpusSettings,
+    spec: CorpusSpec,
     given: Given,
     alphabet: Alphabet | None,
     workers: int,
     watch: Watch | None,
 ) -> tuple[CorpusReport, Alphabet | None]:
     """Write the files of the corpus into `folder`; say what was counted."""
-    reader = _DocumentReader(sources, folder, settings, given, workers, watch)
+    settings = spec.settings
+    reader = _DocumentReader(sources, folder, spec, given, workers, watch)
     raw = reader.read(sources.files, "corpus", counted=True)
     apart = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
     tally = reader.tally
     tally.close()
-    plan = _plan(raw, settings) if apart is None else split.nothing("the given files")
+    plan = _plan(raw, settings, spec.seed) if apart is None else split.nothing("the given files")
     for block in sentence_blocks(raw.stream, given.specials[0]) if apart is None else ():
         tally.take_out(block.ids[split_block(block, plan)])
-    alphabet = alphabet or _alphabet(tally, settings)
+    alphabet = alphabet or _alphabet(tally, spec)
     ranking = tally.rank(settings.min_count, 0 if given.fixed else settings.max_words)
     if not given.fixed:
         _check_words(ranking, len(tally), sources.files[0], settings)
@@ -227,14 +211,14 @@ def prepare(
     return report, alphabet
 
 
-def _plan(raw: _Raw, settings: CorpusSettings) -> HeldOut:
+def _plan(raw: _Raw, settings: CorpusSettings, seed: int) -> HeldOut:
     if settings.valid_every is not None:
         return split.every_nth(settings.valid_every)
     if settings.valid_share == 0:
         return split.nothing()
     wanted = split.wanted_words(raw.words, settings.valid_share, settings.valid_tokens)
     stream = map_ids(raw.stream, np.uint32)
-    plan = split.by_documents(stream, raw.places, raw.before, raw.words, wanted, settings.seed)
+    plan = split.by_documents(stream, raw.places, raw.before, raw.words, wanted, seed)
     release(raw.places, raw.before)
     return plan
 
@@ -251,13 +235,13 @@ def _write_streams(
     return trained, held, repeated
 
 
-def _alphabet(tally: Tally, settings: CorpusSettings) -> Alphabet | None:
-    if settings.encoding is None:
+def _alphabet(tally: Tally, spec: CorpusSpec) -> Alphabet | None:
+    if spec.encoding is None:
         return None
-    if settings.encoding == "bytes":
-        return ByteAlphabet(settings.max_chars)
+    if spec.encoding == "bytes":
+        return ByteAlphabet(spec.max_chars)
     # A character too rare for a word is too rare for a row: it helps to train the one for unknown ones.
-    return CodepointAlphabet.from_counts(tally.characters(), settings.max_chars, settings.min_count)
+    return CodepointAlphabet.from_counts(tally.characters(), spec.max_chars, spec.settings.min_count)
 
 
 def _write_chars(

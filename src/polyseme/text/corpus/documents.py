@@ -24,14 +24,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.conllu import read_conllu
+from polyseme.text.corpus.settings import Documents
 from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
 from polyseme.text.segment.stream import MOST_CHARACTERS
-
-DOCUMENTS = ("file", "line", "block")
 
 _BLOCK = 1 << 20  # bytes that are read at once
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
@@ -79,8 +78,9 @@ def kind_of(file: Path) -> str:
 
 def read_pieces(files: Sequence[Path], documents: str, how: str, field: str = "text") -> Iterator[Piece]:
     """The documents of the files, to be segmented as `how` says; blank ones are left out."""
-    if documents not in DOCUMENTS:
-        raise UsageError(f"{documents!r} is no kind of document. Choose one of {', '.join(DOCUMENTS)}.")
+    kinds = get_args(Documents)
+    if documents not in kinds:
+        raise UsageError(f"{documents!r} is no kind of document. Choose one of {', '.join(kinds)}.")
     number = -1
     for file in files:
         kind = kind_of(file)

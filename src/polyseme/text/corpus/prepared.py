@@ -28,18 +28,19 @@ from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_folder
 from polyseme.io.memory_map import map_ids
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
-from polyseme.text.corpus.build import CorpusReport, CorpusSettings, Given, Sources, Watch, prepare
+from polyseme.text.corpus.build import CorpusReport, Given, Sources, Watch, prepare
 from polyseme.text.corpus.counts import read_types
-from polyseme.text.corpus.documents import DOCUMENTS, expand_inputs, kind_of
+from polyseme.text.corpus.documents import expand_inputs, kind_of
+from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.workers import usual_workers
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
-from polyseme.text.segment import SEGMENTATIONS
 from polyseme.text.vocab import Vocab
 
 __all__ = [
     "Corpus",
     "CorpusReport",
     "CorpusSettings",
+    "CorpusSpec",
     "Watch",
     "open_corpus",
     "prepare_corpus",
@@ -52,7 +53,7 @@ Ids = NDArray[np.uint32]
 
 _META = "meta.json"
 _RESULTS = ("train.ids", "valid.ids", "types.txt", "counts.npy", "chars.npy", "characters.json")
-_DEFAULTS = CorpusSettings()
+_DEFAULTS = CorpusSpec()
 _SPECIALS = ("<S>", "</S>", "<UNK>")
 
 
@@ -94,7 +95,7 @@ class Corpus:
 def prepare_corpus(
     inputs: Sequence[str | Path],
     folder: str | Path,
-    settings: CorpusSettings = _DEFAULTS,
+    spec: CorpusSpec = _DEFAULTS,
     *,
     valid: Sequence[str | Path] = (),
     vocab: Vocab | None = None,
@@ -104,12 +105,11 @@ def prepare_corpus(
 ) -> Corpus:
     """Segment, count and number the inputs into `folder`, or open what an equal run left there.
 
-    A part is held out as the settings say, unless `valid` names files. A given `vocab` is kept as it is and
-    in its order, other words get types beyond it; a given `alphabet` goes before `settings.encoding`.
+    A part is held out as `spec.settings` says, unless `valid` names files. A given `vocab` is kept as it
+    is and in its order, other words get types beyond it; a given `alphabet` goes before `spec.encoding`.
     `workers` processes segment (None: by the machine and the size of the text; 1: this one alone).
     """
     folder = Path(folder)
-    _check(settings)
     files = expand_inputs(inputs)
     held = expand_inputs(valid) if valid else []
     both = {file.resolve() for file in files} & {file.resolve() for file in held}
@@ -117,7 +117,7 @@ def prepare_corpus(
         raise UsageError(f"{min(both)}: given both to train and to validate on. Name it once.")
     old = _meta(folder)
     stamps = stamp([*files, *held], [Stamp(*found) for found in old.get("files", ())] if old else ())
-    fingerprint = _fingerprint(files, held, stamps, settings, vocab, alphabet)
+    fingerprint = _fingerprint(files, held, stamps, spec, vocab, alphabet)
     if old and old["fingerprint"] == fingerprint and _whole(folder, old):
         return open_corpus(folder)
     size = sum(found.size for found in stamps)
@@ -126,10 +126,10 @@ def prepare_corpus(
     _check_folder(folder)
     with new_folder(folder, force=True, ours=(*_RESULTS, _META)) as temporary:
         report, used = prepare(
-            sources, temporary, settings, _given(vocab), alphabet, workers or usual_workers(size), watch
+            sources, temporary, spec, _given(vocab), alphabet, workers or usual_workers(size), watch
         )
         check_unchanged((*files, *held), stamps)
-        _finish(temporary, stamps, settings, fingerprint, report, vocab, used)
+        _finish(temporary, stamps, spec, fingerprint, report, vocab, used)
     return open_corpus(folder)
 
 
@@ -169,27 +169,6 @@ def sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _check(settings: CorpusSettings) -> None:
-    mistakes = [
-        text
-        for wrong, text in (
-            (settings.segment not in SEGMENTATIONS, f"segment is one of {', '.join(SEGMENTATIONS)}"),
-            (settings.documents not in DOCUMENTS, f"documents is one of {', '.join(DOCUMENTS)}"),
-            (settings.encoding not in ("bytes", "codepoints", None), "encoding is bytes or codepoints"),
-            (settings.min_count < 1, "min_count is 1 or more"),
-            (settings.max_words < 2, "max_words is 2 or more"),
-            (settings.max_chars < 3, "max_chars is 3 or more"),
-            (not 0 <= settings.valid_share <= 0.5, "valid_share is between 0 and 0.5"),
-            (settings.valid_tokens < 0, "valid_tokens is 0 or more"),
-            (settings.valid_every is not None and settings.valid_every < 2, "valid_every is 2 or more"),
-            (settings.max_types < 1000, "max_types is 1000 or more"),
-        )
-        if wrong
-    ]
-    if mistakes:
-        raise UsageError(f"These settings of the corpus do not fit: {'; '.join(mistakes)}.")
-
-
 def _given(vocab: Vocab | None) -> Given:
     if vocab is None:
         return Given(_SPECIALS, (0, 1, 2), fixed=False)
@@ -201,7 +180,7 @@ def _fingerprint(
     files: Sequence[Path],
     held: Sequence[Path],
     stamps: Sequence[Stamp],
-    settings: CorpusSettings,
+    spec: CorpusSpec,
     vocab: Vocab | None,
     alphabet: Alphabet | None,
 ) -> str:
@@ -210,7 +189,7 @@ def _fingerprint(
             "format": FORMAT,
             "content": [(kind_of(f), s.content) for f, s in zip((*files, *held), stamps, strict=True)],
             "valid": len(held),
-            "settings": asdict(settings),
+            "settings": spec.as_dict(),
             "vocab": vocab and (vocab.begin, vocab.end, vocab.unknown, vocab.words),
             "alphabet": alphabet and _described(alphabet),
         }
@@ -252,7 +231,7 @@ def _whole(folder: Path, meta: dict[str, Any]) -> bool:
 def _finish(
     temporary: Path,
     stamps: Sequence[Stamp],
-    settings: CorpusSettings,
+    spec: CorpusSpec,
     fingerprint: str,
     report: CorpusReport,
     vocab: Vocab | None,
@@ -267,7 +246,7 @@ def _finish(
         "polyseme corpus": FORMAT,
         "fingerprint": fingerprint,
         "report": asdict(report),
-        "settings": asdict(settings),
+        "settings": spec.as_dict(),
         "encoding": encoding,
         "max_chars": max_chars,
         "specials": (vocab.begin, vocab.end, vocab.unknown) if vocab else _SPECIALS,

@@ -27,16 +27,13 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import chain, islice
-from typing import get_args
 
-from polyseme.config import Segmentation
 from polyseme.errors import UsageError
+from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.segment import chinese, english
 from polyseme.text.segment.token import HAN, Token
 
-__all__ = ["SEGMENTATIONS", "Segmentation", "Token", "sentence_words", "sentences", "tokenize", "words"]
-
-SEGMENTATIONS: tuple[str, ...] = get_args(Segmentation)
+__all__ = ["Token", "sentence_words", "sentences", "tokenize", "words"]
 
 _HAN_RUN = re.compile(f"[{HAN}]++")
 _OTHER_WORD = re.compile(rf"[^\W\d_{HAN}]++")
