@@ -191,23 +191,23 @@ def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
     assert elmo.counts.truncated == 2
 
 
-def test_cut_tokens_are_told_once_a_call_whatever_the_number_of_chunks(tmp_path, caplog):
-    elmo = Elmo(random_model(small_config(), softmax=True), batch_tokens=1)
+def test_truncated_tokens_are_reported_once_whatever_the_number_of_chunks(tmp_path, caplog):
+    model = random_model(small_config(), softmax=True)
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("supercalifragilistic word\n" * 5)
-    told = "10 of 20 tokens are longer than 10 bytes and were cut: the model reads no more of a word."
+    warning = "10 of 20 tokens are longer than 10 bytes and were truncated."
     sentences = [["supercalifragilistic", "word"]] * 10
     for call in (
-        lambda: api.embed(elmo, tmp_path, tmp_path / "new" / "x.npz"),
-        lambda: api.evaluate(elmo, tmp_path),
-        lambda: list(api.score(elmo, tmp_path)),
-        lambda: list(api.score(elmo, tmp_path, stateful=True)),
-        lambda: polyseme.mean_vectors(elmo, sentences, min_count=1),
-        lambda: elmo.embed(sentences),
+        lambda elmo: api.embed(elmo, tmp_path, tmp_path / "new" / "x.npz"),
+        lambda elmo: api.evaluate(elmo, tmp_path),
+        lambda elmo: list(api.score(elmo, tmp_path)),
+        lambda elmo: list(api.score(elmo, tmp_path, stateful=True)),
+        lambda elmo: polyseme.mean_vectors(elmo, sentences, min_count=1),
+        lambda elmo: elmo.embed(sentences),
     ):
         caplog.clear()
-        call()
-        assert caplog.messages == [told]
+        call(Elmo(model, batch_tokens=1))
+        assert [message.startswith(warning) for message in caplog.messages] == [True]
         for file in tmp_path.glob("new/*"):
             file.unlink()
 

@@ -279,8 +279,12 @@ def test_counts_say_what_the_model_was_given(elmo, caplog):
         elmo.embed([["0123456789a", "银行银行", "ok"]])
     assert (elmo.counts.sentences, elmo.counts.tokens, elmo.counts.truncated) == (4, 7, 2)
     assert caplog.messages == [
-        "2 of 3 tokens are longer than 10 bytes and were cut: the model reads no more of a word."
+        "2 of 3 tokens are longer than 10 bytes and were truncated. This warning is shown once; "
+        "`Elmo.counts` has the total."
     ]
+    elmo.embed([["0123456789a"]])
+    assert elmo.counts.truncated == 3
+    assert len(caplog.messages) == 1  # once per model
 
 
 def test_a_cut_token_has_the_vectors_of_its_beginning(elmo):

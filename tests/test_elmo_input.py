@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import PolysemeError, UsageError
+from polyseme.text.validate import list_texts
 
 TESTS = Path(__file__).parent
 H = 8  # of small_config
@@ -65,14 +66,27 @@ def test_a_wrong_word_is_named_with_the_right_ones(elmo, options, message, sente
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        (5, "sentences is of type int, expected a list."),
-        (None, "sentences is of type NoneType, expected a list."),
-        (b"the bank", "sentences is of type bytes, expected a list. Say list(…)."),
-        ((text for text in ["the bank"]), "sentences is of type generator, expected a list. Say list(…)."),
-        ({"the bank"}, "sentences is of type set, expected a list. Say list(…)."),
-        (np.array(["the bank"]), "sentences is of type ndarray, expected a list. Say list(…)."),
+        (5, "sentences is of type int, expected strings in a list or another iterable."),
+        (None, "sentences is of type NoneType, expected strings in a list or another iterable."),
+        (Path("a.txt"), f"sentences is of type {type(Path()).__name__}, expected strings in a list"),
+        (b"the bank", 'sentences is bytes, expected text: decode it first, `sentences.decode("utf-8")`.'),
+        ({"the bank"}, "sentences is a set, which has no order: pass a list, such as `sorted(sentences)`."),
+        (frozenset(["the bank"]), "sentences is a frozenset, which has no order"),
+        ({"a": "the bank"}, "sentences is a dict, expected a list: pass `list(sentences.values())`."),
+        (np.array("the bank"), "sentences is of type ndarray, expected strings in a list"),
+        (np.array([1, 2]), "sentence 0 is 1, expected a string or a list of tokens."),
+        (
+            ["the", float("nan")],
+            "sentence 1 is a missing value (nan), expected a string or a list of tokens.",
+        ),
+        ([{"the", "bank"}], "sentence 0 is {"),
+        ([{"the": "bank"}], "sentence 0 is {'the': 'bank'}, expected a string or a list of tokens."),
+        ([["the", None]], "token 1 of sentence 0 is a missing value (None), expected a string."),
         ([1, 2], "sentence 0 is 1, expected a string or a list of tokens."),
-        (["the", None], "sentence 1 is None, expected a string or a list of tokens."),
+        (
+            ["the", None],
+            "sentence 1 is a missing value (None), expected a string or a list of tokens. Drop or",
+        ),
         ([["the"], b"bank"], "sentence 1 is b'bank', expected a string or a list of tokens."),
         ([["the"], ["bank", 7]], "token 1 of sentence 1 is 7, expected a string."),
         ([[["the", "bank"]]], "token 0 of sentence 0 is ['the', 'bank'], expected a string."),
@@ -108,6 +122,85 @@ def test_long_wrong_input_gives_a_short_message(elmo):
     with pytest.raises(UsageError) as problem:
         elmo.embed([["many words " * 10_000]])
     assert len(str(problem.value)) < 300
+
+
+# ---- containers ----
+
+TEXTS = ["the bank failed", "a river", "", "naïve 银行"]
+CONTAINERS = {
+    "tuple": tuple,
+    "generator": lambda texts: (text for text in texts),
+    "array": np.array,
+    "objects": lambda texts: np.array(texts, dtype=object),
+    "map": lambda texts: map(str, texts),
+    "dict values": lambda texts: dict(enumerate(texts)).values(),
+    "pandas": lambda texts: pytest.importorskip("pandas").Series(texts, index=range(10, 10 + len(texts))),
+    "pandas strings": lambda texts: pytest.importorskip("pandas").Series(texts, dtype="string"),
+    "polars": lambda texts: pytest.importorskip("polars").Series(texts),
+    "pyarrow": lambda texts: pytest.importorskip("pyarrow").array(texts),
+    "chunked": lambda texts: pytest.importorskip("pyarrow").chunked_array([texts[:2], texts[2:]]),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_any_ordered_container_of_strings_is_embedded(elmo, container):
+    wanted = elmo.embed(TEXTS)
+    for vectors, same in zip(elmo.embed(CONTAINERS[container](TEXTS)), wanted, strict=True):
+        np.testing.assert_array_equal(vectors, same)
+    np.testing.assert_array_equal(
+        elmo.embed(CONTAINERS[container](TEXTS), pool="mean"), elmo.embed(TEXTS, pool="mean")
+    )
+    assert elmo.outputs(CONTAINERS[container](TEXTS))["sequence_len"].tolist() == [3, 2, 0, 2]
+    assert len(elmo.features(CONTAINERS[container](TEXTS))) == 4
+    assert list_texts(CONTAINERS[container](TEXTS)) == TEXTS
+    assert all(type(text) is str for text in list_texts(CONTAINERS[container](TEXTS)))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_token_lists_may_be_any_ordered_container_too(elmo, container):
+    tokens = ["the", "bank", "failed"]
+    np.testing.assert_array_equal(
+        elmo.embed([CONTAINERS[container](tokens)])[0], elmo.embed("the bank failed")
+    )
+    np.testing.assert_array_equal(elmo.embed(np.array([tokens, tokens]))[1], elmo.embed("the bank failed"))
+
+
+def test_a_generator_is_checked_element_by_element(elmo):
+    with pytest.raises(UsageError, match="sentence 1 is 5, expected a string or a list of tokens"):
+        elmo.embed(text for text in ["the bank", 5])
+
+
+def missing_values() -> dict[str, object]:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    return {
+        "nan": pandas.Series(["the", "bank", None], index=[7, 8, 9]),
+        "NA": pandas.Series(["the", "bank", None], dtype="string"),
+        "polars": polars.Series(["the", "bank", None]),
+    }
+
+
+@pytest.mark.parametrize("kind", ["nan", "NA", "polars"])
+def test_a_missing_value_of_a_column_is_refused_with_its_row(elmo, kind):
+    with pytest.raises(UsageError, match=r"sentence 2 is a missing value \((None|nan|<NA>)\), .*dropna"):
+        elmo.embed(missing_values()[kind])
+    with pytest.raises(UsageError, match=r"texts\[2\] is a missing value"):
+        list_texts(missing_values()[kind])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_whole_table_is_refused_with_advice(elmo, library):
+    table = pytest.importorskip(library).DataFrame({"text": TEXTS})
+    with pytest.raises(
+        UsageError, match=r'is a DataFrame, expected one column of it, such as `\w+\["text"\]`'
+    ):
+        elmo.embed(table)
+
+
+def test_texts_are_strings_alone():
+    with pytest.raises(UsageError, match=r"texts is the string 'the bank', expected a list of strings: pass"):
+        list_texts("the bank")
+    with pytest.raises(UsageError, match=r"texts\[1\] is \['the'\], expected a string"):
+        list_texts(["the", ["the"]])
 
 
 # ---- odd ----

@@ -143,7 +143,7 @@ def test_what_was_written_is_read_back_and_used(model, tmp_path: Path):
 
 def test_a_file_of_another_model_or_vocabulary_is_refused(model, tmp_path: Path):
     TokenCache(model).write(tmp_path / "tokens.hdf5", VOCAB)
-    with pytest.raises(DataError, match="differ from the model's own"):
+    with pytest.raises(DataError, match="differ from the model's by"):
         TokenCache(random_model(small_config(), seed=9)).read(tmp_path / "tokens.hdf5", VOCAB)
     with pytest.raises(DataError, match="6 rows of 4 values, but the vocabulary has 3 words"):
         TokenCache(model).read(tmp_path / "tokens.hdf5", Vocab(["<S>", "</S>", "<UNK>"]))

@@ -1,22 +1,21 @@
-"""Sentences in, arrays out: the public door to a loaded model.
+"""Sentences in, arrays out: the public interface of a loaded model.
 
-    formats  ->  embedder  ->  language, words, tasks, search, server, api
+    formats  ->  elmo  ->  torch_layer, language, word_vectors, tasks, search, server, api
 
 B sentences, T tokens incl. <S> and </S>, D one direction, H = 2D, L layers.
 What must not change: the same text gives the same vectors whatever the batch, the order or the
-neighbours, to float tolerance, unless state is asked for.
+other sentences, to float tolerance, unless the call is stateful.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, chain, count
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 import torch
@@ -28,17 +27,19 @@ from polyseme.errors import UsageError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
-from polyseme.model.fast.packing import BatchOutput, BiState
+from polyseme.io.html import render_table
+from polyseme.model.device import resolve_device
+from polyseme.model.fast.packing import BatchOutput, BiState, move_state
+from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context, pad_for_tf_hub
 from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
 from polyseme.text.length_batches import batch_by_length
 from polyseme.text.segment import Token, sentences, tokenize, words
 from polyseme.text.static_vectors import StaticVectors, read_vectors
-from polyseme.text.validate import checked_list, checked_text, checked_tokens
+from polyseme.text.validate import Sentences, check_text, list_sentences
 from polyseme.token_cache import BYTES as CACHE_BYTES
-from polyseme.token_cache import TokenCache
+from polyseme.token_cache import TokenCache, number_tokens
 
 Array = NDArray[np.float32]
-Sentences = str | Sequence[str] | Sequence[Sequence[str]]
 BATCH_TOKENS = 4096  # tokens of a batch, padding included
 CHUNK = 2  # batches of sentences that are sorted by length together: few, so that progress shows
 
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Counts:
-    """What a model has been given, in one call or since it was loaded."""
+    """What a model has read, in one call or since it was loaded."""
 
     sentences: int = 0
     tokens: int = 0
@@ -63,7 +64,24 @@ class TokenBatch(NamedTuple):
 
 
 class Elmo:
-    """A loaded model. `polyseme.load(path)` makes one."""
+    """A loaded model, made by `polyseme.load`.
+
+    It can be pickled and copied, and used in forked processes. Several threads may call it at once, except
+    with `stateful=True`.
+
+    Attributes:
+        model: The network with its vocabulary and settings.
+        batch_tokens: Size of a batch in tokens, padding included.
+        counts: What the model has read since it was loaded.
+        cache: The token vectors that are computed once per word.
+
+    Example:
+        >>> elmo = polyseme.load("en-classic")
+        >>> river, money = elmo.embed(["He sat on the river bank .", "The bank failed ."])
+        >>> river.shape
+        (7, 512)
+
+    """
 
     def __init__(
         self, model: Pretrained, *, batch_tokens: int = BATCH_TOKENS, cache_bytes: int = CACHE_BYTES
@@ -75,6 +93,7 @@ class Elmo:
         self.counts = Counts()
         self.cache = TokenCache(model, cache_bytes)
         self._state: BiState | None = None
+        self._warned = False  # of truncated tokens, once
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles hold: all but the cache. See `Pretrained` for how the model pickles."""
@@ -82,47 +101,114 @@ class Elmo:
             "model": self.model,
             "batch_tokens": self.batch_tokens,
             "cache_bytes": self.cache.max_bytes,
-            "state": self._state,
+            "state": self._state and move_state(self._state, torch.device("cpu")),
+            "device": str(self.device),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(  # type: ignore[misc]  # a new cache, new counts
             state["model"], batch_tokens=state["batch_tokens"], cache_bytes=state["cache_bytes"]
         )
-        self._state = state["state"]
+        self.to(torch.device(state["device"]))
+        self._state = state["state"] and move_state(state["state"], self.device)
 
     @property
     def config(self) -> ModelConfig:
         """The model's settings."""
         return self.model.config
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are and the vectors are computed."""
+        return self.model.network.device
+
+    def to(self, device: str | torch.device) -> Self:
+        """Move the weights to another device, in place.
+
+        Vectors are computed there and returned as numpy arrays. On other devices than the CPU, bf16 and int8
+        weights are computed as fp32.
+
+        Args:
+            device: "auto" (a CUDA GPU if there is one), "cpu", "cuda", "cuda:N", "mps", or a `torch.device`.
+
+        Returns:
+            This model.
+
+        Raises:
+            UsageError: If this machine has no such device.
+
+        Example:
+            >>> elmo = polyseme.load("en-classic").to("cuda")
+
+        """
+        target = resolve_device(device)
+        if target != self.device:
+            self.model = self.model.to(target)
+            self.cache = TokenCache(self.model, self.cache.max_bytes)
+            self._state = self._state and move_state(self._state, target)
+        return self
+
     def __repr__(self) -> str:
-        return f"Elmo({self.config.layers} layers, {self.config.size} values, {self.config.segment!r})"
+        device = "" if self.device.type == "cpu" else f", {str(self.device)!r}"
+        return (
+            f"Elmo({self.config.layers} layers, {self.config.size} values, {self.config.segment!r}{device})"
+        )
+
+    def _repr_html_(self) -> str:
+        chars, vocab = self.config.chars, self.model.vocab
+        rows = [
+            ("layers", self.config.layers),
+            ("values per vector", self.config.size),
+            ("segmentation", self.config.segment),
+            ("characters per token", chars.longest if chars else None),
+            ("vocabulary", f"{len(vocab):,} words" if vocab else None),
+            ("predicts words", "no" if self.model.softmax is None else "yes"),
+            ("precision", self.model.network.precision),
+            ("device", str(self.device)),
+        ]
+        return render_table(["Elmo", ""], [row for row in rows if row[1] is not None])
 
     def tokenize(self, text: str, segment: str | None = None) -> list[Token]:
-        """`text` as one sentence: its tokens with their places, text[start:end] == token.text."""
-        return tokenize(checked_text(text), self.config.segment if segment is None else segment)
+        """Split one sentence into tokens with their offsets, `text[start:end] == token.text`.
+
+        Args:
+            text: The sentence.
+            segment: How to split: "split", "en", "zh", "zh-char" or "auto"; None is the model's own way.
+
+        Returns:
+            The tokens, in order.
+
+        """
+        return tokenize(check_text(text), self.config.segment if segment is None else segment)
 
     def token_texts(self, text: str, segment: str | None = None) -> list[str]:
-        """`text` as one sentence: its tokens without their places, which is quicker."""
-        return words(checked_text(text), self.config.segment if segment is None else segment)
+        """Split one sentence into tokens without offsets, which is faster than `tokenize`."""
+        return words(check_text(text), self.config.segment if segment is None else segment)
 
     def split_sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
-        """A longer `text` cut into sentences of tokens with their places."""
-        return sentences(checked_text(text), self.config.segment if segment is None else segment)
+        """Split a longer text into sentences of tokens with their offsets; `segment` as in `tokenize`."""
+        return sentences(check_text(text), self.config.segment if segment is None else segment)
 
     def save(
         self, path: str | Path, *, to: str = "native", precision: str | None = None, force: bool = False
     ) -> None:
-        """Write the model: a Polyseme folder, or hdf5 for bilm-tf, AllenNLP and simple_elmo.
+        """Write the model to disk, whole or not at all.
 
-        precision: "fp32", "bf16" or "int8" for the large weights; None keeps the precision the model was
-            loaded with, so that the folder gives the same vectors. hdf5 always holds fp32.
+        Args:
+            path: The folder to write, or a file that ends in .hdf5 with `to="hdf5"`.
+            to: "native" for a Polyseme folder, "hdf5" for bilm-tf, AllenNLP and simple_elmo.
+            precision: "fp32", "bf16" or "int8" for the large weights; None keeps the precision the model was
+                loaded with, so that the folder gives the same vectors. hdf5 always holds fp32.
+            force: Overwrite an existing model.
+
+        Raises:
+            UsageError: If `path` exists and `force` is not set, or the format cannot hold the model.
+
         """
         save_pretrained(self.model, Path(path), to=to, precision=precision, force=force)
 
     @overload
-    def embed(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
+    def embed(  # type: ignore[overload-overlap]  # a string is an iterable of strings too
         self,
         sentences: str,
         *,
@@ -136,7 +222,7 @@ class Elmo:
     @overload
     def embed(
         self,
-        sentences: Sequence[str] | Sequence[Sequence[str]],
+        sentences: Iterable[str] | Iterable[Iterable[str]],
         *,
         layer: Layer = ...,
         pool: Pool,
@@ -148,7 +234,7 @@ class Elmo:
     @overload
     def embed(
         self,
-        sentences: Sequence[str] | Sequence[Sequence[str]],
+        sentences: Iterable[str] | Iterable[Iterable[str]],
         *,
         layer: Layer = ...,
         pool: None = ...,
@@ -167,21 +253,34 @@ class Elmo:
         stateful: bool = False,
         segment: str | None = None,
     ) -> Array | list[Array]:
-        """Contextual vectors of `sentences`.
+        """Compute contextual vectors of sentences.
 
-        sentences: one string (one sentence, one result), a list of strings, or a list of token lists.
-        layer: "mean", "top", "all", a number from 0 (the token layer), weights, or (weights, gamma).
-        pool: None for every token, or "mean", "max", "first", "last", "sum" over the real tokens.
-        direction: "both", or the "forward" or "backward" half.
-        stateful: as the published programs: the call is one batch in the given order, and each row
-            goes on from the state that the row left behind in the call before, until `reset()`.
-        segment: how strings are cut into tokens; None means as the model was trained.
+        Args:
+            sentences: One string (one sentence, one result), or any ordered iterable of strings or token
+                lists: a list, a generator, a numpy array, a pandas or polars Series.
+            layer: "mean", "top", "all", a number from 0 (the token layer), weights, or (weights, gamma).
+            pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens.
+            direction: "both", or the "forward" or "backward" half of each vector.
+            stateful: Run the call as one batch in the given order, as the published programs do; each row
+                starts from the state that the same row left in the previous call, until `reset()`.
+            segment: How to split strings into tokens; None is the model's own way.
 
-        A string gives one float32 array: (tokens, H), (L, tokens, H) for "all", without the tokens'
-        axis for `pool`. A list gives a list of such arrays, or one array (N, H) with `pool`.
+        Returns:
+            For a string one float32 array: (tokens, H), (L, tokens, H) with `layer="all"`, without the token
+            axis with `pool`. Otherwise a list of such arrays, or one array (N, H) with `pool`.
+
+        Raises:
+            UsageError: If an argument is invalid or an element is no sentence; the message has its position.
+
+        Example:
+            >>> elmo.embed("The bank failed .").shape
+            (4, 512)
+            >>> elmo.embed(frame["text"], pool="mean").shape  # a pandas column of 1,000 rows
+            (1000, 512)
+
         """
         spec = resolve_output(layer, pool, direction, self.config.layers)
-        tokens = self.token_lists([sentences] if isinstance(sentences, str) else sentences, segment)
+        tokens = self.token_lists(sentences, segment)
         with self.track_counts() as counts:
             results = self.embed_tokens(tokens, spec, counts, stateful=stateful)
         if isinstance(sentences, str):
@@ -201,74 +300,84 @@ class Elmo:
         stateful: bool = False,
         batch_tokens: int | None = None,
     ) -> list[Array]:
-        """The chosen vectors of token lists, as a part of the call whose `counts` these are."""
+        """Compute the vectors of checked token lists and add what was read to `counts`.
+
+        For callers that embed in several parts; see `track_counts`.
+        """
         results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
         batches = (
             [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens, batch_tokens)
         )
         for batch in batches:
-            for number, vectors in zip(batch.numbers, self._run(batch, spec, stateful), strict=True):
+            for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, stateful), strict=True):
                 results[number] = vectors
         self.add_counts(tokens, counts)
         return results
 
     @torch.inference_mode()
     def embed_into(self, out: Tensor, tokens: list[list[str]], spec: OutputSpec, counts: Counts) -> None:
-        """The chosen vectors of all tokens into the rows of `out` (tokens, H), rounded to its type.
+        """Write the vectors of all tokens to the rows of `out` (tokens, H), rounded to its dtype.
 
-        As `vectors`, without an array of its own for each sentence.
+        As `embed_tokens`, without one array per sentence.
         """
         ends = [0, *accumulate(map(len, tokens))]
         for batch in self.batches(tokens):
-            found = self.run_batch(batch.sentences)
+            output = self.run_batch(batch.sentences)
             first, last = torch.tensor([(ends[number], ends[number + 1]) for number in batch.numbers]).T
-            rows = first[:, None] + torch.arange(-1, found.width - 1)  # <S> stands before the first
+            rows = first[:, None] + torch.arange(-1, output.width - 1)  # <S> stands before the first
             rows[(rows < first[:, None]) | (rows >= last[:, None])] = -1
-            spec.write_rows(out, rows.flatten(), found)
+            spec.write_rows(out, rows.flatten(), output)
         self.add_counts(tokens, counts)
 
     def reset(self) -> None:
-        """Forget the state that `stateful=True` carries from call to call."""
+        """Clear the state that `stateful=True` carries from call to call."""
         self._state = None
 
     def outputs(self, sentences: Sentences, segment: str | None = None) -> dict[str, NDArray[np.generic]]:
-        """The outputs of TF-Hub's ELMo module, padded with zeros to the longest sentence.
+        """Compute the outputs of TF-Hub's ELMo module, padded with zeros to the longest sentence.
 
-        word_emb (B, T, D); lstm_outputs1, lstm_outputs2, … (B, T, H); elmo (B, T, H), the mean of the
-        layers; default (B, H), its mean over the real tokens; sequence_len (B,).
+        Args:
+            sentences: As in `embed`.
+            segment: As in `embed`.
+
+        Returns:
+            `word_emb` (B, T, D); `lstm_outputs1`, `lstm_outputs2`, … (B, T, H); `elmo` (B, T, H), the mean of
+            the layers; `default` (B, H), its mean over the tokens; `sequence_len` (B,).
+
         """
-        several = [sentences] if isinstance(sentences, str) else sentences
-        layers = self.embed(several, layer="all", segment=segment)
-        lengths = np.array([array.shape[1] for array in layers], np.int64)
-        padded = np.zeros(
-            (self.config.layers, len(layers), max(lengths, default=0), self.config.size), np.float32
-        )
-        for number, array in enumerate(layers):
-            padded[:, number, : array.shape[1]] = array
-        elmo = padded.mean(axis=0)
-        outputs: dict[str, NDArray[np.generic]] = {"word_emb": padded[0, ..., : self.config.size // 2]}
-        outputs |= {f"lstm_outputs{number}": padded[number] for number in range(1, self.config.layers)}
-        outputs |= {"elmo": elmo, "default": elmo.sum(axis=1) / np.maximum(lengths, 1)[:, None]}
-        outputs["default"] = outputs["default"].astype(np.float32)
-        return outputs | {"sequence_len": lengths}
+        layers = self.embed(self.token_lists(sentences, segment), layer="all")
+        return pad_for_tf_hub(layers, self.config.layers, self.config.size)
 
     def features(
         self,
         sentences: Sentences,
-        method: Literal["top", "concat", "mix"] = "mix",
+        method: JoinMethod = "mix",
         static: StaticVectors | str | Path | None = None,
         segment: str | None = None,
     ) -> Array | list[Array]:
-        """A static vector x of each token joined with its context: the three classic ways.
+        """Join a static vector x of each token with its contextual vectors.
 
-        "top": [x; top layer], "concat": [x; every recurrent layer], "mix": [x; mean of all layers].
-        x is the model's own token layer (m values, an ELMo vector has 2m), or the vector of `static`,
-        which may be the path of a word2vec, GloVe or fastText file; a missing word gets zeros.
+        Args:
+            sentences: As in `embed`.
+            method: "top" is [x; top layer], "concat" [x; every recurrent layer], "mix" [x; mean of layers].
+            static: Where x comes from: None for the model's token layer (D values), `polyseme.read_vectors`,
+                or the path of a word2vec, GloVe or fastText file. A missing word gets zeros.
+            segment: As in `embed`.
+
+        Returns:
+            One array (tokens, values) for a string, a list of them otherwise.
+
+        Raises:
+            UsageError: If `method` or `static` is invalid.
+
+        Example:
+            >>> elmo.features("The bank failed .", "concat", "glove.txt").shape
+            (4, 1124)
+
         """
-        if method not in ("top", "concat", "mix"):
+        if method not in JOIN_METHODS:
             raise UsageError(f"method is {method!r}, expected top, concat or mix.")
-        several = [sentences] if isinstance(sentences, str) else sentences
-        tokens = self.token_lists(several, segment)
+        tokens = self.token_lists(sentences, segment)
         if isinstance(static, str | Path):
             static = read_vectors(static, only={token for sentence in tokens for token in sentence})
         if not isinstance(static, StaticVectors | None):
@@ -283,91 +392,91 @@ class Elmo:
             else:
                 x, missing = static.lookup(sentence)
                 self.counts.missing += missing
-            context = {"top": layers[-1:], "concat": layers[1:], "mix": layers.mean(axis=0, keepdims=True)}
-            joined.append(np.concatenate([x, *context[method]], axis=1))
+            joined.append(join_context(x, layers, method))
         return joined[0] if isinstance(sentences, str) else joined
 
-    def token_lists(
-        self, sentences: Sequence[str] | Sequence[Sequence[str]], segment: str | None
-    ) -> list[list[str]]:
-        """Token lists of all `sentences`; strings are segmented, token lists checked."""
-        self.token_texts("", segment)  # refuses an unknown segmentation, also where there is no string to cut
+    def token_lists(self, sentences: Sentences, segment: str | None) -> list[list[str]]:
+        """Return `sentences` as token lists: strings are segmented, token lists checked.
+
+        One string is one sentence.
+        """
+        self.token_texts("", segment)  # refuses an unknown segmentation, even if there is no string
         return [
-            self.token_texts(sentence, segment)
-            if isinstance(sentence, str)
-            else checked_tokens(sentence, number)
-            for number, sentence in enumerate(checked_list(sentences))
+            self.token_texts(sentence, segment) if isinstance(sentence, str) else sentence
+            for sentence in list_sentences([sentences] if isinstance(sentences, str) else sentences)
         ]
 
     def batches(self, sentences: list[list[str]], batch_tokens: int | None = None) -> Iterator[TokenBatch]:
-        """Sentences of like length together, longest first, each batch within the token budget."""
+        """Group sentences of similar length, longest first, each batch within `batch_tokens`."""
         lengths = [len(sentence) + 2 for sentence in sentences]  # with <S> and </S>
         for numbers in batch_by_length(lengths, max_tokens=batch_tokens or self.batch_tokens):
             yield TokenBatch(numbers, [sentences[number] for number in numbers])
 
     @torch.inference_mode()
-    def _run(self, batch: TokenBatch, spec: OutputSpec, stateful: bool) -> list[Array]:
-        """The chosen vectors of each sentence of a batch."""
-        found = self.run_batch(batch.sentences, self._state if stateful else None)
+    def _embed_batch(self, batch: TokenBatch, spec: OutputSpec, stateful: bool) -> list[Array]:
+        """The selected vectors of each sentence of a batch, each in memory of its own."""
+        output = self.run_batch(batch.sentences, self._state if stateful else None)
         if stateful:
-            self._state = found.final_state()
-        return self._slices(spec.select(found), batch.sentences, spec)
+            self._state = output.final_state()
+        empty = spec.empty(self.config.layers, self.config.size)
+        results = []
+        for sentence, vectors in zip(batch.sentences, spec.select(output).cpu(), strict=True):
+            tokens = spec.pool_tokens(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
+            results.append(tokens.clone().numpy())
+        return results
 
     @torch.inference_mode()
     def compute_layers(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> tuple[Tensor, BiState]:
-        """Token lists as one batch to all layers (L, B, T, H), <S> and </S> included, and the state after."""
-        found = self.run_batch(sentences, state, frame_empty=frame_empty)
-        return found.layers(), found.final_state()
+        """Run token lists as one batch and return all layers (L, B, T, H), <S> and </S> included.
+
+        Args:
+            sentences: The token lists.
+            state: Where both directions start, as returned by an earlier call; None is zero.
+            frame_empty: Read a sentence without tokens as <S> </S>, instead of not at all.
+
+        Returns:
+            The layers, on the device of the model, and the state after the batch.
+
+        """
+        output = self.run_batch(sentences, state, frame_empty=frame_empty)
+        return output.layers(), output.final_state()
 
     @torch.inference_mode()
     def run_batch(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> BatchOutput:
-        """Token lists as one batch through the model; layers and state are put together when asked for.
+        """Run token lists as one batch; arguments as in `compute_layers`.
 
-        A sentence without tokens is not read at all, or as <S> </S> with `frame_empty`.
+        The result is still packed: layers and state are assembled when they are needed.
         """
-        index: defaultdict[str, int] = defaultdict(count(2).__next__)  # 0 is <S>, 1 is </S>
-        rows = [list(map(index.__getitem__, tokens)) for tokens in sentences]
-        framed = [[0, *row, 1] if row or frame_empty else [] for row in rows]
-        lengths = torch.tensor([len(row) for row in framed], dtype=torch.long)
-        width = max(map(len, framed), default=0)
-        places = torch.zeros(len(rows), width, dtype=torch.long)
-        places[torch.arange(width) < lengths[:, None]] = torch.tensor([*chain(*framed)], dtype=torch.long)
+        batch = number_tokens(sentences, frame_empty=frame_empty)
         network = self.model.network
         network.pack()  # once: the weights of a loaded model are final
-        return network.run_stacks(self.cache.vectors(list(index)), places, lengths, state)
+        return network.run_stacks(self.cache.vectors(batch.tokens), batch.positions, batch.lengths, state)
 
-    def _slices(self, chosen: Tensor, sentences: list[list[str]], spec: OutputSpec) -> list[Array]:
-        """Cut the real tokens of each sentence out of a batch, as arrays of their own."""
-        empty = spec.empty(self.config.layers, self.config.size)
-        results = []
-        for sentence, vectors in zip(sentences, chosen, strict=True):
-            tokens = spec.pool_tokens(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
-            results.append(tokens.clone().numpy())
-        return results
-
-    def add_counts(self, sentences: list[list[str]], call: Counts) -> None:
-        """Add sentences that were read to the counts of the model and of the `call`."""
+    def add_counts(self, sentences: list[list[str]], counts: Counts) -> None:
+        """Add sentences that were read to the counts of the model and of a call."""
         tokens = [token for sentence in sentences for token in sentence]
-        cut = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
-        for counts in (self.counts, call):
-            counts.sentences += len(sentences)
-            counts.tokens += len(tokens)
-            counts.truncated += cut
+        truncated = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
+        for total in (self.counts, counts):
+            total.sentences += len(sentences)
+            total.tokens += len(tokens)
+            total.truncated += truncated
 
     @contextmanager
     def track_counts(self) -> Iterator[Counts]:
-        """The counts of one call; at its end it is said, once, if tokens were longer than the model reads."""
+        """Count what one call reads; at its end, warn of truncated tokens, once per model."""
         counts = Counts()
         try:
             yield counts
         finally:
-            if counts.truncated and self.config.chars:
+            if counts.truncated and self.config.chars and not self._warned:
+                self._warned = True
                 logger.warning(
-                    "%d of %d tokens are longer than %s and were cut: the model reads no more of a word.",
+                    "%d of %d tokens are longer than %s and were truncated. This warning is shown once; "
+                    "`Elmo.counts` has the total.",
                     counts.truncated,
                     counts.tokens,
                     self.config.chars.longest,
@@ -379,15 +488,36 @@ def load(
     options: str | Path | None = None,
     *,
     precision: str | None = None,
+    device: str | torch.device = "cpu",
     batch_tokens: int = BATCH_TOKENS,
     cache_bytes: int = CACHE_BYTES,
 ) -> Elmo:
-    """Load any ELMo: a folder of ours, ELMoForManyLangs' or NLPL's, a zip of one, or an .hdf5 file.
+    """Load any ELMo model.
 
-    options: the options.json of an .hdf5 file, where it does not lie beside it under its usual name.
-    precision: "fp32" is exact, "bf16" and "int8" are quicker with the native part, "auto" is the narrowest of
-        them that keeps a cosine of 0.999; None is that of the folder, fp32 for all but those saved otherwise.
-    cache_bytes: memory for the vectors of words before any context, each computed once.
+    Args:
+        path: A Polyseme, ELMoForManyLangs or NLPL folder, a zip of one, an .hdf5 file, or the name of a
+            bundled model.
+        options: The options.json of an .hdf5 file, if it is not beside it under its usual name.
+        precision: "fp32" is exact; "bf16" and "int8" are faster with the C library; "auto" is the narrowest
+            that keeps a cosine of 0.999; None is the precision of the folder, fp32 unless saved otherwise.
+        device: Where to compute: "cpu", "cuda", "cuda:N", "mps", or "auto" for a CUDA GPU if there is one.
+            No GPU was available to test on: the tests run on a simulated device that refuses implicit copies.
+        batch_tokens: Size of a batch in tokens, padding included.
+        cache_bytes: Memory for token vectors, each computed once.
+
+    Returns:
+        The loaded model.
+
+    Raises:
+        FormatError: If `path` holds no model that can be read.
+        UsageError: If an argument is invalid or this machine has no such device.
+
+    Example:
+        >>> elmo = polyseme.load("en-classic")
+        >>> elmo.embed("The bank failed .").shape
+        (4, 512)
+
     """
+    target = resolve_device(device)
     model = open_pretrained(path, options, precision=precision)
-    return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes)
+    return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes).to(target)

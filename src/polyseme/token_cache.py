@@ -1,21 +1,23 @@
-"""The vector of a word before any context, computed once: a cache in front of the token encoder.
+"""Cache the vector of each word before any context: a table in front of the token encoder.
 
-    formats.models.pretrained  ->  cache  ->  embedder
+    formats.models.pretrained  ->  token_cache  ->  elmo
 
-Least recently used words go first when the cache is full. Exact: what comes out is what the encoder gave.
-Several threads may ask at once. If the model's weights change, the cache begins anew.
+The least recently used words are evicted when the cache is full. Exact: it returns what the encoder computed.
+Thread-safe. Cleared when the model's weights change.
 
-U words, D one direction.
+B sentences, T tokens incl. <S> and </S>, U distinct words, D one direction.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakSet
 
 import numpy as np
@@ -30,24 +32,44 @@ from polyseme.model.fast.weight_versions import WeightSnapshot
 from polyseme.text.vocab import Vocab
 
 BYTES = 256 << 20
-FIRST_ROWS = 1024  # of the table; it grows as words come
-BLOCK = 4096  # words that are encoded together when a vocabulary is
-TOLERANCE = 1e-3  # of a file's rows against the model's own; published files are float32
-ROUGH = 0.1  # the same in proportion to the largest value, where the model is loaded in bf16 or int8
-CHECKED = 16  # rows of a file that are compared with the model's own
+FIRST_ROWS = 1024  # initial size of the table; it grows with the words
+BLOCK = 4096  # words that are encoded together, for a whole vocabulary
+TOLERANCE = 1e-3  # largest difference between a file's rows and the model's; published files are float32
+ROUGH_TOLERANCE = 0.1  # the same relative to the largest value, for models loaded in bf16 or int8
+CHECKED_ROWS = 16  # rows of a file that are compared with the model's
 _caches: WeakSet[TokenCache] = WeakSet()  # to be reset in a forked child
+
+
+class NumberedBatch(NamedTuple):
+    """A batch of sentences as numbers of its distinct tokens; 0 is <S>, 1 is </S>."""
+
+    tokens: list[str]  # the distinct tokens, numbered from 2
+    positions: Tensor  # (B, T) token numbers, each sentence in <S> … </S>, zeros behind it
+    lengths: Tensor  # (B,) with <S> and </S>
+
+
+def number_tokens(sentences: Sequence[Sequence[str]], *, frame_empty: bool = False) -> NumberedBatch:
+    """Number the distinct tokens of a batch; a sentence without tokens has length 0 unless `frame_empty`."""
+    numbers: defaultdict[str, int] = defaultdict(count(2).__next__)
+    rows = [list(map(numbers.__getitem__, tokens)) for tokens in sentences]
+    framed = [[0, *row, 1] if row or frame_empty else [] for row in rows]
+    lengths = torch.tensor([len(row) for row in framed], dtype=torch.long)
+    width = max(map(len, framed), default=0)
+    positions = torch.zeros(len(rows), width, dtype=torch.long)
+    positions[torch.arange(width) < lengths[:, None]] = torch.tensor([*chain(*framed)], dtype=torch.long)
+    return NumberedBatch(list(numbers), positions, lengths)
 
 
 @dataclass
 class CacheHits:
-    """How often words were asked for: found in the cache, or encoded."""
+    """How many words were found in the cache, and how many were encoded."""
 
     hits: int = 0
     misses: int = 0
 
 
 class TokenCache:
-    """Vectors of words by their spelling, within `max_bytes`; 0 keeps nothing."""
+    """Vectors of words by their spelling, within `max_bytes`; 0 stores nothing."""
 
     def __init__(self, model: Pretrained, max_bytes: int = BYTES) -> None:
         if max_bytes < 0:
@@ -56,7 +78,7 @@ class TokenCache:
         self.max_bytes = max_bytes
         self._model = model
         self._size = model.config.recurrent.outputs
-        self._most = max_bytes // (4 * self._size)  # rows
+        self._max_rows = max_bytes // (4 * self._size)
         self._lock = threading.Lock()
         self._ends: Tensor | None = None  # <S> and </S>
         self._clear()
@@ -67,7 +89,7 @@ class TokenCache:
 
     @property
     def bytes(self) -> int:
-        """Memory of the vectors that are kept."""
+        """Memory of the stored vectors."""
         return self._table.numel() * self._table.element_size()
 
     def reset_in_child(self) -> None:
@@ -78,32 +100,32 @@ class TokenCache:
 
     @torch.inference_mode()
     def vectors(self, words: Sequence[str]) -> Tensor:
-        """Vectors (U + 2, D) of <S>, </S> and the distinct `words`."""
+        """Vectors (U + 2, D) of <S>, </S> and the distinct `words`, on the device of the model."""
         with self._lock:
             self._check_weights()
-            rows = [self._find(word) for word in words]
-            ends, known = self._ends, [place for place, row in enumerate(rows) if row >= 0]
-            found = self._table[[row for row in rows if row >= 0]]
+            rows = [self._touch_row(word) for word in words]
+            ends, known = self._ends, [number for number, row in enumerate(rows) if row >= 0]
+            cached = self._table[[row for row in rows if row >= 0]]
             self.counts.hits += len(known)
             self.counts.misses += len(words) - len(known)
         if ends is not None and len(known) == len(words):
-            return torch.cat([ends, found])
-        missing = [place for place, row in enumerate(rows) if row < 0]
+            return torch.cat([ends, cached])
+        missing = [number for number, row in enumerate(rows) if row < 0]
         new_ends = ends is None
-        fresh = self._encode([words[place] for place in missing], ends=new_ends)
+        encoded = self._encode([words[number] for number in missing], ends=new_ends)
         if ends is None:
-            ends, fresh = fresh[:2], fresh[2:]
-        vectors = fresh.new_empty(len(words) + 2, self._size)
+            ends, encoded = encoded[:2], encoded[2:]
+        vectors = encoded.new_empty(len(words) + 2, self._size)
         vectors[:2] = ends
-        vectors[[place + 2 for place in known]] = found.to(vectors)
-        vectors[[place + 2 for place in missing]] = fresh
+        vectors[[number + 2 for number in known]] = cached.to(vectors)
+        vectors[[number + 2 for number in missing]] = encoded
         with self._lock:
             self._ends = ends if new_ends else self._ends
-            self._keep([words[place] for place in missing], fresh)
+            self._store([words[number] for number in missing], encoded)
         return vectors
 
     def clear(self) -> None:
-        """Forget all words; the counts go on."""
+        """Remove all words; the counts stay."""
         with self._lock:
             self._clear()
 
@@ -113,19 +135,35 @@ class TokenCache:
             self.vectors(list(dict.fromkeys(words[start : start + BLOCK])))
 
     def write(self, path: Path, vocab: Vocab, *, force: bool = False) -> None:
-        """Write the vectors of all words of `vocab` as bilm-tf does, a row for each."""
+        """Write the vectors of a vocabulary in bilm-tf's format, one row per word.
+
+        Args:
+            path: The .hdf5 file to write.
+            vocab: The words, in the order of the rows.
+            force: Overwrite an existing file.
+
+        """
         write_token_file(path, self._blocks(vocab), self._size, force=force)
 
     def _blocks(self, vocab: Vocab) -> Iterator[NDArray[np.float32]]:
         ends = {vocab.begin: 0, vocab.end: 1}
         for start in range(0, len(vocab), BLOCK):
             words = vocab.words[start : start + BLOCK]
-            rows = [ends.get(word, place + 2) for place, word in enumerate(words)]
-            yield self._encode(words).float().numpy()[rows]
+            rows = [ends.get(word, number + 2) for number, word in enumerate(words)]
+            yield self._encode(words).float().cpu().numpy()[rows]
 
     @torch.inference_mode()
     def read(self, path: Path, vocab: Vocab) -> None:
-        """Take the vectors of `vocab` from a file as bilm-tf writes them, after a look whether they fit."""
+        """Load the vectors of a vocabulary from a file in bilm-tf's format.
+
+        Args:
+            path: An .hdf5 file, as `write` or bilm-tf writes it.
+            vocab: The words, in the order of the rows.
+
+        Raises:
+            DataError: If the file does not fit the vocabulary, or some of its rows differ from the model's.
+
+        """
         vectors = torch.from_numpy(read_token_file(path))
         if vectors.shape != (len(vocab), self._size):
             rows, size = vectors.shape
@@ -133,21 +171,23 @@ class TokenCache:
                 f"{path}: {rows:,} rows of {size} values, but the vocabulary has {len(vocab):,} words and "
                 f"the model {self._size} values. Is it of another model or vocabulary?"
             )
-        places = [place for place, word in enumerate(vocab.words) if word not in (vocab.begin, vocab.end)]
-        some = places[:: max(1, len(places) // CHECKED)]
-        own = self._encode([vocab.words[place] for place in some], ends=False).float()
-        worst, most = (float(d.abs().max()) if some else 0.0 for d in (own - vectors[some], own))
-        if worst > (TOLERANCE if self._model.network.precision == "fp32" else ROUGH * most):
+        numbers = [number for number, word in enumerate(vocab.words) if word not in (vocab.begin, vocab.end)]
+        checked = numbers[:: max(1, len(numbers) // CHECKED_ROWS)]
+        computed = self._encode([vocab.words[number] for number in checked], ends=False).float().cpu()
+        differences = computed - vectors[checked]
+        difference, largest = (float(d.abs().max()) if checked else 0.0 for d in (differences, computed))
+        exact = self._model.network.precision == "fp32"
+        if difference > (TOLERANCE if exact else ROUGH_TOLERANCE * largest):
             raise DataError(
-                f"{path}: its vectors differ from the model's own by up to {worst:.2g}. It was made with "
+                f"{path}: its vectors differ from the model's by up to {difference:.2g}. It was made with "
                 "another model or for another vocabulary."
             )
         with self._lock:
             self._check_weights()
-            self._keep([vocab.words[place] for place in places], vectors[places])
+            self._store([vocab.words[number] for number in numbers], vectors[numbers])
 
     def _encode(self, words: Sequence[str], *, ends: bool = True) -> Tensor:
-        """<S>, </S> and `words` through the model, or `words` alone."""
+        """Run <S>, </S> and `words`, or `words` alone, through the token encoder."""
         network, first = self._model.network, 0 if ends else 2
         with torch.inference_mode():
             network.pack()  # the weights of a loaded model are final
@@ -159,7 +199,7 @@ class TokenCache:
             self._clear()
 
     def _weights(self) -> list[Tensor]:
-        """The parameters of the token encoder, found faster than by its own `parameters`."""
+        """The parameters of the token encoder, listed faster than `parameters` does."""
         return [
             weight for module in self._modules for weight in module._parameters.values() if weight is not None
         ]
@@ -172,30 +212,31 @@ class TokenCache:
         self._table = weights[0].new_empty(0, self._size).detach()
         self._ends = None
 
-    def _find(self, word: str) -> int:
-        """The row of a word, which is now the last one used, or -1."""
+    def _touch_row(self, word: str) -> int:
+        """The row of a word, which is now the most recently used, or -1."""
         row = self._rows.get(word, -1)
         if row >= 0:
             self._rows.move_to_end(word)
         return row
 
-    def _keep(self, words: Sequence[str], vectors: Tensor) -> None:
-        """Put words into the table, over the ones used longest ago if need be."""
-        new = [place for place, word in enumerate(words) if word not in self._rows][: self._most]
+    def _store(self, words: Sequence[str], vectors: Tensor) -> None:
+        """Write words to the table, over the least recently used ones if it is full."""
+        new = [number for number, word in enumerate(words) if word not in self._rows][: self._max_rows]
         self._grow(len(self._rows) + len(new))
         rows = []
-        for place in new:
-            full = len(self._rows) >= self._most
+        for number in new:
+            full = len(self._rows) >= self._max_rows
             row = self._rows.popitem(last=False)[1] if full else len(self._rows)
-            self._rows[words[place]] = row
+            self._rows[words[number]] = row
             rows.append(row)
         self._table[rows] = vectors[new].to(self._table)
 
     def _grow(self, rows: int) -> None:
-        """Make room for `rows` rows, up to the most that is allowed."""
-        wanted = min(self._most, max(rows, FIRST_ROWS))
+        """Allocate at least `rows` rows, up to the limit."""
+        wanted = min(self._max_rows, max(rows, FIRST_ROWS))
         if wanted > len(self._table):
-            larger = self._table.new_empty(min(self._most, max(wanted, 2 * len(self._table))), self._size)
+            size = min(self._max_rows, max(wanted, 2 * len(self._table)))
+            larger = self._table.new_empty(size, self._size)
             larger[: len(self._table)] = self._table
             self._table = larger
 

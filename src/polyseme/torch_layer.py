@@ -23,7 +23,7 @@ from polyseme.model.bilm import BiLM
 from polyseme.model.fast.packing import BiState
 from polyseme.model.mix import Mix
 from polyseme.text.chars import ByteAlphabet
-from polyseme.text.validate import checked_list, checked_tokens
+from polyseme.text.validate import list_token_lists
 
 
 class Representations(NamedTuple):
@@ -224,11 +224,10 @@ def batch_to_ids(sentences: Sequence[Sequence[str]], max_chars: int = 50) -> Ten
 
 
 def _checked(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-    if isinstance(sentences, str):
-        raise UsageError(f"sentences is the string {sentences!r:.60}, expected a list of token lists.")
-    if not checked_list(sentences):
+    token_lists = list_token_lists(sentences)
+    if not token_lists:
         raise UsageError("There is no sentence in the batch.")
-    return [checked_tokens(sentence, number) for number, sentence in enumerate(sentences)]
+    return token_lists
 
 
 def _own(network: BiLM, fine_tune: bool) -> BiLM:

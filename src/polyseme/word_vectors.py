@@ -29,7 +29,7 @@ from polyseme.io.html import Cell, render_table
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
-from polyseme.text.validate import checked_tokens
+from polyseme.text.validate import check_tokens
 
 Key = str | Array
 Keys = Key | Sequence[Key | tuple[Key, float]] | None  # as gensim takes them: one word or vector, or several
@@ -466,7 +466,7 @@ def _tokens(
         if isinstance(sentence, str):
             yield elmo.token_texts(sentence, segment)
         else:
-            yield checked_tokens(sentence, number)
+            yield check_tokens(sentence, number)
 
 
 class _WordSums:

@@ -105,7 +105,7 @@ def generate(
     words: list[str] = []
     log_probs: list[float] = []
     while len(words) < tokens:
-        scores = predict.softmax(output)[0].double().numpy()  # (V,)
+        scores = predict.softmax(output)[0].cpu().double().numpy()  # (V,)
         row = _draw(scores, _allowed(predict, end=not fresh), temperature, top_k, rng)
         word = predict.vocab.words[row]
         if word == predict.vocab.end:

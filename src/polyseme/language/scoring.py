@@ -18,11 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.elmo import CHUNK, Counts, Elmo, Sentences
+from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import UsageError
 from polyseme.model.fast.packing import BiState
 from polyseme.model.softmax import AnySoftmax
 from polyseme.text.length_batches import chunk_sentences
+from polyseme.text.validate import Sentences
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
@@ -84,8 +85,7 @@ def score(
         last, backward from the last to the first; otherwise each sentence is scored for itself.
     A sentence without tokens is scored as <S> </S>.
     """
-    several = [sentences] if isinstance(sentences, str) else sentences
-    return list(score_stream(elmo, elmo.token_lists(several, segment), stateful=stateful))
+    return list(score_stream(elmo, elmo.token_lists(sentences, segment), stateful=stateful))
 
 
 def score_stream(
@@ -153,8 +153,9 @@ def _scored(predict: Predictor, sentences: list[list[str]], top: Tensor) -> list
     vocab = predict.vocab
     flat = predict.rows(word for tokens in sentences for word in (*tokens, vocab.end))
     flat_back = predict.rows(word for tokens in sentences for word in (vocab.begin, *tokens))
-    picked = predict.softmax.target_log_probs(torch.cat([*ahead, *behind]), torch.cat([flat, flat_back]))
-    forward, backward = picked.double().numpy().reshape(2, len(flat))
+    targets = torch.cat([flat, flat_back]).to(top.device)
+    picked = predict.softmax.target_log_probs(torch.cat([*ahead, *behind]), targets)
+    forward, backward = picked.cpu().double().numpy().reshape(2, len(flat))
     unknown = flat.numpy() == vocab.id(vocab.unknown) - 1
     results = []
     start = 0

@@ -26,7 +26,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.language.scoring import Predictor, predictor
 from polyseme.model.fast.packing import BiState
-from polyseme.text.validate import checked_tokens
+from polyseme.text.validate import check_tokens
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
@@ -115,7 +115,7 @@ def find_substitutes_at(
         raise UsageError(f"place is {place}, the sentence has tokens 0 to {len(tokens) - 1}.")
     word = tokens[place]
     filled = [*tokens[:place], word or predict.vocab.unknown, *tokens[place + 1 :]]
-    forward, backward = _predictions(elmo, predict, checked_tokens(filled, 0), place, context, following)
+    forward, backward = _predictions(elmo, predict, check_tokens(filled, 0), place, context, following)
     usable = np.array([row for row, known in enumerate(predict.vocab.words) if known not in _marks(predict)])
     joint = joint_log_probs(forward, backward, _log_prior(predict, counts), usable)
     rankings = (_ranking(predict, values, usable, word, k) for values in (forward, backward, joint))
@@ -156,7 +156,7 @@ def _predictions(
     top = layers[-1, 0]  # (T, H), with <S> at 0, so that token i stands at i + 1
     half = top.shape[1] // 2
     outputs = torch.stack([top[place, :half], top[place + 2, half:]])
-    forward, backward = predict.softmax(outputs).double().numpy()
+    forward, backward = predict.softmax(outputs).cpu().double().numpy()
     return forward, backward
 
 

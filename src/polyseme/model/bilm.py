@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from polyseme.model.fast.paging import page_out
 from polyseme.model.fast.parallel import count_core_pairs, run_parallel
 from polyseme.model.fast.quantisation import Quantisable
 from polyseme.model.fast.weight_versions import WeightSnapshot
-from polyseme.model.recurrent import RecurrentStack
+from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 from polyseme.model.tokens import TokenEncoder
 
 MIN_SENTENCES_PER_THREAD = 4  # sentences that are worth a core of their own
@@ -85,6 +85,11 @@ class BiLM(nn.Module):
         """Copies begin unpacked."""
         return self.__dict__ | {"_packed": None}
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return cast("RecurrentCell", self.forward_stack.cells[0]).bias.device
+
     def quantisable_modules(self) -> dict[str, Quantisable]:
         """Layers of both directions and highways, under their names in the state dict."""
         return {name: module for name, module in self._laid_out.items() if not module.keeps_fp32}
@@ -120,11 +125,14 @@ class BiLM(nn.Module):
         on_cpu = vectors.device.type == "cpu"
         in_parts = on_cpu and not torch.is_grad_enabled()
         parts = min(count_core_pairs(), batch // MIN_SENTENCES_PER_THREAD) if in_parts else 1
-        plans = [pack_batch(lengths, width, part, parts) for part in range(parts)] or [
-            pack_batch(lengths, width)
+        lengths = lengths.cpu()  # the packing is planned there: it decides the Python loop over time steps
+        plans = [
+            pack_batch(lengths, width, part, max(1, parts)).to(vectors.device)
+            for part in range(max(1, parts))
         ]
         before = pad_state(state, self.zero_state(batch)) if state else None
-        picked, stacks = places.flatten(), (self.forward_stack, self.backward_stack)
+        picked = places.to(vectors.device).flatten()
+        stacks = self.forward_stack, self.backward_stack
         tasks = [(half, plan) for half in (0, 1) for plan in plans]
         inputs = [vectors[picked[plan.rows(half)]] for half, plan in tasks]  # (N, D)
         readings = []

@@ -73,7 +73,7 @@ def _read(elmo: Elmo, sentences: list[tuple[str, ...]], spec: OutputSpec) -> dic
     tokens = [list(sentence) for sentence in sentences]
     with elmo.track_counts() as counts:
         for batch in elmo.batches(tokens):
-            chosen = spec.select(elmo.run_batch(batch.sentences))
+            chosen = spec.select(elmo.run_batch(batch.sentences)).cpu()
             for number, array in zip(batch.numbers, chosen, strict=True):
                 found[sentences[number]] = array[..., : len(sentences[number]) + 2, :].numpy()
         elmo.add_counts(tokens, counts)

@@ -97,7 +97,7 @@ class Layers:
 
     def _tokens(self, words: Sequence[str]) -> Array:
         """The directions (N, H) of words in the token layer, where both halves of a vector are the same."""
-        half = self._elmo.cache.vectors(list(words))[2:].float().numpy()  # behind <S> and </S>
+        half = self._elmo.cache.vectors(list(words))[2:].float().cpu().numpy()  # behind <S> and </S>
         return normalize(self.spaces[0].transform(np.concatenate([half, half], axis=1)))
 
     def _rows(self, types: Numbers) -> Numbers:

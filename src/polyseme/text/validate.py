@@ -1,49 +1,136 @@
-"""Text as a caller gives it: strings, lists of strings or of tokens; all else is refused with its place.
+"""Check and normalise the text that callers pass in: one function for every kind of container.
 
-embedder, layer, words, language  ->  text.validate
+    elmo, torch_layer, word_vectors, language, tasks, search  ->  text.validate
+
+Texts may come as a list, a tuple, a generator, a numpy array, a pandas or polars Series, a pyarrow array or
+any other iterable with an order. Invalid input fails with a one-line `UsageError` that names the position.
+Needs neither pandas nor polars.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
 
 from polyseme.errors import UsageError
 
-Sentence = TypeVar("Sentence")
+Sentences = str | Iterable[str] | Iterable[Iterable[str]]
 
 
-def checked_text(text: str) -> str:
-    """`text` if it is a string."""
+def check_text(text: object, name: str = "text") -> str:
+    """Return `text` if it is a string, else raise `UsageError`."""
     if not isinstance(text, str):
-        raise UsageError(f"text is of type {type(text).__name__}, expected a string.")
+        raise UsageError(f"{name} is of type {type(text).__name__}, expected a string.")
     return text
 
 
-def checked_list(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
-    """`sentences` if they are a list or the like; a generator would be used up, a number is no text."""
-    if isinstance(sentences, bytes) or not isinstance(sentences, Sequence):
-        advice = " Say list(…)." if isinstance(sentences, Iterable) else ""
-        raise UsageError(f"sentences is of type {type(sentences).__name__}, expected a list.{advice}")
-    return sentences
+def list_texts(texts: object, name: str = "texts") -> list[str]:
+    """Return `texts`, any ordered iterable of strings, as a list of strings.
+
+    Args:
+        texts: A list, tuple, generator, numpy array, pandas or polars Series, or pyarrow array of strings.
+        name: What error messages call the argument.
+
+    Returns:
+        The strings, in order.
+
+    Raises:
+        UsageError: If `texts` is a single string, has no order, or holds a missing value or anything but
+            strings.
+
+    """
+    if isinstance(texts, str):
+        raise UsageError(f"{name} is the string {texts!r:.60}, expected a list of strings: pass `[text]`.")
+    values = _list_values(texts, name)
+    for number, text in enumerate(values):
+        if not isinstance(text, str):
+            raise _wrong_element(text, f"{name}[{number}]", "a string")
+    return values
 
 
-def checked_tokens(sentence: object, number: int) -> list[str]:
-    """`sentence` as a list of tokens, each a word without white space."""
+def list_sentences(sentences: object, name: str = "sentences") -> list[str | list[str]]:
+    """Return `sentences`, an ordered iterable of strings and token lists, as a list of them.
+
+    Args:
+        sentences: As in `list_texts`; token lists are checked by `check_tokens`.
+        name: What error messages call the argument.
+
+    Returns:
+        Strings as they are, and token lists as lists of strings.
+
+    Raises:
+        UsageError: If `sentences` has no order, or an element is neither a string nor a list of tokens.
+
+    """
+    values = _list_values(sentences, name)
+    return [
+        sentence if isinstance(sentence, str) else check_tokens(sentence, number)
+        for number, sentence in enumerate(values)
+    ]
+
+
+def list_token_lists(sentences: object, name: str = "sentences") -> list[list[str]]:
+    """Return `sentences`, an ordered iterable of token lists, as a list of lists; strings are refused."""
+    if isinstance(sentences, str):
+        raise UsageError(f"{name} is the string {sentences!r:.60}, expected a list of token lists.")
+    return [check_tokens(sentence, number) for number, sentence in enumerate(_list_values(sentences, name))]
+
+
+def check_tokens(sentence: object, number: int) -> list[str]:
+    """Return sentence `number` as a list of tokens, each a word without white space."""
     if isinstance(sentence, str):
         raise UsageError(
             f"sentence {number} is the string {sentence!r:.60}, expected a list of tokens. Split it, or use "
             "Elmo.embed, which takes strings."
         )
-    if isinstance(sentence, bytes) or not isinstance(sentence, Sequence):
-        raise UsageError(f"sentence {number} is {sentence!r:.60}, expected a string or a list of tokens.")
-    for place, token in enumerate(sentence):
+    if isinstance(sentence, bytes | Mapping | Set) or not isinstance(sentence, Iterable):
+        raise _wrong_element(sentence, f"sentence {number}", "a string or a list of tokens")
+    tokens = _list_values(sentence, f"sentence {number}")
+    for position, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise UsageError(f"token {place} of sentence {number} is {token!r:.60}, expected a string.")
+            raise _wrong_element(token, f"token {position} of sentence {number}", "a string")
         if token.split() != [token]:
-            what = "is empty" if not token.strip() else f"holds white space ({token!r:.60})"
+            problem = "is empty" if not token.strip() else f"holds white space ({token!r:.60})"
             raise UsageError(
-                f"token {place} of sentence {number} {what}. A token is one word: pass whole sentences as "
-                "strings, and join the parts of a word with another character."
+                f"token {position} of sentence {number} {problem}. A token is one word: pass whole sentences "
+                "as strings, and join the parts of a word with another character."
             )
-    return list(sentence)
+    return tokens
+
+
+def _list_values(values: Any, name: str) -> list[Any]:
+    """The elements of an ordered iterable, as Python objects."""
+    if isinstance(values, list | tuple):
+        return list(values)
+    kind = type(values).__name__
+    if isinstance(values, bytes | bytearray):
+        raise UsageError(f'{name} is {kind}, expected text: decode it first, `{name}.decode("utf-8")`.')
+    if isinstance(values, Mapping):
+        raise UsageError(f"{name} is a {kind}, expected a list: pass `list({name}.values())`.")
+    if isinstance(values, Set):
+        raise UsageError(f"{name} is a {kind}, which has no order: pass a list, such as `sorted({name})`.")
+    if hasattr(values, "columns") and hasattr(values, "shape"):  # of pandas and polars
+        raise UsageError(f'{name} is a {kind}, expected one column of it, such as `{name}["text"]`.')
+    for method in ("to_pylist", "tolist", "to_list"):  # pyarrow, then numpy and pandas, then polars
+        if hasattr(values, method):
+            values = getattr(values, method)()
+            break
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} is of type {kind}, expected strings in a list or another iterable.")
+    return list(values)
+
+
+def _wrong_element(value: object, where: str, expected: str) -> UsageError:
+    if _is_missing(value):
+        return UsageError(
+            f"{where} is a missing value ({value!r:.20}), expected {expected}. Drop or fill missing values "
+            "first, for example with pandas' `dropna()`."
+        )
+    return UsageError(f"{where} is {value!r:.60}, expected {expected}.")
+
+
+def _is_missing(value: object) -> bool:
+    """Whether `value` is None, NaN, or pandas' NA or NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value

@@ -62,7 +62,7 @@ class Pretrained:
     def __reduce__(self) -> tuple[Callable[..., Pretrained], tuple[Any, ...]]:
         """Pickle as a path, or by value if the weights or the precision have changed since they were read."""
         opened = self.opened
-        if opened and opened.precision == self.network.precision and opened.weights.matches(self.weights()):
+        if opened and self._is_as_opened():
             return opened.reopen, (opened.path, opened.options, opened.precision, self.fingerprint())
         return _rebuild, (self.config, self.network, self.alphabet, self.vocab, self.softmax, self.origin)
 
@@ -74,6 +74,24 @@ class Pretrained:
         """Copy the weights."""
         network, softmax = deepcopy((self.network, self.softmax), memo)
         return _rebuild(self.config, network, self.alphabet, self.vocab, softmax, self.origin)
+
+    def to(self, device: torch.device) -> Pretrained:
+        """Move the weights to `device`, in place; the result still pickles as its path if this one did."""
+        opened = self.opened if self._is_as_opened() else None
+        self.network.to(device)
+        self.network.memory_mapped = False
+        if self.softmax is not None:
+            self.softmax.to(device)
+        return replace(self, opened=opened and opened._replace(weights=WeightSnapshot(self.weights())))
+
+    def _is_as_opened(self) -> bool:
+        """Whether the weights and the precision are those of the file that the model was opened from."""
+        opened = self.opened
+        return (
+            opened is not None
+            and opened.precision == self.network.precision
+            and opened.weights.matches(self.weights())
+        )
 
     def weights(self) -> list[Tensor]:
         """All parameters, the softmax's included."""
@@ -109,11 +127,12 @@ class Pretrained:
         chars = words = None
         if self.config.chars is not None and self.alphabet is not None:
             rows = np.concatenate([self.alphabet.boundaries(), self.alphabet.encode(tokens)])
-            chars = torch.from_numpy(rows)
+            chars = torch.from_numpy(rows).to(self.network.device)
             if self.config.words is not None:
                 tokens = [token[: self.config.chars.max_chars - 2] for token in tokens]
         if self.config.words is not None and self.vocab is not None:
-            words = torch.from_numpy(self.vocab.ids([self.vocab.begin, self.vocab.end, *tokens]))
+            ids = self.vocab.ids([self.vocab.begin, self.vocab.end, *tokens])
+            words = torch.from_numpy(ids).to(self.network.device)
         return chars, words
 
     def tensors(self) -> dict[str, Tensor]:

@@ -40,6 +40,13 @@ def pad_state(upper: BiState, under: BiState) -> BiState:
     )
 
 
+def move_state(state: BiState, device: torch.device) -> BiState:
+    """The same state on another device."""
+    return BiState(
+        *([(output.to(device), memory.to(device)) for output, memory in layers] for layers in state)
+    )
+
+
 class PackedBatch(NamedTuple):
     """Where the tokens of a batch stand when its sentences are packed, longest first."""
 
@@ -51,6 +58,12 @@ class PackedBatch(NamedTuple):
     def rows(self, half: int) -> Tensor:
         """`forward` for half 0, `backward` for 1."""
         return (self.forward, self.backward)[half]
+
+    def to(self, device: torch.device) -> PackedBatch:
+        """The same indices on another device."""
+        return PackedBatch(
+            self.sizes, self.forward.to(device), self.backward.to(device), self.order.to(device)
+        )
 
 
 def pack_batch(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> PackedBatch:
@@ -127,10 +140,10 @@ class BatchOutput:
         """
         size = out.shape[1] // 2
         for part in self.parts:
-            targets = rows.roll(-shifts[part.direction])[part.rows]
+            targets = rows.roll(-shifts[part.direction]).to(part.rows.device)[part.rows]
             kept = (targets >= 0).nonzero()[:, 0]
             columns = slice(part.direction * size, (part.direction + 1) * size)
-            out[:, columns].index_copy_(0, targets[kept], mix(part.layers)[kept].to(out))
+            out[:, columns].index_copy_(0, targets[kept].to(out.device), mix(part.layers)[kept].to(out))
 
     def final_state(self) -> BiState:
         """The state behind the last token; sentences of length 0 and rows beyond the batch keep theirs."""

@@ -1,0 +1,58 @@
+"""Resolve the name of a device: auto, cpu, cuda, cuda:N or mps.
+
+    load, Elmo.to, training.devices  ->  model.device  ->  torch.device
+
+A device that this machine lacks is refused here, before weights move.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from polyseme.errors import UsageError
+
+
+def resolve_device(device: str | torch.device, name: str = "device") -> torch.device:
+    """Return the torch device for `device`.
+
+    Args:
+        device: "auto" (the first CUDA GPU, or the CPU if there is none), "cpu", "cuda", "cuda:N" or "mps".
+            A `torch.device` of another type is returned as it is.
+        name: What error messages call the setting.
+
+    Returns:
+        The device; "cuda" has index 0.
+
+    Raises:
+        UsageError: If the name is unknown or this machine has no such device.
+
+    """
+    if isinstance(device, torch.device) and device.type not in ("cpu", "cuda", "mps"):
+        return device
+    wanted = str(device)
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, index = wanted.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or (index and not index.isdecimal()):
+        raise UsageError(f"{name} is {wanted!r}, expected auto, cpu, cuda, cuda:N or mps.")
+    if kind == "cuda":
+        return _resolve_cuda(wanted, int(index or 0), name)
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise missing_device(wanted, "this machine has no such GPU, or this torch cannot use it", name)
+    return torch.device(kind)
+
+
+def _resolve_cuda(wanted: str, index: int, name: str) -> torch.device:
+    if not torch.cuda.is_available():
+        raise missing_device(
+            wanted, "this machine has no CUDA GPU, or this torch was built without CUDA", name
+        )
+    count = torch.cuda.device_count()
+    if index >= count:
+        raise missing_device(wanted, f"this machine has {count} CUDA GPUs, numbered from 0", name)
+    return torch.device("cuda", index)
+
+
+def missing_device(wanted: str, reason: str, name: str) -> UsageError:
+    """Return the error for a device that cannot be used."""
+    return UsageError(f"{name} is {wanted}, but {reason}. Or set {name}=cpu.")
