@@ -16,8 +16,8 @@ import httpx
 import numpy as np
 import pytest
 
+import polyseme
 from builders import random_model, small_config
-from polyseme import api
 from polyseme.cli import serving
 from polyseme.elmo import Elmo
 from polyseme.server import state, verbs
@@ -98,7 +98,7 @@ def test_slow_questions_do_not_hold_up_vectors(blocked: threading.Event):
 
 
 def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Event):
-    asked = Asked(seconds=2)
+    asked = Asked(timeout=2)
     assert_refused(asked.post("/score", {"texts": ["a"]}), 504, "timeout")
     assert len(asked.state.asking) == 1
     blocked.set()
@@ -106,7 +106,7 @@ def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Eve
 
 
 def test_a_question_that_nobody_waits_for_ends_with_its_part(monkeypatch: pytest.MonkeyPatch):
-    asked, begun, free = Asked(seconds=2), [], threading.Event()
+    asked, begun, free = Asked(timeout=2), [], threading.Event()
 
     def slow(_: Elmo, sentences: list[list[str]]) -> list[Any]:
         begun.append(sentences)
@@ -157,7 +157,7 @@ def test_an_answer_has_a_limit_of_numbers():
 
 
 def test_texts_to_tokenize_have_a_limit():
-    assert_refused(Asked(tokens=3).post("/tokenize", {"texts": ["a b c d"]}), 413, "too_large")
+    assert_refused(Asked(max_tokens=3).post("/tokenize", {"texts": ["a b c d"]}), 413, "too_large")
 
 
 def test_without_memory_a_question_is_refused_and_the_next_answered(monkeypatch: pytest.MonkeyPatch):
@@ -313,7 +313,7 @@ def test_a_request_that_is_cancelled_by_the_end_is_told_so(blocked: threading.Ev
 
 
 def test_a_body_that_comes_too_slowly_is_refused():
-    asked = Asked(seconds=0.2)
+    asked = Asked(timeout=0.2)
     sent: list[dict[str, Any]] = []
 
     async def ask() -> None:
@@ -546,7 +546,7 @@ def test_every_limit_is_an_option_of_the_command_and_in_the_docs(monkeypatch: py
         assert options[name].default == default, name
         assert f"| `--{name.replace('_', '-')}` |" in page
     given: list[Limits] = []
-    monkeypatch.setattr(api, "serve", lambda *_, limits, **__: given.append(limits))
+    monkeypatch.setattr(polyseme, "serve", lambda *_, limits, **__: given.append(limits))
     monkeypatch.setattr(request_log, "log_to", lambda: None)
     monkeypatch.setattr(worker_pool, "any_left", lambda: False)
     values = {name: number for number, name in enumerate(asdict(Limits()), start=1)}

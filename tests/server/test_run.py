@@ -51,7 +51,7 @@ def test_a_key_is_asked_for_everywhere_but_health(start, tmp_path: Path):
 
 
 def test_what_is_under_way_is_finished_when_the_server_stops(start):
-    server = start("zh-classic", "--tokens", "5000").wait()
+    server = start("zh-classic", "--max-tokens", "5000").wait()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         texts = [LONG] * 8
         asked = pool.submit(httpx.post, f"{server.address}/embed", json={"texts": texts}, timeout=60)
@@ -180,7 +180,7 @@ def test_those_who_leave_free_their_places(start):
         "embedder.Elmo.embed_tokens = "
         "lambda *a, **k: time.sleep(600) if len(a[1][0]) > 500 else whole(*a, **k)"
     )
-    limits = ("--tokens", "5000", "--queue", "40", "--seconds", "300")
+    limits = ("--max-tokens", "5000", "--queue", "40", "--timeout", "300")
     server = start("zh-classic", *limits, first=stuck).wait()
     host, port = server.address.removeprefix("http://").split(":")
     body = json.dumps({"texts": [LONG] * 32}, ensure_ascii=False).encode()

@@ -30,16 +30,17 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes; they share the weights.")] = 1,
     body_bytes: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 2_000_000,
-    texts: Annotated[int, typer.Option(min=1, help="Most texts of a request.")] = 32,
-    tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a text.")] = 2_000,
+    max_texts: Annotated[int, typer.Option(min=1, help="Maximum texts per request.")] = 32,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per text.")] = 2_000,
     queue: Annotated[int, typer.Option(min=1, help="Most texts that wait.")] = 256,
     concurrent: Annotated[int, typer.Option(min=1, help="Most requests under way.")] = 512,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds of a request.")] = 30.0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds before a request times out.")] = 30.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish when stopped.")] = 20.0,
     answer_values: Annotated[int, typer.Option(min=1, help="Most numbers of an answer.")] = 4_000_000,
     batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens read at once.")] = 4096,
-    wait: Annotated[
-        float, typer.Option(min=0, max=1, help="Seconds that a busy server waits for more texts.")
+    batch_wait: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Seconds a busy server waits for more texts to join a batch."),
     ] = 0.002,
 ) -> None:
     """Serve a model over HTTP, and a page to look at words."""
@@ -59,7 +60,16 @@ def serve(
         port=port,
         key=_key(api_key_file),
         limits=Limits(
-            body_bytes, texts, tokens, queue, concurrent, seconds, grace, answer_values, batch_tokens, wait
+            body_bytes=body_bytes,
+            max_texts=max_texts,
+            max_tokens=max_tokens,
+            queue=queue,
+            concurrent=concurrent,
+            timeout=timeout,
+            grace=grace,
+            answer_values=answer_values,
+            batch_tokens=batch_tokens,
+            batch_wait=batch_wait,
         ),
         workers=workers,
         started=_say,

@@ -103,7 +103,7 @@ def _serve_one(
         log_config=None,
         access_log=False,
         server_header=False,
-        http=partial(TimedProtocol, seconds=limits.seconds),  # type: ignore[arg-type]
+        http=partial(TimedProtocol, seconds=limits.timeout),  # type: ignore[arg-type]
         ws="none",
         timeout_keep_alive=KEEP_ALIVE,
     )

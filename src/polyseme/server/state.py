@@ -89,8 +89,8 @@ class ServerState:
 
     def check_count(self, texts: Sized) -> None:
         """Refuse more texts than a request may have."""
-        if len(texts) > self.limits.texts:
-            most = self.limits.texts
+        if len(texts) > self.limits.max_texts:
+            most = self.limits.max_texts
             raise too_large(
                 f"{len(texts)} texts, at most {most} a request.",
                 "too_many_texts",
@@ -100,13 +100,13 @@ class ServerState:
 
     def check_length(self, tokens: Sized) -> None:
         """Refuse a text with more tokens than it may have."""
-        if len(tokens) > self.limits.tokens:
-            count, most = len(tokens), self.limits.tokens
+        if len(tokens) > self.limits.max_tokens:
+            count, most = len(tokens), self.limits.max_tokens
             raise too_large(f"A text of {count} tokens, at most {most}.", "too_long", count=count, most=most)
 
     def check_total(self, count: int) -> None:
         """Refuse texts of many sentences that have more tokens than those of a request of single ones may."""
-        most = self.limits.texts * self.limits.tokens
+        most = self.limits.max_texts * self.limits.max_tokens
         if count > most:
             raise too_large(
                 f"{count} tokens, at most {most} a request.", "too_long_together", count=count, most=most

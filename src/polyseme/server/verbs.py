@@ -215,7 +215,7 @@ class Verbs:
         one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
         await self._check_changed(asked.words or (), one, other)
         pair = self._state.pairs.of(one, other)
-        study = ChangeStudy(pair, self._state.limits.seconds * STUDY)
+        study = ChangeStudy(pair, self._state.limits.timeout * STUDY)
 
         def find() -> Response:
             found = study.named(asked.words) if asked.words else study.frequent(asked.k)

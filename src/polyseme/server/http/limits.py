@@ -18,15 +18,15 @@ class Limits:
     """All of them are shown by /info."""
 
     body_bytes: int = 2_000_000
-    texts: int = 32  # of a request
-    tokens: int = 2_000  # of a text
+    max_texts: int = 32  # per request
+    max_tokens: int = 2_000  # per text
     queue: int = 256  # texts that wait to be read
     concurrent: int = 512  # requests under way
-    seconds: float = 30.0  # of a request
+    timeout: float = 30.0  # seconds per request
     grace: float = 20.0  # seconds to finish what is under way when the server stops
     answer_values: int = 4_000_000  # numbers of an answer
     batch_tokens: int = 4096  # of a batch, padding included
-    wait: float = 0.002  # seconds that a busy server waits for more texts to join a batch
+    batch_wait: float = 0.002  # seconds a busy server waits for more texts to join a batch
 
 
 class RefusedError(Exception):

@@ -101,7 +101,7 @@ class Guard:
         """Do `work` within its time, as long as the sender is there and the server does not end."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._state.ending.wait())
-        patience, waiting = asyncio.timeout(self._state.limits.seconds), True
+        patience, waiting = asyncio.timeout(self._state.limits.timeout), True
 
         def end(_: object) -> None:
             if waiting:  # a call may be on its way when the work is done
@@ -208,7 +208,7 @@ async def _body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> 
         raise large
     parts, size = [], 0
     try:
-        async with asyncio.timeout(limits.seconds):
+        async with asyncio.timeout(limits.timeout):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":

@@ -71,7 +71,7 @@ class Lane:
             if batch:
                 await self._answer(batch)
             if self._queue and self._tokens() < self._limits.batch_tokens:
-                await asyncio.sleep(self._limits.wait)  # those who were just answered may ask again
+                await asyncio.sleep(self._limits.batch_wait)  # those who were just answered may ask again
 
     def _tokens(self) -> int:
         return sum(text.width for text in self._queue)
