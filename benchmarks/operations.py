@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.text.corpus.prepared import Corpus
 from polyseme.training.batches import TrainingBatch
 
 
-def step_operations(model: ModelConfig, corpus: Corpus, batch: TrainingBatch, scored: int) -> float:
+def step_operations(model: ModelSettings, corpus: Corpus, batch: TrainingBatch, scored: int) -> float:
     """Operations of one step, forward and backward; `scored`: words that each target is scored against."""
     types = np.unique(batch.inputs)
     tokens = batch.inputs.shape[1]
@@ -30,7 +30,7 @@ def step_operations(model: ModelConfig, corpus: Corpus, batch: TrainingBatch, sc
     return 3 * 2.0 * products
 
 
-def _encoding(model: ModelConfig, corpus: Corpus, types: np.ndarray) -> float:
+def _encoding(model: ModelSettings, corpus: Corpus, types: np.ndarray) -> float:
     """Multiplications of one word: filters, highways, projection."""
     products = 0.0
     if model.chars is not None and corpus.chars is not None and corpus.alphabet is not None:
@@ -47,7 +47,7 @@ def _encoding(model: ModelConfig, corpus: Corpus, types: np.ndarray) -> float:
     return products
 
 
-def _recurrent(model: ModelConfig) -> float:
+def _recurrent(model: ModelSettings) -> float:
     """Multiplications of one word in one direction: gates of input and state, and the projection."""
     shape = model.recurrent
     gates = {"lstm": 4, "gru": 3, "rnn": 1}[shape.cell] * shape.cells

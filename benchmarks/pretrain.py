@@ -82,9 +82,9 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import fresh_modules, make_corpus_spec
-    from polyseme.training.settings import read_pretrain_config
+    from polyseme.training.settings import read_pretrain_settings
 
-    config = read_pretrain_config(preset, settings)
+    config = read_pretrain_settings(preset, settings)
     low = config.train.precision == "bf16"
     before = packed_peak(low=low)
     with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig
+from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings
 from polyseme.formats.models.pretrained import assemble, build_network
 from polyseme.formats.models.save import save_pretrained
 from polyseme.text.chars import ByteAlphabet
@@ -19,8 +19,8 @@ from polyseme.text.chars import ByteAlphabet
 def write_random_model(folder: Path, seed: int = 0) -> Path:
     """Write model.hdf5 and options.json to `folder`, as bilm-tf, AllenNLP and NLPL have them."""
     torch.manual_seed(seed)
-    chars = CharsConfig(dim=4, filters=((1, 4), (2, 8), (3, 16), (4, 32), (5, 64)))
-    config = ModelConfig(chars=chars, recurrent=RecurrentConfig(layers=2, cells=64, outputs=16))
+    chars = CharsSettings(dim=4, filters=((1, 4), (2, 8), (3, 16), (4, 32), (5, 64)))
+    config = ModelSettings(chars=chars, recurrent=RecurrentSettings(layers=2, cells=64, outputs=16))
     alphabet = ByteAlphabet(chars.max_chars)
     network = build_network(config, n_chars=alphabet.size, n_words=0, padding=alphabet.padding)
     for weight in network.parameters():

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import torch
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.elmo import Elmo
 from polyseme.formats.models.pretrained import assemble
 from polyseme.text.vocab import Vocab
@@ -33,7 +33,7 @@ def bigram_model(sentences: Iterable[str], height: float = 8.0, segment: str = "
         for before, behind in pairwise(rows):
             pairs[before, behind] += 1
     scores = torch.where(pairs > 0, height + pairs.log(), 0)
-    config = ModelConfig.model_validate(
+    config = ModelSettings.model_validate(
         {
             "segment": segment,
             "words": {"dim": 2 * size},

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.formats.models.pretrained import Pretrained, assemble, build_network
 from polyseme.model.fast.packing import BatchOutput
 from polyseme.text.chars import SPECIALS, ByteAlphabet, CodepointAlphabet
@@ -35,17 +35,17 @@ SENTENCES = [
 BILM_MARKS = {"begin": "<S>", "end": "</S>", "unknown": "<UNK>"}
 
 
-def small_config(**changes: Any) -> ModelConfig:
+def small_config(**changes: Any) -> ModelSettings:
     """A byte model of the published kind, as small as it gets; `changes` replace whole sections."""
     values: dict[str, Any] = {
         "chars": {"max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]], "highways": 1},
         "recurrent": {"layers": 2, "cells": 6, "outputs": 4},
     }
-    return ModelConfig.model_validate(values | changes)
+    return ModelSettings.model_validate(values | changes)
 
 
 def random_model(
-    config: ModelConfig,
+    config: ModelSettings,
     seed: int = 0,
     *,
     words: Sequence[str] | None = WORDS,

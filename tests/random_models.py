@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.formats.models.pretrained import build_network
 from polyseme.model.bilm import BiLM
 from reference import byte_row
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
         return Batch(*picked, self.lengths[list(numbers)])
 
 
-def random_config(case: Case, rng: np.random.Generator) -> ModelConfig:
+def random_config(case: Case, rng: np.random.Generator) -> ModelSettings:
     """The config of `case`; what the case leaves open (sizes, biases, where tokens project) is random."""
     outputs = int(rng.integers(3, 6))
     values: dict[str, Any] = {
@@ -87,12 +87,12 @@ def random_config(case: Case, rng: np.random.Generator) -> ModelConfig:
         }
     if case.tokens.startswith("words"):
         values["words"] = {"dim": outputs if rng.integers(2) else int(rng.integers(2, 6))}
-    config = ModelConfig.model_validate(values)
+    config = ModelSettings.model_validate(values)
     fits = config.token_size == outputs
     return config.model_copy(update={"token_projection": bool(rng.integers(2)) or not fits})
 
 
-def random_network(config: ModelConfig, rng: np.random.Generator) -> BiLM:
+def random_network(config: ModelSettings, rng: np.random.Generator) -> BiLM:
     """A network whose gates saturate and whose clips bite."""
     points = config.chars is not None and config.chars.encoding == "codepoints"
     network = build_network(
@@ -111,7 +111,7 @@ def random_network(config: ModelConfig, rng: np.random.Generator) -> BiLM:
     return network.eval()
 
 
-def random_batch(config: ModelConfig, lengths: list[int], rng: np.random.Generator) -> Batch:
+def random_batch(config: ModelSettings, lengths: list[int], rng: np.random.Generator) -> Batch:
     """Sentences of `lengths`: short words, words at the limit and words beyond it."""
     width = max(lengths, default=0)
     chars = words = None
@@ -131,7 +131,7 @@ def random_batch(config: ModelConfig, lengths: list[int], rng: np.random.Generat
     )
 
 
-def _char_row(config: ModelConfig, mark: str | None, rng: np.random.Generator) -> NDArray[np.int64]:
+def _char_row(config: ModelSettings, mark: str | None, rng: np.random.Generator) -> NDArray[np.int64]:
     assert config.chars is not None
     room = config.chars.max_chars - 2
     length = int(rng.choice([0, 1, 2, room - 1, room, room + 1, room + 7]).clip(0))

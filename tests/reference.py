@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig
+from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings
 
 Array = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -34,7 +34,7 @@ class Read(NamedTuple):
 
 
 def read(
-    config: ModelConfig,
+    config: ModelSettings,
     weights: Weights,
     lengths: Sequence[int],
     *,
@@ -66,13 +66,13 @@ def _at(ids: Ids | None, b: int, t: int) -> Ids | None:
     return None if ids is None else ids[b, t]
 
 
-def zero_state(config: ModelConfig) -> list[LayerState]:
+def zero_state(config: ModelSettings) -> list[LayerState]:
     """The state before the first token of one sentence in one direction, a pair a layer."""
     recurrent = config.recurrent
     return [(np.zeros(recurrent.outputs), np.zeros(recurrent.cells)) for _ in range(recurrent.layers)]
 
 
-def token_vector(config: ModelConfig, weights: Weights, chars: Ids | None, word: Ids | None) -> Array:
+def token_vector(config: ModelSettings, weights: Weights, chars: Ids | None, word: Ids | None) -> Array:
     """One token before any context: word row, characters, or both, then the projection."""
     parts = []
     if config.words is not None:
@@ -92,7 +92,7 @@ def byte_row(word: str, max_chars: int) -> list[int]:
     return [1 + value for value in row + [260] * (max_chars - len(row))]
 
 
-def char_vector(config: CharsConfig, weights: Weights, chars: Ids) -> Array:
+def char_vector(config: CharsSettings, weights: Weights, chars: Ids) -> Array:
     """One word from its row of character ids (C,), the padding included."""
     embedded = _weight(weights, "tokens.chars.embedding.weight")[chars]  # (C, dim)
     found = []
@@ -112,7 +112,7 @@ def char_vector(config: CharsConfig, weights: Weights, chars: Ids) -> Array:
 
 
 def run_stack(
-    config: RecurrentConfig,
+    config: RecurrentSettings,
     weights: Weights,
     stack: str,
     x: Sequence[Array],
@@ -142,7 +142,7 @@ def run_stack(
 
 
 def step(
-    config: RecurrentConfig,
+    config: RecurrentSettings,
     cell: Mapping[str, Array],
     x: Array,
     y: Array,
@@ -158,7 +158,7 @@ def step(
 
 
 def _lstm(
-    config: RecurrentConfig, cell: Mapping[str, Array], x: Array, y: Array, c: Array, clipped: Counter[str]
+    config: RecurrentSettings, cell: Mapping[str, Array], x: Array, y: Array, c: Array, clipped: Counter[str]
 ) -> LayerState:
     z = cell["input_weight"] @ x + cell["hidden_weight"] @ y + cell["bias"]
     i, f, o, candidate = np.split(z, 4)
@@ -168,7 +168,7 @@ def _lstm(
 
 
 def _gru(
-    config: RecurrentConfig, cell: Mapping[str, Array], x: Array, y: Array, m: Array, clipped: Counter[str]
+    config: RecurrentSettings, cell: Mapping[str, Array], x: Array, y: Array, m: Array, clipped: Counter[str]
 ) -> LayerState:
     cuts = [len(y), len(y) + len(m)]  # rows of r, z and the candidate
     w_r, w_z, w_c = np.split(cell["input_weight"], cuts)
@@ -184,7 +184,7 @@ def _gru(
 
 
 def _rnn(
-    config: RecurrentConfig, cell: Mapping[str, Array], x: Array, y: Array, m: Array, clipped: Counter[str]
+    config: RecurrentSettings, cell: Mapping[str, Array], x: Array, y: Array, m: Array, clipped: Counter[str]
 ) -> LayerState:
     m = np.tanh(cell["input_weight"] @ x + cell["hidden_weight"] @ y + cell["bias"])
     m = _clip(m, config.cell_clip, "memory", clipped)

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, nearest, parse_settings, read_settings
+from polyseme.config import (
+    CharsSettings,
+    ModelSettings,
+    RecurrentSettings,
+    parse_settings,
+    read_values,
+    suggest,
+)
 from polyseme.errors import ConfigError
 
 SMALL: dict[str, Any] = {"words": {"dim": 4}, "recurrent": {"cells": 6, "outputs": 4}}
@@ -18,11 +25,15 @@ SMALL: dict[str, Any] = {"words": {"dim": 4}, "recurrent": {"cells": 6, "outputs
 def mistakes(values: object) -> str:
     """What is said about `values`, without the source."""
     with pytest.raises(ConfigError) as problem:
-        parse_settings(ModelConfig, values, "model.toml")
+        parse_settings(ModelSettings, values, "model.toml")
     message = str(problem.value)
     assert "\n" not in message
     assert message.startswith("model.toml: ")
     return message.removeprefix("model.toml: ")
+
+
+def read_model(path: Path) -> ModelSettings:
+    return parse_settings(ModelSettings, read_values(path), str(path))
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -121,7 +132,7 @@ def test_settings_that_do_not_fit_are_named_with_the_way_out(values, message):
 
 
 def test_the_defaults_are_the_published_original_model():
-    config = ModelConfig(chars=CharsConfig())
+    config = ModelSettings(chars=CharsSettings())
     assert (config.layers, config.size, config.token_size) == (3, 1024, 2048)
     assert config.projects_tokens
     assert config.recurrent.projects
@@ -131,34 +142,34 @@ def test_the_defaults_are_the_published_original_model():
 
 
 def test_projections_are_there_where_sizes_differ_or_where_they_are_asked_for():
-    assert not RecurrentConfig(cells=4, outputs=4).projects
-    assert RecurrentConfig(cells=4, outputs=4, projection=True).projects
-    assert RecurrentConfig(cells=5, outputs=4).projects
-    same = ModelConfig.model_validate(SMALL)
+    assert not RecurrentSettings(cells=4, outputs=4).projects
+    assert RecurrentSettings(cells=4, outputs=4, projection=True).projects
+    assert RecurrentSettings(cells=5, outputs=4).projects
+    same = ModelSettings.model_validate(SMALL)
     assert not same.projects_tokens
     assert same.model_copy(update={"token_projection": True}).projects_tokens
-    both = ModelConfig.model_validate(SMALL | {"chars": {"filters": [[1, 2], [2, 3]]}})
+    both = ModelSettings.model_validate(SMALL | {"chars": {"filters": [[1, 2], [2, 3]]}})
     assert both.token_size == 4 + 5
     assert both.projects_tokens
     assert both.size == 8
 
 
 def test_settings_cannot_be_changed():
-    config = ModelConfig.model_validate(SMALL)
+    config = ModelSettings.model_validate(SMALL)
     with pytest.raises(ValidationError, match="frozen"):
         config.segment = "en"  # type: ignore[misc]
 
 
 def test_settings_survive_json():
-    config = ModelConfig.model_validate(SMALL | {"chars": {"encoding": "codepoints", "filters": [[1, 2]]}})
-    assert ModelConfig.model_validate(json.loads(json.dumps(config.model_dump(mode="json")))) == config
+    config = ModelSettings.model_validate(SMALL | {"chars": {"encoding": "codepoints", "filters": [[1, 2]]}})
+    assert ModelSettings.model_validate(json.loads(json.dumps(config.model_dump(mode="json")))) == config
     assert config.chars is not None
     assert config.chars.longest == "48 characters"
 
 
 def test_the_nearest_word_is_guessed_only_when_it_is_near():
-    assert nearest("lsmt", ["lstm", "gru"]) == " Did you mean lstm?"
-    assert nearest("transformer", {"lstm": 1, "gru": 2}) == ""
+    assert suggest("lsmt", ["lstm", "gru"]) == " Did you mean lstm?"
+    assert suggest("transformer", {"lstm": 1, "gru": 2}) == ""
 
 
 # ---- files ----
@@ -170,8 +181,8 @@ def test_toml_and_json_say_the_same(tmp_path):
     )
     values = json.dumps(SMALL | {"segment": "zh"})
     marked = write(tmp_path / "b.json", "\ufeff" + values)  # as some Windows programs save it
-    wanted = ModelConfig.model_validate(SMALL | {"segment": "zh"})
-    assert read_settings(ModelConfig, toml) == read_settings(ModelConfig, marked) == wanted
+    wanted = ModelSettings.model_validate(SMALL | {"segment": "zh"})
+    assert read_model(toml) == read_model(marked) == wanted
 
 
 @pytest.mark.parametrize(
@@ -193,13 +204,13 @@ def test_toml_and_json_say_the_same(tmp_path):
 def test_a_broken_file_is_named_with_its_line(name, content, message, tmp_path):
     path = write(tmp_path / name, content)
     with pytest.raises(ConfigError, match=message) as problem:
-        read_settings(ModelConfig, path)
+        read_model(path)
     assert str(problem.value).startswith(str(path))
     assert "\n" not in str(problem.value)
 
 
 def test_a_file_that_is_not_there_or_not_readable_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"a\.toml: there is no such file"):
-        read_settings(ModelConfig, tmp_path / "a.toml")
+        read_model(tmp_path / "a.toml")
     with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
-        read_settings(ModelConfig, tmp_path)
+        read_model(tmp_path)

@@ -27,11 +27,11 @@ from pydantic_core import PydanticUndefined
 
 from builders import random_model, small_config, write_bilm
 from polyseme import cli
-from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, WordsConfig
+from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, WordsSettings
 from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.settings import TaskConfig
 from polyseme.text.corpus.settings import CorpusSettings
-from polyseme.training.settings import SoftmaxConfig, TrainConfig, preset_names
+from polyseme.training.settings import SoftmaxSettings, TrainSettings, preset_names
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
@@ -59,12 +59,12 @@ TASK_SETTINGS = {
 }
 SETTINGS = {
     "corpus": CorpusSettings,
-    "model": ModelConfig,
-    "model.chars": CharsConfig,
-    "model.words": WordsConfig,
-    "model.recurrent": RecurrentConfig,
-    "softmax": SoftmaxConfig,
-    "train": TrainConfig,
+    "model": ModelSettings,
+    "model.chars": CharsSettings,
+    "model.words": WordsSettings,
+    "model.recurrent": RecurrentSettings,
+    "softmax": SoftmaxSettings,
+    "train": TrainSettings,
 }
 
 

@@ -39,7 +39,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class CharsConfig(Settings):
+class CharsSettings(Settings):
     """A word read from its characters: embedding, convolutions, highways."""
 
     encoding: Literal["bytes", "codepoints"] = "bytes"
@@ -70,14 +70,14 @@ class CharsConfig(Settings):
         return self
 
 
-class WordsConfig(Settings):
+class WordsSettings(Settings):
     """A word looked up in a table; unknown words share one row."""
 
     dim: PositiveInt
     trained: bool = True  # False: the table stays as its static vectors were
 
 
-class RecurrentConfig(Settings):
+class RecurrentSettings(Settings):
     """The two stacks, one reading forward and one backward."""
 
     cell: Literal["lstm", "gru", "rnn"] = "lstm"
@@ -111,14 +111,14 @@ class RecurrentConfig(Settings):
         return self
 
 
-class ModelConfig(Settings):
+class ModelSettings(Settings):
     """A biLM: how its text was segmented, how a token becomes a vector, what reads the sentence."""
 
     segment: Segmentation = "split"
-    chars: CharsConfig | None = None
-    words: WordsConfig | None = None
+    chars: CharsSettings | None = None
+    words: WordsSettings | None = None
     token_projection: bool | None = None  # None: where the token's size and recurrent.outputs differ
-    recurrent: RecurrentConfig = RecurrentConfig()
+    recurrent: RecurrentSettings = RecurrentSettings()
 
     @property
     def token_size(self) -> int:
@@ -166,11 +166,6 @@ def parse_settings(kind: type[AnySettings], values: object, source: str) -> AnyS
         raise ConfigError(f"{source}: " + " ".join(mistakes)) from None
 
 
-def read_settings(kind: type[AnySettings], path: Path) -> AnySettings:
-    """Read a .toml or .json file into `kind`."""
-    return parse_settings(kind, read_values(path), str(path))
-
-
 def read_values(path: Path) -> dict[str, Any]:
     """Read a .toml or .json file as plain values."""
     try:
@@ -192,7 +187,7 @@ def read_values(path: Path) -> dict[str, Any]:
     return values
 
 
-def nearest(word: str, choices: Mapping[str, Any] | list[str]) -> str:
+def suggest(word: str, choices: Mapping[str, Any] | list[str]) -> str:
     """' Did you mean x?' for the choice most like `word`, or nothing."""
     guesses = difflib.get_close_matches(word, list(choices), n=1)
     return f" Did you mean {guesses[0]}?" if guesses else ""
@@ -204,7 +199,7 @@ def _mistake(kind: type[Settings], error: Any) -> str:
     name = ".".join(place) or "it"
     if error["type"] == "extra_forbidden":
         known = _fields_at(kind, place[:-1])
-        return f"{name} is no setting.{nearest(place[-1], known)}"
+        return f"{name} is no setting.{suggest(place[-1], known)}"
     if error["type"] == "missing":
         return f"{name} is missing."
     if error["type"] == "value_error":  # from the validators above: a sentence already

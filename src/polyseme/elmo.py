@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.errors import UsageError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.models.pretrained import Pretrained
@@ -113,7 +113,7 @@ class Elmo:
         self._state = state["state"] and move_state(state["state"], self.device)
 
     @property
-    def config(self) -> ModelConfig:
+    def config(self) -> ModelSettings:
         """The model's settings."""
         return self.model.config
 

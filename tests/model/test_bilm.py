@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.packing import BiState, pack_batch
 from random_models import Batch, Case, random_batch, random_config, random_network
@@ -20,7 +20,7 @@ LENGTHS = [4, 7, 1, 0, 7, 2]
 KINDS = ("lstm", "gru", "rnn")
 
 
-def make(lengths: list[int], **options) -> tuple[ModelConfig, BiLM, Batch]:
+def make(lengths: list[int], **options) -> tuple[ModelSettings, BiLM, Batch]:
     rng = np.random.default_rng(4)
     config = random_config(Case(**{"tokens": "words+chars", **options}), rng)
     return config, random_network(config, rng).double(), random_batch(config, lengths, rng)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import reference
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.packing import BiState
 from random_models import Batch, Case, arrays, random_batch, random_config, random_network
@@ -39,7 +39,7 @@ def run(network: BiLM, batch: Batch, state: BiState | None = None, *, grad: bool
     return layers.detach(), state
 
 
-def refer(config: ModelConfig, network: BiLM, batch: Batch, state=None) -> reference.Read:
+def refer(config: ModelSettings, network: BiLM, batch: Batch, state=None) -> reference.Read:
     chars, words = (None if ids is None else ids.numpy() for ids in (batch.chars, batch.words))
     lengths = batch.lengths.tolist()
     return reference.read(config, arrays(network), lengths, chars=chars, words=words, state=state)
@@ -107,7 +107,7 @@ def test_a_model_of_published_proportions_is_the_reference():
     rng = np.random.default_rng(5)
     recurrent = {"cells": 64, "outputs": 16, "layers": 2}
     filters = [(1, 4), (2, 4), (3, 8), (4, 8), (5, 8), (6, 8), (7, 16)]
-    config = ModelConfig.model_validate({"chars": {"filters": filters}, "recurrent": recurrent})
+    config = ModelSettings.model_validate({"chars": {"filters": filters}, "recurrent": recurrent})
     network = random_network(config, rng)
     batch = random_batch(config, LENGTHS, rng)  # words of 0 to 55 bytes in rows of 50
     layers, state = run(network, batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.formats.models.pretrained import build_network
 from polyseme.model.init import initialise
 from polyseme.model.softmax import Softmax
@@ -15,7 +15,7 @@ from polyseme.model.softmax import Softmax
 def test_a_new_model_starts_as_published(activation: str):
     chars = {"dim": 16, "filters": [[3, 200], [5, 200]], "activation": activation, "highways": 2}
     recurrent = {"cells": 64, "outputs": 32, "layers": 1}
-    config = ModelConfig.model_validate({"chars": chars, "words": {"dim": 50}, "recurrent": recurrent})
+    config = ModelSettings.model_validate({"chars": chars, "words": {"dim": 50}, "recurrent": recurrent})
     network = build_network(config, n_chars=262, n_words=400, padding=261)
     softmax = Softmax(400, 32)
     torch.manual_seed(0)
@@ -42,7 +42,7 @@ def test_a_new_model_starts_as_published(activation: str):
 
 
 def test_the_seed_settles_the_start():
-    config = ModelConfig.model_validate({"words": {"dim": 8}, "recurrent": {"cells": 8, "outputs": 4}})
+    config = ModelSettings.model_validate({"words": {"dim": 8}, "recurrent": {"cells": 8, "outputs": 4}})
     models = []
     for seed in (1, 1, 2):
         network = build_network(config, n_chars=1, n_words=9, padding=0)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import reference
-from polyseme.config import CharsConfig
+from polyseme.config import CharsSettings
 from polyseme.model import tokens
 from polyseme.model.tokens import CharCnn, TokenEncoder, fill_word_table, make_word_table
 
@@ -42,7 +42,7 @@ def rows(*words: str) -> torch.Tensor:
 def refer(cnn: CharCnn, chars: torch.Tensor) -> np.ndarray:
     """The reference's vectors, always over the full width of the row."""
     filters = [(part.kernel_size[0], part.out_channels) for part in cnn.convolutions]
-    config = CharsConfig(
+    config = CharsSettings(
         max_chars=MAX_CHARS, filters=filters, activation=cnn.activation, highways=len(cnn.highways)
     )
     weights = {f"tokens.chars.{name}": value.numpy() for name, value in cnn.state_dict().items()}

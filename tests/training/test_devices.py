@@ -11,7 +11,7 @@ import training_story as story
 from polyseme.errors import UsageError
 from polyseme.training.devices import backend_for, choose_device
 from polyseme.training.pretrain import pretrain
-from polyseme.training.settings import read_pretrain_config
+from polyseme.training.settings import read_pretrain_settings
 
 PROCESS = ("WORLD_SIZE", "LOCAL_RANK")
 
@@ -68,7 +68,7 @@ def test_processes_talk_through_nccl_only_where_gpus_compute():
 def test_a_run_is_refused_before_anything_is_written_if_its_gpu_is_missing(tmp_path: Path, gpus):
     gpus(0)
     text = story.write(tmp_path / "story.txt", 100)
-    config = read_pretrain_config("tiny", [*story.SETTINGS, "train.device=cuda"])
+    config = read_pretrain_settings("tiny", [*story.SETTINGS, "train.device=cuda"])
     with pytest.raises(UsageError, match=r"Or set train.device=cpu"):
         pretrain([text], tmp_path / "model", config, workers=1)
     assert not (tmp_path / "model").exists()
@@ -77,7 +77,7 @@ def test_a_run_is_refused_before_anything_is_written_if_its_gpu_is_missing(tmp_p
 def test_the_device_may_change_when_a_run_is_resumed(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 100)
     settings = [*story.SETTINGS, "train.epochs=1", "train.save_seconds=0.001"]
-    auto, cpu = (read_pretrain_config("tiny", [*settings, *more]) for more in ((), ("train.device=cpu",)))
+    auto, cpu = (read_pretrain_settings("tiny", [*settings, *more]) for more in ((), ("train.device=cpu",)))
     first = pretrain([text], tmp_path / "model", auto, workers=1)
     again = pretrain([text], tmp_path / "model", cpu, resume=True, workers=1)
     assert again.position.step == first.position.step

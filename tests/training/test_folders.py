@@ -11,9 +11,9 @@ import training_story as story
 from polyseme.errors import ConfigError, PolysemeError, UsageError
 from polyseme.text.corpus.prepared import prepare_corpus
 from polyseme.training.pretrain import make_corpus_spec, pretrain
-from polyseme.training.settings import read_pretrain_config
+from polyseme.training.settings import read_pretrain_settings
 
-CONFIG = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=1", "train.save_seconds=0.001"])
+CONFIG = read_pretrain_settings("tiny", [*story.SETTINGS, "train.epochs=1", "train.save_seconds=0.001"])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 import training_story as story
 from polyseme.training.out_of_memory import TooLargeError
 from polyseme.training.pretrain import pretrain
-from polyseme.training.settings import read_pretrain_config
+from polyseme.training.settings import read_pretrain_settings
 from programs import run_program
 
 
@@ -32,7 +32,7 @@ def test_a_model_that_no_memory_holds_is_one_line_and_exit_code_2(tmp_path: Path
 def test_the_checkpoint_survives_a_failed_allocation(allocate, tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 100)
     settings = [*story.SETTINGS, "train.save_seconds=0.001", "softmax.kind=sampled", "softmax.samples=9"]
-    config = read_pretrain_config("tiny", [*settings, "train.order=sentences"])
+    config = read_pretrain_settings("tiny", [*settings, "train.order=sentences"])
 
     def watch(position, figures):
         if position.step == 5:
@@ -53,6 +53,6 @@ def test_another_fault_keeps_its_traceback(tmp_path: Path):
     def watch(position, figures):
         raise RuntimeError("a fault of ours")
 
-    config = read_pretrain_config("tiny", [*story.SETTINGS])
+    config = read_pretrain_settings("tiny", [*story.SETTINGS])
     with pytest.raises(RuntimeError, match="a fault of ours"):
         pretrain([text], tmp_path / "model", config, workers=1, watch=watch)

@@ -16,7 +16,7 @@ from polyseme.language import evaluate, substitutes
 from polyseme.text.reading import Line
 from polyseme.training.loop import DivergedError
 from polyseme.training.pretrain import pretrain
-from polyseme.training.settings import preset_names, read_pretrain_config
+from polyseme.training.settings import preset_names, read_pretrain_settings
 
 WORDS_AND_CHARS = ("model.words.dim=16", "softmax.tied=true")
 KINDS = {
@@ -39,7 +39,7 @@ KINDS = {
 
 def run(tmp_path: Path, *settings: str, out: str = "model", lines: int = 300, **options):
     text = story.write(tmp_path / "story.txt", lines)
-    config = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=4", *settings])
+    config = read_pretrain_settings("tiny", [*story.SETTINGS, "train.epochs=4", *settings])
     return pretrain([text], tmp_path / out, config, workers=1, **options)
 
 
@@ -93,7 +93,7 @@ def test_fine_tuning_lowers_the_perplexity_of_the_new_text(tmp_path: Path):
     new = tmp_path / "new.txt"
     new.write_text("\n".join(f"{line} indeed" for line in story.sentences(200, seed=4)) + "\n")
     for number, fresh in enumerate((False, True)):
-        config = read_pretrain_config("tiny", [*story.SETTINGS, "train.epochs=3"])
+        config = read_pretrain_settings("tiny", [*story.SETTINGS, "train.epochs=3"])
         out = tmp_path / f"tuned{number}"
         result = pretrain([new], out, config, base=base, new_vocabulary=fresh, workers=1)
         assert result.metrics["mean"] < result.before["mean"]
@@ -139,24 +139,24 @@ def test_early_stop_ends_the_run(tmp_path: Path):
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_valid(name: str):
-    assert read_pretrain_config(name).train.seed == 1
+    assert read_pretrain_settings(name).train.seed == 1
 
 
 def test_a_bad_setting_is_reported_with_all_others(tmp_path: Path):
     with pytest.raises(ConfigError) as problem:
-        read_pretrain_config("tiny", ["train.sede=7", "model.recurrent.cels=3", "train.dropout=2"])
+        read_pretrain_settings("tiny", ["train.sede=7", "model.recurrent.cels=3", "train.dropout=2"])
     message = str(problem.value)
     assert "train.sede is no setting. Did you mean seed?" in message
     assert "Did you mean cells?" in message
     assert "train.dropout" in message
     with pytest.raises(ConfigError, match="Did you mean novel"):
-        read_pretrain_config("nvoel")
+        read_pretrain_settings("nvoel")
 
 
 def test_a_refused_text_leaves_no_folder_and_a_nested_folder_is_made(tmp_path: Path):
     empty = tmp_path / "empty.txt"
     empty.write_text("")
-    config = read_pretrain_config("tiny", [*story.SETTINGS])
+    config = read_pretrain_settings("tiny", [*story.SETTINGS])
     with pytest.raises(polyseme.PolysemeError):
         pretrain([empty], tmp_path / "a" / "b", config, workers=1)
     assert not (tmp_path / "a" / "b").exists()

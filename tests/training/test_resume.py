@@ -22,11 +22,11 @@ import sys, torch
 from pathlib import Path
 from polyseme.training.loop import StoppedError
 from polyseme.training.pretrain import pretrain
-from polyseme.training.settings import read_pretrain_config
+from polyseme.training.settings import read_pretrain_settings
 
 torch.set_num_threads(1)
 text, out, resume, *settings = sys.argv[1:]
-config = read_pretrain_config("tiny", settings)
+config = read_pretrain_settings("tiny", settings)
 def watch(position, figures):
     print(position.step, flush=True)
 try:

@@ -9,41 +9,41 @@ import pytest
 import polyseme
 import training_story as story
 from polyseme.errors import ConfigError
-from polyseme.training.settings import config_for_base, read_pretrain_config
+from polyseme.training.settings import adapt_settings, read_pretrain_settings
 
 
 @pytest.mark.parametrize("cell", ["gru", "rnn"])
 def test_weight_drop_is_refused_where_it_would_do_nothing(cell: str):
     asked = [f"model.recurrent.cell={cell}", "train.weight_drop=0.2"]
     with pytest.raises(ConfigError, match=rf"train.weight_drop is 0.2, .* model.recurrent.cell is {cell}"):
-        read_pretrain_config("tiny", asked)
-    assert read_pretrain_config("tiny", asked[:1]).train.weight_drop == 0
-    assert read_pretrain_config("tiny", asked[1:]).train.weight_drop == 0.2
+        read_pretrain_settings("tiny", asked)
+    assert read_pretrain_settings("tiny", asked[:1]).train.weight_drop == 0
+    assert read_pretrain_settings("tiny", asked[1:]).train.weight_drop == 0.2
 
 
 def test_weight_drop_is_refused_for_a_gru_that_is_fine_tuned():
-    gru = read_pretrain_config("tiny", ["model.recurrent.cell=gru"]).model
-    dropping = read_pretrain_config("tiny", ["train.weight_drop=0.2"])
+    gru = read_pretrain_settings("tiny", ["model.recurrent.cell=gru"]).model
+    dropping = read_pretrain_settings("tiny", ["train.weight_drop=0.2"])
     with pytest.raises(ConfigError, match=r"train.weight_drop"):
-        config_for_base(dropping, gru, ["train.weight_drop=0.2"])
+        adapt_settings(dropping, gru, ["train.weight_drop=0.2"])
 
 
 def test_fine_tuning_refuses_settings_of_the_model_by_name():
-    config = read_pretrain_config("tiny")
+    config = read_pretrain_settings("tiny")
     asked = ["model.recurrent.cells=64", "model.chars.dim=4", "model.segment=en", "train.seed=2"]
     with pytest.raises(ConfigError, match=r"^model.recurrent.cells, model.chars.dim cannot be changed"):
-        config_for_base(config, config.model, asked)
+        adapt_settings(config, config.model, asked)
 
 
 def test_fine_tuning_takes_the_model_as_it_is_but_for_its_segmentation():
-    base = read_pretrain_config("small", ["model.segment=split"]).model
+    base = read_pretrain_settings("small", ["model.segment=split"]).model
     asked = ["model.segment=en", "train.seed=2"]
-    config = read_pretrain_config("novel", asked)
-    found = config_for_base(config, base, asked)
+    config = read_pretrain_settings("novel", asked)
+    found = adapt_settings(config, base, asked)
     assert found.model == base.model_copy(update={"segment": "en"})
     assert found.train == config.train
     assert not found.softmax.tied  # small has no word table to share
-    assert config_for_base(config, base, []).model == base
+    assert adapt_settings(config, base, []).model == base
 
 
 def test_a_fine_tuned_model_remembers_its_new_segmentation(tmp_path: Path):
@@ -57,18 +57,18 @@ def test_a_fine_tuned_model_remembers_its_new_segmentation(tmp_path: Path):
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:3", "mps"])
 def test_devices_have_names(device: str):
-    assert read_pretrain_config("tiny", [f"train.device={device}"]).train.device == device
+    assert read_pretrain_settings("tiny", [f"train.device={device}"]).train.device == device
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:0,1", ""])
 def test_another_name_of_a_device_is_refused(device: str):
     with pytest.raises(ConfigError, match="should be auto, cpu, cuda, cuda:N or mps"):
-        read_pretrain_config("tiny", [f"train.device={device}"])
+        read_pretrain_settings("tiny", [f"train.device={device}"])
 
 
 def test_settings_of_the_corpus_are_checked_all_at_once() -> None:
     settings = ["corpus.min_count=0", "corpus.valid_every=1", "corpus.valid_share=0.7"]
     with pytest.raises(ConfigError) as problem:
-        read_pretrain_config("tiny", settings)
+        read_pretrain_settings("tiny", settings)
     for name in ("corpus.min_count", "corpus.valid_every", "corpus.valid_share"):
         assert f"{name} is " in str(problem.value)

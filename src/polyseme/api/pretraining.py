@@ -13,7 +13,7 @@ from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics
 from polyseme.training.pretrain import Pretraining
 from polyseme.training.report import write_report
-from polyseme.training.settings import config_for_base, read_pretrain_config
+from polyseme.training.settings import adapt_settings, read_pretrain_settings
 from polyseme.training.tensorboard_log import TensorBoardLog
 
 
@@ -42,10 +42,10 @@ def pretrain(
     out/tensorboard, too. See `training.pretrain.pretrain`.
     """
     place = Path(out).expanduser()
-    chosen = read_pretrain_config(config, settings)
+    chosen = read_pretrain_settings(config, settings)
     old = open_pretrained(base, options) if base is not None else None
     if old is not None:
-        chosen = config_for_base(chosen, old.config, settings)
+        chosen = adapt_settings(chosen, old.config, settings)
     with TensorBoardLog(place) if tensorboard else nullcontext() as board:
         result = training.pretrain(
             texts,

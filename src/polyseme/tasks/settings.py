@@ -24,9 +24,9 @@ from pydantic import (
     model_validator,
 )
 
-from polyseme.config import Settings, nearest, parse_settings, read_values
+from polyseme.config import Settings, parse_settings, read_values, suggest
 from polyseme.errors import ConfigError
-from polyseme.training.settings import Share, TrainConfig, override
+from polyseme.training.settings import Share, TrainSettings, override
 
 Label = Annotated[str, BeforeValidator(lambda given: given if isinstance(given, str) else json.dumps(given))]
 TaskName = Literal["classification", "tagging", "pairs", "relations"]
@@ -111,11 +111,11 @@ class TaskTrainConfig(Settings):
     class_weights: Literal["none", "balanced"] = "none"
     device: str = "auto"
 
-    def for_loop(self) -> TrainConfig:
+    def for_loop(self) -> TrainSettings:
         """The settings as the training loop knows them: it counts examples, and validates every epoch."""
         names = ("seed", "rate", "schedule", "warmup", "weight_decay", "clip", "accumulate", "patience")
         shared: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return TrainConfig(
+        return TrainSettings(
             **shared,
             epochs=float(self.epochs),
             optimizer="adamw",
@@ -185,7 +185,7 @@ def read_task_config(task: str, source: str | None = None, overrides: Sequence[s
     """The task's own preset, or `source` (a preset or a .toml file), with overrides (`train.seed=7`)."""
     known = sorted(TaskName.__args__)  # type: ignore[attr-defined]
     if task not in known:
-        raise ConfigError(f"There is no task {task!r}.{nearest(task, known)} Choose {', '.join(known)}.")
+        raise ConfigError(f"There is no task {task!r}.{suggest(task, known)} Choose {', '.join(known)}.")
     name = source or task
     if name in task_presets():
         text = (files("polyseme") / "presets" / "tasks" / f"{name}.toml").read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def read_task_config(task: str, source: str | None = None, overrides: Sequence[s
         values = read_values(Path(name))
     else:
         raise ConfigError(
-            f"There is no preset {name!r}.{nearest(name, task_presets())} "
+            f"There is no preset {name!r}.{suggest(name, task_presets())} "
             f"Choose {', '.join(task_presets())}, or give a .toml file."
         )
     if values.setdefault("task", task) != task:

@@ -22,7 +22,7 @@ from polyseme.training.batches import Batches, RowBatches, SentenceBatches, Trai
 from polyseme.training.distributed import Ranks
 from polyseme.training.loop import Metrics
 from polyseme.training.objective import BatchPerplexity, BilmObjective, perplexity_of
-from polyseme.training.settings import PretrainConfig
+from polyseme.training.settings import PretrainSettings
 
 SMALL_VOCABULARY = 2_000  # up to here the full softmax costs less than it brings
 VALID_BATCH = 64  # sentences, or rows at most
@@ -34,7 +34,7 @@ class BilmTrainable:
     """Implements `loop.Work` for pretraining."""
 
     def __init__(
-        self, network: BiLM, softmax: AnySoftmax, corpus: Corpus, config: PretrainConfig, ranks: Ranks
+        self, network: BiLM, softmax: AnySoftmax, corpus: Corpus, config: PretrainSettings, ranks: Ranks
     ) -> None:
         train = config.train
         dropout = PairDropout(train.dropout, train.variational, train.weight_drop)
@@ -149,7 +149,7 @@ def _interleave(parts: list[Tensor]) -> Tensor:
     return whole
 
 
-def make_batches(corpus: Corpus, config: PretrainConfig, ranks: Ranks) -> Batches:
+def make_batches(corpus: Corpus, config: PretrainSettings, ranks: Ranks) -> Batches:
     """The batches that the settings ask for; rows that the text cannot fill are left out."""
     train, stream = config.train, corpus.train
     starts = np.append(sentence_starts(stream, corpus.begin), len(stream))
@@ -175,7 +175,7 @@ def valid_batches(corpus: Corpus, carried: bool, ranks: Ranks) -> Batches:
     return RowBatches(stream, starts, corpus.begin, corpus.end, rows, VALID_UNROLL, ranks.rank, ranks.world)
 
 
-def samples_wanted(config: PretrainConfig, softmax: AnySoftmax) -> int:
+def samples_wanted(config: PretrainSettings, softmax: AnySoftmax) -> int:
     """How many words a step samples; 0 means that the whole vocabulary is scored."""
     kind, samples = config.softmax.kind, config.softmax.samples
     if not isinstance(softmax, Softmax) or kind in ("full", "adaptive"):

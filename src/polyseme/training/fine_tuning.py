@@ -18,10 +18,10 @@ from polyseme.model.bilm import BiLM
 from polyseme.model.init import initialise
 from polyseme.model.softmax import AnySoftmax, Softmax
 from polyseme.text.corpus.prepared import Corpus
-from polyseme.training.settings import PretrainConfig
+from polyseme.training.settings import PretrainSettings
 
 
-def adapt(base: Pretrained, corpus: Corpus, config: PretrainConfig) -> tuple[BiLM, AnySoftmax]:
+def adapt(base: Pretrained, corpus: Corpus, config: PretrainSettings) -> tuple[BiLM, AnySoftmax]:
     """A copy of the base's network and a softmax over the words of the corpus."""
     torch.manual_seed(config.train.seed)
     same = base.vocab is not None and base.vocab.words == corpus.vocab.words

@@ -27,7 +27,7 @@ from polyseme.errors import PolysemeError, UsageError
 from polyseme.training import checkpoint
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks
-from polyseme.training.settings import TrainConfig
+from polyseme.training.settings import TrainSettings
 
 logger = logging.getLogger(__name__)
 Metrics = dict[str, float]
@@ -79,7 +79,7 @@ class Loop:
     """A run in `folder` over `total` tokens."""
 
     work: Trainable
-    settings: TrainConfig
+    settings: TrainSettings
     folder: Path
     total: int
     ranks: Ranks = field(default_factory=Ranks)
@@ -242,7 +242,7 @@ class Loop:
 
 
 def make_optimizer(
-    settings: TrainConfig, module: nn.Module, slower: Mapping[str, float] | None = None
+    settings: TrainSettings, module: nn.Module, slower: Mapping[str, float] | None = None
 ) -> torch.optim.Optimizer:
     """The optimiser that the settings name, over all that is trained, some of it at a share of the rate."""
     groups: dict[float, list[nn.Parameter]] = {}
@@ -266,7 +266,7 @@ def make_optimizer(
     return torch.optim.AdamW(parameters, settings.rate, weight_decay=settings.weight_decay, fused=True)
 
 
-def rate_share(settings: TrainConfig, done: float) -> float:
+def rate_share(settings: TrainSettings, done: float) -> float:
     """What part of the full rate applies when the share `done` of all tokens has been read."""
     share = min(1.0, (done + 1e-9) / settings.warmup) if settings.warmup else 1.0
     if settings.schedule == "cosine":

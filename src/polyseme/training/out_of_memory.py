@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 
 from polyseme.errors import PolysemeError
-from polyseme.training.settings import PretrainConfig
+from polyseme.training.settings import PretrainSettings
 
 # What torch's allocators, and those of its libraries, say in a plain RuntimeError.
 SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
@@ -22,7 +22,7 @@ class TooLargeError(PolysemeError):
 
 
 @contextmanager
-def saying_what_to_lower(config: PretrainConfig) -> Iterator[None]:
+def saying_what_to_lower(config: PretrainSettings) -> Iterator[None]:
     """Turn a failed allocation within the block into a TooLargeError."""
     try:
         yield
@@ -48,7 +48,7 @@ def _first_line(problem: BaseException) -> str:
     return lines[0].rpartition("] ")[2].removeprefix("err == 0. ").rstrip(".")[:160]
 
 
-def _advice(config: PretrainConfig) -> str:
+def _advice(config: PretrainSettings) -> str:
     """The settings that take memory, with their values."""
     train, softmax = config.train, config.softmax
     settings = [f"train.batch ({train.batch})"]

@@ -39,7 +39,7 @@ from polyseme.training.fine_tuning import adapt
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
 from polyseme.training.out_of_memory import saying_what_to_lower
 from polyseme.training.run_record import RunRecord, record_run
-from polyseme.training.settings import PretrainConfig
+from polyseme.training.settings import PretrainSettings
 from polyseme.training.tensorboard_log import BOARD
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Pretraining:
 def pretrain(
     inputs: Sequence[str | Path],
     out: Path,
-    config: PretrainConfig,
+    config: PretrainSettings,
     *,
     valid: Sequence[str | Path] = (),
     base: Pretrained | None = None,
@@ -105,7 +105,7 @@ class _PretrainRun:
     """One run in one folder."""
 
     out: Path
-    config: PretrainConfig
+    config: PretrainSettings
     ranks: Ranks
     base: Pretrained | None
     new_vocabulary: bool
@@ -252,7 +252,7 @@ class _PretrainRun:
         native.write_into(model, self.out)
 
 
-def fresh_modules(config: PretrainConfig, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
+def fresh_modules(config: PretrainSettings, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
     """A network and a softmax for the corpus as they start, drawn by the seed."""
     torch.manual_seed(config.train.seed)
     network = build_network(
@@ -266,7 +266,7 @@ def fresh_modules(config: PretrainConfig, corpus: Corpus) -> tuple[BiLM, AnySoft
     return network, softmax
 
 
-def fresh_softmax(config: PretrainConfig, network: BiLM, n_words: int) -> AnySoftmax:
+def fresh_softmax(config: PretrainSettings, network: BiLM, n_words: int) -> AnySoftmax:
     """The softmax that the config asks for, not yet initialised."""
     size = config.model.recurrent.outputs
     if config.softmax.kind == "adaptive" and n_words >= 4:
@@ -274,7 +274,7 @@ def fresh_softmax(config: PretrainConfig, network: BiLM, n_words: int) -> AnySof
     return Softmax(n_words, size, tied=network.tokens.words if config.softmax.tied else None)
 
 
-def make_corpus_spec(config: PretrainConfig) -> CorpusSpec:
+def make_corpus_spec(config: PretrainSettings) -> CorpusSpec:
     """What the corpus is prepared with."""
     chars = config.model.chars
     return CorpusSpec(

@@ -20,7 +20,7 @@ from polyseme.io.atomic import new_file
 from polyseme.text.chars import CodepointAlphabet
 from polyseme.text.corpus.documents import expand_inputs, kind_of
 from polyseme.text.fingerprint import Stamp, digest, stamp
-from polyseme.training.settings import PretrainConfig
+from polyseme.training.settings import PretrainSettings
 
 RUN = "run.json"
 
@@ -71,7 +71,7 @@ class RunRecord:
 
 
 def record_run(
-    config: PretrainConfig,
+    config: PretrainSettings,
     inputs: Sequence[str | Path],
     valid: Sequence[str | Path],
     base: Pretrained | None,

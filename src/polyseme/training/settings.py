@@ -2,7 +2,7 @@
 
     presets/*.toml, --config, --set  ->  training.settings  ->  training.pretrain
 
-Sections: [corpus], [model] (config.ModelConfig), [softmax], [train]. Schedules count tokens, not seconds.
+Sections: [corpus], [model] (config.ModelSettings), [softmax], [train]. Schedules count tokens, not seconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from polyseme.config import ModelConfig, Settings, nearest, parse_settings, read_values
+from polyseme.config import ModelSettings, Settings, parse_settings, read_values, suggest
 from polyseme.errors import ConfigError
 from polyseme.text.corpus.settings import CorpusSettings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class SoftmaxConfig(Settings):
+class SoftmaxSettings(Settings):
     """How the next word is predicted in training; validation always uses the whole vocabulary."""
 
     kind: Literal["auto", "full", "sampled", "adaptive"] = "auto"
@@ -31,7 +31,7 @@ class SoftmaxConfig(Settings):
     tied: bool = False  # rows shared with the word table
 
 
-class TrainConfig(Settings):
+class TrainSettings(Settings):
     """The training itself."""
 
     seed: int = 1
@@ -67,13 +67,13 @@ class TrainConfig(Settings):
         return device
 
 
-class PretrainConfig(Settings):
+class PretrainSettings(Settings):
     """All settings of a pretraining run."""
 
     corpus: CorpusSettings = CorpusSettings()
-    model: ModelConfig
-    softmax: SoftmaxConfig = SoftmaxConfig()
-    train: TrainConfig = TrainConfig()
+    model: ModelSettings
+    softmax: SoftmaxSettings = SoftmaxSettings()
+    train: TrainSettings = TrainSettings()
 
     @model_validator(mode="after")
     def _tied_rows_fit(self) -> Self:
@@ -106,7 +106,7 @@ def preset_names() -> list[str]:
     )
 
 
-def read_pretrain_config(source: str, overrides: Sequence[str] = ()) -> PretrainConfig:
+def read_pretrain_settings(source: str, overrides: Sequence[str] = ()) -> PretrainSettings:
     """A preset by name, or a .toml or .json file, with overrides such as `train.seed=7` (a line of TOML)."""
     if source in preset_names():
         text = (files("polyseme") / "presets" / f"{source}.toml").read_text(encoding="utf-8")
@@ -114,16 +114,18 @@ def read_pretrain_config(source: str, overrides: Sequence[str] = ()) -> Pretrain
     elif Path(source).suffix in (".toml", ".json"):
         values = read_values(Path(source))
     else:
-        guess = nearest(source, preset_names())
+        guess = suggest(source, preset_names())
         raise ConfigError(
             f"There is no preset {source!r}.{guess} Choose {', '.join(preset_names())}, or give a .toml file."
         )
     for line in overrides:
         override(values, line)
-    return parse_settings(PretrainConfig, values, source)
+    return parse_settings(PretrainSettings, values, source)
 
 
-def config_for_base(config: PretrainConfig, model: ModelConfig, overrides: Sequence[str]) -> PretrainConfig:
+def adapt_settings(
+    config: PretrainSettings, model: ModelSettings, overrides: Sequence[str]
+) -> PretrainSettings:
     """The config to fine-tune a model with: [model] is the model's own, of `overrides` only its segmentation.
 
     A tied softmax that the model has no word table for is made untied: so presets serve any model.
@@ -142,7 +144,7 @@ def config_for_base(config: PretrainConfig, model: ModelConfig, overrides: Seque
     fits = model.words is not None and model.words.dim == model.recurrent.outputs
     softmax = config.softmax.model_copy(update={} if fits else {"tied": False})
     parts = config.model_dump() | {"model": chosen.model_dump(), "softmax": softmax.model_dump()}
-    return parse_settings(PretrainConfig, parts, "--from")
+    return parse_settings(PretrainSettings, parts, "--from")
 
 
 def _names(values: dict[str, Any], place: str) -> list[str]:

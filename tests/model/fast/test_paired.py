@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.formats.models.pretrained import build_network
 from polyseme.model.fast.paired import PairDropout, apply_dropout, run_stacks_paired, zero_pair_state
 
@@ -22,7 +22,7 @@ def network(kind="lstm", outputs=4, clip=None, residual=True):
         "output_clip": clip,
         "residual": residual,
     }
-    config = ModelConfig.model_validate({"words": {"dim": outputs}, "recurrent": recurrent})
+    config = ModelSettings.model_validate({"words": {"dim": outputs}, "recurrent": recurrent})
     torch.manual_seed(3)
     model = build_network(config, n_chars=1, n_words=10, padding=0).double()
     with torch.no_grad():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.formats.models.pretrained import Pretrained
 
 
@@ -57,7 +57,7 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _tokens(config: ModelConfig) -> str:
+def _tokens(config: ModelSettings) -> str:
     parts = []
     if config.words:
         parts.append(f"word table of {config.words.dim}")
@@ -70,7 +70,7 @@ def _tokens(config: ModelConfig) -> str:
     return " and ".join(parts) + (", projected" if config.projects_tokens else "")
 
 
-def _recurrent(config: ModelConfig) -> str:
+def _recurrent(config: ModelSettings) -> str:
     recurrent = config.recurrent
     clips = [
         f"{name} clip {value:g}"

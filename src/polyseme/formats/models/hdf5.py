@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyseme.config import CharsConfig, ModelConfig, RecurrentConfig, read_values
+from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, read_values
 from polyseme.errors import FormatError
 from polyseme.formats.models.options import read_options
 from polyseme.formats.models.pretrained import Pretrained, assemble
@@ -56,7 +56,7 @@ def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
     )
 
 
-def _read_tokens(file: SafeFile, config: ModelConfig, options: Path) -> tuple[dict[str, Tensor], bool]:
+def _read_tokens(file: SafeFile, config: ModelSettings, options: Path) -> tuple[dict[str, Tensor], bool]:
     """The token encoder's tensors, and whether it has a projection."""
     outputs = config.recurrent.outputs
     if config.chars is None:
@@ -80,7 +80,7 @@ def _read_tokens(file: SafeFile, config: ModelConfig, options: Path) -> tuple[di
     return tensors, projected
 
 
-def _read_char_cnn(file: SafeFile, chars: CharsConfig, options: Path) -> dict[str, Tensor]:
+def _read_char_cnn(file: SafeFile, chars: CharsSettings, options: Path) -> dict[str, Tensor]:
     embedding = _read_array(file, "char_embed", (-1, chars.dim), "char_cnn.embedding.dim", options)
     tensors = {"tokens.chars.embedding.weight": _with_padding_row(embedding)}
     for number, (width, count) in enumerate(chars.filters):
@@ -105,7 +105,7 @@ def _read_char_cnn(file: SafeFile, chars: CharsConfig, options: Path) -> dict[st
 
 
 def _read_cell(
-    file: SafeFile, recurrent: RecurrentConfig, direction: int, layer: int, options: Path
+    file: SafeFile, recurrent: RecurrentSettings, direction: int, layer: int, options: Path
 ) -> dict[str, Tensor]:
     place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
     alone = f"RNN_{direction}/RNN/LSTMCell"  # how a one-layer model is dumped
@@ -128,7 +128,7 @@ def _read_cell(
     return tensors
 
 
-def _read_softmax(file: SafeFile, config: ModelConfig) -> dict[str, Tensor]:
+def _read_softmax(file: SafeFile, config: ModelSettings) -> dict[str, Tensor]:
     if "softmax/W" not in file:
         return {}
     shape, outputs = file.shape("softmax/W"), config.recurrent.outputs
@@ -263,7 +263,7 @@ def _datasets(model: Pretrained) -> dict[str, Array]:
     return theirs
 
 
-def _char_cnn_datasets(ours: dict[str, Array], chars: CharsConfig) -> dict[str, Array]:
+def _char_cnn_datasets(ours: dict[str, Array], chars: CharsSettings) -> dict[str, Array]:
     theirs = {"char_embed": ours["tokens.chars.embedding.weight"][1:]}
     for number in range(len(chars.filters)):
         name = f"tokens.chars.convolutions.{number}"
@@ -277,7 +277,7 @@ def _char_cnn_datasets(ours: dict[str, Array], chars: CharsConfig) -> dict[str, 
     return theirs
 
 
-def _stored_bias(bias: Array, recurrent: RecurrentConfig) -> Array:
+def _stored_bias(bias: Array, recurrent: RecurrentSettings) -> Array:
     """The bias as they store it: without the 1 that they add to the forget gate themselves."""
     if recurrent.forget_bias != 1.0:
         bias = bias.copy()

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyseme.config import CharsConfig, ModelConfig, parse_settings, read_values
+from polyseme.config import CharsSettings, ModelSettings, parse_settings, read_values
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.pretrained import Pretrained, assemble, check_weights
 from polyseme.text.chars import CodepointAlphabet
@@ -104,7 +104,7 @@ def _architecture(folder: Path) -> tuple[dict[str, Any], Path]:
     )
 
 
-def _config(architecture: Mapping[str, Any], source: Path) -> ModelConfig:
+def _config(architecture: Mapping[str, Any], source: Path) -> ModelSettings:
     encoder, embedder = (_section(architecture, name, source) for name in ("encoder", "token_embedder"))
     if str(encoder.get("name")).lower() != "elmo":
         raise FormatError(
@@ -139,7 +139,7 @@ def _config(architecture: Mapping[str, Any], source: Path) -> ModelConfig:
             "activation": embedder.get("activation"),
             "highways": embedder.get("n_highway"),
         }
-    return parse_settings(ModelConfig, values, str(source))
+    return parse_settings(ModelSettings, values, str(source))
 
 
 def _section(values: Mapping[str, Any], name: str, source: Path) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _refuse_compressed(path: Path) -> None:
             raise pickle.UnpicklingError("compressed records")
 
 
-def _alphabet(path: Path, chars: CharsConfig, tensors: Mapping[str, Tensor]) -> CodepointAlphabet:
+def _alphabet(path: Path, chars: CharsSettings, tensors: Mapping[str, Tensor]) -> CodepointAlphabet:
     rows = len(tensors["tokens.chars.embedding.weight"]) - 1
     characters = [SWAPPED.get(entry, entry) for entry in _read_dic(path, rows)]
     try:
@@ -275,7 +275,7 @@ def _lines(path: Path) -> list[str]:
         raise FormatError(f"{path}: not UTF-8 (byte {problem.start}).") from None
 
 
-def _tokens(state: _PickledWeights, config: ModelConfig) -> dict[str, Tensor]:
+def _tokens(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     if config.words is not None:
         name = "word_emb_layer.embedding.weight"
@@ -290,7 +290,7 @@ def _tokens(state: _PickledWeights, config: ModelConfig) -> dict[str, Tensor]:
     return tensors | {"tokens.projection.weight": weight, "tokens.projection.bias": bias}
 
 
-def _char_cnn(state: _PickledWeights, chars: CharsConfig) -> dict[str, Tensor]:
+def _char_cnn(state: _PickledWeights, chars: CharsSettings) -> dict[str, Tensor]:
     table = state.take("char_emb_layer.embedding.weight", -1, chars.dim, because="token_embedder.char_dim")
     tensors = {"tokens.chars.embedding.weight": _with_padding_row(table)}
     because = "token_embedder.filters and char_dim"
@@ -314,7 +314,7 @@ def _char_cnn(state: _PickledWeights, chars: CharsConfig) -> dict[str, Tensor]:
     return tensors
 
 
-def _stacks(state: _PickledWeights, config: ModelConfig) -> dict[str, Tensor]:
+def _stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
     cells, outputs = config.recurrent.cells, config.recurrent.outputs
     because = "encoder.n_layers, dim and projection_dim"
     tensors: dict[str, Tensor] = {}
@@ -336,7 +336,7 @@ def _stacks(state: _PickledWeights, config: ModelConfig) -> dict[str, Tensor]:
 
 
 def _softmax(
-    folder: Path, architecture: Mapping[str, Any], config: ModelConfig, words: int, source: Path
+    folder: Path, architecture: Mapping[str, Any], config: ModelSettings, words: int, source: Path
 ) -> dict[str, Tensor]:
     """The plain softmax over all `words`, or nothing."""
     classifier = architecture.get("classifier")

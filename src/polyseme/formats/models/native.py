@@ -22,7 +22,7 @@ from typing import Any
 from safetensors.torch import save_file
 from torch import Tensor
 
-from polyseme.config import ModelConfig, parse_settings, read_values
+from polyseme.config import ModelSettings, parse_settings, read_values
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.card import render_card
 from polyseme.formats.models.precision import attach_quantised, pop_quantised, quantise_tensors
@@ -65,7 +65,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
             f"{path}: format {found!r}, this Polyseme reads 1 to {FORMAT}. "
             f"It was written by polyseme {values.get('polyseme_version', '?')}: upgrade to that version."
         )
-    config = parse_settings(ModelConfig, values.get("model"), f"{path}: model")
+    config = parse_settings(ModelSettings, values.get("model"), f"{path}: model")
     weights = folder / WEIGHTS
     tensors = read_tensors(weights, "the model's weights")
     _check_counts(config, tensors, weights)
@@ -144,7 +144,7 @@ def _precision(values: Mapping[str, object], path: Path) -> str:
     return found
 
 
-def _check_counts(config: ModelConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
+def _check_counts(config: ModelSettings, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Refuse a config of more layers or highways than there are weights, before any is built."""
     counts = {"forward_stack.cells": config.recurrent.layers, "backward_stack.cells": config.recurrent.layers}
     counts["tokens.chars.highways"] = config.chars.highways if config.chars else 0
@@ -174,7 +174,7 @@ def _texts(values: object, name: str, path: Path) -> dict[str, str]:
     return values
 
 
-def _alphabet(config: ModelConfig, folder: Path) -> Alphabet | None:
+def _alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
     """The character encoding that the config asks for; code points come from chars.json."""
     if config.chars is None:
         return None

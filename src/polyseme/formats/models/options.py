@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from polyseme.config import ModelConfig, parse_settings
+from polyseme.config import ModelSettings, parse_settings
 from polyseme.errors import FormatError
 
 # Their names for our settings; a missing one has the value that their programs take.
@@ -32,7 +32,7 @@ CHARS_MISSING: dict[str, Any] = {"highways": 0, "max_chars": 50, "activation": "
 LSTM_MISSING: dict[str, Any] = {"layers": 1, "cell_clip": None, "output_clip": None, "residual": False}
 
 
-def read_options(options: dict[str, Any], path: Path) -> ModelConfig:
+def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
     """The model that `options`, read from `path`, describe."""
     lstm = _section(options, "lstm", path)
     recurrent = LSTM_MISSING | _renamed(lstm, LSTM)
@@ -57,7 +57,7 @@ def read_options(options: dict[str, Any], path: Path) -> ModelConfig:
     else:
         values["words"] = {"dim": lstm.get("projection_dim")}
     _require(lstm, ("dim", "projection_dim"), "lstm", path)
-    return parse_settings(ModelConfig, values, str(path))
+    return parse_settings(ModelSettings, values, str(path))
 
 
 def _renamed(section: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from polyseme.config import nearest
+from polyseme.config import suggest
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.model.fast.kernels import native
@@ -47,7 +47,7 @@ def set_precision(model: Pretrained, precision: str | None) -> None:
     if wanted not in (*PRECISIONS, "auto"):
         known = [*PRECISIONS, "auto"]
         raise UsageError(
-            f"precision is {wanted!r}, expected one of {', '.join(known)}.{nearest(wanted, known)}"
+            f"precision is {wanted!r}, expected one of {', '.join(known)}.{suggest(wanted, known)}"
         )
     if wanted == "auto":
         wanted = _narrowest(model)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyseme.config import ModelConfig
+from polyseme.config import ModelSettings
 from polyseme.errors import FormatError
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.weight_versions import WeightSnapshot
@@ -48,7 +48,7 @@ class Pretrained:
     It pickles as the path it was opened from if nothing has changed since, and by value otherwise.
     """
 
-    config: ModelConfig
+    config: ModelSettings
     network: BiLM
     alphabet: Alphabet | None  # characters to ids; None for models of word ids alone
     vocab: Vocab | None  # the words of the word table and of the softmax
@@ -146,7 +146,7 @@ class Pretrained:
 
 
 def _rebuild(
-    config: ModelConfig,
+    config: ModelSettings,
     network: BiLM,
     alphabet: Alphabet | None,
     vocab: Vocab | None,
@@ -158,7 +158,7 @@ def _rebuild(
     return Pretrained(config, network, alphabet, vocab, softmax, origin)
 
 
-def build_network(config: ModelConfig, *, n_chars: int, n_words: int, padding: int) -> BiLM:
+def build_network(config: ModelSettings, *, n_chars: int, n_words: int, padding: int) -> BiLM:
     """A biLM of the shape that `config` asks for; `model.start.initialise` gives a fresh one its weights.
 
     n_chars counts the row of sentence padding, n_words does not; `padding` fills a word's row.
@@ -180,7 +180,7 @@ def build_network(config: ModelConfig, *, n_chars: int, n_words: int, padding: i
     return BiLM(tokens, _stack(config), _stack(config))
 
 
-def _stack(config: ModelConfig) -> RecurrentStack:
+def _stack(config: ModelSettings) -> RecurrentStack:
     recurrent = config.recurrent
     cells = [
         RecurrentCell(
@@ -200,7 +200,7 @@ def _stack(config: ModelConfig) -> RecurrentStack:
 
 
 def assemble(
-    config: ModelConfig,
+    config: ModelSettings,
     tensors: Mapping[str, Tensor],
     *,
     alphabet: Alphabet | None,
@@ -237,7 +237,7 @@ def check_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tenso
 
 
 def _empty_modules(
-    config: ModelConfig, tensors: Mapping[str, Tensor], padding: int, source: str
+    config: ModelSettings, tensors: Mapping[str, Tensor], padding: int, source: str
 ) -> tuple[BiLM, AnySoftmax | None]:
     """The network and the softmax for `tensors`, on the meta device: shapes without memory."""
     rows = {name: values.shape[0] if values.ndim else 0 for name, values in tensors.items()}
@@ -260,7 +260,7 @@ def _empty_modules(
         raise FormatError(f"{source}: the config asks for sizes that no model can have.") from None
 
 
-def _empty_softmax(config: ModelConfig, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
+def _empty_softmax(config: ModelSettings, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
     """The softmax that the tensors' names tell of: with rows of its own, the word table's, or clusters."""
     size = config.recurrent.outputs
     if "softmax.clusters.head.weight" in rows:

@@ -11,7 +11,7 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
-from polyseme.config import nearest
+from polyseme.config import suggest
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models import hdf5, native
 from polyseme.formats.models.open import weights_prefix
@@ -47,7 +47,7 @@ def save_pretrained(
     place = Path(path).expanduser()
     if to not in FORMATS:
         raise UsageError(
-            f"{to!r} is no format to write. Choose {' or '.join(FORMATS)}.{nearest(to, list(FORMATS))}"
+            f"{to!r} is no format to write. Choose {' or '.join(FORMATS)}.{suggest(to, list(FORMATS))}"
         )
     if to == "native" and place.suffix.lower() in (".hdf5", ".h5", ".zip"):
         raise UsageError(
@@ -66,7 +66,7 @@ def save_pretrained(
     if precision not in PRECISIONS:
         known = list(PRECISIONS)
         raise UsageError(
-            f"precision is {precision!r}, expected {' or '.join(known)}.{nearest(precision, known)}"
+            f"precision is {precision!r}, expected {' or '.join(known)}.{suggest(precision, known)}"
         )
     if to != "native" and precision != "fp32":
         raise UsageError(f"hdf5 cannot hold {precision}. Use the native format, or leave the precision out.")
