@@ -116,7 +116,7 @@ def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
         (["index", "{bilm}", "text.txt", "--out", "x", "--add"], "no index to add to"),
         (["index", "{bilm}", "-", "--out", "x"], "cannot come from standard input"),
         (["similarity", "index", "bank"], "two or more to compare"),
-        (["similarity", "index", "the [bank]", "the bank"], "some do not"),
+        (["similarity", "index", "the [bank]", "the bank"], "mark one in each, or in none"),
         (["similarity", "index", "the [bank] [failed]", "the [bank]"], "not one pair"),
         (["similarity", "index", "banks", "river"], "Did you mean bank"),
         (["similarity", "index", "bank", "river", "--layer", "0"], "an index of layer top"),
@@ -127,7 +127,7 @@ def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
         (["change", "index", "index", "bink"], "Did you mean bank"),
         (
             ["disambiguate", "{bilm}", "--train", "text.txt", "--test", "text.txt"],
-            "text.txt:1: expected a word",
+            "text.txt:1: 1 columns, expected a word",
         ),
     ],
 )

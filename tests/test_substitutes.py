@@ -11,7 +11,6 @@ from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.language import RankedSubstitutes, find_substitutes_at, substitutes
 from polyseme.language.scoring import score
-from polyseme.language.substitutes import parse_marked
 
 PAIRS = ("he rides a horse away", "she rides a bike away", "he eats a cake now", "we eat the cake now")
 
@@ -97,29 +96,6 @@ def test_raw_text_is_cut_around_the_mark() -> None:
     assert substitutes(elmo, "他去[银行]!", segment="zh").tokens == ["他", "去", "银行", "!"]
     assert substitutes(elmo, "The river[bank].", segment="en").tokens == ["The", "river", "bank", "."]
     assert substitutes(elmo, "他 [银行家] 走 了").tokens == ["他", "银行家", "走", "了"]
-
-
-def test_brackets_with_a_backslash_are_text() -> None:
-    assert parse_marked(r"a \[1\] [b] c\d") == (r"a [1] ", "b", r" c\d")
-    assert parse_marked(r"[\[]") == ("", "[", "")
-
-
-@pytest.mark.parametrize(
-    ("sentence", "message"),
-    [
-        ("the bank", "no word is marked"),
-        (r"the \[bank\]", "no word is marked"),
-        ("", "no word is marked"),
-        ("[the] [bank]", "not one pair"),
-        ("the [bank", "not one pair"),
-        ("]the[ bank", "not one pair"),
-        ("[[the]]", "not one pair"),
-        ("[the bank] failed", "more than one word"),
-    ],
-)
-def test_bad_marks_are_explained(sentence: str, message: str) -> None:
-    with pytest.raises(UsageError, match=rf"{message}.*Put the one word in brackets"):
-        substitutes(random_elmo(), sentence)
 
 
 def test_bad_numbers_and_models_are_refused() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import multiprocessing
 import pickle
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from polyseme.search.build import build_index
 from polyseme.search.change import find_changes
 from polyseme.search.index import Index, open_index
 from polyseme.search.sense_data import LabelledUsage
+from polyseme.search.similarity import compare_texts
 from polyseme.search.space import fit_space, measure_anisotropy, uncorrected_space
 from polyseme.search.statistics import measure_lengths
 from polyseme.search.usage_store import UsageBlockWriter, block_paths, read_head, write_head
@@ -323,7 +326,7 @@ def test_another_model_or_layer_is_refused(tmp_path: Path, elmo: Elmo, corpus: P
 def test_a_word_that_is_missing_or_twice_in_the_sentence(index: Index):
     with pytest.raises(UsageError, match="not in the sentence"):
         index.usages("river", "The bank failed .")
-    with pytest.raises(UsageError, match="stands 2 times"):
+    with pytest.raises(UsageError, match="occurs 2 times"):
         index.usages("bank", "The bank and the bank .")
     assert index.usages("bank", "The bank and the bank .", 1, which=2)
 
@@ -467,12 +470,12 @@ def test_less_than_no_memory_is_refused(index: Index, elmo: Elmo):
         open_index(index.folder, elmo, memory=-1)
 
 
-def test_an_index_pickles_as_its_folder_and_is_refused_when_built_anew(index: Index):
-    found = pickle.loads(pickle.dumps(index))
-    assert found.folder.is_absolute()
-    assert len(found) == len(index)
+def test_an_index_pickles_as_its_folder_and_is_refused_when_rebuilt(index: Index):
+    again = pickle.loads(pickle.dumps(index))
+    assert again.folder.is_absolute()
+    assert len(again) == len(index)
     word = index.words.words[0]
-    assert found.most_similar(word) == index.most_similar(word)
+    assert again.most_similar(word) == index.most_similar(word)
     assert len(copy.deepcopy(index)) == len(copy.copy(index)) == len(index)
     packed = pickle.dumps(index)
     (index.folder / "index.json").write_text(
@@ -480,3 +483,51 @@ def test_an_index_pickles_as_its_folder_and_is_refused_when_built_anew(index: In
     )
     with pytest.raises(FormatError, match="not the index that was pickled"):
         pickle.loads(packed)
+
+
+def count_and_search(index: Index) -> tuple[int, list[str]]:
+    """What a worker process does with an index."""
+    usages = index.usages("bank", "He sat on the river bank .", 3)
+    return len(index), [usage.marked() for usage in usages]
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_an_index_works_in_other_processes(index: Index, method: str):
+    expected = count_and_search(index)
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        assert pool.submit(count_and_search, index).result(timeout=60) == expected
+
+
+def test_an_index_works_with_joblib(index: Index):
+    joblib = pytest.importorskip("joblib")
+    expected = count_and_search(index)
+    run = joblib.Parallel(n_jobs=2, timeout=60)
+    assert run(joblib.delayed(count_and_search)(index) for _ in range(2)) == [expected] * 2
+
+
+def test_reprs_are_short_and_notebooks_get_tables(tmp_path: Path, elmo: Elmo):
+    (tmp_path / "x.txt").write_text("a <b> bank & c .\nthe bank .\n", encoding="utf-8")
+    build_index(elmo, [tmp_path / "x.txt"], tmp_path / "<i>")
+    index = open_index(tmp_path / "<i>", elmo)
+    assert repr(index).endswith("<i>', 9 usages, 7 words)")
+    assert "<i>" not in index._repr_html_()
+    assert "&lt;i&gt;" in index._repr_html_()
+    usages = index.usages("bank", "a <b> bank & c .", 2)
+    assert "a &lt;b&gt; <b>bank</b> &amp; c ." in usages._repr_html_()
+    assert repr(usages).splitlines()[0].split() == ["cosine", "usage", "location"]
+    assert "a <b> [bank] & c ." in repr(usages)
+    assert usages[0].location == f"{tmp_path / 'x.txt'}:1"
+
+
+def test_similarities_of_texts_are_shown_as_pairs(index: Index):
+    three = compare_texts(["bank", "river", "rose"], lambda: index.words, lambda: index.encoder)
+    assert three.odd_one_out == index.doesnt_match(["bank", "river", "rose"])
+    assert [(pair.first, pair.second) for pair in three.pairs] == [
+        ("bank", "river"),
+        ("bank", "rose"),
+        ("river", "rose"),
+    ]
+    assert three.pairs[0].cosine == pytest.approx(index.similarity("bank", "river"), abs=1e-6)
+    assert f"Odd one out: {three.odd_one_out}" in three._repr_html_()
+    assert repr(three).splitlines()[0] == f"Odd one out: {three.odd_one_out}"

@@ -85,7 +85,7 @@ def test_the_correction_may_be_left_out_of_a_query(tmp_path: Path, elmo: Elmo, c
         assert plainly.similarity("bank", word) == pytest.approx(wanted.similarity("bank", word), abs=0.02)
     found, expected_ones = (i.usages("bank", "The bank failed .", 5) for i in (plainly, wanted))
     assert [usage.number for usage in found] == [usage.number for usage in expected_ones]
-    with pytest.raises(UsageError, match="needs the correction"):
+    with pytest.raises(UsageError, match="opened uncorrected"):
         plainly.usages("bank", "The bank failed .", 1, approximate=True)
     assert uncorrected_space(8).kind == plainly.space.kind
 
@@ -287,7 +287,7 @@ def test_an_index_of_another_layer_is_asked_with_that_layer(
     assert best.line == (1 if layer == 0 else 3)  # layer 0 knows no context: the first of equals
     assert best.cosine == pytest.approx(1, abs=0.01)
     index.check_layer(layer)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="For another layer make another index"):
+    with pytest.raises(UsageError, match="Build one of the other layer"):
         index.check_layer("top")
     build_index(elmo, [corpus], tmp_path / "i", layer=layer)  # type: ignore[arg-type]  # nothing to do
 

@@ -19,7 +19,7 @@ def test_of_a_frequent_word_the_usages_nearest_in_the_layer_of_the_index_are_tak
     index = polyseme.open_index(folders[0])
     query = index.vector("天色将晚，人马困乏。", "将")
     found = usage_layers.Layers(index.elmo, index).without_context("将", query, 6)
-    wanted = index.usages_near(query, 6, word="将")
+    wanted = index.nearest(query, 6, word="将")
     assert {usage.word for usage in found} == {"将"}
     np.testing.assert_allclose([one.cosine for one in found], [one.cosine for one in wanted], atol=1e-5)
 
@@ -39,7 +39,7 @@ def test_layers_of_an_index_of_places_are_those_of_places(
     (text,) = {usage.document for usage in (words.usage(0), words.usage(len(words) - 1))}
     index = polyseme.index(words.elmo, text, tmp_path / "places", layer=layer, view="context")
     read = usage_layers.Layers(index.elmo, index)
-    tokens = index.reader.cut("天色将晚，人马困乏。")
+    tokens = index.encoder.segment("天色将晚，人马困乏。")
     place = tokens.index("将")
     query = index.vector_at(tokens, place)
     assert read.without_context("将", query, 6) == []

@@ -129,9 +129,9 @@ def likeness(
         if layer is not None:
             source.check_layer(layer)
         index = source
-        return compare_texts(texts, lambda: index.words, lambda: index.reader)
+        return compare_texts(texts, lambda: index.words, lambda: index.encoder)
     model = source
-    reader = cache(lambda: make_encoder(loaded(model), "top" if layer is None else layer))
+    encoder = cache(lambda: make_encoder(loaded(model), "top" if layer is None else layer))
 
     @cache
     def words() -> WordVectors:
@@ -144,7 +144,7 @@ def likeness(
             )
         return open_words(model)
 
-    return compare_texts(texts, words, reader)
+    return compare_texts(texts, words, encoder)
 
 
 def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -177,13 +178,13 @@ def similarity(
     pairs = list(combinations(range(len(texts)), 2))
     if as_json:
         rows = [{"texts": [texts[a], texts[b]], "cosine": float(found.cosines[a, b])} for a, b in pairs]
-        values = {"kind": found.kind, "pairs": rows, "odd": found.odd}
+        values = {"kind": found.kind, "pairs": rows, "odd": found.odd_one_out}
         print(json.dumps(values, ensure_ascii=False, indent=2))
         return
     for a, b in pairs:
         print(f"{found.cosines[a, b]:.3f}\t{texts[a]}\t{texts[b]}")
-    if found.odd is not None:
-        print(f"odd one out: {found.odd}")
+    if found.odd_one_out is not None:
+        print(f"odd one out: {found.odd_one_out}")
 
 
 def senses(
@@ -363,7 +364,7 @@ def _words(path: str | None) -> list[str]:
     return [] if path is None else [word for line in read_lines(path) for word in line.text.split()]
 
 
-def _print_usages(found: list[Usage], *, as_json: bool) -> None:
+def _print_usages(found: Iterable[Usage], *, as_json: bool) -> None:
     if as_json:
         rows = [{name: value for name, value in vars(usage).items() if name != "number"} for usage in found]
         print(json.dumps(rows, ensure_ascii=False, indent=2))

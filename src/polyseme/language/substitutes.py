@@ -13,7 +13,6 @@ both sides, would be counted twice.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,13 +25,11 @@ from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.language.scoring import Predictor, predictor
 from polyseme.model.fast.packing import BiState
+from polyseme.text.brackets import parse_brackets
 from polyseme.text.validate import check_tokens
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
-
-_BRACKET = re.compile(r"\\([\[\]])|([\[\]])")
-_HOW = "Put the one word in brackets, as in: He sat on the [bank] . (a literal bracket is \\[ or \\])"
 
 
 class Substitute(NamedTuple):
@@ -83,7 +80,7 @@ def substitutes(
     context, following: sentences before and after, whose state the two directions go on from.
     counts: how often words occur, for the joint ranking; without them Zipf's law is assumed.
     """
-    left, marked, right = parse_marked(sentence)
+    left, marked, right = parse_brackets(sentence)
     around = [elmo.token_texts(part, segment) for part in (left, right)]
     tokens = [*around[0], marked, *around[1]]
     return find_substitutes_at(
@@ -120,20 +117,6 @@ def find_substitutes_at(
     joint = joint_log_probs(forward, backward, _log_prior(predict, counts), usable)
     rankings = (_ranking(predict, values, usable, word, k) for values in (forward, backward, joint))
     return Substitutes(list(tokens), place, *rankings)
-
-
-def parse_marked(sentence: str) -> tuple[str, str, str]:
-    """Text with one pair of brackets to what stands before, inside and behind them, without backslashes."""
-    found = [match for match in _BRACKET.finditer(sentence) if match[2]]
-    if [match[2] for match in found] != ["[", "]"]:
-        what = "no word is marked" if not found else "the brackets are not one pair"
-        raise UsageError(f"{sentence!r:.80}: {what}. {_HOW}")
-    first, last = found
-    parts = sentence[: first.start()], sentence[first.end() : last.start()].strip(), sentence[last.end() :]
-    left, marked, right = (_BRACKET.sub(lambda match: match[1], part) for part in parts)
-    if len(marked.split()) > 1:
-        raise UsageError(f"{marked!r:.60} is more than one word. {_HOW}")
-    return left, marked, right
 
 
 @torch.inference_mode()

@@ -1,13 +1,14 @@
-"""The door to an index: nearest words, usages in the same sense, similarity, analogies.
+"""Open an index and search it: nearest words and usages, similarity, analogies.
 
-    search.build  ->  search.index  ->  search.senses, search.change, server, api
+    search.build (INDEX/)  ->  search.index  ->  search.senses, search.change, search.maps, server, api
 
-Opened through memory maps. U usages, H values.
+Vectors stay on disk and are read through memory maps. U usages, H values. The corrected space is the one in
+which cosines are taken: see search.space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from polyseme.elmo import Elmo, load
 from polyseme.errors import FormatError, UsageError
+from polyseme.io.html import Cell, Highlight, render_table
+from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.search import approximate, exact, statistics
 from polyseme.search.similarity import UsageEncoder, make_encoder
@@ -26,31 +29,77 @@ from polyseme.search.usage_store import ADVICE, UsageBlock, block_path, read_hea
 from polyseme.text.fingerprint import digest
 from polyseme.word_vectors import Keys
 
-COMMON = 5  # usages: the mean of fewer says little about a word
-BEHIND = 4.0  # taken from a cosine: after all others
+Array = NDArray[np.float32]
+Numbers = NDArray[np.int64]
+COMMON_COUNT = 5  # usages: the mean of fewer says little about a word
+RARE_PENALTY = 4.0  # subtracted from a cosine, so that rare words come after all others
 
 
 @dataclass(frozen=True)
 class Usage:
-    """A usage that was found: the word, where it stands, how near it is."""
+    """One occurrence of a word in an indexed corpus.
+
+    Attributes:
+        number: Its number in the index, from 0.
+        word: The word.
+        cosine: The cosine to what was searched for; 1 if nothing was.
+        sentence: The sentence it occurs in.
+        start: Offset of the word in the sentence.
+        stop: Offset of the end of the word.
+        document: The file.
+        line: The line of the file, from 1.
+
+    """
 
     number: int
     word: str
     cosine: float
     sentence: str
-    start: int  # offsets of the word in the sentence
+    start: int
     stop: int
     document: str
     line: int
 
+    @property
+    def location(self) -> str:
+        """Where it is in the corpus: document:line."""
+        return f"{self.document}:{self.line}"
+
     def marked(self, left: str = "[", right: str = "]") -> str:
-        """The sentence with the word marked."""
+        """Return the sentence with the word between `left` and `right`."""
         text, start, stop = self.sentence, self.start, self.stop
         return f"{text[:start]}{left}{text[start:stop]}{right}{text[stop:]}"
 
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        text, start, stop = self.sentence, self.start, self.stop
+        return {
+            "cosine": self.cosine,
+            "usage": Highlight(text[:start], text[start:stop], text[stop:]),
+            "location": f"{Path(self.document).name}:{self.line}",
+        }
+
 
 class Index:
-    """Every usage of a corpus. `polyseme.open_index(folder)` opens one."""
+    """Every usage of every word of a corpus, with its contextual vector.
+
+    `polyseme.open_index(folder)` opens one, `polyseme.index(model, texts, out)` builds one. An index pickles
+    as its path: another process opens the same files.
+
+    Attributes:
+        folder: The folder on disk.
+        head: What index.json says: model, layer, view, segmentation, documents, blocks.
+        words: The mean vector of every word, as `WordVectors`.
+        space: The correction of the vectors before cosines are taken.
+        blocks: The files of usages.
+        lengths: (U,) the length of every vector in the corrected space.
+
+    Example:
+        >>> index = polyseme.open_index("sanguo-index")
+        >>> index.most_similar("曹操", topn=3)
+        >>> index.usages("将", "天色 将 晚", k=5)
+
+    """
 
     def __init__(
         self,
@@ -62,77 +111,102 @@ class Index:
     ) -> None:
         self.folder, self.head, self._memory = folder, head, memory
         self._model = model
-        self._elmo: Elmo | None = None  # the model once it is known to be the right one
+        self._elmo: Elmo | None = None  # loaded and checked on first use
         self.blocks = [UsageBlock(block_path(folder, number)) for number in range(len(head["blocks"]))]
-        for number, (block, noted) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
-            if len(block) != noted["usages"]:
-                path, wanted = block_path(folder, number), noted["usages"]
-                raise FormatError(f"{path}: {len(block)} usages, expected {wanted}. {ADVICE}")
+        for number, (block, entry) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
+            if len(block) != entry["usages"]:
+                path, expected = block_path(folder, number), entry["usages"]
+                raise FormatError(f"{path}: {len(block)} usages, expected {expected}. {ADVICE}")
         self.corrected = corrected
         self.space, self.words = statistics.read_space(folder, head), statistics.read_means(folder)
         self.lengths = statistics.read_lengths(folder, sum(map(len, self.blocks)))
         self._starts = np.cumsum([0, *map(len, self.blocks)])
         if not corrected:
             self.space, self.words = uncorrected_space(head["size"]), self.words.uncentred()
-            self.lengths = self._lengths()
+            self.lengths = self._measure_lengths()
         self._graph: Any = None
-        self._reader: UsageEncoder | None = None
-        self._types: NDArray[np.float32] | None = None  # the words in the corrected space
+        self._encoder: UsageEncoder | None = None
+        self._word_directions: Array | None = None  # in the corrected space, computed on first use
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r}, {len(self):,} usages, {len(self.words):,} words)"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Cell, ...]] = [
+            ("usages", f"{len(self):,}"),
+            ("words", f"{len(self.words):,}"),
+            ("documents", f"{len(set(self.head['documents'])):,}"),
+            ("model", self.head.get("name")),
+            ("layer", str(self.head["layer"])),
+            ("view", self.head["view"]),
+            ("space", self.space.kind),
+        ]
+        if self.anisotropy is not None:
+            before, after = self.anisotropy
+            rows.append(("mean cosine of random usages", f"{before:.3f}, corrected {after:.3f}"))
+        return render_table(["index", str(self.folder)], rows)
+
     def __reduce__(self) -> tuple[Callable[..., Index], tuple[Any, ...]]:
         """Pickle as the path of the folder; the vectors stay on disk."""
         folder, model = str(self.folder.absolute()), self._model
+        if isinstance(model, str | Path) and Path(model).exists():
+            model = str(Path(model).absolute())
         return _reopen_index, (folder, digest(self.head), model, self._memory, self.corrected)
 
     @property
     def anisotropy(self) -> statistics.Anisotropy | None:
-        """The mean cosine of random pairs of usages, before and after the correction; None of old indexes."""
-        noted = self.head.get("anisotropy")
-        return None if noted is None else statistics.Anisotropy(noted["before"], noted["after"])
+        """The mean cosine of random usages, before and after the correction; None in very old indexes."""
+        values = self.head.get("anisotropy")
+        return None if values is None else statistics.Anisotropy(values["before"], values["after"])
 
     @property
     def is_context_view(self) -> bool:
-        """Whether a usage's vector is that of its place, not of the word that stands there."""
+        """Whether vectors stand for what is around a word, without the word itself."""
         return bool(self.head["view"] == "context")
 
     def check_layer(self, layer: Layer) -> None:
-        """Refuse another layer than the one whose vectors the index holds."""
-        own = self.head["layer"]
-        if layer == own:
+        """Refuse a layer other than the one stored in the index.
+
+        Raises:
+            UsageError: The index stores the vectors of another layer.
+
+        """
+        stored = self.head["layer"]
+        if layer == stored:
             return
         layers = self.elmo.config.layers
-        if (
-            resolve_output(layer, None, "both", layers).weights
-            != resolve_output(own, None, "both", layers).weights
-        ):
-            wanted = layer if isinstance(layer, str | int) else "…"
+        wanted_weights = resolve_output(layer, None, "both", layers).weights
+        if wanted_weights != resolve_output(stored, None, "both", layers).weights:
+            shown = repr(layer) if isinstance(layer, str | int) else "…"
             raise UsageError(
-                f"{self.folder}: an index of layer {own}. For another layer make another index: "
-                f"polyseme index MODEL TEXT --out DIR --layer {wanted}"
+                f"{self.folder}: an index of layer {stored}. Build one of the other layer: "
+                f"`polyseme.index(model, text, out, layer={shown})`."
             )
 
     @property
     def elmo(self) -> Elmo:
-        """The model of the index, loaded and compared at the first need; another one is refused."""
+        """The model of the index, loaded on first use.
+
+        Raises:
+            UsageError: The model is not known, or not the one that the index was built with.
+
+        """
         if self._elmo is not None:
             return self._elmo
-        if not isinstance(self._model, Elmo):
-            name = self._model or self.head.get("name")
-            if not name:
-                raise UsageError(
-                    f"{self.folder}: which model is it of? Say open_index(folder, model=…), --model."
-                )
-            self._model = load(name)
-        if self._model.model.fingerprint() != self.head["model"]:
+        model = self._model or self.head.get("name")
+        if not model:
+            raise UsageError(f"{self.folder}: the model of this index is not known. Name it with `model=…`.")
+        elmo = model if isinstance(model, Elmo) else load(model)
+        if elmo.model.fingerprint() != self.head["model"]:
             raise UsageError(
-                f"{self.folder}: an index of another model, or of one that was trained on since. Say which "
-                "one it is of with --model (open_index(folder, model=…)), or build the index anew."
+                f"{self.folder}: an index of another model, or of this one before it was trained further. "
+                "Name the right one with `model=…`, or build the index again."
             )
-        self._elmo = self._model
-        return self._elmo
+        self._elmo = elmo
+        return elmo
 
     def most_similar(
         self,
@@ -147,7 +221,12 @@ class Index:
         min_count: int = 1,
         min_chars: int = 1,
     ) -> Any:
-        """Words nearest to the sum of `positive` less `negative`; see `WordVectors.most_similar`."""
+        """Find the words nearest to the sum of `positive` minus `negative`; see `WordVectors.most_similar`.
+
+        Example:
+            >>> index.most_similar(positive=["刘备", "大怒"], negative=["曹操"], topn=3)
+
+        """
         return self.words.most_similar(
             positive,
             negative,
@@ -161,57 +240,73 @@ class Index:
         )
 
     def doesnt_match(self, words: Sequence[str]) -> str:
-        """The odd one out: the word farthest from the mean of all."""
+        """Return the odd one out of three or more words, as gensim does; see `WordVectors.odd_one_out`."""
         return self.words.odd_one_out(list(words))
 
-    def similarity(self, one: str, other: str) -> float:
-        """Cosine of two words."""
-        return self.words.similarity(one, other)
+    def similarity(self, first: str, second: str) -> float:
+        """Return the cosine of two words."""
+        return self.words.similarity(first, second)
 
-    def vector(self, sentence: str, word: str, which: int | None = None) -> NDArray[np.float32]:
-        """The vector of a word in a sentence, in the corrected space; `which` of several, from 1.
+    def similarity_of_usages(self, first: str, second: str) -> float:
+        """Return the cosine of two usages: sentences with the word in [brackets].
 
-        [Brackets] around the word mark its place, too.
+        Example:
+            >>> index.similarity_of_usages("the [bank] of the river", "the [bank] failed")
+
         """
-        if f"[{word}]" in sentence and which is None:
-            return self.reader.usage(sentence)
-        tokens = self.reader.cut(sentence)
-        places = [place for place, token in enumerate(tokens) if token == word]
-        if not places:
-            raise UsageError(
-                f"{word!r} is not in the sentence, which is cut as: {' '.join(tokens)}. If it is cut "
-                f"wrongly, mark the word: [{word}]."
-            )
-        if len(places) > 1 and which is None:
-            raise UsageError(
-                f"{word!r} stands {len(places)} times in the sentence: say which one with --which, from 1 to "
-                f"{len(places)}, or mark it: [{word}]."
-            )
-        if which is not None and not 1 <= which <= len(places):
-            raise UsageError(f"which is {which}, but {word!r} stands {len(places)} times in the sentence.")
-        return self.vector_at(tokens, places[(which or 1) - 1])
+        return float(self.encoder.encode_usage(first) @ self.encoder.encode_usage(second))
 
-    def vector_at(self, tokens: list[str], place: int) -> NDArray[np.float32]:
-        """The vector of the token at a place of a sentence, in the corrected space."""
-        vector: NDArray[np.float32] = self.space.to_directions(self.reader.read(tokens)[place][None])[0]
-        return vector
+    def similarity_of_sentences(self, first: str, second: str) -> float:
+        """Return the cosine of two sentences, each the mean of its tokens."""
+        return float(self.encoder.encode_sentence(first) @ self.encoder.encode_sentence(second))
 
     @property
-    def reader(self) -> UsageEncoder:
-        """The model as this index reads with it: its layer, its way to cut text, its space."""
-        if self._reader is None:
-            self._reader = make_encoder(
-                self.elmo, self.head["layer"], self.space, self.head["segment"], places=self.is_context_view
+    def encoder(self) -> UsageEncoder:
+        """Turns text into directions with the index's model, layer, segmentation and space."""
+        if self._encoder is None:
+            self._encoder = make_encoder(
+                self.elmo,
+                self.head["layer"],
+                self.space,
+                self.head["segment"],
+                context=self.is_context_view,
             )
-        return self._reader
+        return self._encoder
 
-    def similarity_of_usages(self, one: str, other: str) -> float:
-        """Cosine of two usages: sentences with the word in [brackets]."""
-        return float(self.reader.usage(one) @ self.reader.usage(other))
+    def vector(self, sentence: str, word: str, which: int | None = None) -> Array:
+        """Return the direction (H,) of a word in a sentence, in the corrected space.
 
-    def similarity_of_sentences(self, one: str, other: str) -> float:
-        """Cosine of two sentences, each the mean of its tokens."""
-        return float(self.reader.sentence(one) @ self.reader.sentence(other))
+        Args:
+            sentence: The sentence; [brackets] may mark the word.
+            word: The word.
+            which: If the word occurs several times: which one, from 1.
+
+        Raises:
+            UsageError: The word is not in the sentence, or occurs several times and `which` is None.
+
+        """
+        if f"[{word}]" in sentence and which is None:
+            return self.encoder.encode_usage(sentence)
+        tokens = self.encoder.segment(sentence)
+        positions = [position for position, token in enumerate(tokens) if token == word]
+        if not positions:
+            raise UsageError(
+                f"{word!r} is not in the sentence, whose tokens are: {' '.join(tokens)}. If they are split "
+                f"wrongly, mark the word: [{word}]."
+            )
+        if len(positions) > 1 and which is None:
+            raise UsageError(
+                f"{word!r} occurs {len(positions)} times in the sentence: say which one with `which=1` to "
+                f"`which={len(positions)}`, or mark it: [{word}]."
+            )
+        if which is not None and not 1 <= which <= len(positions):
+            raise UsageError(f"which is {which}, but {word!r} occurs {len(positions)} times in the sentence.")
+        return self.vector_at(tokens, positions[(which or 1) - 1])
+
+    def vector_at(self, tokens: list[str], position: int) -> Array:
+        """Return the direction (H,) of the token at a position of a sentence, in the corrected space."""
+        vector: Array = self.space.to_directions(self.encoder.embed(tokens)[position][None])[0]
+        return vector
 
     def usages(
         self,
@@ -222,55 +317,94 @@ class Index:
         same_word: bool = False,
         which: int | None = None,
         approximate: bool = False,
-    ) -> list[Usage]:
-        """The usages that mean what `word` means in `sentence`: of any word, or of the same."""
-        query = self.vector(sentence, word, which)
-        return self.usages_near(query, k, word=word if same_word else None, approximate=approximate)
+    ) -> ResultList[Usage]:
+        """Find the usages nearest in meaning to a word in a sentence.
 
-    def usages_near(
-        self, query: NDArray[np.float32], k: int = 10, *, word: str | None = None, approximate: bool = False
-    ) -> list[Usage]:
-        """The usages nearest to a vector of the corrected space: of any word, or of `word` only."""
-        if approximate and word is None:
-            return self.approximate_nearest(query, k)
-        keep = None
+        Args:
+            word: The word.
+            sentence: The sentence it is used in; [brackets] may mark the word.
+            k: How many usages to return.
+            same_word: Only usages of the same word.
+            which: If the word occurs several times in the sentence: which one, from 1.
+            approximate: Search the graph, which is faster and may miss some; see `add_graph`.
+
+        Returns:
+            The usages, nearest first.
+
+        Raises:
+            UsageError: The word is not in the sentence, `k` is less than 1, or there is no graph.
+            UnknownWordError: `same_word` is True and the word has no usages.
+
+        Example:
+            >>> for usage in index.usages("bank", "He sat on the river bank .", 3):
+            ...     print(usage.cosine, usage.location, usage.marked())
+
+        """
+        query = self.vector(sentence, word, which)
+        return self.nearest(query, k, word=word if same_word else None, approximate=approximate)
+
+    def nearest(
+        self,
+        query: Array,
+        k: int = 10,
+        *,
+        word: str | None = None,
+        approximate: bool = False,
+        keep: NDArray[np.bool_] | None = None,
+    ) -> ResultList[Usage]:
+        """Find the usages nearest to a direction of the corrected space.
+
+        Args:
+            query: The direction (H,), as `vector` or `vectors` return it.
+            k: How many usages to return.
+            word: Only usages of this word; this search is always exact.
+            approximate: Search the graph, which is faster and may miss some; see `add_graph`.
+            keep: (U,) only these usages; this search is always exact.
+
+        Returns:
+            The usages, nearest first.
+
+        Raises:
+            UsageError: `k` is less than 1, `query` is not finite, or there is no graph.
+            UnknownWordError: `word` has no usages.
+
+        """
         if word is not None:
             keep = np.zeros(len(self), np.bool_)
             keep[self.usage_numbers(word)] = True
-        return self.nearest(query, k, keep)
-
-    def nearest(
-        self, query: NDArray[np.float32], k: int = 10, keep: NDArray[np.bool_] | None = None
-    ) -> list[Usage]:
-        """The usages nearest to a vector of the corrected space."""
-        if k < 1:
-            raise UsageError(f"k is {k}, expected 1 or more.")
+        if approximate and keep is None:
+            return self.approximate_nearest(query, k)
+        _check_k(k)
         if not np.isfinite(query).all():
-            raise UsageError("The vector to look for has numbers that are not finite.")
+            raise UsageError("The query vector has values that are not finite.")
         vectors = [block.vectors for block in self.blocks]
         ((numbers, cosines),) = exact.search(
-            vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._read
+            vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._release
         )
-        return [self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True)]
+        return self._usages(numbers, cosines)
 
-    def approximate_nearest(self, query: NDArray[np.float32], k: int = 10) -> list[Usage]:
-        """As `nearest`, by the graph: quicker, and now and then one is missed."""
-        if k < 1:
-            raise UsageError(f"k is {k}, expected 1 or more.")
+    def approximate_nearest(self, query: Array, k: int = 10) -> ResultList[Usage]:
+        """Find usages by the graph: faster than `nearest`, and now and then one is missed.
+
+        Raises:
+            UsageError: There is no graph of all usages (see `add_graph`), or `k` is less than 1.
+
+        """
+        _check_k(k)
         if not self.corrected:
-            raise UsageError("The graph is of corrected vectors: approximate search needs the correction.")
+            raise UsageError("The graph holds corrected vectors, but this index was opened uncorrected.")
         if self._graph is None:
-            noted = self.head.get("graph")
-            if noted is None or noted["usages"] != len(self):
+            entry = self.head.get("graph")
+            if entry is None or entry["usages"] != len(self):
                 raise UsageError(
-                    f"{self.folder}: no graph of all its usages. Build one: give the same polyseme index "
-                    "command again, with --graph float16."
+                    f"{self.folder}: no graph of all its usages. Build one: call "
+                    "`polyseme.index(model, text, out, graph='float16')` with the same arguments as before."
                 )
-            self._graph = approximate.open_graph(self.folder, noted, self.head["size"])
+            self._graph = approximate.open_graph(self.folder, entry, self.head["size"])
         numbers = approximate.find(self._graph, query, min(k, len(self)))
         cosines = self.vectors(numbers) @ query
         order = np.lexsort((numbers, -cosines))[:k]
-        return [self.usage(int(numbers[row]), float(cosines[row])) for row in order]
+        return self._usages(numbers[order], cosines[order])
 
     def add_graph(
         self,
@@ -283,77 +417,100 @@ class Index:
         self._graph = None
 
     def usage(self, number: int, cosine: float = 1.0) -> Usage:
-        """The usage of a number from 0."""
+        """Return the usage with a number from 0."""
         block = int(np.searchsorted(self._starts, number, side="right")) - 1
         row = number - int(self._starts[block])
         stored = self.blocks[block].read(row, self.head["documents"])
         return Usage(number, stored.word, cosine, *stored[1:])
 
-    def usage_numbers(self, word: str) -> NDArray[np.int64]:
-        """The numbers of all usages of a word; a KeyError with near spellings where there is none."""
-        self.words.count(word)
-        found = []
+    def _usages(self, numbers: Numbers, cosines: Array) -> ResultList[Usage]:
+        return ResultList(self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True))
+
+    def usage_numbers(self, word: str) -> Numbers:
+        """Return the numbers of all usages of a word.
+
+        Raises:
+            UnknownWordError: The word has no usages; the message suggests similar spellings.
+
+        """
+        self.words.count(word)  # raises the error
+        numbers = []
         for start, block in zip(self._starts, self.blocks, strict=False):
             if word in block.types:
-                found.append(start + np.flatnonzero(block.words == block.types.index(word)))
-        return np.concatenate(found)
+                numbers.append(start + np.flatnonzero(block.words == block.types.index(word)))
+        return np.concatenate(numbers)
 
-    def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of usages, in the corrected space (n, H), of length 1."""
+    def vectors(self, numbers: Numbers) -> Array:
+        """Return the directions (n, H) of usages in the corrected space."""
         return self.space.to_directions(self.raw_vectors(numbers))
 
-    def raw_vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of usages as the model gave them (n, H)."""
-        found = np.empty((len(numbers), self.head["size"]), np.float32)
+    def raw_vectors(self, numbers: Numbers) -> Array:
+        """Return the vectors (n, H) of usages as the model computed them."""
+        vectors = np.empty((len(numbers), self.head["size"]), np.float32)
+        for number, block, chosen in self._by_block(numbers):
+            vectors[chosen] = block.vectors[numbers[chosen] - self._starts[number]]
+            self._release(number)
+            if not np.isfinite(vectors[chosen]).all():
+                raise FormatError(f"{block.path}: damaged: vectors that are not finite. {ADVICE}")
+        return vectors
+
+    def documents(self, numbers: Numbers) -> list[str]:
+        """Return the document of each of these usages."""
+        names, documents = self.head["documents"], np.zeros(len(numbers), np.int64)
+        for number, block, chosen in self._by_block(numbers):
+            documents[chosen] = block.document_numbers(numbers[chosen] - self._starts[number])
+        return [self.blocks[0].document_name(int(document), names) for document in documents]
+
+    def _by_block(self, numbers: Numbers) -> Iterator[tuple[int, UsageBlock, NDArray[np.bool_]]]:
+        """Every block with some of these usages: its number, itself, and which of the usages it holds."""
         owners = np.searchsorted(self._starts, numbers, side="right") - 1
         for number, block in enumerate(self.blocks):
-            own = owners == number
-            if own.any():
-                found[own] = block.vectors[numbers[own] - self._starts[number]]
-                self._read(number)
-                if not np.isfinite(found[own]).all():
-                    raise FormatError(f"{block.path}: damaged: vectors that are not finite. {ADVICE}")
-        return found
+            chosen = owners == number
+            if chosen.any():
+                yield number, block, chosen
 
-    def _lengths(self) -> NDArray[np.float32]:
+    def _measure_lengths(self) -> Array:
         """The lengths of all vectors in the space, from the blocks."""
-        found = []
+        lengths = []
         for number, block in enumerate(self.blocks):
-            found.append(statistics.measure_lengths(self.space, [block.vectors]))
-            self._read(number)
-        return np.concatenate(found)
+            lengths.append(statistics.measure_lengths(self.space, [block.vectors]))
+            self._release(number)
+        return np.concatenate(lengths)
 
-    def _read(self, number: int) -> None:
-        """A block has been read: what is beyond the limit of memory is given back."""
-        row = self.head["size"] * self.blocks[number].vectors.itemsize
-        if self._memory is not None and int(self._starts[number + 1]) * row > self._memory:
+    def _release(self, number: int) -> None:
+        """Give back the memory of a block that was read, if it is beyond the limit."""
+        row_bytes = self.head["size"] * self.blocks[number].vectors.itemsize
+        if self._memory is not None and int(self._starts[number + 1]) * row_bytes > self._memory:
             self.blocks[number].release()
 
-    def documents(self, numbers: NDArray[np.int64]) -> list[str]:
-        """The document of each of these usages."""
-        names, found = self.head["documents"], np.zeros(len(numbers), np.int64)
-        owners = np.searchsorted(self._starts, numbers, side="right") - 1
-        for number, block in enumerate(self.blocks):
-            own = owners == number
-            if own.any():
-                found[own] = block.documents_of(numbers[own] - self._starts[number])
-        return [self.blocks[0].named(int(row), names) for row in found]
+    def nearest_words(self, directions: Array, k: int, *, without: str | None = None) -> list[list[str]]:
+        """Find the words whose mean vectors are nearest to each direction of the corrected space.
 
-    def nearest_words(
-        self, centres: NDArray[np.float32], k: int, *, without: str | None = None
-    ) -> list[list[str]]:
-        """For each direction of the corrected space the words whose means lie nearest; rare ones at need."""
-        if self._types is None:
-            self._types = self.space.to_directions(self.words.vectors)
-        rare = self.words.counts < COMMON
+        Args:
+            directions: (n, H).
+            k: How many words for each; rare words come last.
+            without: A word to leave out.
+
+        Returns:
+            A list of words for each direction, nearest first.
+
+        """
+        if self._word_directions is None:
+            self._word_directions = self.space.to_directions(self.words.vectors)
+        rare = self.words.counts < COMMON_COUNT
         if rare.sum() > len(rare) - k - 1:
             rare[:] = False
-        found = []
-        for scores in centres @ self._types.T - BEHIND * rare:
+        neighbours = []
+        for scores in directions @ self._word_directions.T - RARE_PENALTY * rare:
             best = np.argpartition(-scores, min(k, len(scores) - 1))[: k + 1]
             names = (self.words.words[row] for row in best[np.lexsort((best, -scores[best]))])
-            found.append(list(islice((name for name in names if name != without), k)))
-        return found
+            neighbours.append(list(islice((name for name in names if name != without), k)))
+        return neighbours
+
+
+def _check_k(k: int) -> None:
+    if k < 1:
+        raise UsageError(f"k is {k}, expected 1 or more.")
 
 
 def open_index(
@@ -365,17 +522,33 @@ def open_index(
 ) -> Index:
     """Open an index.
 
-    model: its ELMo, where that is not to be found any more.
-    memory: bytes of vectors that may stay in memory, a block more while it is read; all of them if left out.
-    corrected: False for cosines of the vectors as the model gives them, which reads them all once.
+    Args:
+        folder: The folder that `polyseme.index` wrote.
+        model: The index's model, if it has moved since; loaded only when text is encoded.
+        memory: Bytes of vectors to keep in memory, plus the block being read; None keeps all.
+        corrected: False takes cosines of the vectors as the model computed them; this reads all of them once.
+
+    Returns:
+        The index.
+
+    Raises:
+        FormatError: There is no index, it is unfinished, or a file is damaged.
+        UsageError: `memory` is negative.
+
+    Example:
+        >>> index = polyseme.open_index("sanguo-index")
+        >>> index.most_similar("曹操", topn=3)
+
     """
     if memory is not None and memory < 0:
         raise UsageError(f"memory is {memory}, expected 0 or more bytes.")
-    place = Path(folder).expanduser()
-    head = read_head(place)
+    path = Path(folder).expanduser()
+    head = read_head(path)
     if head.get("finished") != len(head.get("blocks", ())):
-        raise FormatError(f"{place}: not finished. Build it with the same command again: it goes on.")
-    return Index(place, head, model, memory, corrected)
+        raise FormatError(
+            f"{path}: not finished. Run the same `polyseme.index(model, texts, out)` again: it resumes."
+        )
+    return Index(path, head, model, memory, corrected)
 
 
 def _reopen_index(
@@ -385,7 +558,7 @@ def _reopen_index(
     index = open_index(folder, model, memory=memory, corrected=corrected)
     if digest(index.head) != head:
         raise FormatError(
-            f"{folder}: not the index that was pickled; it was built anew since. Open it again."
+            f"{folder}: not the index that was pickled; it has been rebuilt since. Open it again."
         )
     return index
 

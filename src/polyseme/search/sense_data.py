@@ -8,17 +8,16 @@ senses, of which any is right; none where that is not known.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 from polyseme.errors import DataError, UsageError
+from polyseme.text.brackets import parse_brackets
 from polyseme.text.reading import read_lines
 
 Cut = Callable[[str], list[str]]
-BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: adjectives both
 CLASSES = {"NOUN": "1", "VERB": "2", "ADJ": "3", "ADV": "4"}
 
@@ -97,14 +96,15 @@ def _rows(path: Path, cut: Cut) -> Iterator[LabelledUsage]:
             continue
         name = f"{line.source}:{line.number}"
         fields = line.text.split("\t")
-        marks = BRACKETS.findall(fields[1]) if len(fields) in (2, 3) else []
-        if len(marks) != 1:
-            raise DataError(f"{name}: expected a word, a sentence with one [word] in brackets, its sense.")
-        before, _, rest = fields[1].partition("[")
-        inside, _, after = rest.partition("]")
+        if len(fields) not in (2, 3):
+            raise DataError(f"{name}: {len(fields)} columns, expected a word, a sentence and its sense.")
+        try:
+            before, inside, after = parse_brackets(fields[1], allow_several_words=True)
+        except UsageError as problem:
+            raise DataError(f"{name}: {problem}") from None
         left, own = cut(before), inside.split()
         if not own:
-            raise DataError(f"{name}: nothing stands in the brackets.")
+            raise DataError(f"{name}: the brackets are empty.")
         tokens, start = (*left, *own, *cut(after)), len(left)
         senses = (fields[2].strip(),) if len(fields) == 3 and fields[2].strip() else ()
         yield LabelledUsage(name, fields[0].strip(), tokens, start, start + len(own), senses)

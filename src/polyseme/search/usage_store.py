@@ -208,20 +208,20 @@ class UsageBlock:
             self._text("text", "text_ends", number),
             int(self._tensors["starts"][row]),
             int(self._tensors["stops"][row]),
-            self.named(document, documents),
+            self.document_name(document, documents),
             int(self._tensors["lines"][number]),
         )
 
-    def named(self, document: int, documents: Sequence[str]) -> str:
-        """The name of a document that index.json lists."""
+    def document_name(self, document: int, documents: Sequence[str]) -> str:
+        """Return the name of a document that index.json lists."""
         if not 0 <= document < len(documents):
             raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
         return documents[document]
 
-    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The document of each of these usages."""
-        found: NDArray[np.int32] = self._tensors["documents"][self._tensors["sentences"][rows]]
-        return found
+    def document_numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the number of the document of each of these usages."""
+        numbers: NDArray[np.int32] = self._tensors["documents"][self._tensors["sentences"][rows]]
+        return numbers
 
 
 def lent(rows: Vectors) -> Tensor:

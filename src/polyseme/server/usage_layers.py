@@ -120,7 +120,7 @@ class Layers:
             return rows[np.argsort(-self._cosines(rows, query))[:k]]
         keep = np.zeros(len(self._index), np.bool_)
         keep[rows] = True
-        return np.array([usage.number for usage in self._index.nearest(query, k, keep)])
+        return np.array([usage.number for usage in self._index.nearest(query, k, keep=keep)])
 
     def _cosines(self, rows: Numbers, query: Array) -> Array:
         """Of usages with a vector of the index's space, whose correction is folded into the query."""

@@ -159,7 +159,7 @@ class Verbs:
         def find() -> Response:
             only = asked.word if asked.same_word else None
             query = index.vector_at(tokens, place)
-            usages = index.usages_near(query, asked.k, word=only, approximate=asked.approximate)
+            usages = index.nearest(query, asked.k, word=only, approximate=asked.approximate)
             if not asked.layers:
                 return answer({"usages": [near_row(usage) for usage in usages]})
             layers, others = self._state.layers(index), list[Usage]()
