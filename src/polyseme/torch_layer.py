@@ -145,8 +145,10 @@ class ElmoLayer(nn.Module):
                 "ElmoLayer cannot be traced: torch.jit.trace would keep the sentence lengths of this batch "
                 "for all others. Call the layer as it is, and trace what follows it."
             )
-        device = next(self.network.parameters()).device
-        with torch.autocast(device.type, enabled=False):
+        kind = self.network.device.type
+        if not torch.is_autocast_enabled(kind):
+            return self._forward(sentences)
+        with torch.autocast(kind, enabled=False):
             return self._forward(sentences)
 
     def _forward(self, sentences: Tensor | Sequence[Sequence[str]]) -> Representations:
@@ -190,7 +192,7 @@ class ElmoLayer(nn.Module):
             else _pad([_begin_end(rows)[:n] for rows, n in zip(part, lengths, strict=True)])
             for part in zip(*ids, strict=True)
         )
-        device = next(self.network.parameters()).device
+        device = self.network.device
         return (
             None if chars is None else chars.to(device),
             None if words is None else words.to(device),
@@ -207,6 +209,7 @@ class ElmoLayer(nn.Module):
                 f"The ids are {tuple(ids.shape)}, expected (sentences, tokens, {alphabet.max_chars}). "
                 "Make them with the layer's own batch_to_ids."
             )
+        ids = ids.to(self.network.device)
         boundaries = torch.from_numpy(alphabet.boundaries()).to(ids)
         tokens = (ids != 0).any(dim=2).sum(dim=1)  # (B,)
         framed = ids.new_zeros(ids.shape[0], ids.shape[1] + 2, ids.shape[2])

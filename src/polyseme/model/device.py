@@ -17,7 +17,7 @@ def resolve_device(device: str | torch.device, name: str = "device") -> torch.de
 
     Args:
         device: "auto" (the first CUDA GPU, or the CPU if there is none), "cpu", "cuda", "cuda:N" or "mps".
-            A `torch.device` of another type is returned as it is.
+            Devices of other types that torch knows are returned unchecked.
         name: What error messages call the setting.
 
     Returns:
@@ -27,19 +27,18 @@ def resolve_device(device: str | torch.device, name: str = "device") -> torch.de
         UsageError: If the name is unknown or this machine has no such device.
 
     """
-    if isinstance(device, torch.device) and device.type not in ("cpu", "cuda", "mps"):
-        return device
     wanted = str(device)
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    kind, _, index = wanted.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (index and not index.isdecimal()):
-        raise UsageError(f"{name} is {wanted!r}, expected auto, cpu, cuda, cuda:N or mps.")
-    if kind == "cuda":
-        return _resolve_cuda(wanted, int(index or 0), name)
-    if kind == "mps" and not torch.backends.mps.is_available():
+    try:
+        resolved = torch.device(wanted)
+    except RuntimeError:
+        raise UsageError(f"{name} is {wanted!r}, expected auto, cpu, cuda, cuda:N or mps.") from None
+    if resolved.type == "cuda":
+        return _resolve_cuda(wanted, resolved.index or 0, name)
+    if resolved.type == "mps" and not torch.backends.mps.is_available():
         raise missing_device(wanted, "this machine has no such GPU, or this torch cannot use it", name)
-    return torch.device(kind)
+    return resolved
 
 
 def _resolve_cuda(wanted: str, index: int, name: str) -> torch.device:

@@ -132,13 +132,13 @@ def _kept(module: nn.Module) -> dict[str, Tensor]:
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
     """All that `load_weights` needs, by name."""
-    return {name: values.detach().contiguous() for name, values in _kept(module).items()}
+    return {name: values.detach().cpu().contiguous() for name, values in _kept(module).items()}
 
 
 def _optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's tensors by parameter and entry: `network.tokens.words.weight|exp_avg`."""
     return {
-        f"{name}|{entry}": value.detach().contiguous()
+        f"{name}|{entry}": value.detach().cpu().contiguous()
         for name, parameter in module.named_parameters()
         for entry, value in optimizer.state.get(parameter, {}).items()
         if isinstance(value, Tensor)

@@ -125,7 +125,7 @@ def _write_files(
         values["vocab_marks"] = marks
     _write_json(new / CONFIG, values)
     tensors = {
-        key: value.detach().contiguous()
+        key: value.detach().cpu().contiguous()
         for key, value in quantise_tensors(model, precision, tables=tables).items()
     }
     save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
