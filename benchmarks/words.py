@@ -31,10 +31,10 @@ import numpy as np
 
 import polyseme
 from polyseme.model.output import resolve_output
-from polyseme.search.change import compare
+from polyseme.search.change import compare_usages
 from polyseme.search.disambiguation import Disambiguator
 from polyseme.search.sense_data import LabelledUsage, read_sense_data, read_wordnet_senses
-from polyseme.search.space import KINDS, fit_space
+from polyseme.search.space import SPACE_KINDS, fit_space
 from polyseme.search.usage_vectors import USAGE_VIEWS, embed_usage_parts, select_view
 
 PERIODS = ("1", "2")
@@ -145,7 +145,7 @@ def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace
     usages = dwug(folder / "data.tar.gz")
     flat = [usage for word in gold for period in PERIODS for usage in usages[word, period]]
     parts = all_parts(elmo, flat)
-    spaces = [kind for kind in given.spaces if kind in KINDS]  # the others need senses
+    spaces = [kind for kind in given.spaces if kind in SPACE_KINDS]  # the others need senses
     for layer, view, kind in product(layers, given.views, spaces):
         vectors = mixed(select_view(parts, view), layer)
         moved = fit_space(vectors, kind).to_directions(vectors)
@@ -156,7 +156,7 @@ def change(elmo: Any, folder: Path, layers: list[Any], given: argparse.Namespace
                 count = len(usages[word, period])
                 periods.append(moved[at : at + count])
                 at += count
-            found.append(compare(word, *periods, (len(periods[0]), len(periods[1]))))
+            found.append(compare_usages(word, *periods, (len(periods[0]), len(periods[1]))))
         row = {"set": "DWUG", "layer": layer, "view": view, "space": kind, "words": len(gold)}
         for figure in ("distance", "prototype", "shift"):
             values = [getattr(one, figure) for one in found]

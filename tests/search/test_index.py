@@ -284,7 +284,7 @@ def test_words_and_places_do_not_go_together(tmp_path: Path, elmo: Elmo, corpus:
     with pytest.raises(UsageError, match="another view"):
         build_index(elmo, [corpus], tmp_path / "index", view="context")
     build_index(elmo, [corpus], tmp_path / "p", view="context")
-    with pytest.raises(UsageError, match="another view"):
+    with pytest.raises(UsageError, match="differ in their view"):
         find_changes(index, open_index(tmp_path / "p", elmo), ["bank"])
     with pytest.raises(UsageError, match="view is 'sentence', expected one of word, context"):
         build_index(elmo, [corpus], tmp_path / "s", view="sentence")

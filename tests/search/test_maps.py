@@ -52,13 +52,22 @@ def test_a_page_tells_every_sentence(tmp_path: Path, index: Index):
     assert "[刘备] 走 了 <b> 。" in titles
 
 
+def test_a_map_shows_itself_in_a_notebook(index: Index):
+    found = make_map(index, ["曹操", "刘备"])
+    assert repr(found) == "Map(18 usages of 曹操, 刘备)"
+    text = found._repr_html_()
+    assert text.count("<circle") == 18
+    assert "[刘备] 走 了 <b> 。" in "".join(Titles(text).found)
+    assert "<b>" not in text
+
+
 def test_a_picture_is_drawn_by_sense(tmp_path: Path, index: Index):
     found = polyseme.map_of(index, ["曹操"], tmp_path / "map.png", by="sense")
     assert set(found.groups) <= {"曹操 1", "曹操 2", "曹操 3", "曹操 4"}
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="exists already"):
         found.save(tmp_path / "map.png")
-    with pytest.raises(UsageError, match=r"\.png or a \.html"):
+    with pytest.raises(UsageError, match=r"\.png or \.html"):
         found.save(tmp_path / "map.gif")
 
 
@@ -69,8 +78,8 @@ def test_a_map_by_neighbours(index: Index):
     assert np.isfinite(found.points).all()
 
 
-def test_legends_have_words_as_they_come_and_senses_in_order():
-    assert plots.in_order(["b 2", "b 1", "a 1", "b 2"]) == ["b 1", "b 2", "a 1"]
+def test_legends_have_words_as_they_come_and_senses_order_groups():
+    assert plots.order_groups(["b 2", "b 1", "a 1", "b 2"]) == ["b 1", "b 2", "a 1"]
 
 
 def test_components_keep_the_largest_spread():

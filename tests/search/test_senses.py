@@ -13,8 +13,8 @@ from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.build import build_index
-from polyseme.search.change import compare, find_changes, prototype
-from polyseme.search.clusters import adjusted_rand, group
+from polyseme.search.change import compare_usages, find_changes, measure_prototype_distance
+from polyseme.search.clusters import adjusted_rand, cluster
 from polyseme.search.index import Index, open_index
 from polyseme.search.senses import find_senses
 
@@ -30,17 +30,17 @@ def blobs(centres: int, each: int = 40, spread: float = 0.15, seed: int = 0) -> 
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_groups_that_are_there_are_found(count: int):
     vectors, gold = blobs(count)
-    found = group(vectors)
+    found = cluster(vectors)
     assert len(found.centres) == count
     assert adjusted_rand_score(gold, found.labels) > 0.95
     assert found.stability > 0.9
-    assert group(vectors).labels.tolist() == found.labels.tolist()
+    assert cluster(vectors).labels.tolist() == found.labels.tolist()
 
 
 def test_groups_of_equal_size_stand_in_the_order_of_their_first_vectors():
     vectors, _ = blobs(4, each=20)
     vectors = vectors[np.random.default_rng(3).permutation(len(vectors))]
-    labels = group(vectors).labels
+    labels = cluster(vectors).labels
     assert sorted(np.bincount(labels)) == [20, 20, 20, 20]
     assert list(dict.fromkeys(labels.tolist())) == [0, 1, 2, 3]
 
@@ -49,7 +49,7 @@ def test_one_group_is_a_possible_answer():
     chance = np.random.default_rng(1)
     vectors = np.ones(8) + 0.3 * chance.normal(size=(150, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert len(group(vectors.astype(np.float32)).centres) == 1
+    assert len(cluster(vectors.astype(np.float32)).centres) == 1
 
 
 def test_the_rand_index_agrees_with_scikit_learn():
@@ -159,7 +159,7 @@ def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo:
 def test_distances_are_those_of_all_pairs():
     chance = np.random.default_rng(0)
     a, b = (unit(chance.normal(size=(count, 6)) + shift) for count, shift in ((7, 1.0), (9, np.arange(6))))
-    found = compare("x", a, b, (7, 9))
+    found = compare_usages("x", a, b, (7, 9))
 
     def apart(one: np.ndarray, other: np.ndarray) -> float:
         return float(np.mean([1 - x @ y for x in one for y in other if x is not y and (x != y).any()]))
@@ -176,21 +176,21 @@ def test_prototypes_of_few_usages_are_no_farther_apart_than_those_of_many():
 
     def mean_of(count: int) -> float:
         pairs = [[unit(chance.normal(size=(count, 6)) + at) for at in (here, there)] for _ in range(200)]
-        return float(np.mean([prototype(*pair) for pair in pairs]))
+        return float(np.mean([measure_prototype_distance(*pair) for pair in pairs]))
 
     assert mean_of(6) == pytest.approx(mean_of(60), rel=0.3)
 
 
 def test_usages_that_point_everywhere_have_a_distance_within_its_limits():
     both = unit(np.random.default_rng(0).normal(size=(40, 30)))
-    assert 0 <= prototype(both[:20], both[20:]) <= 2
+    assert 0 <= measure_prototype_distance(both[:20], both[20:]) <= 2
 
 
 def test_a_word_that_stands_nowhere_has_not_moved():
     nowhere, somewhere = np.zeros((6, 4), np.float32), unit(np.ones((6, 4)))
-    assert prototype(nowhere, nowhere) == 0
-    assert compare("x", nowhere, nowhere, (6, 6)).p == 1
-    assert prototype(somewhere, nowhere) == 1
+    assert measure_prototype_distance(nowhere, nowhere) == 0
+    assert compare_usages("x", nowhere, nowhere, (6, 6)).p == 1
+    assert measure_prototype_distance(somewhere, nowhere) == 1
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -203,12 +203,26 @@ def test_shares_of_senses_are_drawn(tmp_path: Path, elmo: Elmo):
     assert found.shift_p < 0.05 if len(found.shares) > 1 else found.shift_p == 1
     assert sum(a for a, _ in found.shares) == pytest.approx(1)
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match=r"a picture of shares is a \.png"):
+    with pytest.raises(UsageError, match=r"must be a \.png"):
         api.change(one, other, ["bank"], out=tmp_path / "shares.pdf")
 
 
 def test_indexes_of_other_models_are_not_compared(tmp_path: Path, elmo: Elmo):
     one = make(tmp_path, "one", elmo, RIVER)
     other = make(tmp_path, "other", Elmo(random_model(small_config(), seed=5)), RIVER)
-    with pytest.raises(UsageError, match="another model"):
+    with pytest.raises(UsageError, match="differ in their model"):
         find_changes(one, other, ["bank"])
+
+
+def test_senses_and_changes_show_themselves_as_tables(tmp_path: Path, elmo: Elmo):
+    one = make(tmp_path, "<one>", elmo, [*RIVER, "a <b> bank & c ."] * 6)
+    other = make(tmp_path, "other", elmo, MONEY * 6)
+    senses = find_senses(one, "bank")
+    assert repr(senses).splitlines()[0].startswith("bank: ")
+    assert repr(senses).splitlines()[1].split() == ["share", "usages", "neighbours", "example"]
+    assert senses._repr_html_().count("<tr>") == 1 + len(senses.senses)
+    assert "<b>bank</b>" in senses._repr_html_()
+    changes = find_changes(one, other, ["bank"])
+    assert repr(changes).splitlines()[0] == "<one> and other"
+    assert "&lt;one&gt; and other" in changes._repr_html_()
+    assert changes[0].as_row()["usages"] == "24 / 18"

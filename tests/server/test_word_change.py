@@ -85,7 +85,7 @@ def test_what_was_found_is_kept_and_the_next_request_goes_on(two: tuple[Index, I
     assert not short.complete
     wanted = ChangeStudy(pairs.of(*two), 1000.0).frequent(3)
     monkeypatch.setattr(word_change, "find_changes", None)
-    monkeypatch.setattr(word_change, "prototype", None)
+    monkeypatch.setattr(word_change, "measure_prototype_distance", None)
     again = ChangeStudy(pairs.of(*two), -1.0)
     assert again.frequent(3) == wanted
     assert again.complete

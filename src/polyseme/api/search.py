@@ -25,7 +25,7 @@ from polyseme.search.maps import Map, make_map
 from polyseme.search.sense_data import read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.similarity import Similarity, compare_texts, make_encoder
-from polyseme.search.space import Kind
+from polyseme.search.space import SpaceKind
 from polyseme.search.usage_store import IndexView, Precision
 from polyseme.search.usage_vectors import UsageView, check_view, embed_usages
 from polyseme.search.usage_writer import WordFilter
@@ -44,7 +44,7 @@ def index(
     stop: Iterable[str] = (),
     only: Iterable[str] = (),
     segment: str | None = None,
-    space: Kind = "whiten",
+    space: SpaceKind = "whiten",
     precision: Precision = "fp16",
     graph: Literal["float16", "int8"] | None = None,
     add: bool = False,
@@ -149,7 +149,9 @@ def likeness(
 
 def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
     """The senses of a word in an index: groups of its usages, at most `most`; see `search.senses`."""
-    return find_senses(index if isinstance(index, Index) else open_index(index), word, most=most, seed=seed)
+    return find_senses(
+        index if isinstance(index, Index) else open_index(index), word, max_senses=most, seed=seed
+    )
 
 
 def map_of(
@@ -217,7 +219,7 @@ def change(
     seed: int = 0,
     out: str | Path | None = None,
     force: bool = False,
-) -> list[Change]:
+) -> ResultList[Change]:
     """How words moved between two indexes of one model, the greatest change first; see `search.change`.
 
     out: a .png file, for a picture of the shares of the senses of the first words.

@@ -32,7 +32,7 @@ COLOURS = ("#1f6fb4", "#c62828", "#2e7d32", "#8e24aa", "#ef6c00", "#00838f", "#6
 logger = logging.getLogger(__name__)
 
 
-def layers(mixtures: Sequence[Any], path: Path) -> None:
+def draw_mixtures(mixtures: Sequence[Any], path: Path) -> None:
     """The share of each layer, a group of bars for each mixture."""
     figure, axes = _figure(5, 3)
     width = 0.8 / len(mixtures)
@@ -46,7 +46,7 @@ def layers(mixtures: Sequence[Any], path: Path) -> None:
     _save(figure, path)
 
 
-def confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path) -> None:
+def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path) -> None:
     """Gold down, guess across, coloured by the share of the gold label."""
     size = max(4.0, 0.35 * len(labels) + 2)
     figure, axes = _figure(size, size)
@@ -66,7 +66,9 @@ def confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path
     _save(figure, path)
 
 
-def curve(points: Mapping[str, Sequence[tuple[int, float, float]]], main: str, path: Path) -> None:
+def draw_learning_curve(
+    points: Mapping[str, Sequence[tuple[int, float, float]]], main: str, path: Path
+) -> None:
     """The main figure against the number of examples."""
     figure, axes = _figure(6, 4)
     for name, some in points.items():
@@ -81,7 +83,7 @@ def curve(points: Mapping[str, Sequence[tuple[int, float, float]]], main: str, p
     _save(figure, path)
 
 
-def by_layer(values: Mapping[str, float], baseline: float, main: str, path: Path) -> None:
+def draw_layer_scores(values: Mapping[str, float], baseline: float, main: str, path: Path) -> None:
     """The main figure of a probe for each layer, and what the most frequent tag of a word reaches."""
     figure, axes = _figure(5, 3.5)
     axes.bar(list(values), list(values.values()), color="#4c78a8")
@@ -92,16 +94,16 @@ def by_layer(values: Mapping[str, float], baseline: float, main: str, path: Path
     _save(figure, path)
 
 
-def in_order(groups: Sequence[str]) -> list[str]:
+def order_groups(groups: Sequence[str]) -> list[str]:
     """The names of groups as a legend has them: words as they come, the numbered senses of each in order."""
     words = list(dict.fromkeys(name.partition(" ")[0] for name in groups))
     return sorted(set(groups), key=lambda name: (words.index(name.partition(" ")[0]), name))
 
 
-def scatter(points: Any, groups: Sequence[str], path: Path) -> None:
+def draw_map(points: Any, groups: Sequence[str], path: Path) -> None:
     """Points (N, 2) in the colours of their groups."""
     figure, axes = _figure(9, 6)
-    for number, name in enumerate(in_order(groups)):
+    for number, name in enumerate(order_groups(groups)):
         own = [row for row, group in enumerate(groups) if group == name]
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
         axes.scatter(points[own, 0], points[own, 1], s=14, alpha=0.7, color=colour, marker=marker, label=name)
@@ -110,7 +112,9 @@ def scatter(points: Any, groups: Sequence[str], path: Path) -> None:
     _save(figure, path)
 
 
-def shares(words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str, str], path: Path) -> None:
+def draw_sense_shares(
+    words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str, str], path: Path
+) -> None:
     """The share of each sense of each word in two corpora, `names`: two bars a word, a colour a sense."""
     figure, axes = _figure(7, 0.7 * len(words) + 1.2)
     labels = []

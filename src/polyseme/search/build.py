@@ -23,7 +23,7 @@ from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import check_folder, check_place
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.approximate import FILE as GRAPH
-from polyseme.search.space import Kind, check_space
+from polyseme.search.space import SpaceKind, check_space
 from polyseme.search.statistics import LENGTHS, SPACE, finish
 from polyseme.search.usage_store import (
     FORMAT,
@@ -53,7 +53,7 @@ def build_index(
     view: IndexView = "word",
     filters: WordFilter = WordFilter(),  # noqa: B008  # frozen
     segment: str | None = None,
-    space: Kind = "whiten",
+    space: SpaceKind = "whiten",
     precision: Precision = "fp16",
     model: str | None = None,
     add: bool = False,

@@ -1,12 +1,15 @@
-"""What a word means in one corpus and in another: how far it moved, and whether that may be chance.
+"""How much the meaning of words differs between two corpora, and whether that may be chance.
 
-    search.index (two of them, of one model), search.clusters  ->  search.change  ->  api
+    search.index (two of one model), search.clusters  ->  search.change  ->  api, server
 
-prototype: the cosine distance of the means of the usages, less what a mean of so few is off by chance: the
-mean cosine of pairs across the two corpora is set against that of pairs within them; 0 to 2, and p, how often
-usages dealt by chance into two corpora are as far apart. distance: the mean cosine distance of usages of one
-corpus to those of the other, less that within the two, and distance_p. shift: how much the shares of the
-senses differ (Jensen-Shannon, 0 to 1), and shift_p: whether a sense was won or lost. N usages, H values.
+For each word, with a p-value from a permutation test each:
+
+    prototype   cosine distance of the mean vectors, 0 to 2, corrected for the noise of small samples: the
+                mean cosine of pairs across the corpora against that of pairs within them   p
+    distance    mean cosine distance of pairs across the corpora minus that within them     distance_p
+    shift       Jensen-Shannon divergence of the shares of the senses, 0 to 1               shift_p
+
+N usages, H values, P permutations, K senses.
 """
 
 from __future__ import annotations
@@ -23,118 +26,171 @@ from numpy.typing import NDArray
 from polyseme.errors import UsageError, require
 from polyseme.io import plots
 from polyseme.io.atomic import new_file
-from polyseme.search.clusters import group
+from polyseme.io.html import Cell
+from polyseme.io.result_list import ResultList
+from polyseme.search.clusters import cluster
 from polyseme.search.index import Index
 from polyseme.search.space import normalize
 
-MAX_USAGES = 500  # of a word in each corpus
-MIN_USAGES = 5
-FREQUENT = 20  # usages in both corpora: words with fewer are compared only where they are named
-DEALS = 200  # of the permutation test
-CHANCE = 0.05
-DRAWN = 12  # words of a picture
-TINY = 1e-12  # what differs less is equal
-LEAST = 1e-3  # mean cosine within a corpus: usages that point everywhere have no prototype
 Array = NDArray[np.float64]
+MAX_USAGES = 500  # of a word in each corpus; of more a sample is drawn
+MIN_USAGES = 5  # of a word in each corpus
+MIN_COUNT = 20  # usages in both corpora of words that are compared unless words are named
+PERMUTATIONS = 200
+SIGNIFICANCE = 0.05
+DRAWN_WORDS = 12  # in a plot
+TOLERANCE = 1e-12  # values that differ by less are equal
+MIN_COSINE = 1e-3  # mean cosine within a corpus; usages in all directions have no prototype
 
 
 @dataclass(frozen=True)
 class Change:
-    """How a word moved."""
+    """How the usages of a word differ between two corpora.
+
+    Attributes:
+        word: The word.
+        counts: How many usages it has in each corpus.
+        distance: Mean cosine distance across the corpora minus that within them.
+        prototype: Cosine distance of the mean vectors, corrected for the noise of small samples.
+        shift: How much the shares of the senses differ, 0 to 1.
+        shares: The share of each sense in both corpora.
+        p: p-value of `prototype`.
+        shift_p: p-value of `shift`.
+        distance_p: p-value of `distance`.
+        centres: (K, H) the directions of the senses.
+
+    """
 
     word: str
     counts: tuple[int, int]
     distance: float
     prototype: float
     shift: float
-    shares: list[tuple[float, float]]  # of each sense, in both corpora
-    p: float  # of the prototypes
+    shares: list[tuple[float, float]]
+    p: float
     shift_p: float
     distance_p: float
-    centres: NDArray[np.float32] = field(repr=False, compare=False)  # of the senses (K, H), of length 1
+    centres: NDArray[np.float32] = field(repr=False, compare=False)
 
     @property
     def changed(self) -> bool:
-        """Whether the shares of the senses moved by more than chance."""
-        return self.shift_p < CHANCE
+        """Whether the shares of the senses differ by more than chance."""
+        return self.shift_p < SIGNIFICANCE
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, without the vectors."""
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "centres"}
+        """Return plain values for JSON, without the vectors."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "centres"}
         return values | {"changed": self.changed}
+
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        return {
+            "word": self.word,
+            "prototype": self.prototype,
+            "p": self.p,
+            "distance": self.distance,
+            "distance p": self.distance_p,
+            "shift": self.shift,
+            "shift p": self.shift_p,
+            "changed": "yes" if self.changed else "no",
+            "usages": f"{self.counts[0]:,} / {self.counts[1]:,}",
+        }
 
 
 def find_changes(
-    one: Index,
-    other: Index,
+    first: Index,
+    second: Index,
     words: Iterable[str] | None = None,
     *,
-    min_count: int = FREQUENT,
+    min_count: int = MIN_COUNT,
     seed: int = 0,
-) -> list[Change]:
-    """The change of `words`, or of all with `min_count` usages in both, and MIN_USAGES, the greatest first.
+) -> ResultList[Change]:
+    """Compare the usages of words in two indexes.
 
-    Punctuation is not ranked; it is compared where it is named.
+    Args:
+        first: An index.
+        second: An index of the same model, layer and view.
+        words: The words to compare; None compares all frequent words except punctuation.
+        min_count: Usages that a word needs in both indexes if `words` is None.
+        seed: Seeds the sampling, the clustering and the permutation test.
+
+    Returns:
+        The changes, the largest prototype distance first.
+
+    Raises:
+        UnknownWordError: A word has no usage in one of the indexes.
+        UsageError: The indexes cannot be compared, or a word has fewer than MIN_USAGES usages.
+
+    Example:
+        >>> find_changes(first, second, ["cell", "mouse"])[0].prototype
+
     """
-    check_comparable(one, other)
-    asked = list(find_common_words(one, other, max(min_count, MIN_USAGES)) if words is None else words)
-    for word, index in product(asked, (one, other)):  # before any work
+    check_comparable(first, second)
+    if words is None:
+        words = find_common_words(first, second, max(min_count, MIN_USAGES))
+    words = list(words)
+    for word, index in product(words, (first, second)):  # before any work
         if (count := index.words.count(word)) < MIN_USAGES:
             raise UsageError(f"{word!r} has {count} usages in {index.folder}, {MIN_USAGES} are needed.")
-    return sort_changes([_change(one, other, word, seed) for word in asked])
+    changes = [_find_change(first, second, word, seed) for word in words]
+    return ResultList(sort_changes(changes), f"{first.folder.name} and {second.folder.name}")
 
 
-def check_comparable(one: Index, other: Index) -> None:
-    """Refuse indexes of two models, of two layers, or of words and of places."""
+def check_comparable(first: Index, second: Index) -> None:
+    """Refuse indexes of different models, layers or views."""
     for name in ("model", "layer", "view"):
-        if one.head[name] != other.head[name]:
-            raise UsageError(f"The two indexes have another {name}: their vectors cannot be compared.")
+        if first.head[name] != second.head[name]:
+            raise UsageError(f"The indexes differ in their {name}, so their vectors cannot be compared.")
 
 
-def find_common_words(one: Index, other: Index, min_count: int) -> dict[str, int]:
-    """The words with so many usages in both indexes, and how many at least; punctuation is no word."""
-    both = (word for word in one.words.words if word in other.words and any(map(str.isalnum, word)))
-    counts = {word: min(one.words.count(word), other.words.count(word)) for word in both}
+def find_common_words(first: Index, second: Index, min_count: int) -> dict[str, int]:
+    """Return the words with `min_count` usages in both indexes, with the smaller count; no punctuation."""
+    both = (word for word in first.words.words if word in second.words and any(map(str.isalnum, word)))
+    counts = {word: min(first.words.count(word), second.words.count(word)) for word in both}
     return {word: count for word, count in counts.items() if count >= min_count}
 
 
-def sort_changes(found: list[Change]) -> list[Change]:
-    """By the prototypes, which follow people's judgement best (benchmarks/RESULTS.md)."""
-    return sorted(found, key=lambda change: -change.prototype)
+def sort_changes(changes: Iterable[Change]) -> list[Change]:
+    """Sort by the prototype distance, which agrees best with human judgement (benchmarks/RESULTS.md)."""
+    return sorted(changes, key=lambda change: -change.prototype)
 
 
-def _change(one: Index, other: Index, word: str, seed: int) -> Change:
-    counts = (one.words.count(word), other.words.count(word))
-    return compare(word, *sample_usages(one, other, word, seed), counts, seed)
+def _find_change(first: Index, second: Index, word: str, seed: int) -> Change:
+    counts = (first.words.count(word), second.words.count(word))
+    return compare_usages(word, *sample_usages(first, second, word, seed), counts, seed)
 
 
 def sample_usages(
-    one: Index, other: Index, word: str, seed: int = 0
+    first: Index, second: Index, word: str, seed: int = 0
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The usages of a word in each index (N, H), at most MAX_USAGES, in one space; vectors of length 1."""
-    chance = np.random.default_rng(seed)
-    drawn = []
-    for index in (one, other):
-        rows = index.usage_numbers(word)
-        if len(rows) > MAX_USAGES:
-            rows = np.sort(chance.choice(rows, MAX_USAGES, replace=False))
-        drawn.append(
-            one.space.to_directions(index.raw_vectors(rows))
-        )  # of both: else the spaces would move, not the words
-    return drawn[0], drawn[1]
+    """Return the directions (N, H) of at most MAX_USAGES usages of a word in each index, in one space."""
+    rng = np.random.default_rng(seed)
+    samples = []
+    for index in (first, second):
+        numbers = index.usage_numbers(word)
+        if len(numbers) > MAX_USAGES:
+            numbers = np.sort(rng.choice(numbers, MAX_USAGES, replace=False))
+        # Both in the space of the first: with two spaces, the difference of the spaces would count as change.
+        samples.append(first.space.to_directions(index.raw_vectors(numbers)))
+    return samples[0], samples[1]
 
 
-def compare(
-    word: str, a: NDArray[np.float32], b: NDArray[np.float32], counts: tuple[int, int], seed: int = 0
+def compare_usages(
+    word: str,
+    first: NDArray[np.float32],
+    second: NDArray[np.float32],
+    counts: tuple[int, int],
+    seed: int = 0,
 ) -> Change:
-    """How the usages of a word in one corpus (N, H) differ from those in another; vectors of length 1."""
-    chance = np.random.default_rng(seed)
-    groups = group(np.concatenate([a, b]), seed=seed)
-    shares = _shares(groups.labels, len(a))
-    own = np.arange(len(a) + len(b)) < len(a)
-    deals = np.stack([own, *(chance.permutation(own) for _ in range(DEALS))])
-    distances, prototypes = _apart(np.concatenate([a, b]), deals)
-    shifts = [_divergence(*_shares(chance.permutation(groups.labels), len(a))) for _ in range(DEALS)]
+    """Compare the usages of a word in two corpora: directions (N, H) each."""
+    rng = np.random.default_rng(seed)
+    both = np.concatenate([first, second])
+    labels = cluster(both, seed=seed).labels
+    shares = _sense_shares(labels, len(first))
+    in_first = np.arange(len(both)) < len(first)
+    assignments = np.stack([in_first, *(rng.permutation(in_first) for _ in range(PERMUTATIONS))])
+    distances, prototypes = _distances(both, assignments)
+    shifts = [_divergence(*_sense_shares(rng.permutation(labels), len(first))) for _ in range(PERMUTATIONS)]
     shift = _divergence(*shares)
     return Change(
         word,
@@ -143,77 +199,94 @@ def compare(
         float(prototypes[0]),
         shift,
         [(float(x), float(y)) for x, y in zip(*shares, strict=True)],
-        _chance(prototypes[0], prototypes[1:]),
-        _chance(shift, np.array(shifts)),
-        _chance(distances[0], distances[1:]),
-        _centres(np.concatenate([a, b]), groups.labels),
+        _p_value(prototypes[0], prototypes[1:]),
+        _p_value(shift, np.array(shifts)),
+        _p_value(distances[0], distances[1:]),
+        _sense_centres(both, labels),
     )
 
 
-def _centres(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The direction of each sense, from the usages in it."""
-    return normalize(np.stack([vectors[labels == sense].mean(axis=0) for sense in range(labels.max() + 1)]))
-
-
-def prototype(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """The distance of the prototypes alone of two sets of usages (N, H), vectors of length 1: quick."""
-    own = np.arange(len(a) + len(b)) < len(a)
-    _, prototypes = _apart(np.concatenate([a, b]), own[None])
+def measure_prototype_distance(first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
+    """Return the prototype distance alone of two sets of directions (N, H), without a test: fast."""
+    in_first = np.arange(len(first) + len(second)) < len(first)
+    _, prototypes = _distances(np.concatenate([first, second]), in_first[None])
     return float(prototypes[0])
 
 
-def _shares(labels: NDArray[np.int64], first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The share of each sense among the first usages, and among the others."""
-    count = int(labels.max()) + 1
-    one, other = (np.bincount(part, minlength=count) / len(part) for part in (labels[:first], labels[first:]))
-    return one, other
+def _sense_centres(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The direction (K, H) of each sense."""
+    return normalize(np.stack([vectors[labels == sense].mean(axis=0) for sense in range(labels.max() + 1)]))
 
 
-def _apart(both: NDArray[np.float32], deals: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """The distance and the prototype distance of every deal (M, N) of the usages (N, H) into two corpora.
+def _sense_shares(labels: NDArray[np.int64], count: int) -> tuple[Array, Array]:
+    """The share of each sense among the first `count` usages, and among the rest."""
+    senses = int(labels.max()) + 1
+    first, second = labels[:count], labels[count:]
+    return np.bincount(first, minlength=senses) / len(first), np.bincount(second, minlength=senses) / len(
+        second
+    )
 
-    The mean cosine of all pairs is a product of sums; a vector and itself are no pair. So means of few
+
+def _distances(both: NDArray[np.float32], assignments: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """The distance and the prototype distance of usages (N, H), per assignment (P, N) to the first corpus.
+
+    The mean cosine of all pairs is a product of sums; a vector and itself are no pair. This way means of few
     usages do not seem farther apart than means of many.
     """
     wide = both.astype(np.float64)
-    one = deals @ wide  # (M, H) the sum of the usages of the first corpus
-    other = wide.sum(axis=0) - one
-    first, second = int(deals[0].sum()), int((~deals[0]).sum())
+    first_sums = assignments @ wide  # (P, H)
+    second_sums = wide.sum(axis=0) - first_sums
+    first_count, second_count = int(assignments[0].sum()), int((~assignments[0]).sum())
     squares = (wide * wide).sum(axis=1)
-    across = (one * other).sum(axis=1) / (first * second)
+    across = (first_sums * second_sums).sum(axis=1) / (first_count * second_count)
     within = [
-        ((sums * sums).sum(axis=1) - own @ squares) / max(1, count * (count - 1))
-        for sums, own, count in ((one, deals, first), (other, ~deals, second))
+        ((sums * sums).sum(axis=1) - members @ squares) / max(1, count * (count - 1))
+        for sums, members, count in (
+            (first_sums, assignments, first_count),
+            (second_sums, ~assignments, second_count),
+        )
     ]
     distances = (within[0] + within[1]) / 2 - across
-    lengths = np.sqrt(np.maximum(within[0], LEAST) * np.maximum(within[1], LEAST))
-    nowhere = np.maximum(within[0], within[1]) < LEAST  # in neither corpus: nothing that could have moved
-    return distances, np.where(nowhere, 0, 1 - np.clip(across / lengths, -1, 1))
+    lengths = np.sqrt(np.maximum(within[0], MIN_COSINE) * np.maximum(within[1], MIN_COSINE))
+    no_prototype = np.maximum(within[0], within[1]) < MIN_COSINE  # in neither corpus: nothing can have moved
+    return distances, np.where(no_prototype, 0, 1 - np.clip(across / lengths, -1, 1))
 
 
-def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """Jensen-Shannon, in bits: 0 for the same shares, 1 for shares that never meet."""
-    middle = (p + q) / 2
+def _divergence(p: Array, q: Array) -> float:
+    """The Jensen-Shannon divergence in bits: 0 for the same shares, 1 for shares that do not overlap."""
+    mean = (p + q) / 2
 
-    def bits(x: NDArray[np.float64]) -> float:
+    def relative_entropy(x: Array) -> float:
         used = x > 0
-        return float((x[used] * np.log2(x[used] / middle[used])).sum())
+        return float((x[used] * np.log2(x[used] / mean[used])).sum())
 
-    return (bits(p) + bits(q)) / 2
+    return (relative_entropy(p) + relative_entropy(q)) / 2
 
 
-def _chance(found: float, dealt: Array) -> float:
-    """How often usages dealt by chance are as far apart as those that were found."""
-    return (int((dealt >= found - TINY).sum()) + 1) / (len(dealt) + 1)
+def _p_value(observed: float, permuted: Array) -> float:
+    """How often a random assignment of usages to the corpora gives at least the observed value."""
+    return (int((permuted >= observed - TOLERANCE).sum()) + 1) / (len(permuted) + 1)
 
 
 def draw_sense_shares(
     changes: Sequence[Change], names: tuple[str, str], path: str | Path, *, force: bool
 ) -> None:
-    """A .png file with the shares of the senses of each word, in both corpora."""
-    place = Path(path).expanduser()
-    if place.suffix != ".png":
-        raise UsageError(f"{place}: a picture of shares is a .png file.")
-    require("matplotlib", "plot", f"Drawing {place.name}")
-    with new_file(place, force=force) as new:
-        plots.shares({one.word: one.shares for one in changes[:DRAWN]}, names, new)
+    """Draw the shares of the senses of the first words in both corpora.
+
+    Args:
+        changes: The changes.
+        names: The names of the two corpora.
+        path: A .png file.
+        force: Replace a file that exists.
+
+    Raises:
+        UsageError: `path` is not a .png file, or exists and `force` is False.
+        MissingExtraError: matplotlib is not installed.
+
+    """
+    file = Path(path).expanduser()
+    if file.suffix != ".png":
+        raise UsageError(f"{file}: a plot of sense shares must be a .png file.")
+    require("matplotlib", "plot", f"Drawing {file.name}")
+    with new_file(file, force=force) as new:
+        plots.draw_sense_shares({change.word: change.shares for change in changes[:DRAWN_WORDS]}, names, new)

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
 from polyseme.search.sense_data import LabelledUsage
-from polyseme.search.space import KINDS, Kind, Space, fit_space, normalize
+from polyseme.search.space import SPACE_KINDS, Space, SpaceKind, fit_space, normalize
 
 Array = NDArray[np.float32]
 Flags = NDArray[np.bool_]
-Correction = Kind | Literal["senses"]
-CORRECTIONS: tuple[Correction, ...] = (*KINDS, "senses")
+Correction = SpaceKind | Literal["senses"]
+CORRECTIONS: tuple[Correction, ...] = (*SPACE_KINDS, "senses")
 Prior = float | Literal["auto"]
 SAMPLE = 50_000  # examples that the correction of the space is fitted to, and the prior is chosen by
 BLOCK = 4096  # usages that are guessed together

@@ -1,9 +1,15 @@
-"""Contextual vectors crowd into a narrow cone, where all is near to all: measured and corrected.
+"""Correct the space of contextual vectors, so that cosines tell meanings apart.
 
-    search.build (a sample of usages)  ->  search.space  ->  search.index, search.senses
+    search.statistics (a sample of usages)  ->  search.space  ->  search.index, search.senses, server
 
-centre: the mean is taken away; components: and the directions in which all vectors vary most; whiten: every
-direction is scaled to the same spread, as far as the sample knows it. N vectors, H values.
+Contextual vectors are anisotropic: they point into a narrow cone, where every cosine is high. Corrections:
+
+    none        vectors as they are
+    centre      subtract the mean
+    components  subtract the mean and remove the directions of the largest variance
+    whiten      subtract the mean and scale every direction to the same variance
+
+N vectors, H values.
 """
 
 from __future__ import annotations
@@ -17,53 +23,69 @@ from numpy.typing import NDArray
 from polyseme.errors import UsageError
 
 Array = NDArray[np.float32]
-Kind = Literal["none", "centre", "components", "whiten"]
-KINDS: tuple[Kind, ...] = ("none", "centre", "components", "whiten")
+SpaceKind = Literal["none", "centre", "components", "whiten"]
+SPACE_KINDS: tuple[SpaceKind, ...] = ("none", "centre", "components", "whiten")
 ROWS = 1024  # vectors at a time: they stay in the cache
-TOP = 2  # components that are taken away
-TINY = 1e-12  # the spread of vectors that are all the same
+TOP_COMPONENTS = 2  # removed by "components"
+MIN_VARIANCE = 1e-12  # assumed for vectors that are all the same
 
 
 @dataclass(frozen=True)
 class Space:
-    """What is done to a vector before cosines are taken: (x - centre) @ matrix."""
+    """A correction of vectors: (x - centre) @ matrix.
 
-    kind: Kind
-    centre: Array  # (H,)
-    matrix: Array | None  # (H, H); None: as it is
+    Attributes:
+        kind: One of `SPACE_KINDS`.
+        centre: (H,)
+        matrix: (H, H), or None for the identity.
 
-    def to_directions(self, vectors: NDArray[np.floating]) -> Array:
-        """(N, H) -> (N, H), of length 1; a vector of zeros stays one."""
-        return normalize(self.transform(vectors))
+    """
+
+    kind: SpaceKind
+    centre: Array
+    matrix: Array | None
 
     def transform(self, vectors: NDArray[np.floating]) -> Array:
-        """(N, H) -> (N, H), with their lengths."""
-        moved: Array = np.asarray(vectors, np.float32) - self.centre
-        return moved if self.matrix is None else moved @ self.matrix
+        """Correct vectors (N, H); their lengths are kept."""
+        centred: Array = np.asarray(vectors, np.float32) - self.centre
+        return centred if self.matrix is None else centred @ self.matrix
+
+    def to_directions(self, vectors: NDArray[np.floating]) -> Array:
+        """Correct vectors (N, H) and scale them to length 1; zeros stay zeros."""
+        return normalize(self.transform(vectors))
 
 
 def normalize(vectors: Array) -> Array:
-    """The vectors (…, H) with length 1; a vector of zeros stays one."""
+    """Scale vectors (…, H) to length 1; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    found: Array = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return found
+    directions: Array = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return directions
 
 
 def check_space(kind: str) -> None:
-    """Refuse a correction that there is not."""
-    if kind not in KINDS:
-        raise UsageError(f"space is {kind!r}, expected one of {', '.join(KINDS)}.")
+    """Refuse a correction that does not exist."""
+    if kind not in SPACE_KINDS:
+        raise UsageError(f"space is {kind!r}, expected one of {', '.join(SPACE_KINDS)}.")
 
 
 def uncorrected_space(size: int) -> Space:
-    """No correction: only the lengths become 1."""
+    """Return the space that leaves vectors as they are."""
     return Space("none", np.zeros(size, np.float32), None)
 
 
-def fit_space(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.floating] | None = None) -> Space:
-    """The correction that a sample (N, H) asks for.
+def fit_space(
+    vectors: NDArray[np.floating], kind: SpaceKind, deviations: NDArray[np.floating] | None = None
+) -> Space:
+    """Fit a correction to a sample of vectors.
 
-    apart: differences (M, H) whose spread is made even by whitening, in place of that around the mean.
+    Args:
+        vectors: The sample (N, H).
+        kind: One of `SPACE_KINDS`.
+        deviations: (M, H) whiten by the covariance of these instead of that of the sample around its mean.
+
+    Raises:
+        UsageError: `kind` is unknown.
+
     """
     check_space(kind)
     count, size = vectors.shape
@@ -72,40 +94,42 @@ def fit_space(vectors: NDArray[np.floating], kind: Kind, apart: NDArray[np.float
     centre = vectors.mean(axis=0, dtype=np.float64)
     if kind == "centre" or count < 2:
         return Space("centre", centre.astype(np.float32), None)
-    differences, middle = (vectors, centre) if apart is None else (apart, np.zeros(size))
-    spreads, axes = np.linalg.eigh(_products(differences, middle) / (len(differences) - 1))  # rising
+    rows, rows_centre = (vectors, centre) if deviations is None else (deviations, np.zeros(size))
+    variances, axes = np.linalg.eigh(_scatter_matrix(rows, rows_centre) / (len(rows) - 1))  # ascending
     if kind == "components":
-        top = axes[:, -TOP:]
-        turn = np.eye(size) - top @ top.T
+        top = axes[:, -TOP_COMPONENTS:]
+        matrix = np.eye(size) - top @ top.T
     else:
-        share = size / (len(differences) + size)  # few vectors do not know the spread of every direction
-        even = (1 - share) * np.maximum(spreads, 0) + share * max(spreads.mean(), TINY)
-        scales = 1 / np.sqrt(even)
-        turn = (axes * scales) @ axes.T
-    return Space(kind, centre.astype(np.float32), turn.astype(np.float32))
+        # A small sample does not know the variance of every direction: shrink towards the mean variance.
+        shrinkage = size / (len(rows) + size)
+        mean_variance = max(variances.mean(), MIN_VARIANCE)
+        shrunk = (1 - shrinkage) * np.maximum(variances, 0) + shrinkage * mean_variance
+        scales = 1 / np.sqrt(shrunk)
+        matrix = (axes * scales) @ axes.T
+    return Space(kind, centre.astype(np.float32), matrix.astype(np.float32))
 
 
-def _products(vectors: NDArray[np.floating], centre: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of the outer products (H, H) of all vectors less the centre."""
+def _scatter_matrix(vectors: NDArray[np.floating], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of the outer products (H, H) of all vectors minus the centre."""
     total = np.zeros((len(centre), len(centre)))
     for first in range(0, len(vectors), ROWS):
-        some = vectors[first : first + ROWS] - centre
-        total += some.T @ some
+        centred = vectors[first : first + ROWS] - centre
+        total += centred.T @ centred
     return total
 
 
 def measure_anisotropy(vectors: NDArray[np.floating], space: Space | None = None) -> float:
-    """The mean cosine of all pairs: 0 where vectors point everywhere, near 1 in a narrow cone.
+    """Return the mean cosine of all pairs: 0 for vectors in all directions, near 1 for a narrow cone.
 
-    No pair is looked at: the cosines of all of them add up to the square of the sum of all directions.
+    No pair is computed: the cosines of all pairs add up to the squared length of the sum of all directions.
     """
     count = len(vectors)
     if count < 2:
         return 0.0
-    apply = normalize if space is None else space.to_directions
-    total, own = np.zeros(vectors.shape[1]), 0.0
+    to_directions = normalize if space is None else space.to_directions
+    total, with_itself = np.zeros(vectors.shape[1]), 0.0
     for first in range(0, count, ROWS):
-        some = apply(np.asarray(vectors[first : first + ROWS], np.float32))
-        total += some.sum(axis=0, dtype=np.float64)
-        own += float(np.vdot(some, some))  # of each vector with itself
-    return float(total @ total - own) / (count * (count - 1))
+        directions = to_directions(np.asarray(vectors[first : first + ROWS], np.float32))
+        total += directions.sum(axis=0, dtype=np.float64)
+        with_itself += float(np.vdot(directions, directions))
+    return float(total @ total - with_itself) / (count * (count - 1))

@@ -195,7 +195,7 @@ class Verbs:
         word = await self._known(asked.word, index.words)
 
         def find() -> Response:
-            found = find_senses(index, word, most=asked.most)
+            found = find_senses(index, word, max_senses=asked.most)
             kept = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:DRAWN])
             points = project(index.vectors(found.numbers[kept]))
             usages = [

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from polyseme.search.change import (
-    FREQUENT,
+    MIN_COUNT,
     Change,
     check_comparable,
     find_changes,
     find_common_words,
-    prototype,
+    measure_prototype_distance,
     sample_usages,
     sort_changes,
 )
@@ -48,13 +48,13 @@ class IndexPair:
     @cached_property
     def frequent(self) -> list[str]:
         """The words to rank, the most frequent first: they are reached whatever the time."""
-        counts = find_common_words(self.one, self.other, FREQUENT)
+        counts = find_common_words(self.one, self.other, MIN_COUNT)
         return sorted(counts, key=lambda word: -counts[word])
 
     def move(self, word: str) -> None:
         """Find how far a word moved."""
         if word not in self.moved:
-            self.moved[word] = prototype(*sample_usages(self.one, self.other, word))
+            self.moved[word] = measure_prototype_distance(*sample_usages(self.one, self.other, word))
 
     def knows(self, word: str) -> bool:
         """Whether all figures of a word are kept."""

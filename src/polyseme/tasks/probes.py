@@ -82,7 +82,7 @@ def probe(
         place.mkdir(parents=True, exist_ok=True)
         (place / "probes.md").write_text(result.table() + "\n", encoding="utf-8")
         if plots.can_draw():
-            plots.by_layer(values, result.baseline, "accuracy", place / "probes.png")
+            plots.draw_layer_scores(values, result.baseline, "accuracy", place / "probes.png")
     return result
 
 

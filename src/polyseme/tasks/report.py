@@ -55,12 +55,12 @@ def draw(trained: TrainedTask, scores: Scores, folder: Path) -> None:
     if not plots.can_draw():
         return
     if trained.best.shares and one_layer(trained.model.config.input) is None:
-        plots.layers(trained.best.shares, folder / "layers.png")
+        plots.draw_mixtures(trained.best.shares, folder / "layers.png")
     if 1 < len(scores.labels) <= MOST_LABELS:
-        plots.confusion(scores.confusion, scores.labels, folder / "confusion.png")
+        plots.draw_confusion(scores.confusion, scores.labels, folder / "confusion.png")
     points = curve_points(trained.results)
     if any(len(found) > 1 for found in points.values()):
-        plots.curve(points, trained.best.main, folder / "curve.png")
+        plots.draw_learning_curve(points, trained.best.main, folder / "curve.png")
 
 
 def by_kind(results: Iterable[RunResult]) -> dict[tuple[bool, float], list[RunResult]]:
