@@ -73,8 +73,11 @@ class CharsSettings(Settings):
 class WordsSettings(Settings):
     """A word looked up in a table; unknown words share one row."""
 
-    dim: PositiveInt
-    trained: bool = True  # False: the table stays as its static vectors were
+    dim: PositiveInt  # size of a word vector
+    trained: bool = True  # False: the table is frozen at its static vectors
+    # File of vectors to start from: word2vec, GloVe or fastText. Only pretraining reads it: it is not saved
+    # with the model, neither in config.json nor in the fingerprint.
+    static: str | None = Field(default=None, exclude=True)
 
 
 class RecurrentSettings(Settings):

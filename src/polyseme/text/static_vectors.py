@@ -96,6 +96,11 @@ def read_vectors(
     return StaticVectors(words, matrix)
 
 
+def read_dim(path: str | Path) -> int:
+    """Read the size of the vectors of a file, from its start."""
+    return _layout(path).dim
+
+
 def _layout(path: str | Path) -> _Layout:
     """Look at the first line and a sample of what follows."""
     if str(path) == "-":

@@ -27,6 +27,12 @@ def adapt(base: Pretrained, corpus: Corpus, config: PretrainSettings) -> tuple[B
     same = base.vocab is not None and base.vocab.words == corpus.vocab.words
     if same and base.softmax is not None:
         return deepcopy((base.network, base.softmax))
+    words = base.config.words
+    if words is not None and not words.trained and not same:
+        raise UsageError(
+            "The word table of this model is frozen, so new words would keep random vectors. "
+            "Fine-tune it with its own vocabulary: leave out `new_vocabulary=True`."
+        )
     network = build_network(
         base.config,
         n_chars=base.alphabet.size if base.alphabet else 1,

@@ -40,6 +40,11 @@ from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
 from polyseme.training.out_of_memory import saying_what_to_lower
 from polyseme.training.run_record import RunRecord, record_run
 from polyseme.training.settings import PretrainSettings
+from polyseme.training.static_words import (
+    StaticCoverage,
+    check_static_words,
+    fill_word_table_from_file,
+)
 from polyseme.training.tensorboard_log import BOARD
 
 logger = logging.getLogger(__name__)
@@ -79,6 +84,8 @@ def pretrain(
     resume: go on from the last checkpoint in `out`; force: although settings or text differ, or, without
     resume, although `out` exists. `reading`, `watch`, `prepared` see how far it is.
     """
+    if base is None:
+        check_static_words(config.model.words)
     with saying_what_to_lower(config):
         ranks = join_ranks(config.train.device)
         try:
@@ -216,6 +223,7 @@ class _PretrainRun:
     ) -> Pretraining:
         """Run the loop and write the model."""
         network, softmax = self.modules(corpus)
+        static = self.fill_static_words(network, corpus)
         work = BilmTrainable(network, softmax, corpus, self.config, self.ranks)
         total = work.total_tokens()
         if prepared is not None and self.ranks.first:
@@ -225,7 +233,7 @@ class _PretrainRun:
         loop.resume()
         metrics = loop.run()
         if self.ranks.first:
-            self.write(corpus, network, softmax, metrics)
+            self.write(corpus, network, softmax, metrics, static)
         self.ranks.wait()
         return Pretraining(self.out, corpus.report, metrics, before, loop.position, self.ranks.first)
 
@@ -235,7 +243,21 @@ class _PretrainRun:
             return adapt(self.base, corpus, self.config)
         return fresh_modules(self.config, corpus)
 
-    def write(self, corpus: Corpus, network: BiLM, softmax: AnySoftmax, metrics: Metrics) -> None:
+    def fill_static_words(self, network: BiLM, corpus: Corpus) -> StaticCoverage | None:
+        """Start the word table of a new model from the static vectors that the settings name."""
+        words, table = self.config.model.words, network.tokens.words
+        if self.base is not None or words is None or words.static is None or table is None:
+            return None
+        return fill_word_table_from_file(table, corpus.vocab, words.static, self.config.train.seed)
+
+    def write(
+        self,
+        corpus: Corpus,
+        network: BiLM,
+        softmax: AnySoftmax,
+        metrics: Metrics,
+        static: StaticCoverage | None,
+    ) -> None:
         """The model's files into the folder of the run."""
         report, settings = corpus.report, self.config
         origin = {
@@ -247,6 +269,8 @@ class _PretrainRun:
             "optimiser": f"{settings.train.optimizer}, {settings.softmax.kind} softmax",
             "seed": str(settings.train.seed),
         }
+        if static is not None and settings.model.words is not None:
+            origin["static vectors"] = f"{static}, {'trained' if settings.model.words.trained else 'frozen'}"
         network.eval()
         model = Pretrained(settings.model, network, corpus.alphabet, corpus.vocab, softmax, origin)
         native.write_into(model, self.out)

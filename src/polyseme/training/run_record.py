@@ -89,7 +89,10 @@ def record_run(
         words = list(base.vocab.words) if base.vocab and not new_vocabulary else None
         characters = base.alphabet.characters if isinstance(base.alphabet, CodepointAlphabet) else ()
         start = digest([words, list(characters)])
-    return RunRecord(config.model_dump(mode="json"), text, held_out, start, processes)
+    values = config.model_dump(mode="json")
+    if config.model.words is not None and config.model.words.static is not None:
+        values["model"]["words"]["static"] = config.model.words.static
+    return RunRecord(values, text, held_out, start, processes)
 
 
 def _compared(config: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_
 from polyseme.config import ModelSettings, Settings, parse_settings, read_values, suggest
 from polyseme.errors import ConfigError
 from polyseme.text.corpus.settings import CorpusSettings
+from polyseme.text.static_vectors import read_dim
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -120,7 +121,16 @@ def read_pretrain_settings(source: str, overrides: Sequence[str] = ()) -> Pretra
         )
     for line in overrides:
         override(values, line)
+    _add_static_dim(values)
     return parse_settings(PretrainSettings, values, source)
+
+
+def _add_static_dim(values: dict[str, Any]) -> None:
+    """Set `model.words.dim` to the size of the static vectors, if a file is named and the size is not."""
+    model = values.get("model")
+    words = model.get("words") if isinstance(model, dict) else None
+    if isinstance(words, dict) and isinstance(words.get("static"), str):
+        words.setdefault("dim", read_dim(words["static"]))
 
 
 def adapt_settings(
