@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.errors import PolysemeError, UsageError
+from polyseme.model.fast.fp32_products import use_quickest_fp32_products
 from polyseme.training import checkpoint
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks
@@ -132,7 +133,7 @@ class Loop:
         rate = self._set_rate()
         total = 0.0
         for left in reversed(range(self.settings.accumulate)):
-            with self.work.apart() if left else nullcontext():
+            with use_quickest_fp32_products(), self.work.apart() if left else nullcontext():
                 loss, tokens = self.work.loss(self.position.epoch, self.position.number, self.position.step)
                 (loss / self.settings.accumulate).backward()
             total += loss.item() / self.settings.accumulate
