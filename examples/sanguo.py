@@ -21,8 +21,6 @@ from rich.table import Table
 import polyseme
 from polyseme.search.index import Index
 from polyseme.search.senses import MIN_USAGES, Senses
-from polyseme.text.reading_progress import TextProgress
-from polyseme.training.progress import TrainingProgress
 
 FOLDER = Path("demo")
 MODEL, TEXT, INDEX = FOLDER / "sanguo", FOLDER / "sanguo.txt", FOLDER / "sanguo-index"
@@ -41,18 +39,16 @@ def pretrain() -> None:
         console.print(f"{MODEL} is there already.")
         return
     shutil.rmtree(INDEX, ignore_errors=True)  # of another model
-    with TrainingProgress() as show:
-        result = polyseme.pretrain(
-            [TEXT],
-            MODEL,
-            PRESET,
-            resume=(MODEL / "checkpoints").exists(),
-            force=MODEL.exists(),
-            reading=show.reading,
-            prepared=show.prepared,
-            watch=show.step,
-        )
-    show.end(result)
+    result = polyseme.pretrain(
+        [TEXT],
+        MODEL,
+        PRESET,
+        resume=(MODEL / "checkpoints").exists(),
+        force=MODEL.exists(),
+        progress=True,
+    )
+    metrics = result.metrics
+    console.print(f"held-out perplexity {metrics['mean']:.1f}, {metrics['unknown']:.1%} of its words unknown")
 
 
 def show_neighbours(index: Index) -> None:
@@ -111,8 +107,7 @@ def main() -> None:
         TEXT.write_text(polyseme.sample("sanguo"), encoding="utf-8")
     pretrain()
     model = polyseme.load(MODEL)
-    with TextProgress(TEXT) as progress:
-        index = polyseme.index(MODEL, TEXT, INDEX, watch=progress.embedded)
+    index = polyseme.index(MODEL, TEXT, INDEX, progress=True)
     show_neighbours(index)
     console.print()
     show_places(model)

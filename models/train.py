@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import polyseme
-from polyseme.training.progress import TrainingProgress
+from polyseme.cli.pretraining import print_pretraining
 
 
 def main() -> None:
@@ -21,18 +21,15 @@ def main() -> None:
     if (out / "config.json").exists():
         print(f"{out} is there already.")
         return
-    with TrainingProgress() as show:
-        result = polyseme.pretrain(
-            [work / name / "train"],
-            out,
-            str(Path(__file__).parent / name / "config.toml"),
-            valid=[work / name / "valid"],
-            resume=(out / "checkpoints").exists(),
-            reading=show.reading,
-            prepared=show.prepared,
-            watch=show.step,
-        )
-    show.end(result)
+    result = polyseme.pretrain(
+        [work / name / "train"],
+        out,
+        str(Path(__file__).parent / name / "config.toml"),
+        valid=[work / name / "valid"],
+        resume=(out / "checkpoints").exists(),
+        progress=True,
+    )
+    print_pretraining(result)
 
 
 if __name__ == "__main__":

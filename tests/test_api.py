@@ -171,16 +171,22 @@ def test_sentences_are_cut_as_the_model_was_trained_unless_told_otherwise(tmp_pa
     assert split["token"].to_pylist() == ["He", "didn't", "fall.", "She", "did!"]
 
 
-def test_what_is_read_and_embedded_is_told(elmo, text, tmp_path):
-    lines, counts = [], []
-    api.embed(elmo, text, tmp_path / "x.npz", watch=lines.append, count=counts.append)
-    assert [(line.source, line.number, line.text) for line in lines] == [
-        (str(text), number, line) for number, line in enumerate(LINES, start=1)
+def test_embedding_reports_bytes_and_tokens(elmo, text, tmp_path):
+    events, size = [], text.stat().st_size
+    api.embed(elmo, text, tmp_path / "x.npz", progress=events.append)
+    assert (events[-1].stage, events[-1].done, events[-1].total) == ("embedding", size, size)
+    assert events[-1].detail.startswith("9 tokens, ")
+    events.clear()
+    api.embed(elmo, text, tmp_path / "y.npz", stateful=True, progress=events.append)
+    assert [event.detail.split(",")[0] for event in events] == [
+        "5 tokens",
+        "5 tokens",
+        "8 tokens",
+        "9 tokens",
     ]
-    assert sum(counts) == 9
-    counts.clear()
-    api.embed(elmo, text, tmp_path / "y.npz", stateful=True, count=counts.append)
-    assert counts == [5, 0, 3, 1]
+    events.clear()
+    api.embed(elmo, text, tmp_path / "folder", progress=events.append)
+    assert (events[-1].stage, events[-1].done, events[-1].total) == ("embedding", size, size)
 
 
 def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):

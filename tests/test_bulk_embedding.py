@@ -28,6 +28,7 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors import manifest, writers
+from polyseme.io.progress import ProgressEvent
 from programs import run_program
 
 LINES = [" ".join(f"w{(7 * n + k) % 50}" for k in range(n % 9)) for n in range(200)]  # every ninth is empty
@@ -170,11 +171,11 @@ def test_a_folder_with_a_missing_share_is_not_opened(elmo, text, tmp_path):
 
 
 def test_two_processes_never_write_the_same_share(elmo, text, tmp_path):
-    def meanwhile(tokens: int) -> None:
+    def meanwhile(event: ProgressEvent) -> None:
         with pytest.raises(UsageError, match=r"another process is writing this share"):
             api.embed(elmo, text, tmp_path / "out", shard="1/2", **SMALL)
 
-    api.embed(elmo, text, tmp_path / "out", shard="1/2", count=meanwhile, **SMALL)
+    api.embed(elmo, text, tmp_path / "out", shard="1/2", progress=meanwhile, **SMALL)
 
 
 def test_shares_that_finish_while_another_starts_are_not_in_its_way(elmo, text, tmp_path, monkeypatch):
@@ -199,14 +200,14 @@ def embed_until(elmo: Elmo, text: Path, folder: Path, groups: int, **options: An
     """Embed and stop after so many groups of sentences."""
     seen = 0
 
-    def stop(tokens: int) -> None:
+    def stop(event: ProgressEvent) -> None:
         nonlocal seen
         seen += 1
         if seen > groups:
             raise StopError
 
     with pytest.raises(StopError):
-        api.embed(elmo, text, folder, count=stop, **SMALL, **options)
+        api.embed(elmo, text, folder, progress=stop, **SMALL, **options)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -216,18 +217,18 @@ def test_what_was_interrupted_goes_on_and_gives_the_same_bytes(kind, elmo, text,
         embed_until(elmo, text, tmp_path / "out", groups, format=kind)
         with pytest.raises(FormatError, match="it is not finished"):
             polyseme.open_vectors(tmp_path / "out")
-    counts: list[int] = []
-    done = api.embed(elmo, text, tmp_path / "out", format=kind, count=counts.append, **SMALL)
+    events: list[ProgressEvent] = []
+    done = api.embed(elmo, text, tmp_path / "out", format=kind, progress=events.append, **SMALL)
     assert done.sentences == 200
-    assert 0 < sum(counts) < done.tokens  # the rest was there
+    assert 0 < int(events[-1].detail.split()[0].replace(",", "")) < done.tokens  # the rest was there
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 def test_a_finished_folder_is_left_as_it_is(elmo, text, tmp_path):
     api.embed(elmo, text, tmp_path / "out", **SMALL)
-    before, counts = content(tmp_path / "out"), []
-    done = api.embed(elmo, text, tmp_path / "out", count=counts.append, **SMALL)
-    assert (done.sentences, counts) == (200, [])
+    before, events = content(tmp_path / "out"), []
+    done = api.embed(elmo, text, tmp_path / "out", progress=events.append, **SMALL)
+    assert (done.sentences, events) == (200, [])
     assert content(tmp_path / "out") == before
 
 

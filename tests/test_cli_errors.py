@@ -16,7 +16,7 @@ from rich.console import Console
 
 from polyseme import api, cli
 from polyseme.errors import UsageError
-from polyseme.io import progress_bar
+from polyseme.io import progress as progress_module
 from polyseme.text.reading import measure_bytes
 from programs import TEXT, Ran, run_program
 
@@ -230,25 +230,25 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
-    monkeypatch.setattr(progress_bar, "EVERY", 0.0)
+    monkeypatch.setattr(progress_module, "LINE_INTERVAL", 0.0)
     ran = run("embed models/bilm text.txt --out x.npz --batch-tokens 1")
     assert ran.out == "x.npz: 3 sentences, 11 tokens\n"
     lines = ran.err.splitlines()
     assert len(lines) >= 2
-    assert all(re.fullmatch(r"\d+ tokens, [\d,]+/s, \d+%, \d+ s left", line) for line in lines)
-    assert lines[-1].startswith("11 tokens, ")
+    assert all(re.fullmatch(r"embedding: \d+ tokens, [\d,]+/s, \d+%, \d+ s left", line) for line in lines)
+    assert lines[-1].startswith("embedding: 11 tokens, ")
     assert ", 100%, 0 s left" in lines[-1]
     piped = run("embed models/bilm - --out y.npz", stdin=TEXT.encode())
-    assert re.fullmatch(r"11 tokens, [\d,]+/s\n", piped.err)  # nobody knows how much will come
+    assert re.fullmatch(r"embedding: 11 tokens, [\d,]+/s\n", piped.err)  # nobody knows how much will come
 
 
 def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
     shown = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    monkeypatch.setattr(progress_bar, "Console", lambda stderr: shown)
+    monkeypatch.setattr(progress_module, "Console", lambda stderr: shown)
     assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
     text = shown.export_text()
     shown.file.close()
-    assert re.search(r"11 tokens, [\d,]+/s ━+ +100% 0:00:0\d", text)
+    assert re.search(r"embedding: 11 tokens, [\d,]+/s ━+ +100% 0:00:0\d", text)
 
 
 def test_the_size_of_a_text_is_known_where_it_can_be(run):

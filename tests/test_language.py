@@ -16,6 +16,7 @@ from builders import SENTENCES, WORDS, random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
+from polyseme.io.progress import ProgressEvent
 from polyseme.language import (
     Hypothesis,
     evaluate,
@@ -25,7 +26,7 @@ from polyseme.language import (
     score,
     score_stream,
 )
-from polyseme.text.reading import Line
+from polyseme.text.reading import Line, ReadingProgress
 
 Array = NDArray[np.float64]
 TEXT = [*SENTENCES, ["the"] * 7, ["他", "!"], ["of", "the", "river", "bank"]]
@@ -212,12 +213,13 @@ def lines(source: str, *texts: str) -> list[Line]:
 
 def test_evaluation_sums_up_its_files() -> None:
     elmo = small_elmo()
-    done: list[int] = []
+    events: list[ProgressEvent] = []
     text = [*lines("a.txt", "the bank", "", "of"), *lines("empty.txt", " "), *lines("b.txt", "river x")]
-    found = evaluate(elmo, text, count=done.append)
+    found = evaluate(elmo, text, reading=ReadingProgress(events.append))
     assert list(found.files) == ["a.txt", "b.txt"]
     assert found.files["a.txt"].sentences == 2
-    assert found.total.words == 5 == sum(done)
+    assert found.total.words == 5
+    assert events[-1].detail.startswith("5 tokens, ")
     assert found.total.forward == pytest.approx(
         perplexity(elmo, [["the", "bank"], ["of"], ["river", "x"]]).forward
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,11 +31,12 @@ from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, ShardJournal, Share, TextFile
 from polyseme.formats.vectors.writers import WRITERS, cast_vectors, check_vector_format, open_writer
 from polyseme.io.atomic import check_file
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import Stamp, check_unchanged, checksum, stamp
 from polyseme.text.length_batches import chunk_sentences
-from polyseme.text.reading import Line, read_lines, watched
+from polyseme.text.reading import ReadingProgress, read_lines
 from polyseme.text.segment.stream import sentences_of_unit, units_of_lines
 
 SHARD_BYTES = 256 << 20
@@ -133,8 +134,7 @@ def embed_folder(
     bulk: BulkSettings,
     *,
     force: bool = False,
-    watch: Callable[[Line], None] | None = None,
-    count: Callable[[int], None] | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> Counts:
     """Write the vectors of this share of `texts` into `folder`, or what is still missing of them."""
     _check_folder(folder, share=bulk.share, force=force)
@@ -144,7 +144,8 @@ def embed_folder(
     spec = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
     how = elmo.config.segment if bulk.segment is None else bulk.segment
     lines = (line for file in files for line in read_lines(file))
-    units = units_of_lines(watched(lines, watch), how)
+    reading = ReadingProgress(on_progress, *files, stage="embedding")
+    units = units_of_lines(reading.count_lines(lines), how)
     stamps = stamp(files, () if force else _known(folder))
     head = ManifestHeader(
         model=elmo.model.fingerprint(),
@@ -155,7 +156,7 @@ def embed_folder(
     _make_folder(folder, force)
     with manifest.open_journal(folder, head) as journal:
         if not journal.complete:
-            writer = _ShardWriter(elmo, spec, bulk, folder, journal, count)
+            writer = _ShardWriter(elmo, spec, bulk, folder, journal, reading)
             for number, block in _blocks(units, head.settings["block_characters"]):
                 if bulk.share.has(number):
                     writer.write(
@@ -180,10 +181,10 @@ class _ShardWriter:
         bulk: BulkSettings,
         folder: Path,
         journal: ShardJournal,
-        count: Callable[[int], None] | None,
+        reading: ReadingProgress,
     ) -> None:
         self._elmo, self._spec, self._bulk = elmo, spec, bulk
-        self._folder, self._journal, self._count = folder, journal, count
+        self._folder, self._journal, self._reading = folder, journal, reading
         self._finished: dict[int, list[Shard]] = {}
         for shard in journal.shards.values():
             self._finished.setdefault(shard.block, []).append(shard)
@@ -223,8 +224,7 @@ class _ShardWriter:
 
     def _vectors(self, group: list[list[str]], counts: Counts) -> Iterator[NDArray[Any]]:
         arrays = self._elmo.embed_tokens(group, self._spec, counts)
-        if self._count is not None:
-            self._count(sum(map(len, group)))
+        self._reading.add_tokens(sum(map(len, group)))
         return (cast_vectors(array, self._bulk.dtype) for array in arrays)
 
     def _note(self, path: Path, block: int, first: int, counts: Counts, *, last: bool) -> None:

@@ -16,6 +16,7 @@ import torch
 from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
+from polyseme.io.progress import ProgressEvent
 from polyseme.search import build, exact
 from polyseme.search.build import build_index
 from polyseme.search.change import find_changes
@@ -192,13 +193,13 @@ def test_killed_on_the_way_it_goes_on_without_doubles(
     build_index(elmo, [corpus], tmp_path / "whole")
     calls = []
 
-    def stop(count: int) -> None:
-        calls.append(count)
+    def stop(event: ProgressEvent) -> None:
+        calls.append(event)
         if len(calls) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_index(elmo, [corpus], tmp_path / "index", watch=stop)
+        build_index(elmo, [corpus], tmp_path / "index", on_progress=stop)
     with pytest.raises(FormatError, match="not finished"):
         open_index(tmp_path / "index")
     assert [path.name for path in block_paths(tmp_path / "index")] == ["block-00000.safetensors"]

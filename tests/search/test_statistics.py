@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from builders import filled, random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
+from polyseme.io.progress import ProgressEvent
 from polyseme.search import build
 from polyseme.search.build import build_index
 from polyseme.search.index import Index, open_index
@@ -243,15 +244,15 @@ def test_killed_while_adding_it_goes_on_without_doubles(
     for name in ("whole", "index"):
         build_index(elmo, [corpus], tmp_path / name)
     build_index(elmo, [more], tmp_path / "whole", add=True)
-    calls: list[int] = []
+    calls: list[ProgressEvent] = []
 
-    def stop(count: int) -> None:
-        calls.append(count)
+    def stop(event: ProgressEvent) -> None:
+        calls.append(event)
         if len(calls) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_index(elmo, [more], tmp_path / "index", add=True, watch=stop)
+        build_index(elmo, [more], tmp_path / "index", add=True, on_progress=stop)
     if block_usages == 8:
         with pytest.raises(FormatError, match="not finished"):
             open_index(tmp_path / "index")

@@ -34,14 +34,14 @@ def test_the_checkpoint_survives_a_failed_allocation(allocate, tmp_path: Path):
     settings = [*story.SETTINGS, "train.save_seconds=0.001", "softmax.kind=sampled", "softmax.samples=9"]
     config = read_pretrain_settings("tiny", [*settings, "train.order=sentences"])
 
-    def watch(position, figures):
+    def fail(position, figures):
         if position.step == 5:
             allocate()
 
     with pytest.raises(
         TooLargeError, match=r"Lower train.batch \(8\), corpus.max_words .* softmax.samples \(9\)"
     ):
-        pretrain([text], tmp_path / "model", config, workers=1, watch=watch)
+        pretrain([text], tmp_path / "model", config, workers=1, on_metrics=fail)
     resumed = pretrain([text], tmp_path / "model", config, workers=1, resume=True)
     whole = pretrain([text], tmp_path / "whole", config, workers=1)
     assert resumed.metrics == whole.metrics
@@ -50,9 +50,9 @@ def test_the_checkpoint_survives_a_failed_allocation(allocate, tmp_path: Path):
 def test_another_fault_keeps_its_traceback(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 100)
 
-    def watch(position, figures):
+    def fail(position, figures):
         raise RuntimeError("a fault of ours")
 
     config = read_pretrain_settings("tiny", [*story.SETTINGS])
     with pytest.raises(RuntimeError, match="a fault of ours"):
-        pretrain([text], tmp_path / "model", config, workers=1, watch=watch)
+        pretrain([text], tmp_path / "model", config, workers=1, on_metrics=fail)

@@ -27,10 +27,10 @@ from polyseme.training.settings import read_pretrain_settings
 torch.set_num_threads(1)
 text, out, resume, *settings = sys.argv[1:]
 config = read_pretrain_settings("tiny", settings)
-def watch(position, figures):
+def print_step(position, figures):
     print(position.step, flush=True)
 try:
-    pretrain([text], Path(out), config, resume=resume == "yes", watch=watch, workers=1)
+    pretrain([text], Path(out), config, resume=resume == "yes", on_metrics=print_step, workers=1)
 except StoppedError as stopped:
     print(stopped)
     sys.exit(75)

@@ -42,7 +42,7 @@ def test_loss_rate_gradient_speed_and_perplexities_are_noted(tmp_path: Path):
         "tiny",
         settings=story.SETTINGS,
         tensorboard=True,
-        watch=lambda position, figures: seen.append((position.step, dict(figures))),
+        on_metrics=lambda position, figures: seen.append((position.step, dict(figures))),
     )
     found = list(events(tmp_path / "model" / "tensorboard"))
     names = ("train/loss", "train/rate", "train/gradient", "train/tokens_per_second")
@@ -65,7 +65,7 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(tmp_path: Path)
     from polyseme.training.tensorboard_log import TensorBoardLog
 
     with TensorBoardLog(tmp_path) as board:
-        board.watch(Position(step=20, tokens=100, seconds=1.0), {"loss": 2.0})
+        board.log(Position(step=20, tokens=100, seconds=1.0), {"loss": 2.0})
     (file,) = (tmp_path / "tensorboard").glob("events.*")
     assert SessionLog.START in [
         Event.FromString(part).session_log.status for part in records(file.read_bytes())
@@ -77,7 +77,7 @@ def test_a_missing_tensorboard_names_the_command_before_the_text_is_read(
 ):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(
-        MissingExtraError, match=r'--tensorboard needs tensorboardX: pip install "polyseme\[tensorb'
+        MissingExtraError, match=r'TensorBoard logging needs tensorboardX: pip install "polyseme\[tensorb'
     ):
         polyseme.pretrain([tmp_path / "no.txt"], tmp_path / "model", "tiny", tensorboard=True)
     assert not (tmp_path / "model").exists()

@@ -5,7 +5,7 @@ embedder, bulk, formats.vectors.writers  ->  api.embedding  ->  api
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,9 +23,10 @@ from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.model.output import Direction, Layer, Pool, resolve_output
 from polyseme.text.length_batches import chunk_sentences
-from polyseme.text.reading import Line, read_lines, watched
+from polyseme.text.reading import ReadingProgress, read_lines
 from polyseme.text.segment.stream import sentences_of_lines
 
 
@@ -60,8 +61,7 @@ def embed(
     actors: int | None = None,
     options: str | Path | None = None,
     force: bool = False,
-    watch: Callable[[Line], None] | None = None,
-    count: Callable[[int], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Embedded:
     """Write the vectors of all sentences of `text` (files, folders, .gz, .zst or -) to `out`.
 
@@ -71,7 +71,7 @@ def embed(
     engine "ray" has `actors` of a Ray cluster at `address` (None: of this machine) do all shares of a folder.
     With `split`, a line is a sentence and an empty line an empty one, so that the numbers agree with
     the lines. `stateful` carries the state from sentence to sentence, from zeros, as bilm-tf's dumps do.
-    `watch` sees every line that is read, `count` the number of tokens that were embedded.
+    progress: see `polyseme.io.progress`.
     """
     out = Path(out).expanduser()
     check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
@@ -80,27 +80,34 @@ def embed(
         plan = BulkSettings(
             layer, pool, direction, segment, dtype or "float16", format, shard_bytes, parse_share(shard)
         )
-        if engine == "ray":
-            place, cluster = _path_of(model), Cluster(address, actors, batch_tokens, precision)
-            done = embed_on_ray(place, options, texts, out, plan, cluster, force=force, count=count)
-        else:
-            elmo = loaded(model, batch_tokens, options, precision)
-            done = embed_folder(elmo, texts, out, plan, force=force, watch=watch, count=count)
+        with open_progress(progress) as on_progress:
+            if engine == "ray":
+                path, cluster = _path_of(model), Cluster(address, actors, batch_tokens, precision)
+                done = embed_on_ray(
+                    path, options, texts, out, plan, cluster, force=force, on_progress=on_progress
+                )
+            else:
+                elmo = loaded(model, batch_tokens, options, precision)
+                done = embed_folder(elmo, texts, out, plan, force=force, on_progress=on_progress)
         return Embedded(out, done.sentences, done.tokens, done.truncated)
     elmo = loaded(model, batch_tokens, options, precision)
     spec = resolve_output(layer, pool, direction, elmo.config.layers)
     kind = dtype or "float32"
     empty = spec.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
-    sentences = sentences_of(elmo, texts, segment, watch)
     if stateful:
         elmo.reset()
-    with open_writer(out, empty, pooled=pool is not None, force=force) as dump, elmo.track_counts() as counts:
+    with (
+        open_progress(progress) as on_progress,
+        open_writer(out, empty, pooled=pool is not None, force=force) as dump,
+        elmo.track_counts() as counts,
+    ):
+        reading = ReadingProgress(on_progress, *texts, stage="embedding")
+        sentences = sentences_of(elmo, texts, segment, reading)
         for chunk in chunk_sentences(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
             vectors = elmo.embed_tokens(chunk, spec, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
                 dump.add(sentence, cast_vectors(array, kind))
-            if count is not None:
-                count(sum(map(len, chunk)))
+            reading.add_tokens(sum(map(len, chunk)))
     return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
 
 
@@ -108,12 +115,12 @@ def sentences_of(
     elmo: Elmo,
     texts: Sequence[str | Path],
     segment: str | None,
-    watch: Callable[[Line], None] | None = None,
+    reading: ReadingProgress | None = None,
 ) -> Iterator[list[str]]:
     """The sentences of texts as lists of words, cut as the model was trained unless told otherwise."""
     how = elmo.config.segment if segment is None else segment
     lines = (line for text in texts for line in read_lines(text))
-    return sentences_of_lines(watched(lines, watch), how)
+    return sentences_of_lines(lines if reading is None else reading.count_lines(lines), how)
 
 
 def loaded(

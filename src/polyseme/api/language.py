@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from polyseme import language
 from polyseme.api.embedding import loaded, sentences_of
 from polyseme.elmo import BATCH_TOKENS, Elmo
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.model.output import Direction
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.task_model import TaskModel, is_task, load_task
-from polyseme.text.reading import Line, read_lines, watched
+from polyseme.text.reading import ReadingProgress, read_lines
 
 
 @overload
@@ -23,8 +24,7 @@ def evaluate(
     segment: str | None = ...,
     stateful: bool = ...,
     batch_tokens: int = ...,
-    watch: Callable[[Line], None] | None = ...,
-    count: Callable[[int], None] | None = ...,
+    progress: ProgressOption = ...,
 ) -> language.Evaluation: ...
 
 
@@ -50,8 +50,7 @@ def evaluate(
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
-    watch: Callable[[Line], None] | None = None,
-    count: Callable[[int], None] | None = None,
+    progress: ProgressOption = None,
 ) -> language.Evaluation | Scores:
     """The perplexity of a language model on `text` (a file, a folder, .gz, .zst or -), all and by file.
 
@@ -63,8 +62,9 @@ def evaluate(
     if not isinstance(model, Elmo) and is_task(model):
         return load_task(model).evaluate(text)
     elmo = loaded(model, batch_tokens)
-    lines = watched(read_lines(text), watch)
-    return language.evaluate(elmo, lines, segment=segment, stateful=stateful, count=count)
+    with open_progress(progress) as on_progress:
+        reading = ReadingProgress(on_progress, text, stage="evaluating")
+        return language.evaluate(elmo, read_lines(text), segment=segment, stateful=stateful, reading=reading)
 
 
 def score(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from polyseme.formats.models.open import open_pretrained
-from polyseme.text.corpus.prepared import Corpus, Watch
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.training import pretrain as training
 from polyseme.training.checkpoint import Position
-from polyseme.training.loop import Metrics
+from polyseme.training.loop import Metrics, OnMetrics
 from polyseme.training.pretrain import Pretraining
 from polyseme.training.report import write_report
 from polyseme.training.settings import adapt_settings, read_pretrain_settings
@@ -31,9 +31,8 @@ def pretrain(
     force: bool = False,
     workers: int | None = None,
     tensorboard: bool = False,
-    reading: Watch | None = None,
-    prepared: Callable[[Corpus, int], None] | None = None,
-    watch: Callable[[Position, Metrics], None] | None = None,
+    progress: ProgressOption = None,
+    on_metrics: OnMetrics | None = None,
 ) -> Pretraining:
     """Train a model on `texts` and write it to the folder `out`.
 
@@ -46,7 +45,10 @@ def pretrain(
     old = open_pretrained(base, options) if base is not None else None
     if old is not None:
         chosen = adapt_settings(chosen, old.config, settings)
-    with TensorBoardLog(place) if tensorboard else nullcontext() as board:
+    with (
+        TensorBoardLog(place) if tensorboard else nullcontext() as board,
+        open_progress(progress) as on_progress,
+    ):
         result = training.pretrain(
             texts,
             place,
@@ -57,21 +59,20 @@ def pretrain(
             resume=resume,
             force=force,
             workers=workers,
-            reading=reading,
-            prepared=prepared,
-            watch=_all_of(watch, board.watch if board else None),
+            on_progress=on_progress,
+            on_metrics=_call_all(on_metrics, board.log if board else None),
         )
     if result.first:
         write_report(result.folder)
     return result
 
 
-def _all_of(*watchers: Callable[[Position, Metrics], None] | None) -> Callable[[Position, Metrics], None]:
-    """One that calls all those that there are."""
+def _call_all(*callbacks: OnMetrics | None) -> OnMetrics:
+    """Make one callback that calls all that are not None."""
 
-    def watch(position: Position, figures: Metrics) -> None:
-        for watcher in watchers:
-            if watcher is not None:
-                watcher(position, figures)
+    def call(position: Position, metrics: Metrics) -> None:
+        for callback in callbacks:
+            if callback is not None:
+                callback(position, metrics)
 
-    return watch
+    return call

@@ -5,7 +5,7 @@ search, words  ->  api.search  ->  api
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal
@@ -14,10 +14,11 @@ from polyseme.api.embedding import loaded
 from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.open import make_portable
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
 from polyseme.search.approximate import check_graph
-from polyseme.search.build import Watch, build_index
+from polyseme.search.build import build_index
 from polyseme.search.change import Change, draw_sense_shares, find_changes
 from polyseme.search.disambiguation import Correction, Disambiguator, Prior, SenseScores, check_correction
 from polyseme.search.index import Index, is_index, open_index
@@ -49,8 +50,7 @@ def index(
     graph: Literal["float16", "int8"] | None = None,
     add: bool = False,
     force: bool = False,
-    watch: Watch | None = None,
-    building: Callable[[float], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Index:
     """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
 
@@ -59,7 +59,7 @@ def index(
     min_count, max_count, stop, only: which words have their usages kept; counts are those of `texts`.
     space: how the cone of contextual vectors is corrected, none, centre, components or whiten.
     precision: of the vectors on disk, fp16 or fp32. add: to one that is there.
-    graph: build one for approximate search, too, of vectors in that type; `building` is told the share done.
+    graph: build one for approximate search, too, of vectors in that type.
     """
     if graph is not None:
         check_graph(graph)
@@ -67,24 +67,25 @@ def index(
     given = [texts] if isinstance(texts, str | Path) else list(texts)
     place = Path(out).expanduser()
     filters = WordFilter(min_count, max_count, tuple(sorted(set(stop))), tuple(sorted(set(only))))
-    build_index(
-        elmo,
-        given,
-        place,
-        layer=layer,
-        view=view,
-        filters=filters,
-        segment=segment,
-        space=space,
-        precision=precision,
-        model=None if isinstance(model, Elmo) else make_portable(model),
-        add=add,
-        force=force,
-        watch=watch,
-    )
-    found = open_index(place, elmo)
-    if graph is not None:
-        found.add_graph(graph, building)
+    with open_progress(progress) as on_progress:
+        build_index(
+            elmo,
+            given,
+            place,
+            layer=layer,
+            view=view,
+            filters=filters,
+            segment=segment,
+            space=space,
+            precision=precision,
+            model=None if isinstance(model, Elmo) else make_portable(model),
+            add=add,
+            force=force,
+            on_progress=on_progress,
+        )
+        found = open_index(place, elmo)
+        if graph is not None:
+            found.add_graph(graph, on_progress)
     return found
 
 

@@ -37,7 +37,6 @@ def evaluate(
     """Say how well a model predicts a text: perplexity, by file; of a task folder, the task's scores."""
     from polyseme import api, load
     from polyseme.tasks.task_model import is_task
-    from polyseme.text.reading_progress import TextProgress
 
     if is_task(model):
         if segment or stateful or options:
@@ -47,10 +46,7 @@ def evaluate(
     if elmo_path or static:
         raise UsageError("--model and --static are for a task folder. Leave them out.")
     elmo = load(model, options, batch_tokens=batch_tokens)
-    with TextProgress(text) as progress:
-        found = api.evaluate(
-            elmo, text, segment=segment, stateful=stateful, watch=progress.read, count=progress.embedded
-        )
+    found = api.evaluate(elmo, text, segment=segment, stateful=stateful, progress=True)
     if as_json:
         print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
         return

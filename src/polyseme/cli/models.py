@@ -130,34 +130,31 @@ def embed(
     """
     from polyseme import api, load
     from polyseme.bulk_embedding import check_embed_target
-    from polyseme.text.reading_progress import TextProgress
 
     check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
     elmo = load(model, options, precision=precision, batch_tokens=batch_tokens)
-    with TextProgress(*text) as progress:
-        done = api.embed(
-            model if engine == "ray" else elmo,
-            text,
-            out,
-            layer=parse_layer(layer),
-            pool=pool,  # type: ignore[arg-type]
-            direction=direction,  # type: ignore[arg-type]
-            segment=segment,
-            stateful=stateful,
-            dtype=dtype,  # type: ignore[arg-type]
-            format=format,  # type: ignore[arg-type]
-            shard=shard,
-            shard_bytes=shard_mb << 20,
-            batch_tokens=batch_tokens,
-            precision=precision,
-            engine=engine,  # type: ignore[arg-type]
-            address=address,
-            actors=actors,
-            options=options,
-            force=force,
-            watch=progress.read,
-            count=progress.embedded,
-        )
+    done = api.embed(
+        model if engine == "ray" else elmo,
+        text,
+        out,
+        layer=parse_layer(layer),
+        pool=pool,  # type: ignore[arg-type]
+        direction=direction,  # type: ignore[arg-type]
+        segment=segment,
+        stateful=stateful,
+        dtype=dtype,  # type: ignore[arg-type]
+        format=format,  # type: ignore[arg-type]
+        shard=shard,
+        shard_bytes=shard_mb << 20,
+        batch_tokens=batch_tokens,
+        precision=precision,
+        engine=engine,  # type: ignore[arg-type]
+        address=address,
+        actors=actors,
+        options=options,
+        force=force,
+        progress=True,
+    )
     _say_embedded(done, elmo, segment)
 
 

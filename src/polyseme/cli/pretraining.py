@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polyseme.cli.options import Options
+
+if TYPE_CHECKING:
+    from polyseme.training.pretrain import Pretraining
 
 
 def pretrain(
@@ -47,28 +50,36 @@ def pretrain(
 ) -> None:
     """Train a model on text."""
     from polyseme import api
-    from polyseme.training.progress import TrainingProgress
 
-    with TrainingProgress() as show:
-        result = api.pretrain(
-            texts,
-            out,
-            config,
-            settings=settings or (),
-            valid=valid or (),
-            base=base,
-            options=options,
-            new_vocabulary=new_vocabulary,
-            resume=resume,
-            force=force,
-            workers=workers,
-            tensorboard=tensorboard,
-            reading=show.reading,
-            prepared=show.prepared,
-            watch=show.step,
-        )
+    result = api.pretrain(
+        texts,
+        out,
+        config,
+        settings=settings or (),
+        valid=valid or (),
+        base=base,
+        options=options,
+        new_vocabulary=new_vocabulary,
+        resume=resume,
+        force=force,
+        workers=workers,
+        tensorboard=tensorboard,
+        progress=True,
+    )
     if result.first:
-        show.end(result)
+        print_pretraining(result)
+
+
+def print_pretraining(result: Pretraining) -> None:
+    """Print how good the model is, and where it is."""
+    metrics = result.metrics
+    if result.before is not None:
+        print(f"held-out perplexity before fine-tuning: {result.before['mean']:.1f}")
+    print(
+        f"held-out perplexity {metrics['mean']:.1f} (forward {metrics['forward']:.1f}, backward "
+        f"{metrics['backward']:.1f}), {metrics['unknown']:.1%} of its words unknown"
+    )
+    print(f"{result.folder}: the model, its card README.md, report.html and metrics.jsonl")
 
 
 def sample(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -164,7 +163,7 @@ def predict(
 ) -> None:
     """Answer the examples of a file, a line each."""
     from polyseme import api, load_task
-    from polyseme.io.progress_bar import ProgressBar
+    from polyseme.io.progress import ProgressEvent, open_progress
 
     if format not in ("jsonl", "columns"):
         raise UsageError(f"--format {format}: expected jsonl or columns.")
@@ -176,8 +175,11 @@ def predict(
         for line in api.predict(found, text, format=chosen, raw=raw):
             print(line)
         return
-    with ProgressBar() as bar:
-        watch = partial(bar.update, "answering")
+    with open_progress(True) as on_progress:
+
+        def watch(done: int, total: int) -> None:
+            on_progress(ProgressEvent("answering", done, total))
+
         for line in api.predict(found, text, format=chosen, raw=raw, watch=watch):
             print(line)
 
@@ -185,13 +187,15 @@ def predict(
 def print_scores(folder: str, text: str, model: str | None, static: str | None, *, as_json: bool) -> None:
     """What `evaluate` prints for a task folder."""
     from polyseme import load_task
-    from polyseme.io.progress_bar import ProgressBar
+    from polyseme.io.progress import ProgressEvent, open_progress
     from polyseme.tasks.report import label_table
 
     found = load_task(folder, model, static=static)
     examples = found.read(text)
-    with ProgressBar() as bar:
-        scores = found.judge(examples, lambda done: bar.update("answering", done, len(examples)))
+    with open_progress(True) as on_progress:
+        scores = found.judge(
+            examples, lambda done: on_progress(ProgressEvent("answering", done, len(examples)))
+        )
     if as_json:
         print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
         return
@@ -238,9 +242,9 @@ class _TaskProgress:
     """A line for each epoch, and how far it is on the way."""
 
     def __init__(self) -> None:
-        from polyseme.io.progress_bar import ProgressBar
+        from polyseme.io.progress import ProgressDisplay, ProgressEvent
 
-        self._bar = ProgressBar()
+        self._bar, self._event = ProgressDisplay(), ProgressEvent
 
     def __enter__(self) -> Self:
         self._bar.__enter__()
@@ -252,8 +256,8 @@ class _TaskProgress:
     def step(self, name: str, position: Position, figures: Metrics) -> None:
         """A step or a validation is done, or some vectors are."""
         if "loss" in figures or name == "vectors":
-            loss = f": loss {figures['loss']:.3f}" if "loss" in figures else ""
-            self._bar.update(f"{name}{loss}", figures["done"], 1.0)
+            loss = f"loss {figures['loss']:.3f}" if "loss" in figures else ""
+            self._bar(self._event(name, figures["done"], 1.0, loss))
             return
         known = [f"{key} {value:.4f}" for key, value in figures.items() if key not in ("score", "done")]
-        self._bar.say(f"{name}: epoch {position.epoch}: {', '.join(known)}")
+        self._bar(self._event(name, message=f"{name}: epoch {position.epoch}: {', '.join(known)}"))

@@ -55,32 +55,29 @@ def index(
 ) -> None:
     """Index every usage of every word of a corpus."""
     from polyseme import api
-    from polyseme.text.reading_progress import TextProgress
 
     kind: Any = space  # checked there
     how: Any = graph
     kept: Any = precision
     looks: Any = view
-    with TextProgress(*text) as progress:
-        found = api.index(
-            model,
-            text,
-            out,
-            layer=parse_layer(layer),
-            view=looks,
-            min_count=min_count,
-            max_count=max_count,
-            stop=_words(stop),
-            only=_words(only),
-            segment=segment,
-            space=kind,
-            precision=kept,
-            graph=how,
-            add=add,
-            force=force,
-            watch=progress.embedded,
-            building=progress.building,
-        )
+    found = api.index(
+        model,
+        text,
+        out,
+        layer=parse_layer(layer),
+        view=looks,
+        min_count=min_count,
+        max_count=max_count,
+        stop=_words(stop),
+        only=_words(only),
+        segment=segment,
+        space=kind,
+        precision=kept,
+        graph=how,
+        add=add,
+        force=force,
+        progress=True,
+    )
     blocks = count_of(len(found.blocks), "block")
     print(f"{out}: {count_of(len(found), 'usage')} of {count_of(len(found.words), 'word')} in {blocks}")
     if found.anisotropy is not None:

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from polyseme.errors import PolysemeError, UsageError, require
 from polyseme.formats.models.open import make_portable
 from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.manifest import Share
+from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 
 SHARES = 64  # of a new folder, or four for each actor: many, so that actors end together
 OBJECT_STORE = 128 << 20  # bytes of a local Ray; what passes through it is a number and a few counts
@@ -77,7 +78,7 @@ def embed_on_ray(
     cluster: Cluster,
     *,
     force: bool = False,
-    count: Callable[[int], None] | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> Counts:
     """Write the vectors of `texts` into `folder` with the actors of a cluster, or of this machine.
 
@@ -100,7 +101,7 @@ def embed_on_ray(
             compute=data.ActorPoolStrategy(size=min(n_actors, n_shares)),
             num_cpus=1,
         )
-        return _sum(results.iter_rows(), count)
+        return _sum(results.iter_rows(), n_shares, on_progress)
 
 
 def worker_arguments(
@@ -127,16 +128,15 @@ def _absolute(path: str | Path) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _sum(rows: Iterable[dict[str, Any]], count: Callable[[int], None] | None) -> Counts:
-    total = Counts()
-    for row in rows:
+def _sum(rows: Iterable[dict[str, Any]], n_shares: int, on_progress: OnProgress) -> Counts:
+    total, meter = Counts(), RateMeter()
+    for n_done, row in enumerate(rows, start=1):
         if row["problem"]:
             raise UsageError(row["problem"])
         total.sentences += row["sentences"]
         total.tokens += row["tokens"]
         total.truncated += row["cut"]
-        if count is not None:
-            count(row["tokens"])
+        on_progress(ProgressEvent("embedding", n_done, n_shares, meter.add(row["tokens"])))
     return total
 
 

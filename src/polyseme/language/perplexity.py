@@ -9,7 +9,7 @@ is easy to predict where there are many: so the perplexity of the known targets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import exp, inf, nan
@@ -18,10 +18,8 @@ from typing import Any
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError
 from polyseme.language.scoring import SentenceScore, predictor, score_sentences, score_stream
-from polyseme.text.reading import Line
+from polyseme.text.reading import Line, ReadingProgress
 from polyseme.text.segment.stream import sentences_of_lines
-
-Count = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -122,21 +120,22 @@ def evaluate(
     *,
     segment: str | None = None,
     stateful: bool = False,
-    count: Count | None = None,
+    reading: ReadingProgress | None = None,
 ) -> Evaluation:
     """Perplexity of `lines` (see `text.reading.read_lines`), cut into sentences as the model was trained.
 
-    stateful: state is carried from sentence to sentence of a file. `count` is told the tokens done.
+    stateful: state is carried from sentence to sentence of a file. `reading` reports progress.
     A file without words is left out.
     """
     predictor(elmo)
+    lines = lines if reading is None else reading.count_lines(lines)
     total = Perplexity()
     files: dict[str, Perplexity] = {}
     seen = ""
     with elmo.track_counts() as counts:
         for source, run in groupby(lines, key=lambda line: line.source):
             found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
-            part = _summed(score_sentences(elmo, _filled(found), counts, stateful=stateful), count)
+            part = _summed(score_sentences(elmo, _filled(found), counts, stateful=stateful), reading)
             seen = source
             if part.words:
                 files[source] = part
@@ -146,19 +145,17 @@ def evaluate(
     return Evaluation(total, files)
 
 
-def perplexity(
-    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False, count: Count | None = None
-) -> Perplexity:
+def perplexity(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False) -> Perplexity:
     """Perplexity of token lists, in constant memory; those without tokens are left out."""
-    return _summed(score_stream(elmo, _filled(sentences), stateful=stateful), count)
+    return _summed(score_stream(elmo, _filled(sentences), stateful=stateful))
 
 
-def _summed(scores: Iterable[SentenceScore], count: Count | None) -> Perplexity:
+def _summed(scores: Iterable[SentenceScore], reading: ReadingProgress | None = None) -> Perplexity:
     total = Perplexity()
     for scored in scores:
         total = total.plus(_of_sentence(scored))
-        if count is not None:
-            count(len(scored.tokens))
+        if reading is not None:
+            reading.add_tokens(len(scored.tokens))
     return total
 
 

@@ -8,7 +8,6 @@ index's own vectors, so that cosines are exact; now and then one is missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, UsageError, require
 from polyseme.io.atomic import new_file
+from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 
 if TYPE_CHECKING:
     from polyseme.search.index import Index
@@ -36,17 +36,18 @@ def check_graph(dtype: str) -> None:
 
 
 def build_graph(
-    index: Index, dtype: Literal["float16", "int8"] = "float16", watch: Callable[[float], None] | None = None
+    index: Index,
+    dtype: Literal["float16", "int8"] = "float16",
+    on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
-    """Build the graph of a finished index; `watch` is told the share done. Gives what index.json notes."""
+    """Build the graph of a finished index; return what index.json notes about it."""
     check_graph(dtype)
     graph = _new(index.head["size"], dtype)
     for start in range(0, len(index), ROWS):
         numbers = np.arange(start, min(start + ROWS, len(index)))
         alone = 1 if start == 0 else 0  # threads: several that begin a graph lose nodes of each other
         graph.add(numbers, index.vectors(numbers), threads=alone)
-        if watch is not None:
-            watch((start + len(numbers)) / len(index))
+        on_progress(ProgressEvent("building the graph", start + len(numbers), len(index)))
     with new_file(index.folder / FILE, force=True) as new:
         graph.save(str(new))
         size = new.stat().st_size

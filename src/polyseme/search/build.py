@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +21,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import check_folder, check_place
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.approximate import FILE as GRAPH
 from polyseme.search.space import SpaceKind, check_space
@@ -39,9 +40,9 @@ from polyseme.search.usage_vectors import check_view
 from polyseme.search.usage_writer import UsageWriter, WordFilter, batches, count_words, sentences_of
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
+from polyseme.text.reading import ReadingProgress
 
 BLOCK_USAGES = 100_000
-Watch = Callable[[int], None]  # is told how many tokens were read
 
 
 def build_index(
@@ -58,7 +59,7 @@ def build_index(
     model: str | None = None,
     add: bool = False,
     force: bool = False,
-    watch: Watch | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
     """Build the index of `texts` in `folder`, or go on with it; `add`: to one that is whole.
 
@@ -85,7 +86,7 @@ def build_index(
         "filters": asdict(filters),
     }
     head = _begin(folder, asked, files, add=add, force=force)
-    _read_texts(elmo, folder, head, files, spec, filters, watch)
+    _read_texts(elmo, folder, head, files, spec, filters, on_progress)
     finish(folder, head)
     return head
 
@@ -180,24 +181,24 @@ def _read_texts(
     files: list[Path],
     spec: OutputSpec,
     filters: WordFilter,
-    watch: Watch | None,
+    on_progress: OnProgress,
 ) -> None:
     """Write the blocks that are missing of the last corpus."""
     corpus = len(head["corpora"]) - 1
     if head["corpora"][corpus]["done"]:
         return
     how = head["segment"]
-    keeps = filters.chosen(count_words(files, how) if filters.counting else None)
+    keeps = filters.chosen(count_words(files, how, on_progress) if filters.counting else None)
     done = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
-    sentences = sentences_of(files, how, done[-1] if done else 0)
+    reading = ReadingProgress(on_progress, *files, stage="indexing")
+    sentences = sentences_of(files, how, done[-1] if done else 0, reading)
     if keeps is not None:  # sentences that nothing is kept of need not be read by the model
         sentences = (one for one in sentences if any(map(keeps, one[1].words)))
     units = 0
     with UsageWriter(elmo, spec, folder, head) as filling:
         for units, some in batches(elmo, sentences):
             filling.add(some, keeps)
-            if watch is not None:
-                watch(sum(len(usage.words) for usage in some))
+            reading.add_tokens(sum(len(usage.words) for usage in some))
             if len(filling) >= BLOCK_USAGES:
                 filling.close(units)
         filling.close(units)

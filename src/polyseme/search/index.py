@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from polyseme.elmo import Elmo, load
 from polyseme.errors import FormatError, UsageError
 from polyseme.io.html import Cell, Highlight, render_table
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.search import approximate, exact, statistics
@@ -407,12 +408,11 @@ class Index:
         return self._usages(numbers[order], cosines[order])
 
     def add_graph(
-        self,
-        dtype: Literal["float16", "int8"] = "float16",
-        watch: Callable[[float], None] | None = None,
+        self, dtype: Literal["float16", "int8"] = "float16", progress: ProgressOption = None
     ) -> None:
         """Build the graph for approximate search, and note it in the index."""
-        self.head["graph"] = approximate.build_graph(self, dtype, watch)
+        with open_progress(progress) as on_progress:
+            self.head["graph"] = approximate.build_graph(self, dtype, on_progress)
         write_head(self.folder, self.head)
         self._graph = None
 

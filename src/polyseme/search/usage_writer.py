@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import DataError
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import OutputSpec
 from polyseme.search.usage_store import PRECISIONS, UsageBlockWriter, Vectors, block_path, write_head
 from polyseme.text.length_batches import chunk_by_size
-from polyseme.text.reading import read_lines
+from polyseme.text.reading import Line, ReadingProgress, read_lines
 from polyseme.text.segment.stream import placed_units, sentences_of_unit
 
 LARGEST = float(np.finfo(np.float16).max)
@@ -74,9 +75,13 @@ class NewUsage(NamedTuple):
     starts: list[int]
 
 
-def sentences_of(texts: Sequence[Path], how: str, skip: int = 0) -> Iterator[tuple[int, NewUsage]]:
+def sentences_of(
+    texts: Sequence[Path], how: str, skip: int = 0, reading: ReadingProgress | None = None
+) -> Iterator[tuple[int, NewUsage]]:
     """The sentences of files, each with the number of text units that are through with it."""
-    lines = (line for text in texts for line in read_lines(text))
+    lines: Iterator[Line] = (line for text in texts for line in read_lines(text))
+    if reading is not None:
+        lines = reading.count_lines(lines)
     for number, unit in enumerate(islice(placed_units(lines, how), skip, None), start=skip + 1):
         end, line = 0, unit.number
         for words in sentences_of_unit(unit.text, how):
@@ -197,6 +202,13 @@ def _refuse(elmo: Elmo, usages: list[NewUsage], spec: OutputSpec) -> None:
             )
 
 
-def count_words(files: Sequence[Path], how: str) -> Counter[str]:
+def count_words(files: Sequence[Path], how: str, on_progress: OnProgress = ignore_progress) -> Counter[str]:
     """How often each word stands in the files."""
-    return Counter(word for _, usage in sentences_of(files, how) for word in usage.words)
+    reading = ReadingProgress(on_progress, *files, stage="counting")
+
+    def read_words() -> Iterator[str]:
+        for _, usage in sentences_of(files, how, reading=reading):
+            reading.add_tokens(len(usage.words))
+            yield from usage.words
+
+    return Counter(read_words())

@@ -344,7 +344,7 @@ class _ExperimentRunner:
             config.train.for_loop(),
             place,
             total,
-            watch=lambda at, figures: tell(cell.name, at, figures | {"done": at.tokens / total}),
+            on_metrics=lambda at, figures: tell(cell.name, at, figures | {"done": at.tokens / total}),
             slower={"stack.inputs.layer.network.": config.train.elmo_rate / config.train.rate},
         )
         if not loop.resume():

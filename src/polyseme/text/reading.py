@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
@@ -101,14 +101,6 @@ def measure_bytes(*texts: str | Path) -> int | None:
     if "-" in map(str, texts) or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
         return None
     return sum(file.stat().st_size for file in files)
-
-
-def watched(lines: Iterator[Line], watch: Callable[[Line], None] | None) -> Iterator[Line]:
-    """Deprecated: use ReadingProgress.count_lines."""
-    for line in lines:
-        if watch is not None:
-            watch(line)
-        yield line
 
 
 def expand_path(path: str | Path) -> str:

@@ -32,6 +32,7 @@ from polyseme.training.settings import TrainSettings
 
 logger = logging.getLogger(__name__)
 Metrics = dict[str, float]
+OnMetrics = Callable[[Position, Metrics], None]  # receives numbers; see io.progress for text
 CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
 LOGGED = 20  # steps from one that is noted to the next
 
@@ -84,7 +85,7 @@ class Loop:
     folder: Path
     total: int
     ranks: Ranks = field(default_factory=Ranks)
-    watch: Callable[[Position, Metrics], None] | None = None  # after every step and every validation
+    on_metrics: OnMetrics | None = None  # called after every step and every validation
     slower: Mapping[str, float] = field(default_factory=dict)  # share of the rate, by begin of a name
 
     def __post_init__(self) -> None:
@@ -209,8 +210,8 @@ class Loop:
         self._saved = time.monotonic()
 
     def _tell(self, figures: Metrics) -> None:
-        if self.watch is not None and self.ranks.first:
-            self.watch(self.position, figures)
+        if self.on_metrics is not None and self.ranks.first:
+            self.on_metrics(self.position, figures)
         if "loss" in figures and self.position.step % LOGGED == 0:
             self._log({"event": "step", **figures})
 

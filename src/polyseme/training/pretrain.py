@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from polyseme.errors import ConfigError, FormatError, PolysemeError, UsageError
 from polyseme.formats.models import native
 from polyseme.formats.models.pretrained import Pretrained, build_network
 from polyseme.io.atomic import check_target, remove_leftovers
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.bilm import BiLM
 from polyseme.model.init import initialise
 from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, default_cutoffs
@@ -28,7 +29,6 @@ from polyseme.text.corpus.prepared import (
     Corpus,
     CorpusReport,
     CorpusSpec,
-    Watch,
     open_corpus,
     prepare_corpus,
 )
@@ -36,8 +36,9 @@ from polyseme.training.bilm_trainable import BilmTrainable
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks, join_ranks, restarts
 from polyseme.training.fine_tuning import adapt
-from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
+from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, OnMetrics
 from polyseme.training.out_of_memory import saying_what_to_lower
+from polyseme.training.progress import make_step_reporter, report_corpus
 from polyseme.training.run_record import RunRecord, record_run
 from polyseme.training.settings import PretrainSettings
 from polyseme.training.static_words import (
@@ -74,15 +75,14 @@ def pretrain(
     resume: bool = False,
     force: bool = False,
     workers: int | None = None,
-    reading: Watch | None = None,
-    watch: Callable[[Position, Metrics], None] | None = None,
-    prepared: Callable[[Corpus, int], None] | None = None,
+    on_progress: OnProgress = ignore_progress,
+    on_metrics: OnMetrics | None = None,
 ) -> Pretraining:
     """Train a biLM on `inputs` and write it to the folder `out`.
 
     base: fine-tune this model, with its vocabulary or, with `new_vocabulary`, with that of the new text.
     resume: go on from the last checkpoint in `out`; force: although settings or text differ, or, without
-    resume, although `out` exists. `reading`, `watch`, `prepared` see how far it is.
+    resume, although `out` exists. `on_metrics` receives the numbers of every step and validation.
     """
     if base is None:
         check_static_words(config.model.words)
@@ -90,9 +90,9 @@ def pretrain(
         ranks = join_ranks(config.train.device)
         try:
             run = _PretrainRun(out, config, ranks, base, new_vocabulary)
-            how = _How(resume=resume, force=force, workers=workers, reading=reading)
+            how = _How(resume=resume, force=force, workers=workers, on_progress=on_progress)
             ranks.lead("prepared", lambda: run.prepare(inputs, valid, how))
-            return run.train(open_corpus(out / CORPUS), watch=watch, prepared=prepared)
+            return run.train(open_corpus(out / CORPUS), on_progress, on_metrics)
         finally:
             ranks.close()
 
@@ -104,7 +104,7 @@ class _How:
     resume: bool
     force: bool
     workers: int | None
-    reading: Watch | None
+    on_progress: OnProgress
 
 
 @dataclass
@@ -207,28 +207,23 @@ class _PretrainRun:
             vocab=None if self.base is None or self.new_vocabulary else self.base.vocab,
             alphabet=self.base.alphabet if self.base else None,
             workers=how.workers,
-            watch=how.reading,
+            on_progress=how.on_progress,
         )
         if len(corpus.valid) == 0:
             raise ConfigError(
                 "Nothing is held out, so the run could not be judged. Set corpus.valid_share or give --valid."
             )
 
-    def train(
-        self,
-        corpus: Corpus,
-        *,
-        watch: Callable[[Position, Metrics], None] | None,
-        prepared: Callable[[Corpus, int], None] | None,
-    ) -> Pretraining:
+    def train(self, corpus: Corpus, on_progress: OnProgress, on_metrics: OnMetrics | None) -> Pretraining:
         """Run the loop and write the model."""
         network, softmax = self.modules(corpus)
         static = self.fill_static_words(network, corpus)
         work = BilmTrainable(network, softmax, corpus, self.config, self.ranks)
         total = work.total_tokens()
-        if prepared is not None and self.ranks.first:
-            prepared(corpus, total)
-        loop = Loop(work, self.config.train, self.out, total, self.ranks, watch)
+        if self.ranks.first:
+            report_corpus(corpus.report, on_progress)
+        reporter = make_step_reporter(total, on_progress, on_metrics)
+        loop = Loop(work, self.config.train, self.out, total, self.ranks, reporter)
         before = work.evaluate(final=True) if self.base is not None else None
         loop.resume()
         metrics = loop.run()

@@ -1,81 +1,69 @@
-"""How a training run shows itself.
+"""Report pretraining as progress events: what the corpus holds, then loss, speed and perplexity.
 
-    training.loop  ->  training.progress  ->  bar; the result to standard output
-
-Loss, tokens a second, time left and the best perplexity so far.
+training.pretrain  ->  training.progress  ->  io.progress (events)
 """
 
 from __future__ import annotations
 
 import time
-from typing import Self
 
-from polyseme.io.progress_bar import ProgressBar
-from polyseme.text.corpus.prepared import Corpus
+from polyseme.io.progress import OnProgress, ProgressEvent
+from polyseme.text.corpus.prepared import CorpusReport
 from polyseme.training.checkpoint import Position
-from polyseme.training.loop import Metrics
-from polyseme.training.pretrain import Pretraining
+from polyseme.training.loop import Metrics, OnMetrics
+
+STAGE = "training"
+SMOOTHING = 0.05  # weight of the last step in the loss that is shown
 
 
-class TrainingProgress:
-    """Watches a run."""
+def report_corpus(report: CorpusReport, on_progress: OnProgress) -> None:
+    """Report what was counted in the text."""
+    for message in (
+        f"{report.tokens:,} tokens in {report.sentences:,} sentences; vocabulary of {report.words:,} words, "
+        f"{report.unknown:.1%} of the tokens outside it",
+        f"held out: {report.valid_tokens:,} tokens, {report.valid_unknown:.1%} outside the vocabulary; "
+        f"{report.held_out}",
+        f"{report.cut_tokens:,} tokens longer than the model reads, "
+        f"{report.repeated_sentences:,} repeated sentences",
+    ):
+        on_progress(ProgressEvent(STAGE, message=message))
 
-    def __init__(self) -> None:
-        self._bar = ProgressBar("reading")
-        self._total, self._from, self._loss = 0, 0, 0.0
-        self._start = time.monotonic()
 
-    def __enter__(self) -> Self:
-        self._bar.__enter__()
-        return self
+def make_step_reporter(total: int, on_progress: OnProgress, on_metrics: OnMetrics | None) -> OnMetrics:
+    """A callback for the training loop that turns its numbers into progress events.
 
-    def __exit__(self, *error: object) -> None:
-        self._bar.__exit__(*error)
+    Args:
+        total: Tokens of the whole run.
+        on_progress: Receives an event for every step and a message for every validation.
+        on_metrics: Receives the numbers as they are, too.
 
-    def reading(self, done: int, total: int | None, tokens: int) -> None:
-        """The text is being read."""
-        self._bar.update(f"reading, {tokens:,} tokens", done, total)
+    """
+    start = time.monotonic()
+    first_tokens: int | None = None  # of this process: a resumed run starts later
+    smoothed_loss: float | None = None
 
-    def prepared(self, corpus: Corpus, total: int) -> None:
-        """The text is read: say what it is."""
-        report = corpus.report
-        self._total, self._start = total, time.monotonic()
-        self._bar.say(
-            f"{report.tokens:,} tokens in {report.sentences:,} sentences; {report.words:,} words in the "
-            f"vocabulary, {report.unknown:.1%} of the tokens outside it"
-        )
-        self._bar.say(
-            f"held out: {report.valid_tokens:,} tokens, {report.valid_unknown:.1%} of them outside the "
-            f"vocabulary; {report.held_out}"
-        )
-        notes = {
-            "longer than the model reads": report.cut_tokens,
-            "repeated sentences": report.repeated_sentences,
-        }
-        self._bar.say(", ".join(f"{count:,} {what}" for what, count in notes.items()))
-
-    def step(self, position: Position, figures: Metrics) -> None:
-        """A step or a validation is done."""
-        if "mean" in figures:
-            self._bar.say(
-                f"{position.tokens:,} tokens: perplexity {figures['mean']:.1f} "
-                f"(forward {figures['forward']:.1f}, backward {figures['backward']:.1f})"
-            )
+    def report(position: Position, metrics: Metrics) -> None:
+        nonlocal first_tokens, smoothed_loss
+        if on_metrics is not None:
+            on_metrics(position, metrics)
+        if "mean" in metrics:
+            on_progress(ProgressEvent(STAGE, message=_describe_validation(position, metrics)))
             return
-        self._from = self._from or position.tokens - 1
-        self._loss += 0.05 * (figures["loss"] - self._loss) if self._loss else figures["loss"]
-        rate = (position.tokens - self._from) / max(time.monotonic() - self._start, 1e-9)
+        if first_tokens is None:
+            first_tokens = position.tokens - 1
+        if smoothed_loss is None:
+            smoothed_loss = metrics["loss"]
+        smoothed_loss += SMOOTHING * (metrics["loss"] - smoothed_loss)
+        rate = (position.tokens - first_tokens) / max(time.monotonic() - start, 1e-9)
         best = f", best perplexity {position.best:.1f}" if position.best is not None else ""
-        text = f"loss {self._loss:.3f}, {rate:,.0f} tokens/s{best}"
-        self._bar.update(text, position.tokens, self._total)
+        detail = f"loss {smoothed_loss:.3f}, {rate:,.0f} tokens/s{best}"
+        on_progress(ProgressEvent(STAGE, position.tokens, total, detail))
 
-    def end(self, result: Pretraining) -> None:
-        """Say what came out."""
-        found = result.metrics
-        if result.before is not None:
-            print(f"before: perplexity {result.before['mean']:.1f} on the held-out text")
-        print(
-            f"held-out perplexity {found['mean']:.1f} (forward {found['forward']:.1f}, backward "
-            f"{found['backward']:.1f}), {found['unknown']:.1%} of its words unknown"
-        )
-        print(f"{result.folder}: the model, its card README.md, report.html and metrics.jsonl")
+    return report
+
+
+def _describe_validation(position: Position, metrics: Metrics) -> str:
+    return (
+        f"{position.tokens:,} tokens: perplexity {metrics['mean']:.1f} "
+        f"(forward {metrics['forward']:.1f}, backward {metrics['backward']:.1f})"
+    )

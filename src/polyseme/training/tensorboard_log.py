@@ -31,7 +31,7 @@ class TensorBoardLog:
     """Watches a run and notes its figures; a resumed run goes on where it was."""
 
     def __init__(self, folder: Path) -> None:
-        self._library = require("tensorboardX", "tensorboard", "--tensorboard")
+        self._library = require("tensorboardX", "tensorboard", "TensorBoard logging")
         self._folder = folder / BOARD
         self._writer: Any = None
         self._tokens, self._seconds = 0, 0.0
@@ -45,7 +45,7 @@ class TensorBoardLog:
         if self._writer is not None:
             self._writer.close()
 
-    def watch(self, position: Position, figures: Metrics) -> None:
+    def log(self, position: Position, figures: Metrics) -> None:
         """Note the figures of a validation, or of every so many steps."""
         if self._writer is None:  # only now is the step known; what an earlier run noted after it goes
             self._writer = self._library.SummaryWriter(str(self._folder), purge_step=position.step)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from polyseme.errors import DataError, UsageError
+from polyseme.io.progress import ProgressEvent
 from polyseme.text.chars import SPECIALS, CodepointAlphabet
 from polyseme.text.corpus import build
 from polyseme.text.corpus import prepared as rooms
@@ -294,7 +295,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None
             more.write("more\n")
 
     with pytest.raises(DataError, match=r"a.txt: changed while it was read"):
-        prepare_corpus([file], tmp_path / "c", changed(PLAIN, min_count=1), watch=meddle)
+        prepare_corpus([file], tmp_path / "c", changed(PLAIN, min_count=1), on_progress=meddle)
     assert open_corpus(tmp_path / "c").train.tobytes() == before
 
 
@@ -309,13 +310,14 @@ def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.Monk
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_the_watcher_hears_how_far_it_is(tmp_path: Path) -> None:
+def test_reading_reports_bytes_and_tokens(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(2000))
-    heard: list[tuple[int, int | None, int]] = []
-    corpus = prepare_corpus([file], tmp_path / "c", PLAIN, watch=lambda *now: heard.append(now))
+    events: list[ProgressEvent] = []
+    corpus = prepare_corpus([file], tmp_path / "c", PLAIN, on_progress=events.append)
     size = file.stat().st_size
-    assert heard[-1][1:] == (size, corpus.report.tokens + corpus.report.valid_tokens)
-    assert size * 0.9 < heard[-1][0] <= size
+    tokens = corpus.report.tokens + corpus.report.valid_tokens
+    assert events[-1] == ProgressEvent("reading", events[-1].done, size, f"{tokens:,} tokens")
+    assert size * 0.9 < events[-1].done <= size
 
 
 MEASURED = """

@@ -17,7 +17,7 @@ not held out; then the stream is renumbered by rank. What is only needed on the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import DataError
 from polyseme.io.memory_map import map_ids, release
+from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.corpus import split
 from polyseme.text.corpus.counts import Tally, TypeRanks, read_types
@@ -43,7 +44,6 @@ from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.split import HeldOut
 from polyseme.text.corpus.workers import FIRST_WORD, Chunk, segmented
 
-Watch = Callable[[int, int | None, int], None]  # bytes read, bytes in all (None: compressed), tokens so far
 IntArray = NDArray[np.int64]
 
 
@@ -98,7 +98,7 @@ class _Raw:
 
 
 class _DocumentReader:
-    """Reads files into raw streams, and tells how far it is."""
+    """Reads files into raw streams, and reports progress."""
 
     def __init__(
         self,
@@ -107,12 +107,12 @@ class _DocumentReader:
         spec: CorpusSpec,
         given: Given,
         workers: int,
-        watch: Watch | None,
+        on_progress: OnProgress,
     ) -> None:
         self.tally = Tally(folder, given.words, given.specials, spec.max_types)
         self._folder, self._spec, self._workers = folder, spec, workers
         self._specials = np.array(given.specials, np.uint32)
-        self._size, self._watch = sources.size, watch
+        self._size, self._on_progress = sources.size, on_progress
         self._bytes = self._tokens = 0
 
     def read(self, files: Sequence[Path], name: str, counted: bool) -> _Raw:
@@ -131,8 +131,8 @@ class _DocumentReader:
                 found = int((chunk.ids >= FIRST_WORD).sum())
                 words += found
                 self._bytes, self._tokens = self._bytes + chunk.size, self._tokens + found
-                if self._watch is not None:
-                    self._watch(self._bytes, self._size, self._tokens)
+                detail = f"{self._tokens:,} tokens"
+                self._on_progress(ProgressEvent("reading", self._bytes, self._size, detail))
         if not words:
             more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
             raise DataError(f"{files[0]}{more}: not a single word. A corpus needs text.")
@@ -166,11 +166,11 @@ def prepare(
     given: Given,
     alphabet: Alphabet | None,
     workers: int,
-    watch: Watch | None,
+    on_progress: OnProgress,
 ) -> tuple[CorpusReport, Alphabet | None]:
     """Write the files of the corpus into `folder`; say what was counted."""
     settings = spec.settings
-    reader = _DocumentReader(sources, folder, spec, given, workers, watch)
+    reader = _DocumentReader(sources, folder, spec, given, workers, on_progress)
     raw = reader.read(sources.files, "corpus", counted=True)
     apart = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
     tally = reader.tally

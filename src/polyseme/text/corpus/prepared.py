@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_folder
 from polyseme.io.memory_map import map_ids
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
-from polyseme.text.corpus.build import CorpusReport, Given, Sources, Watch, prepare
+from polyseme.text.corpus.build import CorpusReport, Given, Sources, prepare
 from polyseme.text.corpus.counts import read_types
 from polyseme.text.corpus.documents import expand_inputs, kind_of
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
@@ -41,7 +42,6 @@ __all__ = [
     "CorpusReport",
     "CorpusSettings",
     "CorpusSpec",
-    "Watch",
     "open_corpus",
     "prepare_corpus",
     "read_types",
@@ -101,7 +101,7 @@ def prepare_corpus(
     vocab: Vocab | None = None,
     alphabet: Alphabet | None = None,
     workers: int | None = None,
-    watch: Watch | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> Corpus:
     """Segment, count and number the inputs into `folder`, or open what an equal run left there.
 
@@ -126,7 +126,7 @@ def prepare_corpus(
     _check_folder(folder)
     with new_folder(folder, force=True, ours=(*_RESULTS, _META)) as temporary:
         report, used = prepare(
-            sources, temporary, spec, _given(vocab), alphabet, workers or usual_workers(size), watch
+            sources, temporary, spec, _given(vocab), alphabet, workers or usual_workers(size), on_progress
         )
         check_unchanged((*files, *held), stamps)
         _finish(temporary, stamps, spec, fingerprint, report, vocab, used)
