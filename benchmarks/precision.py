@@ -69,11 +69,12 @@ def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
 
 def senses(elmo: Any, folder: Path, layer: str | int = "top") -> float:
     """The share of right senses by the vectors of `layer`, mean over the words of CoarseWSD-20."""
-    from polyseme.search.disambiguation import Disambiguator, embed_usages
+    from polyseme.search.disambiguation import Disambiguator
+    from polyseme.search.usage_vectors import embed_usages
 
     known, asked = marked(folder, "train"), marked(folder, "test")
     found = Disambiguator.learn(known, embed_usages(elmo, known, layer), space="none")
-    return found.judge(asked, found.guess(asked, embed_usages(elmo, asked, layer))).by_word
+    return found.evaluate(asked, found.predict(asked, embed_usages(elmo, asked, layer))).accuracy_by_word
 
 
 def marked(folder: Path, part: str) -> list[Any]:

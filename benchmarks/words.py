@@ -107,18 +107,18 @@ def senses(
         vectors, others = (mixed(select_view(parts, view), layer) for parts in (of_known, of_asked))
         for space, text in product(given.spaces, given.prior):
             prior = "auto" if text == "auto" else float(text)
-            found = Disambiguator.learn(known, vectors, first=first, space=space, prior=prior)
-            judged = found.judge(asked, found.guess(asked, others))
+            found = Disambiguator.learn(known, vectors, wordnet=first, space=space, prior=prior)
+            judged = found.evaluate(asked, found.predict(asked, others))
             yield {
                 "set": name,
                 "layer": layer,
                 "view": view,
                 "space": space,
                 "prior": text if prior != "auto" else f"auto: {found.prior}",
-                "left out": found.left_out,
+                "left out": found.leave_one_out_accuracy,
                 "accuracy": judged.accuracy,
-                "by_word": judged.by_word,
-                "first": judged.first,
+                "by_word": judged.accuracy_by_word,
+                "first": judged.baseline,
             }
 
 

@@ -121,9 +121,9 @@ def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
         (["similarity", "index", "banks", "river"], "Did you mean bank"),
         (["similarity", "index", "bank", "river", "--layer", "0"], "an index of layer top"),
         (["similarity", "{bilm}", "bank", "river"], "no word vectors"),
-        (["map", "index", "bank", "--out", "map.gif"], "a .png or a .html"),
+        (["map", "index", "bank", "--out", "map.gif"], "a .png or .html"),
         (["map", "index", "bink", "--out", "map.html"], "Did you mean bank"),
-        (["change", "index", "index", "bank", "--out", "x.pdf"], "a picture of shares is a .png"),
+        (["change", "index", "index", "bank", "--out", "x.pdf"], "must be a .png"),
         (["change", "index", "index", "bink"], "Did you mean bank"),
         (
             ["disambiguate", "{bilm}", "--train", "text.txt", "--test", "text.txt"],

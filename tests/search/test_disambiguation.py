@@ -158,7 +158,7 @@ def test_directions_in_which_examples_of_one_sense_lie_apart_count_less():
     right = {}
     for space in ("centre", "senses"):
         found = Disambiguator.learn(examples, vectors.astype(np.float32), space=space, prior=0)
-        right[space] = found.judge(examples, found.guess(examples, vectors.astype(np.float32))).accuracy
+        right[space] = found.evaluate(examples, found.predict(examples, vectors.astype(np.float32))).accuracy
     assert right["senses"] > 0.95 > right["centre"]
 
 
@@ -173,8 +173,8 @@ def test_examples_get_their_own_senses_back(tmp_path: Path, elmo: Elmo):
     path = write(tmp_path / "r.tsv", "".join(ROWS.splitlines(keepends=True)[1:3]))
     judged, guesses = polyseme.disambiguate(elmo, path, path)
     assert guesses == ["shore", "money"]
-    assert (judged.accuracy, judged.by_word, judged.backed_off, judged.count) == (1, 1, 0, 2)
-    assert judged.first == 0.5
+    assert (judged.accuracy, judged.accuracy_by_word, judged.unseen, judged.count) == (1, 1, 0, 2)
+    assert judged.baseline == 0.5
 
 
 def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo):
@@ -182,12 +182,12 @@ def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo)
     first = read_wordnet_senses(index)
     assert first == {"be%2": "be%2:42:00::"}
     examples = read_sense_data(write(tmp_path / "r.tsv", ROWS), "train")
-    found = Disambiguator.learn(examples, embed_usages(elmo, examples, "top"), first=first)
+    found = Disambiguator.learn(examples, embed_usages(elmo, examples, "top"), wordnet=first)
     asked = [LabelledUsage("a", "be%2", ("it", "is"), 1, 2), LabelledUsage("b", "go%2", ("go",), 0, 1)]
-    guesses = found.guess(asked, embed_usages(elmo, asked, "top"))
+    guesses = found.predict(asked, embed_usages(elmo, asked, "top"))
     assert guesses == ["be%2:42:00::", None]
-    with pytest.raises(UsageError, match="nothing to judge by"):
-        found.judge(asked, guesses)
+    with pytest.raises(UsageError, match="nothing to compare with"):
+        found.evaluate(asked, guesses)
 
 
 def test_adjectives_and_satellites_are_one_class():
@@ -199,7 +199,7 @@ def test_adjectives_and_satellites_are_one_class():
     [
         ("a.tsv", "bank\tno brackets\tx\n", r"a\.tsv:1: .*no word is marked"),
         ("a.tsv", "bank\n", r"a\.tsv:1: 1 columns, expected a word"),
-        ("a.tsv", "", "no marked words"),
+        ("a.tsv", "", "no labelled words"),
         ("a.tsv", "bank\tan empty [ ] pair\tx\n", "the brackets are empty"),
         ("a.tsv", "# s\nThe\tthe\n", r"a\.tsv:2: 2 columns"),
         ("a.xml", "<corpus>", "not XML"),
@@ -219,15 +219,17 @@ def test_of_senses_that_lie_equally_near_the_frequent_one_is_taken():
     examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ("rare", "usual", "usual")]
     vectors = [np.ones(4, np.float32)] * 3
     found = Disambiguator.learn(examples, vectors, space="none")
-    assert found.guess(examples[:1], vectors[:1]) == ["usual"]
+    assert found.predict(examples[:1], vectors[:1]) == ["usual"]
 
 
 def test_a_prior_moves_the_border_between_senses():
     examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
     vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 9]
     asked, between = examples[:1], [np.array((1, 0.8), np.float32)]
-    assert Disambiguator.learn(examples, vectors, space="none", prior=0).guess(asked, between) == ["rare"]
-    assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).guess(asked, between) == ["usual"]
+    assert Disambiguator.learn(examples, vectors, space="none", prior=0).predict(asked, between) == ["rare"]
+    assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).predict(asked, between) == [
+        "usual"
+    ]
 
 
 def random_senses(shares: dict[str, int], spread: float) -> tuple[list[LabelledUsage], list[np.ndarray]]:
@@ -246,7 +248,7 @@ def left_out(examples: list[LabelledUsage], vectors: list[np.ndarray], prior: fl
         others = [row for row in range(len(examples)) if row != number]
         rest, of_rest = [examples[row] for row in others], [vectors[row] for row in others]
         found = Disambiguator.learn(rest, of_rest, space="none", prior=prior)
-        right += found.guess([example], [vector])[0] in example.senses
+        right += found.predict([example], [vector])[0] in example.senses
     return right
 
 

@@ -206,9 +206,9 @@ def disambiguate(
     known = [example for example in read_sense_data(train, "train", cut) if example.senses]
     senses = None if first is None else read_wordnet_senses(first)
     examples = embed_usages(elmo, known, layer, view)
-    found = Disambiguator.learn(known, examples, first=senses, space=space, prior=prior)
-    guesses = found.guess(asked, embed_usages(elmo, asked, layer, view))
-    return found.judge(asked, guesses) if any(one.senses for one in asked) else None, guesses
+    found = Disambiguator.learn(known, examples, wordnet=senses, space=space, prior=prior)
+    guesses = found.predict(asked, embed_usages(elmo, asked, layer, view))
+    return found.evaluate(asked, guesses) if any(one.senses for one in asked) else None, guesses
 
 
 def change(

@@ -274,9 +274,9 @@ def disambiguate(
         print(*(sense or "?" for sense in found), sep="\n")
     if judged is None:
         return
-    print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.by_word:.4f}")
+    print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.accuracy_by_word:.4f}")
     print(
-        f"first sense alone {judged.first:.4f}; {judged.backed_off:.1%} of {judged.count:,} without examples"
+        f"first sense alone {judged.baseline:.4f}; {judged.unseen:.1%} of {judged.count:,} without examples"
     )
 
 

@@ -1,11 +1,11 @@
-"""The sense of a word in its sentence, from labelled examples: the nearest mean, or the first sense.
+"""Predict the sense of a word in its sentence from labelled examples.
 
-    search.usage_vectors (vectors), search.sense_data  ->  search.disambiguation  ->  api
+    search.usage_vectors, search.sense_data  ->  search.disambiguation  ->  api
 
-As in the ELMo paper: each sense is the mean of its examples' vectors, a usage has the sense with the nearest
-mean, a word without examples has its first sense. Near is a cosine in a corrected space, to which the
-logarithm of a sense's share of the examples is added with a weight, the prior, which is chosen by leaving
-examples out. N examples, H values, K senses of a word.
+As in the ELMo paper: a sense is the mean vector of its examples, a usage gets the sense with the nearest
+mean, and a word without examples gets its first sense (from WordNet, or the most frequent one in training).
+Near is the cosine in a corrected space plus a prior: the logarithm of the share of the examples, times a
+weight that is chosen by leave-one-out. N examples, H values, K senses of a word.
 """
 
 from __future__ import annotations
@@ -28,66 +28,86 @@ Flags = NDArray[np.bool_]
 Correction = SpaceKind | Literal["senses"]
 CORRECTIONS: tuple[Correction, ...] = (*SPACE_KINDS, "senses")
 Prior = float | Literal["auto"]
-SAMPLE = 50_000  # examples that the correction of the space is fitted to, and the prior is chosen by
-BLOCK = 4096  # usages that are guessed together
+MAX_SAMPLE = 50_000  # examples that the space is fitted to and the prior is chosen with
+BLOCK = 4096  # usages that are predicted together
 PRIORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
-DIGITS = 5  # of scores: what differs less is equal
+DIGITS = 5  # of scores: those that differ by less are equal
 
 
 @dataclass(frozen=True)
 class SenseScores:
-    """How often the senses were right."""
+    """How often predicted senses are right.
 
-    accuracy: float  # of all; where every word gets an answer it is F1, too
-    by_word: float  # the mean over the words
-    first: float  # accuracy of the most frequent sense in training, or of the first sense
-    backed_off: float  # share of words without examples
+    Attributes:
+        accuracy: Share of right senses; equal to F1 if every word gets one.
+        accuracy_by_word: The mean of the accuracies of the words.
+        baseline: Accuracy of each word's first sense (WordNet's, or the most frequent one in training).
+        unseen: Share of usages whose word has no examples.
+        count: How many usages were scored.
+
+    """
+
+    accuracy: float
+    accuracy_by_word: float
+    baseline: float
+    unseen: float
     count: int
 
 
 @dataclass(frozen=True)
-class Known:
-    """The senses of a word that have examples, the most frequent first: so it wins where scores are equal."""
+class SenseMeans:
+    """The senses of one word that have examples.
+
+    Attributes:
+        senses: The senses, the most frequent first: it wins where scores are equal.
+        counts: (K,) how many examples each has.
+        means: (K, H) the mean of its examples.
+
+    """
 
     senses: tuple[str, ...]
-    counts: NDArray[np.int64]  # (K,)
-    means: Array  # (K, H)
+    counts: NDArray[np.int64]
+    means: Array
 
-    def owns(self, examples: Sequence[LabelledUsage]) -> Flags:
-        """Which senses are right for which example (N, K)."""
-        return np.array([[sense in one.senses for sense in self.senses] for one in examples], np.bool_)
+    def match_labels(self, examples: Sequence[LabelledUsage]) -> Flags:
+        """Return which senses are right for which example (N, K)."""
+        return np.array([[sense in usage.senses for sense in self.senses] for usage in examples], np.bool_)
 
-    def moved(self, space: Space) -> Known:
-        """The same in a space, with their lengths."""
-        return Known(self.senses, self.counts, space.transform(self.means))
+    def transform(self, space: Space) -> SenseMeans:
+        """Return the same senses with their means in a corrected space."""
+        return SenseMeans(self.senses, self.counts, space.transform(self.means))
 
-    def best(self, pointing: Array, prior: float) -> list[str]:
-        """The sense of usages (N, H), of length 1 as the means are taken."""
-        cosines = pointing @ normalize(self.means).T
-        return [self.senses[row] for row in _scores(cosines, self.counts, prior).argmax(axis=1).tolist()]
+    def predict(self, directions: Array, prior: float) -> list[str]:
+        """Return the best sense of each direction (N, H)."""
+        cosines = directions @ normalize(self.means).T
+        return [self.senses[row] for row in _score(cosines, self.counts, prior).argmax(axis=1).tolist()]
 
 
 def check_correction(space: str) -> None:
-    """Refuse a correction that there is not."""
+    """Refuse a correction that does not exist."""
     if space not in CORRECTIONS:
         raise UsageError(f"space is {space!r}, expected one of {', '.join(CORRECTIONS)}.")
 
 
 class Disambiguator:
-    """Means of senses, by word. `learn` makes one."""
+    """Predicts senses by the mean vector of each sense. `Disambiguator.learn` makes one.
+
+    Attributes:
+        prior: The weight of the logarithm of a sense's share.
+        leave_one_out_accuracy: The accuracy with that prior on the examples; None if the prior was set.
+
+    """
 
     def __init__(
         self,
-        known: dict[str, Known],
-        usual: dict[str, str],
+        senses: dict[str, SenseMeans],
+        first_senses: dict[str, str],
         space: Space,
         prior: float,
-        left_out: float | None,
+        leave_one_out_accuracy: float | None,
     ) -> None:
-        self._known, self._usual, self._space, self.prior = known, usual, space, prior
-        self.left_out = (
-            left_out  # share of examples that all others give their sense; where a prior was chosen
-        )
+        self._senses, self._first_senses, self._space, self.prior = senses, first_senses, space, prior
+        self.leave_one_out_accuracy = leave_one_out_accuracy
 
     @classmethod
     def learn(
@@ -95,148 +115,171 @@ class Disambiguator:
         examples: Sequence[LabelledUsage],
         vectors: Iterable[Array],
         *,
-        first: Mapping[str, str] | None = None,
+        wordnet: Mapping[str, str] | None = None,
         space: Correction = "senses",
         prior: Prior = "auto",
     ) -> Disambiguator:
-        """The means of all senses, from examples and their vectors; see `search.views`.
+        """Compute the mean vector of every sense.
 
-        first: the first senses of words, for those without examples. space: as of an index, or "senses":
-        every direction is scaled by how far the examples of one sense lie apart in it. prior: how much the
-        logarithm of a sense's share of the examples counts beside its cosine; "auto": see `choose_prior`.
+        Args:
+            examples: Labelled usages.
+            vectors: The vector (H,) of each; see `search.usage_vectors`.
+            wordnet: The first sense of each word, for words without examples.
+            space: The correction of the vectors: as in `search.space`, or "senses", which whitens by the
+                covariance within senses.
+            prior: The weight of the logarithm of a sense's share; "auto" chooses it by leave-one-out.
+
+        Raises:
+            UsageError: `space` is unknown, or no example has a sense.
+
         """
         check_correction(space)
-        means, sample = _means(examples, vectors)
-        own = [examples[row] for row in sample]
-        taken = np.stack(list(sample.values()))
-        fitted = _fit(own, taken, means, space)
-        moved = {key: known.moved(fitted) for key, known in means.items()}
-        left_out = None
+        means, sampled_vectors = _compute_means(examples, vectors)
+        sample = [examples[row] for row in sampled_vectors]
+        stacked = np.stack(list(sampled_vectors.values()))
+        fitted = _fit_correction(sample, stacked, means, space)
+        transformed = {key: senses.transform(fitted) for key, senses in means.items()}
+        accuracy = None
         if prior == "auto":
-            prior, left_out = choose_prior(own, fitted.transform(taken), moved)
-        usual = dict(first or {})
-        if first is None:
-            usual = {key: known.senses[0] for key, known in means.items()}
-        return cls(moved, usual, fitted, prior, left_out)
+            prior, accuracy = choose_prior(sample, fitted.transform(stacked), transformed)
+        first_senses = dict(wordnet or {})
+        if wordnet is None:
+            first_senses = {key: senses.senses[0] for key, senses in means.items()}
+        return cls(transformed, first_senses, fitted, prior, accuracy)
 
-    def guess(self, examples: Sequence[LabelledUsage], vectors: Iterable[Array]) -> list[str | None]:
-        """The sense of each; None where the word has neither examples nor a first sense."""
-        found = [self._usual.get(example.key) for example in examples]
-        given = zip(examples, vectors, strict=True)
-        for start in range(0, len(examples), BLOCK):
-            some = list(islice(given, BLOCK))
-            pointing = self._space.to_directions(np.stack([vector for _, vector in some]))
-            for key, rows in _by_key([example for example, _ in some]):
-                if key in self._known:
-                    best = self._known[key].best(pointing[rows], self.prior)
+    def predict(self, usages: Sequence[LabelledUsage], vectors: Iterable[Array]) -> list[str | None]:
+        """Predict the sense of each usage; None if its word has neither examples nor a first sense."""
+        predictions = [self._first_senses.get(usage.key) for usage in usages]
+        pairs = zip(usages, vectors, strict=True)
+        for start in range(0, len(usages), BLOCK):
+            block = list(islice(pairs, BLOCK))
+            directions = self._space.to_directions(np.stack([vector for _, vector in block]))
+            for key, rows in _rows_by_key([usage for usage, _ in block]):
+                if key in self._senses:
+                    best = self._senses[key].predict(directions[rows], self.prior)
                     for row, sense in zip(rows, best, strict=True):
-                        found[start + row] = sense
-        return found
+                        predictions[start + row] = sense
+        return predictions
 
-    def judge(self, examples: Sequence[LabelledUsage], guesses: Sequence[str | None]) -> SenseScores:
-        """How often the guesses are among the right senses, where these are known."""
-        pairs = [(e, guess) for e, guess in zip(examples, guesses, strict=True) if e.senses]
+    def evaluate(self, usages: Sequence[LabelledUsage], predictions: Sequence[str | None]) -> SenseScores:
+        """Score predictions on the usages whose senses are known.
+
+        Raises:
+            UsageError: No usage has a sense.
+
+        """
+        pairs = [(usage, sense) for usage, sense in zip(usages, predictions, strict=True) if usage.senses]
         if not pairs:
-            raise UsageError("None of the examples has a sense: there is nothing to judge by.")
-        known = [example for example, _ in pairs]
-        right = [guess in example.senses for example, guess in pairs]
-        words: dict[str, list[bool]] = defaultdict(list)
-        for example, good in zip(known, right, strict=True):
-            words[example.key].append(good)
+            raise UsageError("None of the usages has a sense, so there is nothing to compare with.")
+        labelled = [usage for usage, _ in pairs]
+        is_right = [sense in usage.senses for usage, sense in pairs]
+        by_word: dict[str, list[bool]] = defaultdict(list)
+        for usage, right in zip(labelled, is_right, strict=True):
+            by_word[usage.key].append(right)
         return SenseScores(
-            float(np.mean(right)),
-            float(np.mean([np.mean(some) for some in words.values()])),
-            float(np.mean([self._usual.get(example.key) in example.senses for example in known])),
-            float(np.mean([example.key not in self._known for example in known])),
-            len(known),
+            float(np.mean(is_right)),
+            float(np.mean([np.mean(rights) for rights in by_word.values()])),
+            float(np.mean([self._first_senses.get(usage.key) in usage.senses for usage in labelled])),
+            float(np.mean([usage.key not in self._senses for usage in labelled])),
+            len(labelled),
         )
 
 
-def _means(
+def _compute_means(
     examples: Sequence[LabelledUsage], vectors: Iterable[Array]
-) -> tuple[dict[str, Known], dict[int, Array]]:
-    """The means of the senses of each word; and the vectors of at most SAMPLE examples, by number."""
+) -> tuple[dict[str, SenseMeans], dict[int, Array]]:
+    """The means of the senses of each word; and the vectors of at most MAX_SAMPLE examples, by number."""
     sums: dict[str, dict[str, NDArray[np.float64]]] = defaultdict(dict)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    every = -(-len(examples) // SAMPLE)
+    step = -(-len(examples) // MAX_SAMPLE)
     sample: dict[int, Array] = {}
     for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
-        if number % every == 0:
+        if number % step == 0:
             sample[number] = vector
         for sense in example.senses:
-            own = sums[example.key]
-            own[sense] = own.get(sense, 0) + vector.astype(np.float64)
+            word_sums = sums[example.key]
+            word_sums[sense] = word_sums.get(sense, 0) + vector.astype(np.float64)
             counts[example.key][sense] += 1
     if not sums:
-        raise UsageError("None of the examples has a sense: there is nothing to learn from.")
-    found = {}
-    for key, some in counts.items():
-        senses = tuple(sense for sense, _ in some.most_common())
-        numbers = np.array([some[sense] for sense in senses])
+        raise UsageError("None of the examples has a sense, so there is nothing to learn from.")
+    means_by_key = {}
+    for key, word_counts in counts.items():
+        senses = tuple(sense for sense, _ in word_counts.most_common())
+        numbers = np.array([word_counts[sense] for sense in senses])
         means = np.stack([sums[key][sense] for sense in senses]) / numbers[:, None]
-        found[key] = Known(senses, numbers, means.astype(np.float32))
-    return found, sample
+        means_by_key[key] = SenseMeans(senses, numbers, means.astype(np.float32))
+    return means_by_key, sample
 
 
-def _fit(examples: list[LabelledUsage], vectors: Array, means: dict[str, Known], space: Correction) -> Space:
-    """The correction of the space that the examples (N, H) ask for."""
+def _fit_correction(
+    examples: list[LabelledUsage], vectors: Array, means: dict[str, SenseMeans], space: Correction
+) -> Space:
+    """Fit the correction to the vectors (N, H) of the examples."""
     if space != "senses":
         return fit_space(vectors, space)
-    around, several = np.zeros_like(vectors), np.zeros(len(vectors), np.bool_)
+    sense_means, has_others = np.zeros_like(vectors), np.zeros(len(vectors), np.bool_)
     for row, example in enumerate(examples):
         if example.senses:
-            known = means[example.key]
-            place = known.senses.index(example.senses[0])
-            around[row], several[row] = known.means[place], known.counts[place] > 1
-    return fit_space(vectors, "whiten", (vectors - around)[several] if several.sum() > 1 else None)
+            word = means[example.key]
+            column = word.senses.index(example.senses[0])
+            sense_means[row], has_others[row] = word.means[column], word.counts[column] > 1
+    return fit_space(vectors, "whiten", (vectors - sense_means)[has_others] if has_others.sum() > 1 else None)
 
 
 def choose_prior(
-    examples: Sequence[LabelledUsage], moved: Array, means: dict[str, Known]
+    examples: Sequence[LabelledUsage], vectors: Array, means: dict[str, SenseMeans]
 ) -> tuple[float, float]:
-    """The prior of PRIORS with which most examples get their sense from all others, the least of equals.
+    """Choose the prior of PRIORS with the best leave-one-out accuracy, the smallest among equals.
 
-    And their share. moved: the vectors of the examples (N, H) and the means in the corrected space, with
-    their lengths. Each example is taken out of the mean of its own sense; one whose word has no two senses
-    among the others tells nothing.
+    Each example is taken out of the mean of its sense. Examples of words that have fewer than two senses
+    without them do not count.
+
+    Args:
+        examples: The examples.
+        vectors: Their vectors (N, H) in the corrected space, not normalized.
+        means: The means in the same space.
+
+    Returns:
+        The prior and its accuracy.
+
     """
-    right, asked = np.zeros(len(PRIORS), np.int64), 0
-    for key, rows in _by_key(examples):
+    right, total = np.zeros(len(PRIORS), np.int64), 0
+    for key, rows in _rows_by_key(examples):
         if key not in means or len(means[key].senses) < 2:
             continue
-        own = means[key].owns([examples[row] for row in rows])
-        cosines, counts = _without(moved[rows], own, means[key])
-        telling = (counts > 0).sum(axis=1) > 1
-        asked += int(telling.sum())
+        labels = means[key].match_labels([examples[row] for row in rows])
+        cosines, counts = _leave_one_out(vectors[rows], labels, means[key])
+        counted = (counts > 0).sum(axis=1) > 1
+        total += int(counted.sum())
         for number, prior in enumerate(PRIORS):
-            best = _scores(cosines[telling], counts[telling], prior).argmax(axis=1)
-            right[number] += own[telling][np.arange(len(best)), best].sum()
+            best = _score(cosines[counted], counts[counted], prior).argmax(axis=1)
+            right[number] += labels[counted][np.arange(len(best)), best].sum()
     best = int(right.argmax())
-    return PRIORS[best], float(right[best] / max(1, asked))
+    return PRIORS[best], float(right[best] / max(1, total))
 
 
-def _without(moved: Array, own: Flags, known: Known) -> tuple[Array, NDArray[np.int64]]:
-    """Cosines of examples (N, H) with the means of all others, and how many others each sense has: (N, K)."""
-    pointing = normalize(moved)
-    cosines: Array = pointing @ normalize(known.means).T
-    rows, columns = np.nonzero(own)
-    count = known.counts[columns][:, None]
-    others = (known.means[columns] * count - moved[rows]) / np.maximum(count - 1, 1)
-    cosines[rows, columns] = (normalize(others.astype(np.float32)) * pointing[rows]).sum(axis=1)
-    return cosines, known.counts - own
+def _leave_one_out(vectors: Array, labels: Flags, word: SenseMeans) -> tuple[Array, NDArray[np.int64]]:
+    """Cosines (N, K) of examples with the means of all other examples, and how many others each sense has."""
+    directions = normalize(vectors)
+    cosines: Array = directions @ normalize(word.means).T
+    rows, columns = np.nonzero(labels)
+    count = word.counts[columns][:, None]
+    others = (word.means[columns] * count - vectors[rows]) / np.maximum(count - 1, 1)
+    cosines[rows, columns] = (normalize(others.astype(np.float32)) * directions[rows]).sum(axis=1)
+    return cosines, word.counts - labels
 
 
-def _scores(cosines: Array, counts: NDArray[np.int64], prior: float) -> NDArray[np.float64]:
-    """Cosines (N, K) and shares as scores; a sense without examples comes last."""
+def _score(cosines: Array, counts: NDArray[np.int64], prior: float) -> NDArray[np.float64]:
+    """Add the prior to cosines (N, K); a sense without examples comes last."""
     shares = np.maximum(counts, 1) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     scores = np.round(cosines + prior * np.log(shares), DIGITS)
-    found: NDArray[np.float64] = np.where(counts > 0, scores, -np.inf)
-    return found
+    masked: NDArray[np.float64] = np.where(counts > 0, scores, -np.inf)
+    return masked
 
 
-def _by_key(examples: Sequence[LabelledUsage]) -> Iterator[tuple[str, list[int]]]:
+def _rows_by_key(usages: Sequence[LabelledUsage]) -> Iterator[tuple[str, list[int]]]:
     """The rows of each word."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for row, example in enumerate(examples):
-        found[example.key].append(row)
-    yield from found.items()
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, usage in enumerate(usages):
+        rows[usage.key].append(row)
+    yield from rows.items()

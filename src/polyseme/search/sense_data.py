@@ -1,9 +1,10 @@
-"""Files of words with their senses: CoarseWSD-20, Raganato's XML, SemCor's columns, plain rows.
+"""Read files of words labelled with senses: CoarseWSD-20, Raganato's XML, SemCor columns, plain rows.
 
-    files  ->  search.sense_data  ->  search.disambiguation
+    files  ->  search.sense_data  ->  search.usage_vectors, search.disambiguation
 
-A marked word is the tokens of its sentence, where it stands in them, what it is a form of (`key`), and its
-senses, of which any is right; none where that is not known.
+A labelled usage is the tokens of a sentence, the span of the word in them, its key (what it is a form of: a
+lemma with its part of speech, or just a word), and its senses, of which any is right. It has none if the file
+does not say.
 """
 
 from __future__ import annotations
@@ -17,16 +18,26 @@ from polyseme.errors import DataError, UsageError
 from polyseme.text.brackets import parse_brackets
 from polyseme.text.reading import read_lines
 
-Cut = Callable[[str], list[str]]
-SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: adjectives both
-CLASSES = {"NOUN": "1", "VERB": "2", "ADJ": "3", "ADV": "4"}
+SegmentText = Callable[[str], list[str]]
+SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: both are adjectives
+WORD_CLASSES = {"NOUN": "1", "VERB": "2", "ADJ": "3", "ADV": "4"}
 
 
 @dataclass(frozen=True)
 class LabelledUsage:
-    """A word in a sentence: tokens[start:stop]."""
+    """A word in a sentence, with its senses.
 
-    name: str  # file:line, or its number in the file
+    Attributes:
+        name: Its location (file:line), or its id in an XML file.
+        key: What the word is a form of; senses are told apart among usages with the same key.
+        tokens: The tokens of the sentence.
+        start: Position of the first token of the word.
+        stop: Position after its last token.
+        senses: The right senses; empty if unknown.
+
+    """
+
+    name: str
     key: str
     tokens: tuple[str, ...]
     start: int
@@ -34,33 +45,55 @@ class LabelledUsage:
     senses: tuple[str, ...] = ()
 
 
-def read_sense_data(path: str | Path, part: str, cut: Cut = str.split) -> list[LabelledUsage]:
-    """The marked words of a file, or of a folder of CoarseWSD-20, of which `part` is train or test.
+def read_sense_data(
+    path: str | Path, part: str, segment_text: SegmentText = str.split
+) -> list[LabelledUsage]:
+    """Read the labelled usages of a file, or of a CoarseWSD-20 folder.
 
-    cut: text to tokens, for plain rows: the other forms hold tokens already.
+    Args:
+        path: A file (.xml, or text in SemCor columns or plain rows), or a folder.
+        part: Which files of a folder to read: "train" or "test".
+        segment_text: Splits the sentences of plain rows into tokens; the other formats contain tokens.
+
+    Raises:
+        DataError: The file has no labelled words, or a line is malformed; the message starts with file:line.
+        UsageError: An XML file has an unknown part of speech.
+
     """
-    place = Path(path).expanduser()
-    if place.is_dir():
-        found = list(_coarse(place, part))
-    elif place.suffix == ".xml":
-        found = list(_xml(place))
+    file = Path(path).expanduser()
+    if file.is_dir():
+        usages = list(_read_coarse_wsd(file, part))
+    elif file.suffix == ".xml":
+        usages = list(_read_xml(file))
     else:
-        first = next((line.text for line in read_lines(place) if line.text.strip()), "")
-        found = list(_semcor(place) if first.startswith("# ") else _rows(place, cut))
-    if not found:
-        raise DataError(f"{path}: no marked words in it.")
-    return found
+        first_line = next((line.text for line in read_lines(file) if line.text.strip()), "")
+        is_semcor = first_line.startswith("# ")
+        usages = list(_read_semcor(file) if is_semcor else _read_rows(file, segment_text))
+    if not usages:
+        raise DataError(f"{path}: no labelled words in it.")
+    return usages
 
 
 def wordnet_key(sense: str) -> str:
-    """art%1:09:00:: is a sense of the noun art: art%1."""
+    """Return the lemma and part of speech of a WordNet sense key: art%1 for art%1:09:00::."""
     lemma, _, rest = sense.partition("%")
     return f"{lemma}%{ADJECTIVE if rest[:1] == SATELLITE else rest[:1]}"
 
 
 def read_wordnet_senses(path: str | Path) -> dict[str, str]:
-    """The first sense of each word, from WordNet's index.sense: key, offset, number, count."""
-    found: dict[str, str] = {}
+    """Read the first sense of each word from WordNet's index.sense.
+
+    Args:
+        path: The file; its lines are sense key, offset, number of the sense, count.
+
+    Returns:
+        The sense key of the first sense, by the word's key (see `wordnet_key`).
+
+    Raises:
+        DataError: A line has another format.
+
+    """
+    first_senses: dict[str, str] = {}
     for line in read_lines(path):
         fields = line.text.split()
         if len(fields) != 4 or "%" not in fields[0] or not fields[2].isdigit():
@@ -68,103 +101,105 @@ def read_wordnet_senses(path: str | Path) -> dict[str, str]:
                 f"{line.source}:{line.number}: {line.text!r:.40}, expected a line of WordNet's index.sense."
             )
         if fields[2] == "1":
-            found.setdefault(wordnet_key(fields[0]), fields[0])
-    return found
+            first_senses.setdefault(wordnet_key(fields[0]), fields[0])
+    return first_senses
 
 
-def _coarse(folder: Path, part: str) -> Iterator[LabelledUsage]:
-    """A folder a word, with PART.data.txt (place, tab, tokens) and PART.gold.txt."""
-    words = sorted(place.parent for place in folder.rglob(f"{part}.data.txt"))
-    for word in words:
-        labels = [line.text.strip() for line in read_lines(word / f"{part}.gold.txt")]
-        lines = list(read_lines(word / f"{part}.data.txt"))
+def _read_coarse_wsd(folder: Path, part: str) -> Iterator[LabelledUsage]:
+    """One folder per word, with PART.data.txt (position, tab, tokens) and PART.gold.txt."""
+    word_folders = sorted(file.parent for file in folder.rglob(f"{part}.data.txt"))
+    for word_folder in word_folders:
+        labels = [line.text.strip() for line in read_lines(word_folder / f"{part}.gold.txt")]
+        lines = list(read_lines(word_folder / f"{part}.data.txt"))
         if len(labels) != len(lines):
-            raise DataError(f"{word}: {len(lines)} sentences and {len(labels)} senses in {part}.")
+            raise DataError(f"{word_folder}: {len(lines)} sentences and {len(labels)} senses in {part}.")
         for line, label in zip(lines, labels, strict=True):
-            at, _, text = line.text.partition("\t")
+            position, _, text = line.text.partition("\t")
             tokens = tuple(text.split())
-            name = f"{line.source}:{line.number}"
-            if not at.isdigit() or not int(at) < len(tokens):
-                raise DataError(f"{name}: expected the place of a word, a tab and a sentence.")
-            yield LabelledUsage(name, word.name, tokens, int(at), int(at) + 1, (label,))
+            location = f"{line.source}:{line.number}"
+            if not position.isdigit() or not int(position) < len(tokens):
+                raise DataError(f"{location}: expected the position of a word, a tab and a sentence.")
+            start = int(position)
+            yield LabelledUsage(location, word_folder.name, tokens, start, start + 1, (label,))
 
 
-def _rows(path: Path, cut: Cut) -> Iterator[LabelledUsage]:
-    """word, tab, a sentence with the word in [brackets], tab, sense; what is marked is cut at spaces only."""
+def _read_rows(path: Path, segment_text: SegmentText) -> Iterator[LabelledUsage]:
+    """Rows of word, sentence with the word in [brackets], sense; brackets are split at spaces only."""
     for line in read_lines(path):
         if not line.text.strip():
             continue
-        name = f"{line.source}:{line.number}"
+        location = f"{line.source}:{line.number}"
         fields = line.text.split("\t")
         if len(fields) not in (2, 3):
-            raise DataError(f"{name}: {len(fields)} columns, expected a word, a sentence and its sense.")
+            raise DataError(f"{location}: {len(fields)} columns, expected a word, a sentence and its sense.")
         try:
-            before, inside, after = parse_brackets(fields[1], allow_several_words=True)
+            text = parse_brackets(fields[1], allow_several_words=True)
         except UsageError as problem:
-            raise DataError(f"{name}: {problem}") from None
-        left, own = cut(before), inside.split()
-        if not own:
-            raise DataError(f"{name}: the brackets are empty.")
-        tokens, start = (*left, *own, *cut(after)), len(left)
+            raise DataError(f"{location}: {problem}") from None
+        before, word = segment_text(text.before), text.marked.split()
+        if not word:
+            raise DataError(f"{location}: the brackets are empty.")
+        tokens, start = (*before, *word, *segment_text(text.after)), len(before)
         senses = (fields[2].strip(),) if len(fields) == 3 and fields[2].strip() else ()
-        yield LabelledUsage(name, fields[0].strip(), tokens, start, start + len(own), senses)
+        yield LabelledUsage(location, fields[0].strip(), tokens, start, start + len(word), senses)
 
 
-def _semcor(path: Path) -> Iterator[LabelledUsage]:
-    """Columns: token, lemma, part of speech, sense key or _, …; a blank line ends a sentence."""
-    rows: list[tuple[str, list[str]]] = []
+Part = tuple[str, list[str], str | None, tuple[str, ...]]  # name, tokens, key, senses
+
+
+def _read_semcor(path: Path) -> Iterator[LabelledUsage]:
+    """Columns of token, lemma, part of speech, sense key or _, …; a blank line ends a sentence."""
+    parts: list[Part] = []
     for line in [*read_lines(path), None]:
         if line is not None and line.text.strip() and not line.text.startswith("# "):
+            location = f"{line.source}:{line.number}"
             fields = line.text.split("\t")
             if len(fields) < 4:
-                raise DataError(f"{line.source}:{line.number}: {len(fields)} columns, expected 4 or more.")
-            rows.append((f"{line.source}:{line.number}", fields))
+                raise DataError(f"{location}: {len(fields)} columns, expected 4 or more.")
+            tokens = [token for token in fields[0].split("_") if token] or ["_"]
+            parts.append((location, tokens, None, (fields[3],) if "%" in fields[3] else ()))
             continue
-        parts = [(place, row[0].split("_"), (row[3],) if "%" in row[3] else ()) for place, row in rows]
-        yield from _sentence([(p, [w for w in words if w] or ["_"], None, s) for p, words, s in parts])
-        rows = []
+        yield from _label_sentence(parts)
+        parts = []
 
 
-def _xml(path: Path) -> Iterator[LabelledUsage]:
-    """Raganato's sentences; their senses stand beside them in NAME.gold.key.txt, if that is there."""
+def _read_xml(path: Path) -> Iterator[LabelledUsage]:
+    """Raganato's sentences; the senses are in NAME.gold.key.txt beside the file, if it exists."""
     keys = path.with_name(path.name.removesuffix(".data.xml").removesuffix(".xml") + ".gold.key.txt")
-    gold = {}
+    labels = {}
     if keys.exists():
         for line in read_lines(keys):
-            number, *senses = line.text.split()
-            gold[number] = tuple(senses)
+            name, *senses = line.text.split()
+            labels[name] = tuple(senses)
     try:
         for _, element in ElementTree.iterparse(path):  # noqa: S314  # expat refuses runaway entities
             if element.tag == "sentence":
-                yield from _sentence([_word(child, gold) for child in element])
+                yield from _label_sentence([_read_element(child, labels) for child in element])
                 element.clear()
     except ElementTree.ParseError as problem:
         raise DataError(f"{path}:{problem.position[0]}: not XML ({problem}).") from None
 
 
-Part = tuple[str, list[str], str | None, tuple[str, ...]]  # name, words, key, senses
-
-
-def _word(child: ElementTree.Element, gold: dict[str, tuple[str, ...]]) -> Part:
-    words = (child.text or "_").replace("_", " ").split() or ["_"]
+def _read_element(child: ElementTree.Element, labels: dict[str, tuple[str, ...]]) -> Part:
+    tokens = (child.text or "_").replace("_", " ").split() or ["_"]
     if child.tag != "instance":
-        return "", words, None, ()
-    number = child.get("id", "")
-    kind = CLASSES.get(child.get("pos", ""))
-    if kind is None:
+        return "", tokens, None, ()
+    name = child.get("id", "")
+    word_class = WORD_CLASSES.get(child.get("pos", ""))
+    if word_class is None:
         raise UsageError(
-            f"{number}: the part of speech {child.get('pos')!r} is none of {', '.join(CLASSES)}."
+            f"{name}: the part of speech is {child.get('pos')!r}, expected one of {', '.join(WORD_CLASSES)}."
         )
-    return number, words, f"{child.get('lemma', '').lower()}%{kind}", gold.get(number, ())
+    return name, tokens, f"{child.get('lemma', '').lower()}%{word_class}", labels.get(name, ())
 
 
-def _sentence(parts: list[Part]) -> Iterator[LabelledUsage]:
-    """The marked words of one sentence; a word of several tokens is marked as a whole."""
-    tokens = tuple(word for _, words, _, _ in parts for word in words)
+def _label_sentence(parts: list[Part]) -> Iterator[LabelledUsage]:
+    """The labelled words of one sentence; a word of several tokens is one span."""
+    sentence = tuple(token for _, tokens, _, _ in parts for token in tokens)
     start = 0
-    for name, words, key, senses in parts:
-        stop = start + len(words)
-        own = key or (wordnet_key(senses[0]) if senses else None)
-        if own is not None:
-            yield LabelledUsage(name, own, tokens, start, stop, senses)
+    for name, tokens, key, senses in parts:
+        stop = start + len(tokens)
+        word_key = key or (wordnet_key(senses[0]) if senses else None)
+        if word_key is not None:
+            yield LabelledUsage(name, word_key, sentence, start, stop, senses)
         start = stop

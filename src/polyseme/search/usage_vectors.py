@@ -1,11 +1,13 @@
-"""Marked words to vectors, by what of the sentence is looked at: the word, its place, or the whole sentence.
+"""Turn labelled usages into vectors, by one of three views.
 
-    embedder, search.sense_data  ->  search.usage_vectors  ->  search.disambiguation, api
+    elmo, search.sense_data  ->  search.usage_vectors  ->  search.disambiguation, api
 
-word: the mean of the word's tokens, as in the ELMo paper. place: the forward state before the word and the
-backward state behind it, out of which the model would guess the word; its own letters are not in it.
-sentence: the place, joined by the mean of all tokens, which says what the sentence is about.
-B sentences, T tokens incl. <S> and </S>, H values, L layers.
+    word      the mean of the word's tokens, as in the ELMo paper
+    context   the forward state before the word and the backward state after it, from which the model would
+              predict the word: nothing of its own letters
+    sentence  the context, followed by the mean of all tokens, which says what the sentence is about
+
+T tokens incl. <S> and </S>, H values, L layers.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ USAGE_VIEWS: tuple[UsageView, ...] = ("word", "context", "sentence")
 
 
 def check_view(view: str, views: Sequence[str] = USAGE_VIEWS) -> None:
-    """Refuse a view that there is not."""
+    """Refuse a view that does not exist."""
     if view not in views:
         raise UsageError(f"view is {view!r}, expected one of {', '.join(views)}.")
 
@@ -37,52 +39,67 @@ def check_view(view: str, views: Sequence[str] = USAGE_VIEWS) -> None:
 def embed_usages(
     elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer, view: UsageView = "word"
 ) -> Iterator[Array]:
-    """What a view sees of each marked word: (H,), or (2H,) of the sentence; see `embed_usage_parts`."""
+    """Compute the vector of each usage: (H,) for word and context, (2H,) for sentence.
+
+    Args:
+        elmo: The model.
+        examples: The usages.
+        layer: "top", "mean", a number from 0, weights, or (weights, gamma).
+        view: What the vector stands for; see the module.
+
+    Raises:
+        UsageError: `view` is unknown, or `layer` is "all".
+        DataError: A vector is not finite.
+
+    """
     check_view(view)
-    resolve_output(layer, None, "both", elmo.config.layers).require_weights("word")  # there is one
+    resolve_output(layer, None, "both", elmo.config.layers).require_weights("word")
     for parts in embed_usage_parts(elmo, examples, layer):
         yield select_view(parts, view)
 
 
-def select_view(parts: Array, view: UsageView) -> Array:
-    """What a view sees, of what `embed_usage_parts` gives."""
-    size = parts.shape[-1] // 3
-    return parts[..., slice(size) if view == "word" else slice(size, 2 * size if view == "context" else None)]
-
-
 def embed_usage_parts(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Iterator[Array]:
-    """The word, its place and its sentence, joined (3H,); a sentence is read once for all its words.
+    """Compute the word, its context and its sentence of each usage, joined (3H,); see `select_view`.
 
-    layer: as for `Elmo.embed`; "all" gives a row a layer (L, 3H).
+    `layer` is as for `Elmo.embed`; "all" gives one row per layer (L, 3H). Usages that follow each other in
+    the same sentence share one run of the model.
     """
     spec = resolve_output(layer, None, "both", elmo.config.layers)
     runs = (list(run) for _, run in groupby(examples, key=lambda example: example.tokens))
     for chunk in chunk_by_size(runs, CHUNK * elmo.batch_tokens, lambda run: len(run[0].tokens)):
-        some = list(chain.from_iterable(chunk))
-        read = _read(elmo, list(dict.fromkeys(example.tokens for example in some)), spec)
-        for example in some:
-            parts = _parts(read[example.tokens], example)
+        usages = list(chain.from_iterable(chunk))
+        embedded = _embed_sentences(elmo, list(dict.fromkeys(usage.tokens for usage in usages)), spec)
+        for usage in usages:
+            parts = _join_parts(embedded[usage.tokens], usage)
             if not np.isfinite(parts).all():
-                raise DataError(f"{example.name}: a vector is not finite. Is the model broken?")
+                raise DataError(f"{usage.name}: a vector is not finite. Is the model broken?")
             yield parts
 
 
-def _read(elmo: Elmo, sentences: list[tuple[str, ...]], spec: OutputSpec) -> dict[tuple[str, ...], Array]:
+def select_view(parts: Array, view: UsageView) -> Array:
+    """Select the values of a view from what `embed_usage_parts` computes."""
+    size = parts.shape[-1] // 3
+    return parts[..., slice(size) if view == "word" else slice(size, 2 * size if view == "context" else None)]
+
+
+def _embed_sentences(
+    elmo: Elmo, sentences: list[tuple[str, ...]], spec: OutputSpec
+) -> dict[tuple[str, ...], Array]:
     """Each sentence as (…, T, H) of the chosen layer, <S> and </S> included."""
-    found: dict[tuple[str, ...], Array] = {}
+    embedded: dict[tuple[str, ...], Array] = {}
     tokens = [list(sentence) for sentence in sentences]
     with elmo.track_counts() as counts:
         for batch in elmo.batches(tokens):
-            chosen = spec.select(elmo.run_batch(batch.sentences)).cpu()
-            for number, array in zip(batch.numbers, chosen, strict=True):
-                found[sentences[number]] = array[..., : len(sentences[number]) + 2, :].numpy()
+            layers = spec.select(elmo.run_batch(batch.sentences)).cpu()
+            for number, array in zip(batch.numbers, layers, strict=True):
+                embedded[sentences[number]] = array[..., : len(sentences[number]) + 2, :].numpy()
         elmo.add_counts(tokens, counts)
-    return found
+    return embedded
 
 
-def _parts(sentence: Array, example: LabelledUsage) -> Array:
-    """The parts of a sentence (…, T, H) whose tokens begin behind <S>."""
+def _join_parts(sentence: Array, usage: LabelledUsage) -> Array:
+    """The word, its context and its sentence (…, 3H), from the sentence (…, T, H), whose row 0 is <S>."""
     half = sentence.shape[-1] // 2
-    word = sentence[..., example.start + 1 : example.stop + 1, :].mean(axis=-2)
-    before, behind = sentence[..., example.start, :half], sentence[..., example.stop + 1, half:]
-    return np.concatenate([word, before, behind, sentence[..., 1:-1, :].mean(axis=-2)], axis=-1)
+    word = sentence[..., usage.start + 1 : usage.stop + 1, :].mean(axis=-2)
+    before, after = sentence[..., usage.start, :half], sentence[..., usage.stop + 1, half:]
+    return np.concatenate([word, before, after, sentence[..., 1:-1, :].mean(axis=-2)], axis=-1)
