@@ -1,8 +1,8 @@
-"""What the README and the docs show is what happens: the code runs, the output is true, the links lead on.
+"""The READMEs and docs are correct: code runs, output matches, links resolve, settings and files exist.
 
-A `python` block runs in the namespace of its page; a `text` block behind it is what it prints. A `bash` block
-runs too, without the lines that set up a machine. A `console` block downloads, or trains for minutes, and is
-not run: only its verbs and options are checked. `json`, `toml` and other blocks are only shown.
+A `python` block runs in the namespace of its page; a `text` block after it is its expected output. A `bash`
+block runs too, without the lines that set up a machine. A `console` block downloads, or trains for minutes,
+and is not run: only its verbs and options are checked. `json`, `toml` and other blocks are not checked.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.settings import TaskConfig
 from polyseme.text.corpus.settings import CorpusSettings
 from polyseme.training.settings import SoftmaxSettings, TrainSettings, preset_names
+from test_layout import ORDER, SOURCE
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, CHINESE, *DOCS]
-ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", CONTRIBUTING]
 SET_UP = ("make ", "sudo ", "pip ", "git ")
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#+) ", re.MULTILINE)
-LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
 
-# In place of the novel and of the model that a page would train on it: the same words, untrained.
+# Stands in for the novel and the model that a page would train on it: the same words, random weights.
 NOVEL = (
     "曹操 大怒 。",
     "刘备 大喜 。",
@@ -69,7 +71,7 @@ SETTINGS = {
 
 
 class Block(NamedTuple):
-    """A fenced block of a page; `line` is where its fence stands."""
+    """A fenced block of a page; `line` is the line of its opening fence."""
 
     language: str
     code: str
@@ -86,10 +88,10 @@ def prose(page: Path) -> str:
 
 
 @pytest.fixture
-def a_place_with_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with models/elmo, as small as it gets but for its 50 characters a word, and static vectors.
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with models/elmo (tiny, but with 50 characters per word), static vectors and the sample data.
 
-    Beside it sanguo.txt, a few lines, and models/sanguo, which has a softmax: a language model.
+    It also has sanguo.txt, a few lines, and models/sanguo, which has a softmax.
     """
     folder = write_bilm(tmp_path / "models" / "elmo")
     options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
@@ -106,7 +108,7 @@ def a_place_with_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def run_python(page: Path, block: Block, namespace: dict[str, object]) -> None:
-    code = "\n" * block.line + block.code  # so that a traceback names the line of the page
+    code = "\n" * block.line + block.code  # a traceback then names the line of the page
     exec(compile(code, str(page), "exec"), namespace)
 
 
@@ -115,18 +117,18 @@ def run_shell(page: Path, block: Block) -> None:
     if not lines:
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(lines)],
         env=os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, f"{page}:{block.line}\n{done.stderr}"
+    assert process.returncode == 0, f"{page}:{block.line}\n{process.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
-    page: Path, a_place_with_models: Path, capsys: pytest.CaptureFixture[str]
+    page: Path, working_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     namespace: dict[str, object] = {"__name__": page.stem}
     for block, following in pairwise([*blocks(page), Block("", "", 0)]):
@@ -135,24 +137,24 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
             printed = capsys.readouterr().out
             if following.language == "text":
                 assert printed == following.code, f"{page}:{following.line}"
-        elif block.language == "bash" and page != CHINESE:  # the same lines as in README.md, a test says so
+        elif block.language == "bash" and page != CHINESE:  # same code as README.md, see below
             run_shell(page, block)
 
 
 def shown_commands(page: Path) -> Iterator[list[str]]:
-    """The words behind `polyseme` of every command that a page shows and the test does not run."""
+    """Yield the arguments of each `polyseme` command in the console blocks of a page."""
     for block in blocks(page):
         if block.language != "console":
             continue
         for line in block.code.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words:
-                assert "polyseme" in words, f"{page}:{block.line}: {line!r} is no command of ours"
+                assert "polyseme" in words, f"{page}:{block.line}: {line!r} is not a polyseme command"
                 yield words[words.index("polyseme") + 1 :]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_that_are_only_shown_have_verbs_and_options_of_the_program(page: Path) -> None:
+def test_commands_in_console_blocks_use_existing_verbs_and_options(page: Path) -> None:
     verbs = typer.main.get_command(cli.program()).commands  # type: ignore[attr-defined]
     for verb, *words in shown_commands(page):
         assert verb in verbs
@@ -168,7 +170,7 @@ def test_commands_that_are_only_shown_have_verbs_and_options_of_the_program(page
 
 
 def written_default(field: FieldInfo) -> str:
-    """The default of a setting as docs/pretrain.md writes it."""
+    """The default of a setting, as written in docs/pretrain.md."""
     if field.default is PydanticUndefined:
         return "needed"
     return "none" if field.default is None else f"`{json.dumps(field.default)}`"
@@ -208,11 +210,35 @@ def test_the_readmes_link_to_each_other_at_the_top() -> None:
         assert f"]({other.name})" in "".join(page.read_text(encoding="utf-8").splitlines()[:5])
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    missing = [
-        link
-        for link in LINK.findall(prose(page))
-        if not link.startswith("http") and not (page.parent / link).exists()
-    ]
+def test_links_between_pages_lead_to_a_file_and_a_heading(page: Path) -> None:
+    missing = []
+    for link, anchor in LINK.findall(prose(page)):
+        if link.startswith("http"):
+            continue
+        target = page.parent / link if link else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(f"{link}#{anchor}")
     assert not missing
+
+
+def test_the_map_in_contributing_has_the_order_of_the_packages() -> None:
+    section = CONTRIBUTING.read_text(encoding="utf-8").split("## Package map")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert [tuple(re.findall(r"`(\w+)`", row)) for row in rows] == list(ORDER)
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:py|md|toml))`", text))
+    folders = (ROOT, SOURCE, SOURCE / "model", SOURCE / "text", SOURCE / "formats", SOURCE / "server")
+    folders += (SOURCE / "server" / "explorer",)
+    assert {
+        name for name in named if "NAME" not in name and not any((root / name).exists() for root in folders)
+    } <= {"/docs", "/openapi.json"}
