@@ -1,4 +1,4 @@
-"""Waiting for what another process does: as long as it needs, and no longer than a test may take."""
+"""Wait for another process or thread, with a time limit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def until(fits: Callable[[], object], seconds: float = 60, otherwise: Callable[[], object] = str) -> None:
-    """Until something is so; if it never is, the test fails with what `otherwise` tells."""
+def until(condition: Callable[[], object], seconds: float = 60, message: Callable[[], object] = str) -> None:
+    """Wait until the condition holds; after `seconds`, fail with the message."""
     end = time.monotonic() + seconds
-    while not fits():
-        assert time.monotonic() < end, otherwise()
+    while not condition():
+        assert time.monotonic() < end, message()
         time.sleep(0.02)

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 import polyseme
-from browsing import CHROMIUM, PATIENCE, PICTURES, Visit
+from browsing import CHROMIUM, SCREENSHOTS, TIMEOUT_MS, Visit
 from waiting import until
 
 TEXT = (
@@ -152,7 +152,7 @@ def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
     shutil.copytree(Path(polyseme.__file__).parent / "bundled" / "zh-classic", model)
     rows = [{"validation": 1, "tokens": n * 1000, "forward": 90 / n, "backward": 80 / n} for n in (1, 2, 3)]
     lines = [json.dumps(row | {"mean": (row["forward"] + row["backward"]) / 2}) + "\n" for row in rows]
-    if not PICTURES:  # those of the docs show no invented curve
+    if not SCREENSHOTS:  # those of the docs show no invented curve
         (model / "metrics.jsonl").write_text("".join(lines))
     found = Served(*map(os.path.relpath, (model, *folders))).wait()
     yield found
@@ -162,7 +162,7 @@ def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
     playwright = pytest.importorskip("playwright.sync_api")
-    playwright.expect.set_options(timeout=PATIENCE)
+    playwright.expect.set_options(timeout=TIMEOUT_MS)
     with playwright.sync_playwright() as running:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found

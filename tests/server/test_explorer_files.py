@@ -1,4 +1,4 @@
-"""What the explorer gives away: lines to copy, which are run as they stand, and pictures and tables."""
+"""What users take from the explorer: code, which is run as shown, and exported charts and tables."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from browsing import CHANGE, CHROMIUM, PICTURES, SENTENCE, VIEWS, WORD, Visit
+from browsing import CHANGE, CHROMIUM, SCREENSHOTS, SENTENCE, VIEWS, WORD, Visit
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
@@ -28,55 +29,59 @@ def server(explored):
     return explored
 
 
-def test_lines_are_copied_and_run_as_they_stand(browser, server, folders):
+def test_copied_code_runs_as_shown(browser, server, folders):
     visit = Visit(browser, server.address, permissions=["clipboard-read", "clipboard-write"])
     visit.go("sentence")
-    line = visit.line("Command line")
-    visit.page.evaluate(  # the page says it for two seconds: it is heard even if nobody looks meanwhile
-        "() => new MutationObserver(() => { window.said ||= document.body.innerText.includes('Copied') })"
+    line = visit.code("Command line")
+    visit.page.evaluate(  # the message is shown for two seconds only, so an observer records it
+        "() => new MutationObserver(() => { window.copied ||= document.body.innerText.includes('Copied') })"
         ".observe(document.body, { subtree: true, childList: true, characterData: true })"
     )
     visit.page.get_by_role("button", name="Copy: Command line").first.click()
-    visit.page.wait_for_function("() => window.said")
+    visit.page.wait_for_function("() => window.copied")
     assert visit.page.evaluate("navigator.clipboard.readText()") == line
     program, *arguments = shlex.split(line)
     assert (program, arguments[1]) == ("polyseme", os.path.relpath(folders[0]))
     done = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert [row.split("\t")[0] for row in done.stdout.splitlines()] == visit.cosines()
-    assert '"index":"one-index"' in visit.line("curl")
+    assert '"index":"one-index"' in visit.code("curl")
     visit.close()
 
 
-def run_lines(visit: Visit) -> tuple[str, dict, str]:
-    """What the first lines of a view to copy give, run as they stand: Python, curl, command line."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(visit.line("Python"), {})
-    curl = subprocess.run(visit.line("curl"), shell=True, capture_output=True, text=True, check=True)
-    program, *arguments = shlex.split(visit.line("Command line"))
+def run_code(visit: Visit) -> tuple[str, dict[str, Any], str]:
+    """The output of the first code blocks of a view: Python, curl, command line."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(visit.code("Python"), {})
+    curl = subprocess.run(visit.code("curl"), shell=True, capture_output=True, text=True, check=True)
+    program, *arguments = shlex.split(visit.code("Command line"))
     cli = subprocess.run([sys.executable, "-m", program, *arguments], capture_output=True, text=True)
     assert cli.returncode == 0, cli.stderr
-    return said.getvalue(), json.loads(curl.stdout), cli.stdout
+    return output.getvalue(), json.loads(curl.stdout), cli.stdout
 
 
-def test_lines_of_a_sentence_give_what_the_page_shows(visit: Visit):
+def test_code_of_the_sentence_view_gives_what_the_page_shows(visit: Visit):
     visit.go(f"#/sentence?text={quote('-- 曹操大怒。' + SENTENCE)}&token=7")
-    python, curl, cli = run_lines(visit)
+    python, curl, cli = run_code(visit)
     shown = visit.cosines()
     assert [line.split()[0] for line in python.splitlines()] == shown
     assert [f"{usage['cosine']:.3f}" for usage in curl["usages"]] == shown
     assert [line.split("\t")[0] for line in cli.splitlines()] == shown
-    visit.refused = True  # the corpus has no such word
+    visit.expects_failures = True  # the word is not in the corpus
     visit.go(f"#/sentence?text={quote('- 曹操大怒。')}&token=0")
-    assert run_lines(visit)[2].splitlines()[0].split("\t")[0] == visit.cosines()[0]
+    assert run_code(visit)[2].splitlines()[0].split("\t")[0] == visit.cosines()[0]
 
 
-@pytest.mark.parametrize(("one", "other"), [("曹操大怒。", "曹操大喜。"), ("-k 曹操大怒。", "--曹操大喜。")])
-def test_lines_of_compare_give_what_the_page_shows(visit: Visit, one: str, other: str):
-    visit.go(f"#/compare?a={quote(one)}&b={quote(other)}&layer=1")
-    python, curl, cli = run_lines(visit)
-    whole = re.search(r"[\d.]+$", visit.page.locator("section .hint").first.inner_text())[0]
+@pytest.mark.parametrize(
+    ("first", "second"), [("曹操大怒。", "曹操大喜。"), ("-k 曹操大怒。", "--曹操大喜。")]
+)
+def test_code_of_the_compare_view_gives_what_the_page_shows(visit: Visit, first: str, second: str):
+    visit.go(f"#/compare?a={quote(first)}&b={quote(second)}&layer=1")
+    python, curl, cli = run_code(visit)
+    shown = re.search(r"[\d.]+$", visit.page.locator("section .hint").first.inner_text())
+    assert shown is not None
+    whole = shown[0]
     cells = visit.page.locator(".heatmap .figure").all_text_contents()
     assert f"{float(python.split()[0]):.3f}" == f"{curl['cosine']:.3f}" == whole
     assert f"{float(cli.split()[0]):.3f}" == whole
@@ -85,9 +90,9 @@ def test_lines_of_compare_give_what_the_page_shows(visit: Visit, one: str, other
     np.testing.assert_allclose(np.ravel(curl["matrix"]), [float(cell) for cell in cells], atol=0.006)
 
 
-def test_lines_of_senses_give_what_the_page_shows(visit: Visit):
+def test_code_of_the_senses_view_gives_what_the_page_shows(visit: Visit):
     visit.go("senses")
-    python, curl, cli = run_lines(visit)
+    python, curl, cli = run_code(visit)
     names = visit.page.locator(".sense .neighbours").all_inner_texts()
     shares = [text.split(" ")[0] for text in visit.page.locator(".sense .hint").all_inner_texts()[1:]]
     rows = [line.split() for line in python.splitlines()]
@@ -105,11 +110,11 @@ def test_lines_of_senses_give_what_the_page_shows(visit: Visit):
         ("senses", "Map of usages"),
         ("senses", "Shares by document"),
         (CHANGE, "Change between two indexes"),
-        ("model", "Perplexity while training"),
+        ("model", "Perplexity during training"),
     ],
 )
 def test_charts_are_saved_as_svg_png_and_csv(visit: Visit, view: str, name: str):
-    if view == "model" and PICTURES:
+    if view == "model" and SCREENSHOTS:
         pytest.skip("no curve")
     visit.go(view)
     files = {}
@@ -127,62 +132,63 @@ def test_charts_are_saved_as_svg_png_and_csv(visit: Visit, view: str, name: str)
     assert files["CSV"].count(b"\r\n") > 1
 
 
-def saved(visit: Visit, name: str, kind: str) -> str:
-    """What a button that saves a chart gives."""
+def export(visit: Visit, name: str, kind: str) -> str:
+    """The text of an exported file."""
     with visit.page.expect_download() as download:
         visit.page.get_by_role("button", name=f"Save {name} as {kind}").click()
     return Path(download.value.path()).read_text(encoding="utf-8-sig")
 
 
-def test_pictures_have_a_title_a_legend_and_the_names_of_the_senses(visit: Visit):
+def test_exported_charts_have_a_title_a_legend_and_the_names_of_the_senses(visit: Visit):
     visit.go("senses")
     first = visit.page.locator(".sense .neighbours").first.inner_text()
-    label = visit.page.locator("svg.map .label").first.text_content().strip()
+    label = (visit.page.locator("svg.map .label").first.text_content() or "").strip()
     assert re.match(r"\d \S", label)
     for name in ("Map of usages", "Shares by document"):
-        texts = [one.text for one in ElementTree.fromstring(saved(visit, name, "SVG")).iter() if one.text]
+        drawing = ElementTree.fromstring(export(visit, name, "SVG"))
+        texts = [element.text for element in drawing.iter() if element.text]
         assert f"{name}: {WORD} (one-index)" in texts
         assert any(text.startswith("Sense 1 (") and text.endswith(first) for text in texts)
         assert any(label in text for text in texts) == (name == "Map of usages")
 
 
-def test_the_csv_of_the_map_has_what_is_shown(visit: Visit):
+def test_the_csv_of_the_map_contains_the_selected_usages(visit: Visit):
     visit.go(f"{VIEWS['senses']}&sense=0")
-    lines = saved(visit, "Map of usages", "CSV").splitlines()
+    lines = export(visit, "Map of usages", "CSV").splitlines()
     playwright.expect(visit.page.locator("svg.map .dot:not(.faded)")).to_have_count(len(lines) - 1)
     assert {line.split(",")[0] for line in lines[1:]} == {"1"}
-    visit.go(f"{VIEWS['senses']}&box=-9,-9,-8,-8")
-    assert len(saved(visit, "Map of usages", "CSV").splitlines()) == 1
+    visit.go(f"{VIEWS['senses']}&area=-9,-9,-8,-8")
+    assert len(export(visit, "Map of usages", "CSV").splitlines()) == 1
 
 
-def test_the_table_of_change_names_its_bars_its_senses_and_small_chances(visit: Visit):
-    def change(found: dict) -> None:
-        row = found["changes"][0]
+def test_the_change_table_labels_its_bars_senses_and_p_values(visit: Visit):
+    def change(response: dict[str, Any]) -> None:
+        row = response["changes"][0]
         row |= {
             "shares": [[0.125, 0.125]] * 8,
             "neighbours": [["甲", "乙"]] * 8,
             "p": 0.04975,
             "shift_p": 0.0502,
         }
+        response["complete"] = False
 
-        found["complete"] = False
-
-    visit.alter("/change", change)
+    visit.alter_response("/change", change)
     visit.go(CHANGE)
     row = visit.page.locator(".change tbody tr").first
     playwright.expect(row.locator("svg > text")).to_have_text(["one-index", "other-index"])
     playwright.expect(row.locator("svg title").first).to_have_text("Sense 1: 甲 · 乙")
     playwright.expect(row.locator("td").nth(4)).to_have_text("< 0.05")
     playwright.expect(row.locator("td").nth(6)).to_have_text("0.0502")
-    visit.see(".sense-legend", "Sense 8")
-    visit.see("section[aria-labelledby=change-title]", "these are the ones that were reached")
-    drawing = ElementTree.fromstring(saved(visit, "Change between two indexes", "SVG"))
-    _, _, width, _ = map(float, drawing.get("viewBox").split())
-    place = re.compile(r"translate\(([\d.]+) ")
-    starts = {
-        one[-1].text: float(place.match(one.get("transform"))[1])
-        for one in drawing.iter("{http://www.w3.org/2000/svg}g")
-        if one.get("transform") and (one[-1].text or "").startswith("Sense")
-    }
+    visit.expect_visible(".sense-legend", "Sense 8")
+    visit.expect_visible(
+        "section[aria-labelledby=change-title]", "Time ran out before all words were compared."
+    )
+    drawing = ElementTree.fromstring(export(visit, "Change between two indexes", "SVG"))
+    _, _, width, _ = map(float, drawing.get("viewBox", "").split())
+    starts = {}
+    for group in drawing.iter("{http://www.w3.org/2000/svg}g"):
+        offset = re.match(r"translate\(([\d.]+) ", group.get("transform", ""))
+        if offset and (group[-1].text or "").startswith("Sense"):
+            starts[group[-1].text] = float(offset[1])
     assert set(starts) == {f"Sense {number}" for number in range(1, 9)}
     assert max(starts.values()) + 20 + 60 < width

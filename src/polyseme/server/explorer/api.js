@@ -1,53 +1,53 @@
-// A route and a body in, the server's answer out; what goes wrong becomes a ServerError with a sentence.
+// Sends requests to the server and caches the responses. Every failure becomes a ServerError.
 
-const KEPT = 80;
-const answers = new Map(); // the last answers by their request, so that going back is instant
+const CACHE_SIZE = 80;
+const cache = new Map(); // responses by request, the oldest first; going back is instant
 
-let key = null; // the API key, if the server asks for one; kept in memory only
-let guarded = false; // whether /info said that requests need a key: the browser may know it and not tell
+let apiKey = null; // kept in memory only
+let keyRequired = false; // from /info: the browser may hold the key itself, so `apiKey` alone does not tell
 
 export class ServerError extends Error {
   constructor(message, { status = 0, type = "network", retryAfter = null, code = null, values = {} } = {}) {
     super(message);
     this.status = status;
     this.type = type;
-    this.code = code; // which refusal it is, where the server says so, and what it tells
+    this.code = code; // names the reason, so that the page can translate it with `values`
     this.values = values;
-    this.retryAfter = retryAfter; // seconds, where trying again makes sense
+    this.retryAfter = retryAfter; // seconds, or null if a retry would not help
   }
 }
 
 export function setKey(value) {
-  key = value;
+  apiKey = value;
 }
 
-export function noteGuarded(value) {
-  guarded = value;
+export function setKeyRequired(value) {
+  keyRequired = value;
 }
 
 export function needsKey() {
-  return guarded || key !== null;
+  return keyRequired || apiKey !== null;
 }
 
-export function nameOf(path, body) {
+export function requestKey(path, body) {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
 }
 
-export function known(name) {
-  return answers.get(name);
+export function cachedResponse(name) {
+  return cache.get(name);
 }
 
 // GET without a body, POST with one.
-export async function ask(path, body, signal) {
+export async function fetchJson(path, body, signal) {
   const response = await send(path, body, signal);
-  const answer = await read(response, signal);
-  if (!response.ok) throw refusal(response, answer);
-  keep(nameOf(path, body), answer);
-  return answer;
+  const data = await parseJson(response, signal);
+  if (!response.ok) throw errorFrom(response, data);
+  addToCache(requestKey(path, body), data);
+  return data;
 }
 
 async function send(path, body, signal) {
-  const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+  const headers = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
   const post = {
     method: "POST",
     body: JSON.stringify(body),
@@ -61,7 +61,7 @@ async function send(path, body, signal) {
   }
 }
 
-async function read(response, signal) {
+async function parseJson(response, signal) {
   try {
     return await response.json();
   } catch (error) {
@@ -70,20 +70,20 @@ async function read(response, signal) {
   }
 }
 
-function refusal(response, answer) {
-  const again = response.status === 429 || response.status === 503;
+function errorFrom(response, data) {
+  const isTemporary = response.status === 429 || response.status === 503;
   const seconds = Number(response.headers.get("Retry-After"));
-  return new ServerError(answer.error ?? "", {
+  return new ServerError(data.error ?? "", {
     status: response.status,
-    type: answer.error_type ?? "internal",
-    code: answer.code,
-    values: answer.values,
-    retryAfter: again ? Math.min(Math.max(seconds || 1, 1), 60) : null,
+    type: data.error_type ?? "internal",
+    code: data.code,
+    values: data.values,
+    retryAfter: isTemporary ? Math.min(Math.max(seconds || 1, 1), 60) : null,
   });
 }
 
-function keep(name, answer) {
-  answers.delete(name);
-  answers.set(name, answer);
-  if (answers.size > KEPT) answers.delete(answers.keys().next().value);
+function addToCache(name, data) {
+  cache.delete(name);
+  cache.set(name, data);
+  if (cache.size > CACHE_SIZE) cache.delete(cache.keys().next().value);
 }

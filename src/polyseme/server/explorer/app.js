@@ -1,13 +1,13 @@
-// The address in, the page out: head, tabs, the chosen view, foot.
+// The page: header, tabs, the view that the address names, footer.
 
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { noteGuarded } from "/explorer/api.js";
+import { setKeyRequired } from "/explorer/api.js";
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/components/server-request.js";
-import { indexOf, Info } from "/explorer/components/server-info.js";
-import { applyLanguage, applyTheme, rememberLanguage, theme, THEMES } from "/explorer/settings.js";
+import { Await, useRequest } from "/explorer/components/server-request.js";
+import { chosenIndex, Info } from "/explorer/components/server-info.js";
+import { applyLanguage, applyTheme, rememberLanguage, savedTheme, THEMES } from "/explorer/settings.js";
 import { linkTo, useRoute, VIEWS } from "/explorer/routing.js";
 import { Compare } from "/explorer/views/compare.js";
 import { Model } from "/explorer/views/model.js";
@@ -17,23 +17,23 @@ import { Sentence } from "/explorer/views/sentence.js";
 const PAGES = { sentence: Sentence, compare: Compare, senses: Senses, model: Model };
 
 function App() {
-  const [route, go] = useRoute();
-  const info = useAnswer("/info");
+  const [route, navigate] = useRoute();
+  const info = useRequest("/info");
   const lang = applyLanguage(route.params.lang);
-  noteGuarded(info.data?.key ?? false);
-  const name = info.data?.model.name;
+  setKeyRequired(info.data?.key ?? false);
+  const modelName = info.data?.model.name;
   useEffect(() => {
-    document.title = `${t(`view.${route.view}`)} · ${name ? `${name} · ` : ""}Polyseme`;
-  }, [route.view, name, lang]);
+    document.title = `${t(`view.${route.view}`)} · ${modelName ? `${modelName} · ` : ""}Polyseme`;
+  }, [route.view, modelName, lang]);
   const Page = PAGES[route.view];
   return html`
-    <${Head} route=${route} go=${go} lang=${lang} name=${name} />
+    <${Header} route=${route} navigate=${navigate} lang=${lang} modelName=${modelName} />
     <main id="main" tabindex="-1">
-      <h1 class="unseen">${t(`view.${route.view}`)}</h1>
-      <${Answer} of=${info}>
+      <h1 class="visually-hidden">${t(`view.${route.view}`)}</h1>
+      <${Await} request=${info}>
         ${(data) => html`
-          <${Gone} info=${data} asked=${route.params.index} />
-          <${Info.Provider} value=${data}><${Page} params=${route.params} go=${go} /><//>
+          <${MissingIndex} info=${data} requested=${route.params.index} />
+          <${Info.Provider} value=${data}><${Page} params=${route.params} navigate=${navigate} /><//>
         `}
       <//>
     </main>
@@ -44,20 +44,20 @@ function App() {
   `;
 }
 
-// A permalink may be older than the server: what is shown instead is told, not passed over.
-function Gone({ info, asked }) {
-  const shown = indexOf(info, asked)?.name;
-  if (!asked || !shown || shown === asked) return null;
-  return html`<p class="hint" role="status">${t("app.indexGone", { asked, shown })}</p>`;
+// A permalink may name an index that this server does not have.
+function MissingIndex({ info, requested }) {
+  const shown = chosenIndex(info, requested)?.name;
+  if (!requested || !shown || shown === requested) return null;
+  return html`<p class="hint" role="status">${t("app.indexMissing", { requested, shown })}</p>`;
 }
 
-function Head({ route, go, lang, name }) {
-  const other = lang === "zh" ? "en" : "zh";
-  const change = () => {
-    rememberLanguage(other);
-    go({ lang: other });
+function Header({ route, navigate, lang, modelName }) {
+  const otherLanguage = lang === "zh" ? "en" : "zh";
+  const switchLanguage = () => {
+    rememberLanguage(otherLanguage);
+    navigate({ lang: otherLanguage });
   };
-  // A link to #main would change the route, so the jump is made by hand.
+  // A link to #main would change the route, so the focus is set here.
   const skip = (event) => {
     event.preventDefault();
     document.getElementById("main").focus();
@@ -65,40 +65,40 @@ function Head({ route, go, lang, name }) {
   return html`
     <a class="skip" href="#main" onClick=${skip}>${t("app.skip")}</a>
     <header class="head">
-      <p class="brand"><span class="name">Polyseme</span> <span class="served">${name ?? t("app.about")}</span></p>
+      <p class="brand"><span class="name">Polyseme</span> <span class="model-name">${modelName ?? t("app.about")}</span></p>
       <nav aria-label=${t("app.views")}>
         ${VIEWS.map((view) => {
-          const here = view === route.view;
+          const isCurrent = view === route.view;
           return html`<a
             key=${view}
-            href=${linkTo(view, here ? route.params : undefined)}
-            aria-current=${here ? "page" : null}
+            href=${linkTo(view, isCurrent ? route.params : undefined)}
+            aria-current=${isCurrent ? "page" : null}
           >
             ${t(`view.${view}`)}
           </a>`;
         })}
       </nav>
       <div class="settings">
-        <button type="button" class="small" lang=${other === "zh" ? "zh-Hans" : "en"} onClick=${change}>
+        <button type="button" class="small" lang=${otherLanguage === "zh" ? "zh-Hans" : "en"} onClick=${switchLanguage}>
           ${t("app.otherLanguage")}
         </button>
-        <${ThemeChoice} />
+        <${ThemeSelect} />
       </div>
     </header>
   `;
 }
 
-function ThemeChoice() {
-  const [chosen, setChosen] = useState(theme);
-  useEffect(() => applyTheme(chosen), [chosen]);
+function ThemeSelect() {
+  const [theme, setTheme] = useState(savedTheme);
+  useEffect(() => applyTheme(theme), [theme]);
   return html`
     <select
       class="small"
       aria-label=${t("app.theme")}
-      value=${chosen}
-      onChange=${(event) => setChosen(event.target.value)}
+      value=${theme}
+      onChange=${(event) => setTheme(event.target.value)}
     >
-      ${THEMES.map((name) => html`<option key=${name} value=${name} selected=${name === chosen}>${t(`app.theme.${name}`)}</option>`)}
+      ${THEMES.map((name) => html`<option key=${name} value=${name} selected=${name === theme}>${t(`app.theme.${name}`)}</option>`)}
     </select>
   `;
 }

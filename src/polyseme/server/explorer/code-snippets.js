@@ -1,12 +1,12 @@
-// What is on screen in, the same as Python, curl and command line out, to copy; `note` says why a kind is missing.
+// Python, curl and command line that give what is on screen; `note` says why one is missing.
 //
-// Models and indexes stand in the lines as they were named when the server was started. Over HTTP they have names.
+// Python and the command line use the paths that the server was started with, HTTP uses the names in /info.
 
 import { needsKey } from "/explorer/api.js";
 import { t } from "/explorer/i18n.js";
-import { bracketed, whichOf } from "/explorer/text-spans.js";
+import { bracketToken, occurrenceOf } from "/explorer/text-spans.js";
 
-// A JSON string is a Python string, too.
+// A JSON string is also a Python string.
 const py = (value) => JSON.stringify(value);
 
 function sh(value) {
@@ -14,10 +14,10 @@ function sh(value) {
   return /^[\p{L}\p{N}_./-]+$/u.test(text) && !text.startsWith("-") ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// Behind -- everything is text, also what begins with a dash; options stand before it, then.
+// Texts that begin with a dash go after --, and the options before it.
 function command(verb, path, texts, options) {
-  const dashed = texts.some((text) => String(text).startsWith("-"));
-  const parts = dashed ? [...options, "--", ...texts.map(sh)] : [...texts.map(sh), ...options];
+  const hasDash = texts.some((text) => String(text).startsWith("-"));
+  const parts = hasDash ? [...options, "--", ...texts.map(sh)] : [...texts.map(sh), ...options];
   return ["polyseme", verb, sh(path), ...parts].filter(Boolean).join(" ");
 }
 
@@ -28,14 +28,14 @@ export function curl(path, body) {
   return `curl ${location.origin}${path}${key} -H 'Content-Type: application/json' -d ${sh(json)}`;
 }
 
-// weights: the mix where it is not the index's own, else null. asked: how many usages are ranked again by it.
-export function usages({ text, words, place, index, same, k, weights, asked }) {
-  const word = words[place];
-  const body = { word, tokens: words, place, index: index.name, k, same_word: same };
-  if (weights) return mixed({ ...body, k: asked, layers: true }, weights, k);
-  const which = whichOf(words, place);
-  const python = [py(word), py(text), k, same && "same_word=True", which && `which=${which}`];
-  const options = [`--in=${sh(text)}`, same && "--word", which && `--which ${which}`, `-k ${k}`];
+// weights: the mix if it differs from the index, else null. candidates: how many usages it reranks.
+export function nearestUsages({ text, words, position, index, sameWord, k, weights, candidates }) {
+  const word = words[position];
+  const body = { word, tokens: words, place: position, index: index.name, k, same_word: sameWord };
+  if (weights) return reranked({ ...body, k: candidates, layers: true }, weights, k);
+  const which = occurrenceOf(words, position);
+  const python = [py(word), py(text), k, sameWord && "same_word=True", which && `which=${which}`];
+  const options = [`--in=${sh(text)}`, sameWord && "--word", which && `--which ${which}`, `-k ${k}`];
   return {
     python: script(
       `index = polyseme.open_index(${py(index.path)})`,
@@ -47,8 +47,8 @@ export function usages({ text, words, place, index, same, k, weights, asked }) {
   };
 }
 
-// The answer has the products of the layers; a mix of its own is made of them where the answer is read.
-function mixed(body, weights, k) {
+// The response holds dot products of the layers, from which Python computes the cosines of the mix.
+function reranked(body, weights, k) {
   const key = needsKey() ? ', "Authorization": "Bearer " + os.environ["POLYSEME_KEY"]' : "";
   const python = [
     `import json${key && ", os"}`,
@@ -60,7 +60,7 @@ function mixed(body, weights, k) {
     `body = ${py(JSON.stringify(body))}`,
     `headers = {"Content-Type": "application/json"${key}}`,
     `request = Request("${location.origin}/nearest", body.encode(), headers)`,
-    "found = json.load(urlopen(request))",
+    "response = json.load(urlopen(request))",
     "",
     "",
     "def product(layers):",
@@ -68,10 +68,10 @@ function mixed(body, weights, k) {
     "",
     "",
     "def cosine(usage):",
-    '    return product(usage["cross"]) / np.sqrt(product(usage["own"]) * product(found["query"]["own"]))',
+    '    return product(usage["cross"]) / np.sqrt(product(usage["own"]) * product(response["query"]["own"]))',
     "",
     "",
-    'candidates = found["usages"] + found["others"]',
+    'candidates = response["usages"] + response["others"]',
     "candidates.sort(key=lambda usage: -round(cosine(usage), 6))",
     `for usage in candidates[:${k}]:`,
     '    print(f"{cosine(usage):.3f}", usage["sentence"])',
@@ -79,43 +79,43 @@ function mixed(body, weights, k) {
   return { python: python.join("\n"), curl: curl("/nearest", body), note: t("code.noMix") };
 }
 
-export function types({ word, index, model, k, least }) {
+export function nearestWords({ word, index, model, k, minCount }) {
   const path = (index ?? model).path;
-  const common = least > 1;
+  const hasMinimum = minCount > 1;
   return {
-    python: script(`print(polyseme.nearest(${py(path)}, ${py(word)}, ${k}${common ? `, min_count=${least}` : ""}))`),
-    curl: curl("/nearest", { word, index: index?.name, k, min_count: common ? least : undefined }),
-    cli: command("nearest", path, [word], [`-k ${k}`, common && `--min-count ${least}`]),
+    python: script(`print(polyseme.nearest(${py(path)}, ${py(word)}, ${k}${hasMinimum ? `, min_count=${minCount}` : ""}))`),
+    curl: curl("/nearest", { word, index: index?.name, k, min_count: hasMinimum ? minCount : undefined }),
+    cli: command("nearest", path, [word], [`-k ${k}`, hasMinimum && `--min-count ${minCount}`]),
   };
 }
 
-export function substitutes({ text, token, words, place, model, k }) {
-  const marked = bracketed(text, token);
+export function substitutes({ text, token, words, position, model, k }) {
+  const marked = bracketToken(text, token);
   return {
     python: script(
       `model = polyseme.load(${py(model.path)})`,
-      `found = polyseme.substitutes(model, ${py(marked)}, ${k})`,
-      "print(found.joint.best)",
+      `substitutes = polyseme.substitutes(model, ${py(marked)}, ${k})`,
+      "print(substitutes.joint.best)",
     ),
-    curl: curl("/substitutes", { tokens: words, place, k }),
+    curl: curl("/substitutes", { tokens: words, place: position, k }),
     cli: command("substitutes", model.path, [marked], [`-k ${k}`]),
   };
 }
 
 export function compare({ texts, layer, model }) {
-  const chosen = layer === "mean" ? "" : `, layer=${typeof layer === "number" ? layer : py(layer)}`;
+  const option = layer === "mean" ? "" : `, layer=${typeof layer === "number" ? layer : py(layer)}`;
   return {
     python: [
       "from numpy.linalg import norm",
       "",
       "import polyseme",
       "",
-      `one, other = polyseme.load(${py(model.path)}).embed([${list(texts.map(py))}]${chosen})`,
-      "means = one.mean(axis=0), other.mean(axis=0)",
+      `first, second = polyseme.load(${py(model.path)}).embed([${list(texts.map(py))}]${option})`,
+      "means = first.mean(axis=0), second.mean(axis=0)",
       "print((means[0] @ means[1] / norm(means[0]) / norm(means[1])).round(3))",
-      "one = one / norm(one, axis=1, keepdims=True)",
-      "other = other / norm(other, axis=1, keepdims=True)",
-      "print((one @ other.T).round(2))",
+      "first = first / norm(first, axis=1, keepdims=True)",
+      "second = second / norm(second, axis=1, keepdims=True)",
+      "print((first @ second.T).round(2))",
     ].join("\n"),
     curl: curl("/similarity", { texts, layer }),
     cli: command("similarity", model.path, texts, [`--layer ${layer}`]),
@@ -123,28 +123,28 @@ export function compare({ texts, layer, model }) {
   };
 }
 
-export function senses({ word, index, most }) {
+export function senses({ word, index, max }) {
   return {
     python: script(
       `index = polyseme.open_index(${py(index.path)})`,
-      `for sense in polyseme.senses(index, ${py(word)}, most=${most}).senses:`,
+      `for sense in polyseme.senses(index, ${py(word)}, most=${max}).senses:`,
       '    print(f"{sense.share:.0%}", *sense.neighbours)',
     ),
-    curl: curl("/senses", { word, index: index.name, most }),
-    cli: command("senses", index.path, [word], [`--most ${most}`]),
+    curl: curl("/senses", { word, index: index.name, most: max }),
+    cli: command("senses", index.path, [word], [`--most ${max}`]),
   };
 }
 
-// one, other: indexes.
-export function change({ one, other, words, k }) {
-  const asked = words ? `, ${py(words)}` : "";
+// from, to: indexes.
+export function change({ from, to, words, k }) {
+  const wordList = words ? `, ${py(words)}` : "";
   return {
     python: script(
-      `for change in polyseme.change(${py(one.path)}, ${py(other.path)}${asked})[:${k}]:`,
+      `for change in polyseme.change(${py(from.path)}, ${py(to.path)}${wordList})[:${k}]:`,
       '    print(change.word, f"{change.prototype:.3f}", change.changed)',
     ),
-    curl: curl("/change", { one: one.name, other: other.name, words, k }),
-    cli: command("change", one.path, [other.path, ...(words ?? [])], [`-k ${k}`]),
+    curl: curl("/change", { one: from.name, other: to.name, words, k }),
+    cli: command("change", from.path, [to.path, ...(words ?? [])], [`-k ${k}`]),
   };
 }
 

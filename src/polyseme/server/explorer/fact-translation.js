@@ -1,10 +1,10 @@
-// A fact of a model, as its card has it in English, in; the same in the language of the page out.
+// Translates facts of a model card into Chinese.
 //
-// Only what Polyseme itself writes is known here. Other words, such as names of a corpus, stay as they are.
+// Only phrases that Polyseme writes are translated. Others, such as the name of a corpus, stay as they are.
 
 import { isEnglish } from "/explorer/i18n.js";
 
-const CHINESE = [
+const TRANSLATIONS = [
   [/^yes$/, "有"],
   [/^(no|none)$/, "无"],
   [/([\d.,]+) million without the softmax/, (_, count) => `${million(count)}（不含 softmax）`],
@@ -30,10 +30,10 @@ const CHINESE = [
 
 export function factText(value) {
   if (isEnglish()) return value;
-  return CHINESE.reduce((text, [pattern, said]) => text.replace(pattern, said), value);
+  return TRANSLATIONS.reduce((text, [pattern, chinese]) => text.replace(pattern, chinese), value);
 }
 
-// Chinese counts in ten thousands: 7.9 million are 790 万.
+// Chinese counts in units of ten thousand: 7.9 million is 790 万.
 function million(count) {
   return `${(Number(count.replaceAll(",", "")) * 100).toLocaleString("zh", { maximumFractionDigits: 0 })} 万`;
 }

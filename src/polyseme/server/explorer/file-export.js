@@ -1,8 +1,8 @@
-// What is on screen in, files out: charts as SVG and PNG, tables as CSV.
+// Saves charts as SVG and PNG, and tables as CSV.
 
 import { render } from "preact";
 
-const LOOKS = [
+const SHAPE_PROPERTIES = [
   "fill",
   "fill-opacity",
   "stroke",
@@ -12,7 +12,7 @@ const LOOKS = [
   "stroke-linejoin",
   "paint-order",
 ];
-const LETTERS = ["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
+const TEXT_PROPERTIES = ["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
 
 export function saveSvg(svg, name) {
   save(new Blob([svgText(svg)], { type: "image/svg+xml" }), `${name}.svg`);
@@ -28,9 +28,9 @@ export async function savePng(svg, name, scale = 2) {
   canvas.toBlob((blob) => save(blob, `${name}.png`), "image/png");
 }
 
-// A chart for a file alone, of what stands on the screen in pieces: drawn aside, styled, and gone again.
-export function drawnAside(chart) {
-  const host = Object.assign(document.createElement("div"), { className: "unseen" });
+// Draws a chart that exists only for export, outside the visible page, and removes it after it was saved.
+export function renderOffscreen(chart) {
+  const host = Object.assign(document.createElement("div"), { className: "visually-hidden" });
   document.body.append(host);
   render(chart, host);
   setTimeout(() => host.remove());
@@ -38,7 +38,7 @@ export function drawnAside(chart) {
 }
 
 export function saveCsv(rows, name) {
-  // Spreadsheets take a file without the mark at its start for another encoding, and Chinese falls apart.
+  // Without a byte order mark, spreadsheets assume another encoding and garble Chinese.
   save(new Blob(["\ufeff", csvText(rows)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
 }
 
@@ -47,22 +47,22 @@ export function csvText(rows) {
   return rows.map((row) => `${row.map((value) => quoted(String(value ?? ""))).join(",")}\r\n`).join("");
 }
 
-// The drawing on its own: colours and letters of the style sheet become attributes, helpers of the mouse are left out.
+// A standalone drawing: computed styles become attributes, and elements for the screen only are removed.
 function svgText(svg) {
   const copy = svg.cloneNode(true);
   const { width, height } = sizeOf(svg);
   const originals = [svg, ...svg.querySelectorAll("*")];
-  [copy, ...copy.querySelectorAll("*")].forEach((element, at) => {
-    const style = getComputedStyle(originals[at]);
-    const names = element.tagName === "text" || element.tagName === "tspan" ? [...LOOKS, ...LETTERS] : LOOKS;
+  [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
+    const style = getComputedStyle(originals[i]);
+    const names = element.tagName === "text" || element.tagName === "tspan" ? [...SHAPE_PROPERTIES, ...TEXT_PROPERTIES] : SHAPE_PROPERTIES;
     for (const name of names) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute("class");
   });
-  for (const helper of copy.querySelectorAll("[data-screen-only]")) helper.remove();
-  const sheet = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const element of copy.querySelectorAll("[data-screen-only]")) element.remove();
+  const background = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   const colour = getComputedStyle(document.body).backgroundColor;
-  for (const [name, value] of Object.entries({ width, height, fill: colour })) sheet.setAttribute(name, value);
-  copy.prepend(sheet);
+  for (const [name, value] of Object.entries({ width, height, fill: colour })) background.setAttribute(name, value);
+  copy.prepend(background);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);

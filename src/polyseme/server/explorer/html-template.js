@@ -1,4 +1,4 @@
-// Template strings in, Preact nodes out: html`<p>${text}</p>`. Text is never parsed as HTML.
+// html`<p>${text}</p>` makes Preact nodes. Inserted text is never parsed as HTML.
 
 import { h } from "preact";
 import htm from "htm";

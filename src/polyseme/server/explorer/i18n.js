@@ -1,11 +1,11 @@
-// The name of a text in, the text in the chosen language out: [English, 中文]. {name} stands for a value.
+// Texts of the page in the current language. Each is [English, 中文]; {name} is replaced by a value.
 
-import { SHARED } from "/explorer/texts/shared.js";
-import { OF_VIEWS } from "/explorer/texts/views.js";
+import { SHARED_TEXTS } from "/explorer/texts/shared.js";
+import { VIEW_TEXTS } from "/explorer/texts/views.js";
 
 export const LANGUAGES = ["en", "zh"];
 
-const TEXTS = { ...SHARED, ...OF_VIEWS };
+const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS };
 
 let language = 0;
 
@@ -14,12 +14,12 @@ export function setLanguage(name) {
 }
 
 export function t(name, values = {}) {
-  // An error type of a newer server has no text here: the server's own sentence says enough.
+  // A newer server may send an error type that has no text here. Its message is shown instead.
   const text = TEXTS[name]?.[language] ?? "";
   return text.replace(/\{(\w+)\}/g, (_, key) => String(values[key]));
 }
 
-export function has(name) {
+export function hasText(name) {
   return name in TEXTS;
 }
 
@@ -28,10 +28,10 @@ export function isEnglish() {
 }
 
 export function number(value, digits = 0) {
-  if (value === null || value === undefined) return "–"; // JSON has no infinite numbers
+  if (value === null || value === undefined) return "–"; // JSON has no infinite numbers: the server sends null
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  const shown = Number(value.toFixed(digits)) || 0; // a little less than nothing is not -0.00
-  return shown.toLocaleString(LANGUAGES[language], options);
+  const rounded = Number(value.toFixed(digits)) || 0; // 0.00, not -0.00
+  return rounded.toLocaleString(LANGUAGES[language], options);
 }
 
 export function percent(share) {

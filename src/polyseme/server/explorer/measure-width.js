@@ -1,24 +1,23 @@
-// An element in, its width on the screen out, so that the letters of a chart stay readable where it is narrow;
-// a word in, its width in pixels out.
+// Widths in pixels: of an element, so that charts stay readable on narrow screens, and of a text.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-const USUAL = 560;
+const DEFAULT_WIDTH = 560;
 
-export function useWidth() {
+export function useElementWidth() {
   const element = useRef(null);
-  const [width, setWidth] = useState(USUAL);
+  const [width, setWidth] = useState(DEFAULT_WIDTH);
   useEffect(() => {
-    const watch = new ResizeObserver(([entry]) =>
-      setWidth(Math.max(240, Math.round(entry.contentRect.width)) || USUAL),
+    const observer = new ResizeObserver(([entry]) =>
+      setWidth(Math.max(240, Math.round(entry.contentRect.width)) || DEFAULT_WIDTH),
     );
-    watch.observe(element.current);
-    return () => watch.disconnect();
+    observer.observe(element.current);
+    return () => observer.disconnect();
   }, []);
   return [element, width];
 }
 
-// Near enough without drawing it: a Chinese character is as wide as it is high, other letters about half of it.
-export function widthOf(word, size) {
-  return Array.from(word).reduce((sum, letter) => sum + (letter > "\u2e80" ? size : size * 0.58), 0);
+// An estimate: a Chinese character is as wide as it is high, other characters about half as wide.
+export function textWidth(text, fontSize) {
+  return Array.from(text).reduce((sum, char) => sum + (char > "\u2e80" ? fontSize : fontSize * 0.58), 0);
 }

@@ -1,11 +1,11 @@
-// Language and theme in, remembered where the browser allows; <html lang data-theme> out.
+// Language and theme: read from the link, the browser's storage or its preferences, and set on <html>.
 
 import { LANGUAGES, setLanguage } from "/explorer/i18n.js";
 
 export const THEMES = ["auto", "light", "dark"];
 
-// Private windows and strict settings make localStorage throw. Then nothing is remembered, and that is all.
-function remembered(name) {
+// localStorage throws in private windows and under strict settings. Then nothing is saved.
+function load(name) {
   try {
     return localStorage.getItem(`polyseme.${name}`);
   } catch {
@@ -13,7 +13,7 @@ function remembered(name) {
   }
 }
 
-function remember(name, value) {
+function save(name, value) {
   try {
     localStorage.setItem(`polyseme.${name}`, value);
   } catch {
@@ -21,25 +21,25 @@ function remember(name, value) {
   }
 }
 
-// The link says which language; else the last choice; else the browser.
-export function applyLanguage(asked) {
-  const wanted = [asked, remembered("lang"), ...navigator.languages.map((name) => name.slice(0, 2))];
-  const lang = wanted.find((name) => LANGUAGES.includes(name)) ?? "en";
+// The language of the link, else the saved one, else the browser's.
+export function applyLanguage(requested) {
+  const preferred = [requested, load("lang"), ...navigator.languages.map((name) => name.slice(0, 2))];
+  const lang = preferred.find((name) => LANGUAGES.includes(name)) ?? "en";
   setLanguage(lang);
   document.documentElement.lang = lang === "zh" ? "zh-Hans" : lang;
   return lang;
 }
 
 export function rememberLanguage(lang) {
-  remember("lang", lang);
+  save("lang", lang);
 }
 
-export function theme() {
-  const found = remembered("theme");
-  return THEMES.includes(found) ? found : "auto";
+export function savedTheme() {
+  const name = load("theme");
+  return THEMES.includes(name) ? name : "auto";
 }
 
-export function applyTheme(chosen) {
-  document.documentElement.dataset.theme = chosen;
-  remember("theme", chosen);
+export function applyTheme(name) {
+  document.documentElement.dataset.theme = name;
+  save("theme", name);
 }

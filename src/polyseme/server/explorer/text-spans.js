@@ -1,32 +1,33 @@
-// Places in a text as the server counts them, in code points, to the pieces of a JavaScript string.
+// Character offsets from the server (in code points) applied to JavaScript strings.
 //
-// JavaScript counts UTF-16 units: one rare character, 𠮷 or an emoji, would shift every place after it.
+// JavaScript counts UTF-16 units: a rare character (𠮷) or an emoji would shift all offsets after it.
 
-export function cut(text, start, stop) {
+export function splitAt(text, start, stop) {
   const points = Array.from(text);
   return [points.slice(0, start), points.slice(start, stop), points.slice(stop)].map((part) => part.join(""));
 }
 
-// The text with one token in brackets, as `polyseme substitutes` reads it; brackets of the text get a backslash.
-export function bracketed(text, token) {
-  const escaped = cut(text, token.start, token.end).map((part) => part.replace(/[[\]]/g, "\\$&"));
+// The text with one token in brackets, the input of `polyseme substitutes`. Brackets in the text are escaped.
+export function bracketToken(text, token) {
+  const escaped = splitAt(text, token.start, token.end).map((part) => part.replace(/[[\]]/g, "\\$&"));
   return `${escaped[0]}[${escaped[1]}]${escaped[2]}`;
 }
 
-// How often the token at `place` has come up to there, from 1, or null if the word stands there only once.
-export function whichOf(words, place) {
-  const same = words.flatMap((word, at) => (word === words[place] ? [at] : []));
-  return same.length > 1 ? same.indexOf(place) + 1 : null;
+// Which occurrence of its word the token at `position` is, from 1; null if the word occurs once.
+export function occurrenceOf(words, position) {
+  const positions = words.flatMap((word, i) => (word === words[position] ? [i] : []));
+  return positions.length > 1 ? positions.indexOf(position) + 1 : null;
 }
 
-// The sentence that the token at `place` stands in: its text, its tokens with their places in it, and which it is.
-export function sentenceOf(text, tokens, place) {
-  const first = tokens.findIndex((token) => token.sentence === tokens[place].sentence);
-  const found = tokens.filter((token) => token.sentence === tokens[place].sentence);
-  const { start } = found[0];
+// The sentence of the token at `position`: its text, its tokens with offsets in that text, and the token's position.
+export function sentenceOf(text, tokens, position) {
+  const number = tokens[position].sentence;
+  const first = tokens.findIndex((token) => token.sentence === number);
+  const inSentence = tokens.filter((token) => token.sentence === number);
+  const { start } = inSentence[0];
   return {
-    text: cut(text, start, found.at(-1).end)[1].replaceAll("\n", " "),
-    tokens: found.map((token) => ({ ...token, start: token.start - start, end: token.end - start })),
-    place: place - first,
+    text: splitAt(text, start, inSentence.at(-1).end)[1].replaceAll("\n", " "),
+    tokens: inSentence.map((token) => ({ ...token, start: token.start - start, end: token.end - start })),
+    position: position - first,
   };
 }

@@ -1,56 +1,57 @@
-// Two indexes in; a table of words out: how far each moved, whether by chance, and the shares of its senses.
+// Change of words between two indexes: distance, significance, and the shares of the senses.
 //
-// Parameters: one, other (indexes), words (with spaces between, or none). Nothing is asked before "compare".
+// Parameters: from, to (indexes), words (separated by spaces; empty for all frequent words). The request is sent when
+// both indexes are given.
 
-import { drawnAside } from "/explorer/file-export.js";
+import { renderOffscreen } from "/explorer/file-export.js";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/components/server-request.js";
+import { Await, useRequest } from "/explorer/components/server-request.js";
 import { Code } from "/explorer/components/code-block.js";
-import { Exports } from "/explorer/components/export-buttons.js";
-import { indexOf, tongueOf, useInfo } from "/explorer/components/server-info.js";
-import { HUES } from "/explorer/components/usage-map.js";
-import { PairPicture } from "/explorer/components/titled-charts.js";
-import { barText, Stack } from "/explorer/components/sense-shares.js";
-import { widthOf } from "/explorer/measure-width.js";
+import { ExportButtons } from "/explorer/components/export-buttons.js";
+import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
+import { COLOURS } from "/explorer/components/usage-map.js";
+import { TitledChange } from "/explorer/components/titled-charts.js";
+import { barText, StackedBar } from "/explorer/components/sense-shares.js";
+import { textWidth } from "/explorer/measure-width.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo, useTyped } from "/explorer/routing.js";
 
 const SHOWN = 20;
 const BAR = { width: 220, height: 16 };
-const LETTER = 11; // of the names beside the bars
-const NAME = 90; // the widest that a name may be
+const FONT_SIZE = 11; // of the names of the indexes
+const MAX_NAME_WIDTH = 90;
 
-export function ChangeTable({ params, go }) {
+export function ChangeTable({ params, navigate }) {
   const info = useInfo();
   const words = params.words?.trim() ? params.words.trim().split(/[\s,，、]+/) : null;
-  const { one, other } = params;
-  const body = { one, other, words, k: SHOWN };
-  const several = info.indexes.length > 1;
-  const answer = useAnswer(one && other ? "/change" : null, body);
+  const { from, to } = params;
+  const body = { one: from, other: to, words, k: SHOWN };
+  const canCompare = info.indexes.length > 1;
+  const request = useRequest(from && to ? "/change" : null, body);
   return html`
     <section aria-labelledby="change-title">
       <h2 id="change-title">${t("change.title")}</h2>
-      ${several && html`<${Form} info=${info} params=${params} go=${go} />`}
-      ${!several && html`<p class="hint">${t("change.need")}</p>`}
-      <${Answer} of=${answer}>
+      ${canCompare && html`<${Form} info=${info} params=${params} navigate=${navigate} />`}
+      ${!canCompare && html`<p class="hint">${t("change.need")}</p>`}
+      <${Await} request=${request}>
         ${({ changes, complete = true }) => html`
-          ${!complete && html`<p class="hint" role="status">${t("change.part")}</p>`}
+          ${!complete && html`<p class="hint" role="status">${t("change.incomplete")}</p>`}
           ${changes.length > 0 && html`<${Table} changes=${changes} params=${params} />`}
           ${changes.length === 0 && html`<p>${t("change.none")}</p>`}
-          <${Code} lines=${snippets.change({ ...body, one: indexOf(info, one), other: indexOf(info, other) })} />
+          <${Code} lines=${snippets.change({ from: chosenIndex(info, from), to: chosenIndex(info, to), words, k: SHOWN })} />
         `}
       <//>
     </section>
   `;
 }
 
-function Form({ info, params, go }) {
+function Form({ info, params, navigate }) {
   const names = info.indexes.map((index) => index.name);
   const [typed, type] = useTyped(params.words ?? "", null);
   const submit = (event) => {
     event.preventDefault();
-    go(Object.fromEntries(new FormData(event.target)), true);
+    navigate(Object.fromEntries(new FormData(event.target)), true);
   };
   const field = (name, value) => html`
     <label class="field">
@@ -62,13 +63,13 @@ function Form({ info, params, go }) {
   `;
   return html`
     <form class="form" onSubmit=${submit}>
-      ${field("one", params.one ?? names[0])} ${field("other", params.other ?? names[1])}
+      ${field("from", params.from ?? names[0])} ${field("to", params.to ?? names[1])}
       <label class="field grow">
         <span>${t("change.words")}</span>
         <input
           name="words"
           value=${typed}
-          lang=${tongueOf(info)}
+          lang=${languageOf(info)}
           onInput=${(event) => type(event.target.value, true)}
         />
       </label>
@@ -79,17 +80,17 @@ function Form({ info, params, go }) {
 
 function Table({ changes, params }) {
   const info = useInfo();
-  const { one, other, words } = params;
-  const names = [one, other];
-  // The senses of the word come above, and the table stays as it is.
-  const senses = (word) => linkTo("senses", { word, one, other, words });
+  const { from, to, words } = params;
+  const names = [from, to];
+  // The senses of the word are shown above the table, which stays.
+  const sensesLink = (word) => linkTo("senses", { word, from, to, words });
   const heads = ["word", "shares", "verdict", "counts", "prototype", "p", "shift", "shiftP"];
   return html`
     <p class="hint">${t("change.hint")}</p>
     <${Legend} count=${Math.max(...changes.map((row) => row.shares.length))} />
     <div class="scroll" tabindex="0" role="group" aria-label=${t("change.title")}>
       <table class="change">
-        <caption class="unseen">
+        <caption class="visually-hidden">
           ${t("change.title")}
         </caption>
         <thead>
@@ -101,32 +102,32 @@ function Table({ changes, params }) {
           ${changes.map(
             (row) => html`
               <tr key=${row.word}>
-                <th scope="row" lang=${tongueOf(info)}>
-                  <a href=${senses(row.word)} onClick=${() => scrollTo({ top: 0 })}>${row.word}</a>
+                <th scope="row" lang=${languageOf(info)}>
+                  <a href=${sensesLink(row.word)} onClick=${() => scrollTo({ top: 0 })}>${row.word}</a>
                 </th>
                 <td><${Bars} row=${row} names=${names} /></td>
                 <td class=${row.changed ? "changed" : ""}>${t(row.changed ? "change.changed" : "change.same")}</td>
                 <td>${row.counts.map((count) => number(count)).join(" → ")}</td>
                 <td>${number(row.prototype, 3)}</td>
-                <td>${chance(row.p)}</td>
+                <td>${pText(row.p)}</td>
                 <td>${number(row.shift, 3)}</td>
-                <td>${chance(row.shift_p)}</td>
+                <td>${pText(row.shift_p)}</td>
               </tr>
             `,
           )}
         </tbody>
       </table>
     </div>
-    <${Exports}
+    <${ExportButtons}
       name=${t("change.title")}
       file=${`change-${names.join("-")}`}
-      svg=${() => drawnAside(html`<${PairPicture} rows=${changes} names=${names} title=${`${t("change.title")}: ${names.join(" → ")}`} />`)}
-      csv=${() => rows(changes, names)}
+      svg=${() => renderOffscreen(html`<${TitledChange} rows=${changes} names=${names} title=${`${t("change.title")}: ${names.join(" → ")}`} />`)}
+      csv=${() => csvRows(changes, names)}
     />
   `;
 }
 
-// Which colour is which sense. Each word has senses of its own: their neighbours tell them, when pointed at.
+// The colour of each sense number. The senses differ from word to word; tooltips show their neighbours.
 function Legend({ count }) {
   return html`
     <p class="sense-legend hint">
@@ -134,7 +135,7 @@ function Legend({ count }) {
         { length: count },
         (_, sense) => html`
           <span key=${sense}>
-            <svg width="12" height="12" aria-hidden="true"><rect class=${`hue-${sense % HUES}`} width="12" height="12" /></svg>
+            <svg width="12" height="12" aria-hidden="true"><rect class=${`hue-${sense % COLOURS}`} width="12" height="12" /></svg>
             ${" "}${t("senses.name", { number: sense + 1 })}
           </span>
         `,
@@ -144,14 +145,14 @@ function Legend({ count }) {
   `;
 }
 
-// row.shares: [[in one, in the other], …] by sense.
+// row.shares: [[share in the first index, share in the second], …] by sense.
 function Bars({ row, names }) {
-  const sides = [0, 1].map((side) => row.shares.map((pair) => pair[side]));
-  const left = Math.min(NAME, Math.max(...names.map((name) => widthOf(name, LETTER)))) + 8;
+  const bars = [0, 1].map((i) => row.shares.map((pair) => pair[i]));
+  const left = Math.min(MAX_NAME_WIDTH, Math.max(...names.map((name) => textWidth(name, FONT_SIZE)))) + 8;
   const [width, height] = [left + BAR.width, BAR.height * 2 + 2];
   const senses = row.shares.map((_, sense) => {
-    const near = row.neighbours?.[sense] ?? [];
-    return [t("senses.name", { number: sense + 1 }), near.join(" · ")].filter(Boolean).join(": ");
+    const neighbours = row.neighbours?.[sense] ?? [];
+    return [t("senses.name", { number: sense + 1 }), neighbours.join(" · ")].filter(Boolean).join(": ");
   });
   return html`
     <svg
@@ -160,27 +161,27 @@ function Bars({ row, names }) {
       width=${width}
       height=${height}
       viewBox=${`0 0 ${width} ${height}`}
-      aria-label=${sides.map((side, at) => barText(names[at], side)).join("; ")}
+      aria-label=${bars.map((shares, i) => barText(names[i], shares)).join("; ")}
     >
-      ${sides.map((side, at) => {
-        const y = at * (BAR.height + 2);
-        const squeezed = widthOf(names[at], LETTER) > NAME ? { textLength: NAME, lengthAdjust: "spacingAndGlyphs" } : {};
+      ${bars.map((shares, i) => {
+        const y = i * (BAR.height + 2);
+        const squeezed = textWidth(names[i], FONT_SIZE) > MAX_NAME_WIDTH ? { textLength: MAX_NAME_WIDTH, lengthAdjust: "spacingAndGlyphs" } : {};
         return html`
-          <text class="figure" x=${left - 8} y=${y + 12} text-anchor="end" ...${squeezed}>${names[at]}</text>
-          <${Stack} key=${at} shares=${side} x=${left} y=${y} ...${BAR} names=${senses} />
+          <text class="figure" x=${left - 8} y=${y + 12} text-anchor="end" ...${squeezed}>${names[i]}</text>
+          <${StackedBar} key=${i} shares=${shares} x=${left} y=${y} ...${BAR} names=${senses} />
         `;
       })}
     </svg>
   `;
 }
 
-// A p of 0.0498 is below 0.05, and must not look as if it were not.
-function chance(p) {
+// 0.0498 is below 0.05 and must not be shown as 0.050.
+function pText(p) {
   if (p === null || number(p, 3) !== number(0.05, 3)) return number(p, 3);
   return p < 0.05 ? "< 0.05" : number(p, 4);
 }
 
-function rows(changes, names) {
+function csvRows(changes, names) {
   const head = [
     "word",
     ...names.map((name) => `usages ${name}`),

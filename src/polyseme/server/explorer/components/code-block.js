@@ -1,4 +1,4 @@
-// Lines of Python, curl and command line in; a fold with copy buttons out. A kind may be missing; a note says why.
+// Python, curl and command line for what is on screen, with copy buttons. A `note` says why one is missing.
 
 import { useState } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
@@ -9,18 +9,18 @@ export function Code({ lines }) {
     <details class="code">
       <summary>${t("code.title")}</summary>
       ${["python", "curl", "cli"].map(
-        (kind) => lines[kind] && html`<${Lines} key=${kind} name=${t(`code.${kind}`)} text=${lines[kind]} />`,
+        (kind) => lines[kind] && html`<${CodeLines} key=${kind} name=${t(`code.${kind}`)} text=${lines[kind]} />`,
       )}
       ${lines.note && html`<p class="hint">${lines.note}</p>`}
     </details>
   `;
 }
 
-export function Lines({ name, text }) {
-  const [said, setSaid] = useState("copy");
+export function CodeLines({ name, text }) {
+  const [label, setLabel] = useState("copy");
   const onClick = async () => {
-    setSaid((await copied(text)) ? "copied" : "failed");
-    setTimeout(() => setSaid("copy"), 2000);
+    setLabel((await copyText(text)) ? "copied" : "failed");
+    setTimeout(() => setLabel("copy"), 2000);
   };
   return html`
     <div class="lines">
@@ -29,10 +29,10 @@ export function Lines({ name, text }) {
         <button
           type="button"
           class="small"
-          aria-label=${said === "copy" ? t("code.copyName", { name }) : null}
+          aria-label=${label === "copy" ? t("code.copyName", { name }) : null}
           onClick=${onClick}
         >
-          <span aria-live="polite">${t(`code.${said}`)}</span>
+          <span aria-live="polite">${t(`code.${label}`)}</span>
         </button>
       </div>
       <pre tabindex="0" aria-label=${name}><code>${text}</code></pre>
@@ -40,8 +40,8 @@ export function Lines({ name, text }) {
   `;
 }
 
-// The clipboard is closed to pages that came over plain HTTP from another machine.
-async function copied(text) {
+// Browsers refuse clipboard access to pages served over plain HTTP from another machine.
+async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -1,36 +1,36 @@
-// A matrix of cosines between two rows of words in; a heat map and a table of the same values out.
+// The cosines between the words of two sentences, as a heat map and as a table.
 //
-// lit: the row or the column of a word that is chosen or pointed at: where it meets itself, the cell is marked.
+// highlight: {row} or {column} of the chosen or pointed word. Its cells with the same word get a thicker border.
 
 import { useRef } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Exports } from "/explorer/components/export-buttons.js";
-import { isTwin } from "/explorer/components/word-links.js";
-import { widthOf } from "/explorer/measure-width.js";
+import { ExportButtons } from "/explorer/components/export-buttons.js";
+import { isSameWord } from "/explorer/components/word-links.js";
+import { textWidth } from "/explorer/measure-width.js";
 
 const CELL = 36;
-const LETTER = 14;
-const MOST = 60; // words of a sentence that are drawn: more would be a poster, and slow
+const FONT_SIZE = 14;
+const MAX_WORDS = 60; // of a sentence; more would be slow to draw
 
-// How strong the colour of a cosine is, from 0 to 1: the square keeps the many middling values pale.
+// Opacity of the colour of a cosine, from 0 to 1. The square keeps medium values pale.
 export function strength(cosine) {
   return Math.min(1, cosine * cosine);
 }
 
-export function HeatMap({ one, other, matrix, lang, lit }) {
+export function HeatMap({ first, second, matrix, lang, highlight }) {
   const drawing = useRef(null);
-  const rows = one.slice(0, MOST);
-  const columns = other.slice(0, MOST);
-  const csv = () => [["", ...other], ...matrix.map((row, at) => [one[at], ...row])];
+  const rows = first.slice(0, MAX_WORDS);
+  const columns = second.slice(0, MAX_WORDS);
+  const csvRows = () => [["", ...second], ...matrix.map((row, i) => [first[i], ...row])];
   return html`
     <section aria-labelledby="matrix-title">
       <h2 id="matrix-title">${t("compare.matrix")}</h2>
-      ${Math.max(one.length, other.length) > MOST && html`<p class="hint">${t("compare.most", { most: MOST })}</p>`}
+      ${Math.max(first.length, second.length) > MAX_WORDS && html`<p class="hint">${t("compare.limit", { limit: MAX_WORDS })}</p>`}
       <div class="scroll" tabindex="0" role="group" aria-label=${t("compare.matrix")}>
-        <${Drawing} rows=${rows} columns=${columns} matrix=${matrix} lang=${lang} lit=${lit} drawing=${drawing} />
+        <${Drawing} rows=${rows} columns=${columns} matrix=${matrix} lang=${lang} highlight=${highlight} drawing=${drawing} />
       </div>
-      <${Exports} name=${t("compare.matrix")} file="cosines" svg=${() => drawing.current} csv=${csv} />
+      <${ExportButtons} name=${t("compare.matrix")} file="cosines" svg=${() => drawing.current} csv=${csvRows} />
       <details>
         <summary>${t("compare.table")}</summary>
         <${Values} rows=${rows} columns=${columns} matrix=${matrix} lang=${lang} />
@@ -39,11 +39,11 @@ export function HeatMap({ one, other, matrix, lang, lit }) {
   `;
 }
 
-function Drawing({ rows, columns, matrix, lang, lit, drawing }) {
+function Drawing({ rows, columns, matrix, lang, highlight, drawing }) {
   const left = widest(rows) + 12;
-  const slanted = widest(columns) > CELL - 4;
-  const top = slanted ? widest(columns) * 0.72 + 20 : LETTER + 12;
-  const width = left + columns.length * CELL + (slanted ? top * 0.7 : 4);
+  const rotated = widest(columns) > CELL - 4;
+  const top = rotated ? widest(columns) * 0.72 + 20 : FONT_SIZE + 12;
+  const width = left + columns.length * CELL + (rotated ? top * 0.7 : 4);
   const height = top + rows.length * CELL + 4;
   const name = t("compare.matrixName", { rows: rows.length, columns: columns.length });
   return html`
@@ -57,16 +57,16 @@ function Drawing({ rows, columns, matrix, lang, lit, drawing }) {
       viewBox=${`0 0 ${width} ${height}`}
       lang=${lang}
     >
-      <${Names} rows=${rows} columns=${columns} left=${left} top=${top} slanted=${slanted} />
+      <${Names} rows=${rows} columns=${columns} left=${left} top=${top} rotated=${rotated} />
       ${rows.flatMap((word, row) =>
-        columns.map((same, column) => {
-          const place = { x: left + column * CELL, y: top + row * CELL };
+        columns.map((otherWord, column) => {
+          const corner = { x: left + column * CELL, y: top + row * CELL };
           return html`<${Cell}
             key=${`${row} ${column}`}
-            ...${place}
+            ...${corner}
             cosine=${matrix[row][column]}
-            words=${[word, same]}
-            lit=${lit && (lit.row === row || lit.column === column)}
+            words=${[word, otherWord]}
+            highlighted=${highlight && (highlight.row === row || highlight.column === column)}
           />`;
         }),
       )}
@@ -74,25 +74,25 @@ function Drawing({ rows, columns, matrix, lang, lit, drawing }) {
   `;
 }
 
-function Names({ rows, columns, left, top, slanted }) {
-  const above = (at) => {
-    const [x, y] = [left + (at + 0.5) * CELL, top - 8];
-    const turned = { "text-anchor": "start", transform: `rotate(-45 ${x} ${y})` };
-    return { x, y, ...(slanted ? turned : { "text-anchor": "middle" }) };
+function Names({ rows, columns, left, top, rotated }) {
+  const above = (i) => {
+    const [x, y] = [left + (i + 0.5) * CELL, top - 8];
+    const rotation = { "text-anchor": "start", transform: `rotate(-45 ${x} ${y})` };
+    return { x, y, ...(rotated ? rotation : { "text-anchor": "middle" }) };
   };
-  const beside = (at) => ({ x: left - 8, y: top + (at + 0.5) * CELL + LETTER * 0.35, "text-anchor": "end" });
-  const names = (words, others, place) =>
-    words.map((word, at) => {
-      const shared = others.some((other) => isTwin(word, other));
-      const look = { class: shared ? "shared" : "", ...place(at) };
-      return html`<text key=${at} ...${look}>${word}</text>`;
+  const beside = (i) => ({ x: left - 8, y: top + (i + 0.5) * CELL + FONT_SIZE * 0.35, "text-anchor": "end" });
+  const names = (words, otherWords, layout) =>
+    words.map((word, i) => {
+      const shared = otherWords.some((otherWord) => isSameWord(word, otherWord));
+      const look = { class: shared ? "shared" : "", ...layout(i) };
+      return html`<text key=${i} ...${look}>${word}</text>`;
     });
   return html`<g>${names(columns, rows, above)}</g><g>${names(rows, columns, beside)}</g>`;
 }
 
-function Cell({ x, y, cosine, words, lit }) {
-  const same = isTwin(...words);
-  const names = ["cell", cosine < 0 && "negative", same && "same", same && lit && "lit"];
+function Cell({ x, y, cosine, words, highlighted }) {
+  const same = isSameWord(...words);
+  const names = ["cell", cosine < 0 && "negative", same && "same", same && highlighted && "highlighted"];
   return html`
     <g>
       <title>${words.join(" · ")} ${number(cosine, 3)}</title>
@@ -114,13 +114,13 @@ function Values({ rows, columns, matrix, lang }) {
   return html`
     <div class="scroll" tabindex="0" role="group" aria-label=${t("compare.table")}>
       <table class="values">
-        <caption class="unseen">
+        <caption class="visually-hidden">
           ${t("compare.matrix")}
         </caption>
         <thead lang=${lang}>
           <tr>
             <th scope="col">${t("compare.corner")}</th>
-            ${columns.map((word, at) => html`<th key=${at} scope="col">${word}</th>`)}
+            ${columns.map((word, column) => html`<th key=${column} scope="col">${word}</th>`)}
           </tr>
         </thead>
         <tbody>
@@ -139,5 +139,5 @@ function Values({ rows, columns, matrix, lang }) {
 }
 
 function widest(words) {
-  return Math.ceil(Math.max(LETTER, ...words.map((word) => widthOf(word, LETTER))));
+  return Math.ceil(Math.max(FONT_SIZE, ...words.map((word) => textWidth(word, FONT_SIZE))));
 }

@@ -1,10 +1,10 @@
-// A chart or a table in; buttons that save it out. `svg` is a function to the drawing, `csv` one to the rows.
+// Buttons that save a chart or a table. `svg` returns the drawing, `csv` the rows.
 
 import { saveCsv, savePng, saveSvg } from "/explorer/file-export.js";
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
 
-export function Exports({ name, file, svg, csv }) {
+export function ExportButtons({ name, file, svg, csv }) {
   const button = (kind, onClick) => html`
     <button type="button" class="small" aria-label=${t("export.as", { name, kind })} onClick=${onClick}>
       ${kind}

@@ -1,11 +1,11 @@
-// Labelled inputs: a text that is typed, a choice from a list, the choice of an index.
+// Labelled inputs: a text area, a select, and the select of an index.
 
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
 import { useTyped } from "/explorer/routing.js";
 
-export function TextField({ label, value, commit, placeholder, lang, rows = 2 }) {
-  const [typed, type] = useTyped(value, commit);
+export function TextField({ label, value, onCommit, placeholder, lang, rows = 2 }) {
+  const [typed, type] = useTyped(value, onCommit);
   return html`
     <label class="field wide">
       <span>${label}</span>
@@ -24,24 +24,24 @@ export function TextField({ label, value, commit, placeholder, lang, rows = 2 })
 }
 
 // options: [[value, text], …]
-export function Choice({ label, value, options, commit }) {
+export function Select({ label, value, options, onCommit }) {
   return html`
     <label class="field">
       <span>${label}</span>
-      <select value=${value} onChange=${(event) => commit(event.target.value)}>
+      <select value=${value} onChange=${(event) => onCommit(event.target.value)}>
         ${options.map(([name, text]) => html`<option key=${name} value=${name} selected=${name === value}>${text}</option>`)}
       </select>
     </label>
   `;
 }
 
-// Nothing to choose, nothing to see: one index needs no list.
-export function IndexChoice({ info, value, commit, label = t("app.index") }) {
+// Hidden if there are fewer than two indexes.
+export function IndexSelect({ info, value, onCommit, label = t("app.index") }) {
   if (info.indexes.length < 2) return null;
-  return html`<${Choice}
+  return html`<${Select}
     label=${label}
     value=${value}
     options=${info.indexes.map(({ name }) => [name, name])}
-    commit=${commit}
+    onCommit=${onCommit}
   />`;
 }

@@ -1,45 +1,46 @@
-// Weights of the layers in; sliders out, and what each layer would find alone.
+// A slider for the weight of each layer, and what each layer finds alone.
 
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { candidatesOf, isWhole, layerAlone } from "/explorer/layer-mix.js";
+import { candidatesOf, isContextView, isExact, summarizeLayer } from "/explorer/layer-mix.js";
 
-export function layerText(layer, layers, view) {
-  if (layer === 0) return t(view === "context" ? "layer.beside" : "layer.tokens");
+export function layerHint(layer, layers, contextView = false) {
+  if (layer === 0) return t(contextView ? "layer.neighbours" : "layer.tokens");
   return layer === layers - 1 ? t("layer.high") : t("layer.low");
 }
 
-// The layer of an index, "top", "mean" or a number, for people.
+// The layer of an index ("top", "mean" or a number) as text.
 export function layerName(layer) {
   return layer === "top" || layer === "mean" ? t(`layer.${layer}`) : t("layer.name", { layer });
 }
 
-// What the index holds, in a sentence or two; "top" has a number, too, and the sliders are numbered.
-function holds(index, layers) {
-  const held = holdsLayer(index, layers);
-  return index.view === "context" ? `${held} ${t("mix.ofPlaces")}` : held;
+function indexText(index, layers) {
+  const text = indexLayerText(index, layers);
+  return isContextView(index) ? `${text} ${t("mix.contextView")}` : text;
 }
 
-function holdsLayer(index, layers) {
-  if (index.layer === "mean") return t("mix.holdsMean", { index: index.name });
+// "top" is shown with its number, because the sliders are numbered.
+function indexLayerText(index, layers) {
+  if (index.layer === "mean") return t("mix.indexMean", { index: index.name });
   const layer = index.layer === "top" ? layers - 1 : index.layer;
-  return t(layer === layers - 1 ? "mix.holdsTop" : "mix.holds", { index: index.name, layer });
+  return t(layer === layers - 1 ? "mix.indexTop" : "mix.indexLayer", { index: index.name, layer });
 }
 
-export function Mixer({ answer, weights, moved, usual, word, shown, index, change }) {
-  const count = candidatesOf(answer).length;
-  const [near, others] = [answer.usages.length, answer.others?.length ?? 0];
-  const among = t(others ? "mix.among" : "mix.amongNear", { count, near, others });
-  const alone = (layer) => {
-    const found = layerAlone(answer, layer, weights.length, word, shown);
-    const values = { ...found, count, text: layerText(layer, weights.length, index.view), cosine: number(found.cosine, 2) };
-    return t(isWhole(layer, usual, index.view) ? "mix.alone" : "mix.aloneAmong", values);
+export function LayerSliders({ response, weights, changed, indexWeights, word, shown, index, setWeights }) {
+  const count = candidatesOf(response).length;
+  const [near, others] = [response.usages.length, response.others?.length ?? 0];
+  const candidates = t(others ? "mix.candidates" : "mix.nearCandidates", { count, near, others });
+  const summaryOf = (layer) => {
+    const summary = summarizeLayer(response, layer, weights.length, word, shown);
+    const hint = layerHint(layer, weights.length, isContextView(index));
+    const values = { ...summary, count, hint, cosine: number(summary.cosine, 2) };
+    return t(isExact(layer, indexWeights, index) ? "mix.alone" : "mix.aloneAmong", values);
   };
-  const set = (layer, value) => change(weights.map((weight, at) => (at === layer ? value : weight)));
+  const setWeight = (layer, value) => setWeights(weights.map((weight, i) => (i === layer ? value : weight)));
   return html`
     <fieldset class="mixer">
       <legend>${t("mix.title")}</legend>
-      <p class="hint">${holds(index, weights.length)} ${t(moved ? "mix.moved" : "mix.untouched")} ${among}</p>
+      <p class="hint">${indexText(index, weights.length)} ${t(changed ? "mix.changed" : "mix.unchanged")} ${candidates}</p>
       ${weights.map(
         (weight, layer) => html`
           <div class="slider" key=${layer}>
@@ -52,16 +53,16 @@ export function Mixer({ answer, weights, moved, usual, word, shown, index, chang
               step="0.05"
               value=${weight}
               aria-describedby=${`mix-${layer}-alone`}
-              onInput=${(event) => set(layer, event.target.valueAsNumber)}
+              onInput=${(event) => setWeight(layer, event.target.valueAsNumber)}
             />
             <output for=${`mix-${layer}`}>${number(weight, 2)}</output>
-            <p id=${`mix-${layer}-alone`} class="hint">${alone(layer)}</p>
+            <p id=${`mix-${layer}-alone`} class="hint">${summaryOf(layer)}</p>
           </div>
         `,
       )}
       <p>
-        <button type="button" class="small" onClick=${() => change(usual)}>${t("mix.reset")}</button>
-        ${weights.every((weight) => weight === 0) && html` <span class="hint" role="status">${t("mix.silent")}</span>`}
+        <button type="button" class="small" onClick=${() => setWeights(indexWeights)}>${t("mix.reset")}</button>
+        ${weights.every((weight) => weight === 0) && html` <span class="hint" role="status">${t("mix.allZero")}</span>`}
       </p>
     </fieldset>
   `;

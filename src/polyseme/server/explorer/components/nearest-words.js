@@ -1,103 +1,102 @@
-// A word in; the nearest words, and the words that could stand in its place, out.
+// The nearest words of a word, and substitutes for it in its sentence.
 
 import { html } from "/explorer/html-template.js";
 import { number, percent, t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/components/server-request.js";
+import { Await, useRequest } from "/explorer/components/server-request.js";
 import { Code } from "/explorer/components/code-block.js";
-import { Exports } from "/explorer/components/export-buttons.js";
-import { indexOf, tongueOf, useInfo } from "/explorer/components/server-info.js";
+import { ExportButtons } from "/explorer/components/export-buttons.js";
+import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo } from "/explorer/routing.js";
 
 const SHOWN = 10;
-const LARGE = 20_000; // usages of an index in which a word of few usages is no neighbour worth a line
-const COMMON = 5;
+const LARGE_INDEX = 20_000; // usages; in a larger index, rare words are left out
+const MIN_COUNT = 5;
 const DIRECTIONS = ["forward", "joint", "backward"];
 
-export function Types({ word, params }) {
+export function NearestWords({ word, params }) {
   const info = useInfo();
-  const index = indexOf(info, params.index);
-  const least = index?.usages > LARGE ? COMMON : 1;
-  const answer = useAnswer("/nearest", { word, index: index?.name ?? null, k: SHOWN, min_count: least });
+  const index = chosenIndex(info, params.index);
+  const minCount = index?.usages > LARGE_INDEX ? MIN_COUNT : 1;
+  const request = useRequest("/nearest", { word, index: index?.name ?? null, k: SHOWN, min_count: minCount });
   return html`
-    <section aria-labelledby="types-title">
-      <h2 id="types-title">${t("types.title")}</h2>
-      <p class="hint">${least > 1 ? t("types.common", { count: least }) : t("types.hint")}</p>
-      <${Answer} of=${answer}>
-        ${({ words }) => html`<${TypeList} words=${words} word=${word} index=${index} lang=${tongueOf(info)} />`}
+    <section aria-labelledby="words-title">
+      <h2 id="words-title">${t("words.title")}</h2>
+      <p class="hint">${minCount > 1 ? t("words.common", { count: minCount }) : t("words.hint")}</p>
+      <${Await} request=${request}>
+        ${({ words }) => html`<${WordList} words=${words} word=${word} index=${index} lang=${languageOf(info)} />`}
       <//>
-      <${Code} lines=${snippets.types({ word, index, model: info.model, k: SHOWN, least })} />
+      <${Code} lines=${snippets.nearestWords({ word, index, model: info.model, k: SHOWN, minCount })} />
     </section>
   `;
 }
 
-function TypeList({ words, word, index, lang }) {
-  if (!words.length) return html`<p>${t("types.none")}</p>`;
-  const rows = () => [["word", "cosine", "count"], ...words.map((row) => [row.word, row.cosine, row.count])];
+function WordList({ words, word, index, lang }) {
+  if (!words.length) return html`<p>${t("words.none")}</p>`;
+  const csvRows = () => [["word", "cosine", "count"], ...words.map((row) => [row.word, row.cosine, row.count])];
   return html`
-    <ol class="types">
+    <ol class="word-list">
       ${words.map(
         (row) => html`
           <li key=${row.word}>
             <span lang=${lang}>${row.word}</span>
             <span class="value">${number(row.cosine, 3)}</span>
-            <span class="source">${t("types.count", { count: number(row.count) })}</span>
+            <span class="source">${t("words.count", { count: number(row.count) })}</span>
           </li>
         `,
       )}
     </ol>
-    ${index && html`<p><a href=${linkTo("senses", { word })}>${t("types.senses", { word })}</a></p>`}
-    <${Exports} name=${t("types.title")} file=${`words-${word}`} csv=${rows} />
+    ${index && html`<p><a href=${linkTo("senses", { word })}>${t("words.senses", { word })}</a></p>`}
+    <${ExportButtons} name=${t("words.title")} file=${`words-${word}`} csv=${csvRows} />
   `;
 }
 
-export function Substitutes({ text, token, words, place }) {
+export function Substitutes({ text, token, words, position }) {
   const info = useInfo();
-  const has = info.model.has_softmax;
-  const asked = { place, k: SHOWN };
-  const answer = useAnswer(has ? "/substitutes" : null, { tokens: words, ...asked });
+  const hasSoftmax = info.model.has_softmax;
+  const request = useRequest(hasSoftmax ? "/substitutes" : null, { tokens: words, place: position, k: SHOWN });
   return html`
-    <section aria-labelledby="subs-title">
-      <h2 id="subs-title">${t("subs.title")}</h2>
-      ${!has && html`<p>${t("subs.noSoftmax")}</p>`}
-      <${Answer} of=${answer}>${(data) => html`<${Rankings} data=${data} lang=${tongueOf(info)} />`}<//>
-      ${has && html`<${Code} lines=${snippets.substitutes({ ...asked, text, token, words, model: info.model })} />`}
+    <section aria-labelledby="substitutes-title">
+      <h2 id="substitutes-title">${t("substitutes.title")}</h2>
+      ${!hasSoftmax && html`<p>${t("substitutes.noSoftmax")}</p>`}
+      <${Await} request=${request}>${(data) => html`<${Rankings} data=${data} lang=${languageOf(info)} />`}<//>
+      ${hasSoftmax && html`<${Code} lines=${snippets.substitutes({ text, token, words, position, model: info.model, k: SHOWN })} />`}
     </section>
   `;
 }
 
 function Rankings({ data, lang }) {
   const word = data.tokens[data.place];
-  const rows = () => [
+  const csvRows = () => [
     ["direction", "rank", "word", "probability"],
-    ...DIRECTIONS.flatMap((name) => data[name].best.map((one, at) => [name, at + 1, one.word, one.probability])),
+    ...DIRECTIONS.flatMap((name) => data[name].best.map((substitute, i) => [name, i + 1, substitute.word, substitute.probability])),
   ];
   return html`
     <div class="rankings">
       ${DIRECTIONS.map(
         (name) => html`
           <div key=${name}>
-            <h3>${t(`subs.${name}`)}</h3>
+            <h3>${t(`substitutes.${name}`)}</h3>
             <ol>
               ${data[name].best.map(
-                (one) => html`
-                  <li key=${one.word} class=${one.word === word ? "itself" : ""}>
-                    <span lang=${lang}>${one.word}</span> <span class="value">${chance(one.probability)}</span>
+                ({ word: substitute, probability }) => html`
+                  <li key=${substitute} class=${substitute === word ? "itself" : ""}>
+                    <span lang=${lang}>${substitute}</span> <span class="value">${probabilityText(probability)}</span>
                   </li>
                 `,
               )}
             </ol>
             <p class="hint">
-              ${data[name].rank === null ? t("subs.noRank", { word }) : t("subs.rank", { word, rank: number(data[name].rank) })}
+              ${data[name].rank === null ? t("substitutes.noRank", { word }) : t("substitutes.rank", { word, rank: number(data[name].rank) })}
             </p>
           </div>
         `,
       )}
     </div>
-    <${Exports} name=${t("subs.title")} file=${`substitutes-${word}`} csv=${rows} />
+    <${ExportButtons} name=${t("substitutes.title")} file=${`substitutes-${word}`} csv=${csvRows} />
   `;
 }
 
-function chance(probability) {
+function probabilityText(probability) {
   return probability >= 0.01 ? percent(probability) : "< 1%";
 }

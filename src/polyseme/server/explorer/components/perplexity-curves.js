@@ -1,22 +1,22 @@
-// Perplexities by tokens read in; curves and a table of the same values out.
+// Perplexity by training tokens, as curves and as a table.
 
 import { useRef } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Exports } from "/explorer/components/export-buttons.js";
-import { useWidth } from "/explorer/measure-width.js";
+import { ExportButtons } from "/explorer/components/export-buttons.js";
+import { useElementWidth } from "/explorer/measure-width.js";
 
 const { extent, format, line, scaleLinear, scaleLog } = globalThis.d3;
 
 const SIZE = { height: 300, left: 56, right: 84, top: 14, bottom: 42 };
 const NAMES = ["forward", "backward", "mean"];
 
-export function Curves({ curves, file }) {
+export function PerplexityCurves({ curves, file }) {
   const drawing = useRef(null);
   const csv = () => [["tokens", ...NAMES], ...curves.map((row) => [row.tokens, ...NAMES.map((name) => row[name])])];
   return html`
     <${Drawing} curves=${curves} drawing=${drawing} />
-    <${Exports} name=${t("model.curves")} file=${`${file}-perplexity`} svg=${() => drawing.current} csv=${csv} />
+    <${ExportButtons} name=${t("model.curves")} file=${`${file}-perplexity`} svg=${() => drawing.current} csv=${csv} />
     <details>
       <summary>${t("model.values")}</summary>
       <${Values} curves=${curves} />
@@ -25,12 +25,12 @@ export function Curves({ curves, file }) {
 }
 
 function Drawing({ curves, drawing }) {
-  const [frame, width] = useWidth();
+  const [frame, width] = useElementWidth();
   const { height, left, right, top, bottom } = SIZE;
   const x = scaleLinear([0, curves.at(-1).tokens], [left, width - right]);
   const values = curves.flatMap((row) => NAMES.map((name) => row[name]));
   const [low, high] = extent(values);
-  // Decades are steps for values that span some; others would lie in a corner of them.
+  // A logarithmic axis only for values that span more than a decade.
   const y = (high > 10 * low ? scaleLog : scaleLinear)([low, high], [height - bottom, top]).nice();
   return html`
     <div ref=${frame}>
@@ -44,8 +44,8 @@ function Drawing({ curves, drawing }) {
         <${Axes} x=${x} y=${y} width=${width} />
         ${NAMES.map((name) => html`<path key=${name} class=${`curve ${name}`} d=${path(curves, name, x, y)} />`)}
         ${labels(curves.at(-1), y).map(
-          ([name, at]) => html`
-            <text key=${name} class=${`label ${name}`} x=${width - right + 8} y=${at + 4}>${t(`model.${name}`)}</text>
+          ([name, labelY]) => html`
+            <text key=${name} class=${`label ${name}`} x=${width - right + 8} y=${labelY + 4}>${t(`model.${name}`)}</text>
           `,
         )}
       </svg>
@@ -55,15 +55,15 @@ function Drawing({ curves, drawing }) {
 
 function Axes({ x, y, width }) {
   const { height, left, right, top, bottom } = SIZE;
-  // Of decades not every step has a name (only they have a base); small perplexities have steps below 1.
+  // A log scale (it has a base) labels some of its ticks; a linear one with small values needs a decimal.
   const digits = y.domain()[1] - y.domain()[0] < 5 ? 1 : 0;
-  const name = y.base ? y.tickFormat(4, ",") : (value) => number(value, digits);
+  const tickText = y.base ? y.tickFormat(4, ",") : (value) => number(value, digits);
   return html`
     ${y.ticks(5).map(
       (value) => html`
         <g key=${value}>
           <line class="grid" x1=${left} x2=${width - right} y1=${y(value)} y2=${y(value)} />
-          <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${name(value)}</text>
+          <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${tickText(value)}</text>
         </g>
       `,
     )}
@@ -92,13 +92,13 @@ function path(curves, name, x, y) {
   )(curves);
 }
 
-// The curves end close together, their names must not.
+// [name, y]: the curves end close together, so their labels are moved apart.
 function labels(row, y) {
-  const sorted = NAMES.map((name) => [name, y(row[name])]).sort((one, other) => one[1] - other[1]);
+  const sorted = NAMES.map((name) => [name, y(row[name])]).sort((a, b) => a[1] - b[1]);
   const middle = sorted[1][1];
-  return sorted.map(([name, at], place) => [
+  return sorted.map(([name, end], i) => [
     name,
-    place === 0 ? Math.min(at, middle - 16) : place === 2 ? Math.max(at, middle + 16) : at,
+    i === 0 ? Math.min(end, middle - 16) : i === 2 ? Math.max(end, middle + 16) : end,
   ]);
 }
 
@@ -106,7 +106,7 @@ function Values({ curves }) {
   return html`
     <div class="scroll" tabindex="0" role="group" aria-label=${t("model.values")}>
       <table class="values">
-        <caption class="unseen">
+        <caption class="visually-hidden">
           ${t("model.curves")}
         </caption>
         <thead>

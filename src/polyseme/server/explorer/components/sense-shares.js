@@ -1,16 +1,16 @@
-// Shares of senses by row in; stacked bars out, one row a document. Drawn as SVG, so that it can be saved.
+// Shares of senses as stacked bars, one per document or period. Drawn as SVG, so that they can be exported.
 
 import { html } from "/explorer/html-template.js";
 import { percent, t } from "/explorer/i18n.js";
-import { HUES } from "/explorer/components/usage-map.js";
-import { useWidth, widthOf } from "/explorer/measure-width.js";
+import { COLOURS } from "/explorer/components/usage-map.js";
+import { useElementWidth, textWidth } from "/explorer/measure-width.js";
 
-const ROW = 26;
-const LETTER = 12;
+const ROW_HEIGHT = 26;
+const FONT_SIZE = 12;
 
 // rows: [[name, [share of sense 0, share of sense 1, …]], …]
 export function ShareBars({ rows, name }) {
-  const [frame, width] = useWidth();
+  const [frame, width] = useElementWidth();
   return html`
     <div ref=${frame}>
       <svg class="shares" role="img" aria-label=${name} viewBox=${`0 0 ${width} ${heightOf(rows)}`}>
@@ -21,51 +21,51 @@ export function ShareBars({ rows, name }) {
 }
 
 export function heightOf(rows) {
-  return rows.length * ROW + 4;
+  return rows.length * ROW_HEIGHT + 4;
 }
 
 export function ShareRows({ rows, width }) {
-  const widest = Math.max(...rows.map(([label]) => widthOf(label, LETTER)));
+  const widest = Math.max(...rows.map(([label]) => textWidth(label, FONT_SIZE)));
   const left = Math.round(Math.min(widest + 14, width * 0.45));
   return rows.map(([label, shares], row) => {
-    const y = row * ROW + 4;
+    const y = row * ROW_HEIGHT + 4;
     return html`
       <g key=${label}>
         <title>${barText(label, shares)}</title>
-        <text x=${left - 10} y=${y + 14} text-anchor="end">${shortened(label, left - 10)}</text>
-        <${Stack} shares=${shares} x=${left} y=${y} width=${width - left} height=${ROW - 8} />
+        <text x=${left - 10} y=${y + 14} text-anchor="end">${truncateStart(label, left - 10)}</text>
+        <${StackedBar} shares=${shares} x=${left} y=${y} width=${width - left} height=${ROW_HEIGHT - 8} />
       </g>
     `;
   });
 }
 
-// names: what to say of each sense to those who point at it, or nothing.
-export function Stack({ shares, x, y, width, height, names }) {
-  let start = x;
+// names: tooltip of each sense, or undefined.
+export function StackedBar({ shares, x, y, width, height, names }) {
+  let next = x;
   return shares.map((share, sense) => {
-    const from = start;
-    start += share * width;
-    const wide = share * width > 34;
+    const start = next;
+    next += share * width;
+    const hasRoom = share * width > 34;
     return html`
       <g key=${sense}>
         ${names && html`<title>${names[sense]}</title>`}
         <rect
-          class=${`share hue-${sense % HUES}`}
-          x=${from}
+          class=${`share hue-${sense % COLOURS}`}
+          x=${start}
           y=${y}
           width=${Math.max(0, share * width - 1)}
           height=${height}
         />
-        ${wide && html`<text class="figure on-hue" x=${from + 6} y=${y + height / 2 + 4}>${percent(share)}</text>`}
+        ${hasRoom && html`<text class="figure on-hue" x=${start + 6} y=${y + height / 2 + 4}>${percent(share)}</text>`}
       </g>
     `;
   });
 }
 
-// The same rows for those who hear the page.
+// The same values for screen readers.
 export function ShareTable({ rows, heads, name }) {
   return html`
-    <div class="unseen">
+    <div class="visually-hidden">
       <table>
         <caption>${name}</caption>
         <thead>
@@ -76,7 +76,7 @@ export function ShareTable({ rows, heads, name }) {
             ([label, shares]) => html`
               <tr key=${label}>
                 <th scope="row">${label}</th>
-                ${shares.map((share, at) => html`<td key=${at}>${percent(share)}</td>`)}
+                ${shares.map((share, sense) => html`<td key=${sense}>${percent(share)}</td>`)}
               </tr>
             `,
           )}
@@ -91,10 +91,10 @@ export function barText(name, shares) {
   return t("change.bar", { name, shares: parts.join(", ") });
 }
 
-// The end of a path tells more than its beginning.
-function shortened(name, width) {
-  if (widthOf(name, LETTER) <= width) return name;
+// The end of a path is more informative than its start.
+function truncateStart(name, width) {
+  if (textWidth(name, FONT_SIZE) <= width) return name;
   let end = Array.from(name);
-  while (end.length > 1 && widthOf(`…${end.join("")}`, LETTER) > width) end = end.slice(1);
+  while (end.length > 1 && textWidth(`…${end.join("")}`, FONT_SIZE) > width) end = end.slice(1);
   return `…${end.join("")}`;
 }

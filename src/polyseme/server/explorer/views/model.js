@@ -1,18 +1,19 @@
-// What /info says in; facts, layers, curves, card, indexes, limits and licences out. No parameters.
+// The model view: overview, layers, training curves, card, indexes, tasks, limits and licences. No parameters.
 
 import { factText } from "/explorer/fact-translation.js";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
 import { Code } from "/explorer/components/code-block.js";
-import { Curves } from "/explorer/components/perplexity-curves.js";
-import { Exports } from "/explorer/components/export-buttons.js";
+import { PerplexityCurves } from "/explorer/components/perplexity-curves.js";
+import { ExportButtons } from "/explorer/components/export-buttons.js";
 import { useInfo } from "/explorer/components/server-info.js";
 import { licenceOf, Markdown } from "/explorer/components/markdown.js";
-import { layerName, layerText } from "/explorer/components/layer-sliders.js";
+import { layerHint, layerName } from "/explorer/components/layer-sliders.js";
+import { isContextView } from "/explorer/layer-mix.js";
 import * as snippets from "/explorer/code-snippets.js";
 
 const LIBRARIES = ["preact", "htm", "d3"];
-const NAMED = 5; // documents of an index
+const NAMED = 5; // documents per index
 
 export function Model() {
   const info = useInfo();
@@ -31,12 +32,12 @@ export function Model() {
       <div>
         <section>
           <h3>${t("model.curves")}</h3>
-          ${model.curves.length > 1 && html`<${Curves} curves=${model.curves} file=${model.name} />`}
+          ${model.curves.length > 1 && html`<${PerplexityCurves} curves=${model.curves} file=${model.name} />`}
           ${model.curves.length < 2 && html`<p class="hint">${t("model.noCurves")}</p>`}
         </section>
         <${Indexes} indexes=${info.indexes} />
         <${Tasks} tasks=${info.tasks} />
-        <${Pairs}
+        <${FactList}
           title=${t("model.limits")}
           rows=${Object.entries(info.limits).map(([name, value]) => [t(`model.limit.${name}`) || name, number(value, value % 1 ? 3 : 0)])}
         />
@@ -51,15 +52,15 @@ export function Model() {
 }
 
 function Facts({ model }) {
-  // What its training noted of a model may have any name; the card below has them as they are.
-  const named = ([name, value]) => [t(`fact.${name}`) || name.replace(/^origin: /, ""), factText(value)];
+  // Facts saved by training may have any name; unknown names are shown as they are.
+  const translate = ([name, value]) => [t(`fact.${name}`) || name.replace(/^origin: /, ""), factText(value)];
   return html`
-    <${Pairs} title=${t("model.facts")} rows=${model.facts.map(named)} />
-    <${Exports} name=${t("model.facts")} file=${`${model.name}-facts`} csv=${() => model.facts} />
+    <${FactList} title=${t("model.facts")} rows=${model.facts.map(translate)} />
+    <${ExportButtons} name=${t("model.facts")} file=${`${model.name}-facts`} csv=${() => model.facts} />
   `;
 }
 
-function Pairs({ title, rows }) {
+function FactList({ title, rows }) {
   return html`
     <section>
       <h3>${title}</h3>
@@ -87,7 +88,7 @@ function Layers({ model }) {
           (layer) =>
             html`<div key=${layer}>
               <dt>${t("layer.name", { layer })}</dt>
-              <dd>${layerText(layer, model.layers)}</dd>
+              <dd>${layerHint(layer, model.layers)}</dd>
             </div>`,
         )}
       </dl>
@@ -120,7 +121,7 @@ function Indexes({ indexes }) {
                       <th scope="row">${index.name}</th>
                       <td>${number(index.usages)}</td>
                       <td>${number(index.words)}</td>
-                      <td>${layerName(index.layer)}${index.view === "context" && t("layer.ofPlaces")}</td>
+                      <td>${layerName(index.layer)}${isContextView(index) && t("layer.contextView")}</td>
                       <td>${documents(index.documents)}</td>
                     </tr>
                   `,
@@ -136,17 +137,17 @@ function Indexes({ indexes }) {
 
 function Tasks({ tasks }) {
   if (!tasks.length) return null;
-  return html`<${Pairs}
+  return html`<${FactList}
     title=${t("model.tasks")}
     rows=${tasks.map((task) => [task.name, `${task.task}: ${task.labels.join(", ")}`])}
   />`;
 }
 
 function Licences({ model, version }) {
-  const said = model.card && licenceOf(model.card);
+  const licence = model.card && licenceOf(model.card);
   const library = (name) => html`<a key=${name} href=${`/explorer/vendor/${name}.LICENSE`}>${name}</a> `;
   return html`
-    <p>${model.name}: ${said ? factText(said) : t("model.licenceNone")}</p>
+    <p>${model.name}: ${licence ? factText(licence) : t("model.licenceNone")}</p>
     <p>${t("model.licencePage", { version })} ${LIBRARIES.map(library)}</p>
   `;
 }

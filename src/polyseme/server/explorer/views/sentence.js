@@ -1,25 +1,25 @@
-// A text in; its words out, and for the chosen one: nearest usages, nearest words, substitutes.
+// The sentence view: the tokens of a text, and for the chosen one its nearest usages, nearest words and substitutes.
 //
-// A text may have many sentences. The model reads one at a time, as it read the corpus of the index: a word is asked
-// for with the words of its own sentence.
+// A text may have several sentences. The model reads one at a time, like the corpus of the index, so requests hold
+// the tokens of the chosen word's sentence.
 //
-// Parameters: text, token (a place in the text, from 0), index, mix (weights), same (1: usages of the same word only).
+// Parameters: text, token (position in the text, from 0), index, mix (weights), same (1: usages of the same word only).
 
 import { useState } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { Answer, useAnswer } from "/explorer/components/server-request.js";
-import { IndexChoice, TextField } from "/explorer/components/form-fields.js";
-import { indexOf, tongueOf, useInfo } from "/explorer/components/server-info.js";
-import { Tokens } from "/explorer/components/token-buttons.js";
-import { Usages } from "/explorer/components/nearest-usages.js";
-import { Substitutes, Types } from "/explorer/components/nearest-words.js";
+import { Await, useRequest } from "/explorer/components/server-request.js";
+import { IndexSelect, TextField } from "/explorer/components/form-fields.js";
+import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
+import { TokenButtons } from "/explorer/components/token-buttons.js";
+import { NearestUsages } from "/explorer/components/nearest-usages.js";
+import { NearestWords, Substitutes } from "/explorer/components/nearest-words.js";
 import { sentenceOf } from "/explorer/text-spans.js";
 import { linkTo } from "/explorer/routing.js";
 
-const DRAWN = 1500; // words of a text before "show more"
+const PAGE = 1500; // tokens before "show more"
 
-// Examples are in the language of the model, whatever the language of the page.
+// Examples are in the language of the model, not of the page.
 const EXAMPLES = {
   zh: ["曹操大怒，欲斩此将。", "天色将晚，人马困乏。", "宝玉听了，心中十分欢喜。"],
   en: [
@@ -29,30 +29,30 @@ const EXAMPLES = {
   ],
 };
 
-export function Sentence({ params, go }) {
+export function Sentence({ params, navigate }) {
   const info = useInfo();
   const text = params.text ?? "";
-  const index = indexOf(info, params.index);
-  const answer = useAnswer(text.trim() ? "/tokenize" : null, { texts: [text], index: index?.name });
-  const edit = (next) => go({ text: next, token: null });
+  const index = chosenIndex(info, params.index);
+  const request = useRequest(text.trim() ? "/tokenize" : null, { texts: [text], index: index?.name });
+  const edit = (next) => navigate({ text: next, token: null });
   return html`
     <div class="form">
       <${TextField}
         label=${t("sentence.text")}
         value=${text}
-        commit=${edit}
+        onCommit=${edit}
         placeholder=${t("sentence.placeholder")}
-        lang=${tongueOf(info)}
+        lang=${languageOf(info)}
       />
-      <${IndexChoice}
+      <${IndexSelect}
         info=${info}
         value=${index?.name}
-        commit=${(index) => go({ index }, true)}
+        onCommit=${(index) => navigate({ index }, true)}
       />
     </div>
     ${!text.trim() && html`<${Empty} info=${info} index=${index} />`}
-    <${Answer} of=${answer}>
-      ${(data) => html`<${Words} text=${text} tokens=${data.tokens[0]} settled=${!answer.busy} params=${params} go=${go} />`}
+    <${Await} request=${request}>
+      ${(data) => html`<${Tokens} text=${text} tokens=${data.tokens[0]} settled=${!request.busy} params=${params} navigate=${navigate} />`}
     <//>
   `;
 }
@@ -63,63 +63,64 @@ function Empty({ info, index }) {
     <div class="empty">
       <p>${t("sentence.empty")}</p>
       <p>${t("sentence.examples")}</p>
-      <ul lang=${tongueOf(info)}>
+      <ul lang=${languageOf(info)}>
         ${examples.map((text) => html`<li key=${text}><a href=${linkTo("sentence", { text })}>${text}</a></li>`)}
       </ul>
     </div>
   `;
 }
 
-function Words({ text, tokens, settled, params, go }) {
-  // While a new text is on its way, the place in the address is a place in that text, not in these words.
-  const asked = params.token === undefined || !settled ? -1 : Number(params.token);
-  const place = asked in tokens ? asked : null;
+function Tokens({ text, tokens, settled, params, navigate }) {
+  // While a new text is loading, the position in the address refers to that text, not to these tokens.
+  const requested = params.token === undefined || !settled ? -1 : Number(params.token);
+  const position = requested in tokens ? requested : null;
   if (!tokens.length) return html`<p>${t("sentence.none")}</p>`;
   return html`
-    <${AllWords} key=${text} tokens=${tokens} place=${place} go=${go} />
-    ${place !== null && html`<${AboutWord} text=${text} tokens=${tokens} place=${place} params=${params} go=${go} />`}
+    <${TokenSection} key=${text} tokens=${tokens} position=${position} navigate=${navigate} />
+    ${position !== null && html`<${AboutWord} text=${text} tokens=${tokens} position=${position} params=${params} navigate=${navigate} />`}
   `;
 }
 
-// The words of all sentences, as buttons; those of the chosen word's own sentence stand out.
-function AllWords({ tokens, place, go }) {
+// All tokens as buttons; the sentence of the chosen one is highlighted.
+function TokenSection({ tokens, position, navigate }) {
   const info = useInfo();
-  const [most, setMost] = useState(DRAWN);
-  const drawn = tokens.slice(0, Math.max(most, (place ?? 0) + 1));
-  const rest = tokens.length - drawn.length;
-  const count = tokens.at(-1).sentence + 1;
-  const look = (at) => {
-    const first = at > 0 && tokens[at].sentence !== tokens[at - 1].sentence;
-    const own = count > 1 && place !== null && tokens[at].sentence === tokens[place].sentence;
-    return { class: `${first ? "begins" : ""} ${own ? "own" : ""}` };
+  const [limit, setLimit] = useState(PAGE);
+  const shown = tokens.slice(0, Math.max(limit, (position ?? 0) + 1));
+  const remaining = tokens.length - shown.length;
+  const sentences = tokens.at(-1).sentence + 1;
+  const look = (i) => {
+    const startsSentence = i > 0 && tokens[i].sentence !== tokens[i - 1].sentence;
+    const inSentence = sentences > 1 && position !== null && tokens[i].sentence === tokens[position].sentence;
+    return { class: `${startsSentence ? "starts-sentence" : ""} ${inSentence ? "in-sentence" : ""}` };
   };
   return html`
     <section aria-labelledby="tokens-title">
       <h2 id="tokens-title">${t("sentence.tokens")}</h2>
-      ${count > 1 && html`<p class="hint">${t("sentence.several", { count: number(count) })}</p>`}
-      <${Tokens}
-        words=${drawn.map((token) => token.text)}
-        chosen=${place}
-        choose=${(token) => go({ token }, true)}
+      ${sentences > 1 && html`<p class="hint">${t("sentence.several", { count: number(sentences) })}</p>`}
+      <${TokenButtons}
+        words=${shown.map((token) => token.text)}
+        chosen=${position}
+        choose=${(token) => navigate({ token }, true)}
         label=${t("sentence.tokens")}
-        lang=${tongueOf(info)}
+        lang=${languageOf(info)}
         look=${look}
       />
-      ${rest > 0 && html`<button type="button" onClick=${() => setMost(drawn.length + DRAWN)}>${t("sentence.more", { count: number(rest) })}</button>`}
-      ${place === null && html`<p class="hint">${t("sentence.choose")}</p>`}
+      ${remaining > 0 && html`<button type="button" onClick=${() => setLimit(shown.length + PAGE)}>${t("sentence.more", { count: number(remaining) })}</button>`}
+      ${position === null && html`<p class="hint">${t("sentence.choose")}</p>`}
     </section>
   `;
 }
 
-function AboutWord({ text, tokens, place, params, go }) {
-  const own = sentenceOf(text, tokens, place);
-  const shared = { text: own.text, words: own.tokens.map((token) => token.text), place: own.place };
+function AboutWord({ text, tokens, position, params, navigate }) {
+  const sentence = sentenceOf(text, tokens, position);
+  const words = sentence.tokens.map((token) => token.text);
+  const shared = { text: sentence.text, words, position: sentence.position };
   return html`
     <div class="columns">
-      <${Usages} ...${shared} params=${params} go=${go} />
+      <${NearestUsages} ...${shared} params=${params} navigate=${navigate} />
       <div>
-        <${Substitutes} ...${shared} token=${own.tokens[own.place]} />
-        <${Types} word=${tokens[place].text} params=${params} />
+        <${Substitutes} ...${shared} token=${sentence.tokens[sentence.position]} />
+        <${NearestWords} word=${tokens[position].text} params=${params} />
       </div>
     </div>
   `;
