@@ -81,7 +81,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     from polyseme.training.bilm_trainable import BilmTrainable, make_batches, samples_wanted
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
-    from polyseme.training.pretrain import fresh_modules, make_corpus_spec
+    from polyseme.training.pretrain import make_corpus_spec, make_fresh_modules
     from polyseme.training.settings import read_pretrain_settings
 
     config = read_pretrain_settings(preset, settings)
@@ -89,9 +89,9 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     before = packed_peak(low=low)
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare_corpus([text], Path(folder) / "corpus", make_corpus_spec(config), workers=1)
-        network, softmax = fresh_modules(config, corpus)
+        network, softmax = make_fresh_modules(config, corpus)
         work = BilmTrainable(network, softmax, corpus, config, Ranks())
-        loop = Loop(work, config.train, Path(folder), work.total_tokens())
+        loop = Loop(work, config.train, Path(folder), work.count_total_tokens())
         network.train()
         batches, scored = make_batches(corpus, config, Ranks()), samples_wanted(config, softmax)
         batch = batches.batch(0, WARM_UP)

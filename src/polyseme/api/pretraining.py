@@ -62,8 +62,8 @@ def pretrain(
             on_progress=on_progress,
             on_metrics=_call_all(on_metrics, board.log if board else None),
         )
-    if result.first:
-        write_report(result.folder)
+    if result.is_first:
+        write_report(result)
     return result
 
 

@@ -66,7 +66,7 @@ def pretrain(
         tensorboard=tensorboard,
         progress=True,
     )
-    if result.first:
+    if result.is_first:
         print_pretraining(result)
 
 

@@ -50,7 +50,7 @@ class BilmTrainable:
         """How many batches the epoch has."""
         return self._batches.count(epoch)
 
-    def total_tokens(self) -> int:
+    def count_total_tokens(self) -> int:
         """How many tokens the settings ask for."""
         train = self._config.train
         if train.tokens is not None:

@@ -26,7 +26,7 @@ def series(lines: Lines, event: str, name: str) -> Points:
     return [(line["tokens"] / 1e6, line[name]) for line in found if isfinite(line[name])]
 
 
-def perplexity_svg(lines: Lines) -> str:
+def draw_svg(lines: Lines) -> str:
     """The held-out perplexity over the tokens, on a logarithmic axis."""
     curves = {name: series(lines, "validation", name) for name in DIRECTIONS}
     points = [point for curve in curves.values() for point in curve]
@@ -95,7 +95,7 @@ def _curve(name: str, places: Sequence[tuple[float, float, str]]) -> str:
     return f'<g class="{name}"><polyline points="{line}"/>{"".join(dots)}</g>'
 
 
-def draw(lines: Lines, path: Path) -> None:
+def draw_png(lines: Lines, path: Path) -> None:
     """Loss and perplexity as a PNG."""
     from matplotlib.figure import Figure
 

@@ -46,7 +46,7 @@ class Ranks:
     store: Store | None = None  # what the processes share, where there are several
 
     @property
-    def first(self) -> bool:
+    def is_first(self) -> bool:
         """Whether this process writes files and speaks to the user."""
         return self.rank == 0
 
@@ -58,7 +58,7 @@ class Ranks:
         """Where gradients of a wrapped `module` stay with this process, to be averaged later."""
         return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
 
-    def lead(self, name: str, do: Callable[[], None]) -> None:
+    def run_first(self, name: str, do: Callable[[], None]) -> None:
         """`do` in the first process, while the others wait for it, however long it takes.
 
         They look at the store now and then: collective calls would give up after `TIMEOUT`. What fails in
@@ -66,7 +66,7 @@ class Ranks:
         """
         if self.store is None:
             do()
-        elif self.first:
+        elif self.is_first:
             try:
                 do()
             except BaseException:
@@ -105,7 +105,7 @@ class Ranks:
         """What every process gave, in the order of the ranks, for the first one (others: an empty list)."""
         if self.world == 1:
             return [value]
-        values: list[Any] | None = [None] * self.world if self.first else None
+        values: list[Any] | None = [None] * self.world if self.is_first else None
         dist.gather_object(value, values)
         return values or []
 
@@ -120,7 +120,7 @@ class Ranks:
             dist.destroy_process_group()
 
 
-def restarts() -> int:
+def count_restarts() -> int:
     """How often torchrun has started the processes anew."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
@@ -134,7 +134,7 @@ def join_ranks(device: str = "auto") -> Ranks:
     if world == 1:
         return Ranks(device=chosen)
     rank = int(os.environ["RANK"])
-    name = f"polyseme-{restarts()}-{next(_joined)}"
+    name = f"polyseme-{count_restarts()}-{next(_joined)}"
     if dist.is_initialized():  # by the program that calls us
         return Ranks(rank, world, chosen, PrefixStore(name, dist.distributed_c10d._get_default_store()))
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"

@@ -21,7 +21,7 @@ from polyseme.text.corpus.prepared import Corpus
 from polyseme.training.settings import PretrainSettings
 
 
-def adapt(base: Pretrained, corpus: Corpus, config: PretrainSettings) -> tuple[BiLM, AnySoftmax]:
+def adapt_modules(base: Pretrained, corpus: Corpus, config: PretrainSettings) -> tuple[BiLM, AnySoftmax]:
     """A copy of the base's network and a softmax over the words of the corpus."""
     torch.manual_seed(config.train.seed)
     same = base.vocab is not None and base.vocab.words == corpus.vocab.words

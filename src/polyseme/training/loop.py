@@ -105,7 +105,7 @@ class Loop:
         if found:
             self.position, carried = checkpoint.restore(found[-1], self.work.module, self.optimizer)
             self.work.carry(carried)
-        if self.ranks.first:
+        if self.ranks.is_first:
             _forget_later(self.folder / METRICS, self.position.step)
         return bool(found)
 
@@ -181,7 +181,7 @@ class Loop:
         figures = self.work.evaluate(final=False)
         if position.best is None or figures["score"] < position.best:
             position.best, position.since_best = figures["score"], 0
-            if self.ranks.first:
+            if self.ranks.is_first:
                 checkpoint.save_best(self.checkpoints, self.work.module, figures)
         else:
             position.since_best += 1
@@ -204,20 +204,20 @@ class Loop:
     def save(self) -> None:
         """Write a checkpoint; all processes wait for it."""
         carried = self.ranks.gather(self.work.carried())
-        if self.ranks.first:
+        if self.ranks.is_first:
             checkpoint.save(self.checkpoints, self.position, self.work.module, self.optimizer, carried)
         self.ranks.wait()
         self._saved = time.monotonic()
 
     def _tell(self, figures: Metrics) -> None:
-        if self.on_metrics is not None and self.ranks.first:
+        if self.on_metrics is not None and self.ranks.is_first:
             self.on_metrics(self.position, figures)
         if "loss" in figures and self.position.step % LOGGED == 0:
             self._log({"event": "step", **figures})
 
     def _log(self, figures: dict[str, Any]) -> None:
         """A line of metrics.jsonl."""
-        if not self.ranks.first:
+        if not self.ranks.is_first:
             return
         position = self.position
         line = {"step": position.step, "tokens": position.tokens, "seconds": round(position.seconds, 2)}

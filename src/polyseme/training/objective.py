@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, inf
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.model.bilm import BiLM
@@ -61,7 +63,7 @@ class BilmObjective(nn.Module):
     ) -> tuple[Tensor, Tensor, PairState]:
         """Top outputs (M, D) of both directions and the words they are to predict (M,)."""
         types, places = np.unique(batch.inputs, return_inverse=True)
-        vectors = self.network.tokens(*self.token_ids(types))
+        vectors = encode_types(self.network, self._corpus, types)
         device = vectors.device
         x = F.embedding(torch.from_numpy(places.reshape(batch.inputs.shape)).to(device), vectors)  # (2, N, D)
         state = zero_pair_state(self.network, batch.sizes[0]) if state is None else state
@@ -71,16 +73,6 @@ class BilmObjective(nn.Module):
             return top.flatten(0, 1), targets.flatten(), after
         keep = torch.from_numpy(batch.keep).to(device)
         return top[keep], targets[keep], after
-
-    def token_ids(self, types: np.ndarray) -> tuple[Tensor | None, Tensor | None]:
-        """Character ids (U, C) and word ids (U,) of `types`, as far as the network reads them."""
-        chars = words = None
-        device = next(self.parameters()).device
-        if self.network.tokens.chars is not None and self._corpus.chars is not None:
-            chars = torch.from_numpy(self._corpus.chars[types].astype(np.int64)).to(device)
-        if self.network.tokens.words is not None:
-            words = torch.from_numpy(self._corpus.targets(types) + 1).to(device)
-        return chars, words
 
     @torch.no_grad()
     def perplexity(self, batches: Iterable[TrainingBatch], *, carried: bool) -> BatchPerplexity:
@@ -99,6 +91,16 @@ class BilmObjective(nn.Module):
         self.train(was_training)
         forward_loss, backward_loss = (-total / np.maximum(count, 1)).tolist()
         return perplexity_of(forward_loss, backward_loss, int(count[0]))
+
+
+def encode_types(network: BiLM, corpus: Corpus, types: NDArray[np.integer[Any]]) -> Tensor:
+    """Token vectors (U, D) of types of the corpus, from their characters, their words, or both."""
+    chars = words = None
+    if network.tokens.chars is not None and corpus.chars is not None:
+        chars = torch.from_numpy(corpus.chars[types].astype(np.int64)).to(network.device)
+    if network.tokens.words is not None:
+        words = torch.from_numpy(corpus.targets(types) + 1).to(network.device)
+    return network.tokens(chars, words)  # type: ignore[no-any-return]
 
 
 def perplexity_of(forward: float, backward: float, targets: int) -> BatchPerplexity:

@@ -22,7 +22,7 @@ class TooLargeError(PolysemeError):
 
 
 @contextmanager
-def saying_what_to_lower(config: PretrainSettings) -> Iterator[None]:
+def explain_out_of_memory(config: PretrainSettings) -> Iterator[None]:
     """Turn a failed allocation within the block into a TooLargeError."""
     try:
         yield

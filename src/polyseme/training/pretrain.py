@@ -1,10 +1,10 @@
-"""Corpus, biLM and softmax to the loop, and what comes out of it to a model folder.
+"""Pretrain a biLM: prepare the text, run the loop, write a model folder.
 
     text.corpus.prepared, formats, training.loop  ->  training.pretrain  ->  OUT/
 
-OUT/ is a model folder of ours (see formats.models.native) with, beside it:
-    run.json, metrics.jsonl   the settings of the run and its course
-    checkpoints/, corpus/     where it stands, and the prepared text
+OUT/ is a native model folder (see formats.models.native) with these files in addition:
+    run.json, metrics.jsonl   settings of the run, and its metrics step by step
+    checkpoints/, corpus/     checkpoints, and the prepared text
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -34,10 +34,10 @@ from polyseme.text.corpus.prepared import (
 )
 from polyseme.training.bilm_trainable import BilmTrainable
 from polyseme.training.checkpoint import Position
-from polyseme.training.distributed import Ranks, join_ranks, restarts
-from polyseme.training.fine_tuning import adapt
+from polyseme.training.distributed import Ranks, count_restarts, join_ranks
+from polyseme.training.fine_tuning import adapt_modules
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, OnMetrics
-from polyseme.training.out_of_memory import saying_what_to_lower
+from polyseme.training.out_of_memory import explain_out_of_memory
 from polyseme.training.progress import make_step_reporter, report_corpus
 from polyseme.training.run_record import RunRecord, record_run
 from polyseme.training.settings import PretrainSettings
@@ -54,14 +54,28 @@ CORPUS = "corpus"
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A finished run."""
+    """A finished run.
+
+    Attributes:
+        folder: The model folder.
+        report: What was counted in the text.
+        metrics: The last validation: `forward`, `backward` and `mean` perplexity, `unknown`, `targets`.
+        before: The same before fine-tuning; None for a new model.
+        position: Where the run ended: steps, tokens, seconds.
+        model: The trained model, as it was saved.
+        corpus: The prepared text.
+        is_first: Whether this is the process that writes files; False in other processes of torchrun.
+
+    """
 
     folder: Path
     report: CorpusReport
-    metrics: Metrics  # of the last validation: forward, backward, mean perplexity …
-    before: Metrics | None  # the same before fine-tuning
+    metrics: Metrics
+    before: Metrics | None
     position: Position
-    first: bool = True  # whether this process is the one that writes and speaks
+    model: Pretrained = field(repr=False)
+    corpus: Corpus = field(repr=False)
+    is_first: bool = True
 
 
 def pretrain(
@@ -78,28 +92,48 @@ def pretrain(
     on_progress: OnProgress = ignore_progress,
     on_metrics: OnMetrics | None = None,
 ) -> Pretraining:
-    """Train a biLM on `inputs` and write it to the folder `out`.
+    """Train a biLM on text and write it to a folder.
 
-    base: fine-tune this model, with its vocabulary or, with `new_vocabulary`, with that of the new text.
-    resume: go on from the last checkpoint in `out`; force: although settings or text differ, or, without
-    resume, although `out` exists. `on_metrics` receives the numbers of every step and validation.
+    Args:
+        inputs: Files, folders and globs.
+        out: The model folder.
+        config: The settings, from `read_pretrain_settings`; for a `base`, from `adapt_settings`.
+        valid: Held-out text; by default a part of `inputs` is held out.
+        base: A model to fine-tune; None trains a new one.
+        new_vocabulary: Take the vocabulary of the new text instead of that of `base`.
+        resume: Continue from the last checkpoint in `out`.
+        force: Resume although settings or text differ; without `resume`, replace what is in `out`.
+        workers: Processes that segment text; None chooses by the machine and the size of the text.
+        on_progress: Receives progress events.
+        on_metrics: Receives the metrics of every step and validation.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ConfigError: The settings do not fit each other, the text, or the run to resume.
+        DataError: The text cannot be used.
+        UsageError: `out` exists, or there is no run to resume.
+        DivergedError: The loss is no longer a finite number.
+        StoppedError: A signal ended the run after it was saved.
+
     """
     if base is None:
         check_static_words(config.model.words)
-    with saying_what_to_lower(config):
+    with explain_out_of_memory(config):
         ranks = join_ranks(config.train.device)
         try:
             run = _PretrainRun(out, config, ranks, base, new_vocabulary)
-            how = _How(resume=resume, force=force, workers=workers, on_progress=on_progress)
-            ranks.lead("prepared", lambda: run.prepare(inputs, valid, how))
+            options = _RunOptions(resume=resume, force=force, workers=workers, on_progress=on_progress)
+            ranks.run_first("prepared", lambda: run.prepare(inputs, valid, options))
             return run.train(open_corpus(out / CORPUS), on_progress, on_metrics)
         finally:
             ranks.close()
 
 
 @dataclass(frozen=True)
-class _How:
-    """How a run begins."""
+class _RunOptions:
+    """How a run begins; see `pretrain`."""
 
     resume: bool
     force: bool
@@ -117,88 +151,88 @@ class _PretrainRun:
     base: Pretrained | None
     new_vocabulary: bool
 
-    def prepare(self, inputs: Sequence[str | Path], valid: Sequence[str | Path], how: _How) -> None:
-        """All that comes before training, in the first process: compare, prepare the text, note the run.
+    def prepare(
+        self, inputs: Sequence[str | Path], valid: Sequence[str | Path], options: _RunOptions
+    ) -> None:
+        """Do all that comes before training, in the first process: compare, prepare the text, write run.json.
 
-        What is refused is refused before anything in the folder is replaced.
+        Everything is checked before anything in the folder is replaced.
         """
-        if not how.resume and not restarts():
-            self.check_folder(force=how.force)
-        before = self.before(how)
-        now = self.record(inputs, valid, before)
-        resume = self.resumes(before, now, how)
-        if not resume:
-            self.check_folder(force=how.force)
-            self.out.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(self.out, CORPUS, "model")
-        remove_leftovers(self.out / CHECKPOINTS, r"step-\d+", "best")
-        try:
-            self.prepare_corpus(inputs, valid, how)
-        except PolysemeError:
-            self.leave_nothing()
-            raise
-        if not resume:
-            shutil.rmtree(self.out / CHECKPOINTS, ignore_errors=True)
-            shutil.rmtree(self.out / BOARD, ignore_errors=True)
-            (self.out / METRICS).unlink(missing_ok=True)
-        now.write(self.out)
-
-    def before(self, how: _How) -> RunRecord | None:
-        """What the run in the folder was; one that is replaced need not be readable."""
-        try:
-            return RunRecord.read(self.out)
-        except FormatError:
-            if how.force and not how.resume:
-                return None
-            raise
-
-    def record(
-        self, inputs: Sequence[str | Path], valid: Sequence[str | Path], before: RunRecord | None
-    ) -> RunRecord:
-        """What this run is."""
-        return record_run(
+        if not options.resume and not count_restarts():
+            self.check_folder(force=options.force)
+        earlier = self.read_earlier_run(options)
+        current = record_run(
             self.config,
             inputs,
             valid,
             self.base,
             new_vocabulary=self.new_vocabulary,
             processes=self.ranks.world,
-            known=before,
+            known=earlier,
         )
+        resume = self.should_resume(earlier, current, options)
+        if not resume:
+            self.check_folder(force=options.force)
+            self.out.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.out, CORPUS, "model")
+        remove_leftovers(self.out / CHECKPOINTS, r"step-\d+", "best")
+        try:
+            self.prepare_corpus(inputs, valid, options)
+        except PolysemeError:
+            self.remove_empty_folder()
+            raise
+        if not resume:
+            shutil.rmtree(self.out / CHECKPOINTS, ignore_errors=True)
+            shutil.rmtree(self.out / BOARD, ignore_errors=True)
+            (self.out / METRICS).unlink(missing_ok=True)
+        current.write(self.out)
 
-    def resumes(self, before: RunRecord | None, now: RunRecord, how: _How) -> bool:
-        """Whether to go on with the run in the folder; refused where there is none, or another one."""
-        differences = before.differences(now) if before else []
-        if before is not None and not differences and restarts():
-            return True  # torchrun started a killed process anew: go on where the run was
-        if not how.resume:
+    def read_earlier_run(self, options: _RunOptions) -> RunRecord | None:
+        """Read run.json; a run that will be replaced need not be readable."""
+        try:
+            return RunRecord.read(self.out)
+        except FormatError:
+            if options.force and not options.resume:
+                return None
+            raise
+
+    def should_resume(self, earlier: RunRecord | None, current: RunRecord, options: _RunOptions) -> bool:
+        """Whether to continue the run in the folder; refuses if there is none, or a different one."""
+        differences = earlier.list_differences(current) if earlier else []
+        if earlier is not None and not differences and count_restarts():
+            return True  # torchrun restarted a killed process
+        if not options.resume:
             return False
-        if before is None:
-            raise UsageError(f"{self.out}: there is no run to resume. Leave --resume out to begin one.")
-        if differences and not how.force:
+        if earlier is None:
+            raise UsageError(f"{self.out}: no run to resume. Leave out `resume=True` to start one.")
+        if differences and not options.force:
             raise ConfigError(
                 f"{self.out}: the run to resume differs in {'; '.join(differences)}. "
-                "Use the same settings and text, or say --force."
+                "Use the same settings and text, or `force=True`."
             )
-        if before.processes != now.processes:
-            logger.warning("%s had %d processes, goes on with %d.", self.out, before.processes, now.processes)
+        if earlier.processes != current.processes:
+            logger.warning(
+                "%s had %d processes and continues with %d.", self.out, earlier.processes, current.processes
+            )
         return True
 
     def check_folder(self, *, force: bool) -> None:
-        """Refuse to overwrite; a folder with nothing but a prepared text is not in the way."""
+        """Refuse to overwrite; a folder with nothing but a prepared text may be used."""
         if self.out.is_file():
-            raise UsageError(f"{self.out}: is a file, a folder is to be made there. Choose another name.")
+            raise UsageError(f"{self.out}: is a file, but a folder will be written. Choose another name.")
         names = {entry.name for entry in self.out.iterdir()} if self.out.is_dir() else set()
         only_text = bool(names) and all(name == CORPUS or name.startswith(f".{CORPUS}-") for name in names)
         check_target(self.out, force=force or only_text)
 
-    def leave_nothing(self) -> None:
-        """A folder in which no run began goes again, so that the next try is not in its way."""
+    def remove_empty_folder(self) -> None:
+        """Remove the folder if nothing is in it, so that the next attempt need not overwrite it."""
         if not any(self.out.iterdir()):
             self.out.rmdir()
 
-    def prepare_corpus(self, inputs: Sequence[str | Path], valid: Sequence[str | Path], how: _How) -> None:
-        """Prepare the text, or find it prepared."""
+    def prepare_corpus(
+        self, inputs: Sequence[str | Path], valid: Sequence[str | Path], options: _RunOptions
+    ) -> None:
+        """Prepare the text, unless an earlier run did."""
         corpus = prepare_corpus(
             inputs,
             self.out / CORPUS,
@@ -206,37 +240,43 @@ class _PretrainRun:
             valid=valid,
             vocab=None if self.base is None or self.new_vocabulary else self.base.vocab,
             alphabet=self.base.alphabet if self.base else None,
-            workers=how.workers,
-            on_progress=how.on_progress,
+            workers=options.workers,
+            on_progress=options.on_progress,
         )
         if len(corpus.valid) == 0:
             raise ConfigError(
-                "Nothing is held out, so the run could not be judged. Set corpus.valid_share or give --valid."
+                "No text is held out, so the run could not be evaluated. Set corpus.valid_share above 0, "
+                "or name held-out text with `valid`."
             )
 
     def train(self, corpus: Corpus, on_progress: OnProgress, on_metrics: OnMetrics | None) -> Pretraining:
         """Run the loop and write the model."""
-        network, softmax = self.modules(corpus)
-        static = self.fill_static_words(network, corpus)
-        work = BilmTrainable(network, softmax, corpus, self.config, self.ranks)
-        total = work.total_tokens()
-        if self.ranks.first:
+        network, softmax = self.make_modules(corpus)
+        coverage = self.fill_static_words(network, corpus)
+        trainable = BilmTrainable(network, softmax, corpus, self.config, self.ranks)
+        total = trainable.count_total_tokens()
+        if self.ranks.is_first:
             report_corpus(corpus.report, on_progress)
         reporter = make_step_reporter(total, on_progress, on_metrics)
-        loop = Loop(work, self.config.train, self.out, total, self.ranks, reporter)
-        before = work.evaluate(final=True) if self.base is not None else None
+        loop = Loop(trainable, self.config.train, self.out, total, self.ranks, reporter)
+        before = trainable.evaluate(final=True) if self.base is not None else None
         loop.resume()
         metrics = loop.run()
-        if self.ranks.first:
-            self.write(corpus, network, softmax, metrics, static)
+        network.eval()
+        origin = self.describe_origin(corpus.report, metrics, coverage)
+        model = Pretrained(self.config.model, network, corpus.alphabet, corpus.vocab, softmax, origin)
+        if self.ranks.is_first:
+            native.write_into(model, self.out)
         self.ranks.wait()
-        return Pretraining(self.out, corpus.report, metrics, before, loop.position, self.ranks.first)
+        return Pretraining(
+            self.out, corpus.report, metrics, before, loop.position, model, corpus, self.ranks.is_first
+        )
 
-    def modules(self, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
-        """A fresh network and softmax for the corpus, or those of the base model, made to fit."""
+    def make_modules(self, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
+        """Make a fresh network and softmax for the corpus, or adapt those of the base model."""
         if self.base is not None:
-            return adapt(self.base, corpus, self.config)
-        return fresh_modules(self.config, corpus)
+            return adapt_modules(self.base, corpus, self.config)
+        return make_fresh_modules(self.config, corpus)
 
     def fill_static_words(self, network: BiLM, corpus: Corpus) -> StaticCoverage | None:
         """Start the word table of a new model from the static vectors that the settings name."""
@@ -245,16 +285,11 @@ class _PretrainRun:
             return None
         return fill_word_table_from_file(table, corpus.vocab, words.static, self.config.train.seed)
 
-    def write(
-        self,
-        corpus: Corpus,
-        network: BiLM,
-        softmax: AnySoftmax,
-        metrics: Metrics,
-        static: StaticCoverage | None,
-    ) -> None:
-        """The model's files into the folder of the run."""
-        report, settings = corpus.report, self.config
+    def describe_origin(
+        self, report: CorpusReport, metrics: Metrics, coverage: StaticCoverage | None
+    ) -> dict[str, str]:
+        """Facts of the run for the model card."""
+        settings, words = self.config, self.config.model.words
         origin = {
             "trained on": f"{report.tokens:,} tokens, {report.words:,} words in the vocabulary",
             "held-out perplexity": "forward {forward:.1f}, backward {backward:.1f}, mean {mean:.1f}".format(
@@ -264,15 +299,13 @@ class _PretrainRun:
             "optimiser": f"{settings.train.optimizer}, {settings.softmax.kind} softmax",
             "seed": str(settings.train.seed),
         }
-        if static is not None and settings.model.words is not None:
-            origin["static vectors"] = f"{static}, {'trained' if settings.model.words.trained else 'frozen'}"
-        network.eval()
-        model = Pretrained(settings.model, network, corpus.alphabet, corpus.vocab, softmax, origin)
-        native.write_into(model, self.out)
+        if coverage is not None and words is not None:
+            origin["static vectors"] = f"{coverage}, {'trained further' if words.trained else 'frozen'}"
+        return origin
 
 
-def fresh_modules(config: PretrainSettings, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
-    """A network and a softmax for the corpus as they start, drawn by the seed."""
+def make_fresh_modules(config: PretrainSettings, corpus: Corpus) -> tuple[BiLM, AnySoftmax]:
+    """Make a network and a softmax for the corpus, drawn by the seed."""
     torch.manual_seed(config.train.seed)
     network = build_network(
         config.model,
@@ -280,13 +313,13 @@ def fresh_modules(config: PretrainSettings, corpus: Corpus) -> tuple[BiLM, AnySo
         n_words=len(corpus.vocab),
         padding=corpus.alphabet.padding if corpus.alphabet else 0,
     )
-    softmax = fresh_softmax(config, network, len(corpus.vocab))
+    softmax = make_softmax(config, network, len(corpus.vocab))
     initialise(network, softmax)
     return network, softmax
 
 
-def fresh_softmax(config: PretrainSettings, network: BiLM, n_words: int) -> AnySoftmax:
-    """The softmax that the config asks for, not yet initialised."""
+def make_softmax(config: PretrainSettings, network: BiLM, n_words: int) -> AnySoftmax:
+    """Make the softmax that the settings choose, not yet initialised."""
     size = config.model.recurrent.outputs
     if config.softmax.kind == "adaptive" and n_words >= 4:
         return AdaptiveSoftmax(n_words, size, default_cutoffs(n_words))
@@ -294,7 +327,7 @@ def fresh_softmax(config: PretrainSettings, network: BiLM, n_words: int) -> AnyS
 
 
 def make_corpus_spec(config: PretrainSettings) -> CorpusSpec:
-    """What the corpus is prepared with."""
+    """Collect from all sections what decides the content of the prepared corpus."""
     chars = config.model.chars
     return CorpusSpec(
         config.corpus,

@@ -1,32 +1,41 @@
-"""A finished run as a page: curves, figures of the corpus, neighbours of frequent words.
+"""Write the report of a finished run: curves, counts of the corpus, nearest words of frequent ones.
 
-    OUT/metrics.jsonl, OUT/corpus, the model  ->  training.report  ->  OUT/report.html, OUT/curves.png,
-                                                               OUT/words.safetensors
+    a finished run, OUT/metrics.jsonl  ->  training.report  ->  OUT/report.html, OUT/curves.png,
+                                                                OUT/words.safetensors
 
-The page needs nothing but itself. curves.png is drawn where matplotlib is installed (extra `plot`).
+The model and the text are those in memory; words are embedded by their ids. The page loads nothing from
+elsewhere. curves.png needs matplotlib (extra `plot`).
+B sentences, T tokens incl. <S> and </S>, U distinct types, H = 2D.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from html import escape
 from importlib.util import find_spec
-from itertools import islice, pairwise
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from polyseme.elmo import load
+from polyseme.elmo import BATCH_TOKENS
+from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
-from polyseme.text.corpus.prepared import Corpus, CorpusReport, open_corpus, read_types, sentence_starts
-from polyseme.training.curves import draw, perplexity_svg
-from polyseme.word_vectors import WordVectors, mean_vectors
+from polyseme.model.output import resolve_output
+from polyseme.text.corpus.prepared import Corpus, CorpusReport, read_types, sentence_starts
+from polyseme.text.length_batches import batch_by_length
+from polyseme.training.curves import draw_png, draw_svg
+from polyseme.training.loop import METRICS
+from polyseme.training.objective import encode_types
+from polyseme.training.pretrain import Pretraining
+from polyseme.word_vectors import WordVectors
 
-TOKENS = 120_000  # of the text, for the neighbours
-WORDS = 12
+TOKENS = 120_000  # tokens of the text from which the mean vectors are computed
+MIN_COUNT = 5  # usages that a word needs for a mean vector
+WORDS = 12  # words whose nearest ones are shown
 logger = logging.getLogger(__name__)
 
 PAGE = """<!doctype html>
@@ -57,91 +66,160 @@ polyline {{ fill: none }}
 </style>
 <h1>{name}</h1>
 <p>Held-out perplexity <b>{mean:,.1f}</b> (forward {forward:,.1f}, backward {backward:,.1f});
-{unknown:.1%} of the held-out words are outside the vocabulary.</p>
-<p>{course}</p>
+{unknown:.1%} of the held-out words are not in the vocabulary.</p>
+<p>{duration}</p>
 <h2>Held-out perplexity</h2>
 {curves}
-<h2>Neighbours</h2>
-<p>Nearest words by the mean of their contextual vectors (top layer, centred).</p>
+<h2>Nearest words</h2>
+<p>The ten nearest words of some frequent ones, by the cosine of mean contextual vectors
+(top layer, centred).</p>
 {neighbours}
 <h2>Corpus</h2>
 {corpus}
 <p>Held out: {held_out}.</p>
+{static}
 </html>
 """
 
 
-def write_report(folder: Path) -> None:
-    """Write report.html, and curves.png where it can be drawn, for the finished run in `folder`."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    corpus = open_corpus(folder / "corpus")
-    vectors = mean_vectors(load(folder), list(_some_sentences(corpus)), min_count=5)
-    vectors.save(folder / WORDS_FILE, force=True)
+def write_report(run: Pretraining) -> None:
+    """Write report.html, words.safetensors and, if matplotlib is installed, curves.png.
+
+    Args:
+        run: A finished run; the files go to its folder.
+
+    """
+    metrics = (run.folder / METRICS).read_text(encoding="utf-8").splitlines()
+    lines = [json.loads(line) for line in metrics]
+    vectors = compute_word_vectors(run.model, run.corpus)
+    vectors.save(run.folder / WORDS_FILE, force=True)
     end = lines[-1]
     page = PAGE.format(
-        name=escape(folder.name),
+        name=escape(run.folder.name),
         mean=end["mean"],
         forward=end["forward"],
         backward=end["backward"],
         unknown=end["unknown"],
-        course=_course(end),
-        curves=perplexity_svg(lines),
-        neighbours=_neighbours_table(_neighbours(vectors)),
-        corpus=_corpus_table(corpus.report),
-        held_out=escape(corpus.report.held_out),
+        duration=_describe_duration(end),
+        curves=draw_svg(lines),
+        neighbours=_format_neighbours(_find_neighbours(vectors)),
+        corpus=_format_counts(run.report),
+        held_out=escape(run.report.held_out),
+        static=_format_static(run.model),
     )
-    (folder / "report.html").write_text(page, encoding="utf-8")
+    (run.folder / "report.html").write_text(page, encoding="utf-8")
     if find_spec("matplotlib") is None:
-        logger.warning('curves.png is not drawn: that needs matplotlib, pip install "polyseme[plot]".')
+        logger.warning('curves.png was not drawn: it needs matplotlib: pip install "polyseme[plot]"')
         return
-    draw(lines, folder / "curves.png")
+    draw_png(lines, run.folder / "curves.png")
 
 
-def _some_sentences(corpus: Corpus) -> Iterator[list[str]]:
-    """Sentences of the training text, from its begin, about TOKENS tokens of them."""
-    words = [word for some in read_types(corpus.folder) for word in some]
-    stream = corpus.train[:TOKENS]
+@torch.inference_mode()
+def compute_word_vectors(
+    model: Pretrained, corpus: Corpus, *, tokens: int = TOKENS, min_count: int = MIN_COUNT
+) -> WordVectors:
+    """Compute the mean top-layer vector of every frequent word at the start of the training text.
+
+    Args:
+        model: The trained model.
+        corpus: The text it was trained on.
+        tokens: How much of the text to read, from its start.
+        min_count: Only words with at least this many usages.
+
+    Returns:
+        The words with their vectors, most frequent first.
+
+    """
+    stream = np.asarray(corpus.train[:tokens])
     starts = sentence_starts(stream, corpus.begin)
-    for start, stop in pairwise(starts):
-        yield [words[number] for number in stream[start + 1 : stop - 1]]
+    stream = stream[: starts[-1]] if len(starts) else stream[:0]  # whole sentences only
+    frequent = _list_frequent_types(stream, (corpus.begin, corpus.end), min_count)
+    rows = np.full(corpus.n_types, -1, np.int64)  # type -> row of the sums
+    rows[frequent] = np.arange(len(frequent))
+    sums = torch.zeros(len(frequent), model.config.size, dtype=torch.float64)
+    top = resolve_output("top", None, "both", model.config.layers)
+    model.network.pack()
+    lengths = np.diff(starts)
+    for numbers in batch_by_length(lengths.tolist(), max_tokens=BATCH_TOKENS):
+        inside = np.arange(lengths[numbers].max()) < lengths[numbers][:, None]  # (B, T)
+        types = np.concatenate([stream[starts[n] : starts[n + 1]] for n in numbers])
+        distinct, inverse = np.unique(types, return_inverse=True)
+        positions = np.zeros(inside.shape, np.int64)
+        positions[inside] = inverse
+        output = model.network.run_stacks(
+            encode_types(model.network, corpus, distinct),  # (U, D)
+            torch.from_numpy(positions),
+            torch.from_numpy(lengths[numbers]),
+        )
+        vectors = top.select(output)[torch.from_numpy(inside)].cpu()  # (tokens, H)
+        counted = rows[types] >= 0
+        sums.index_add_(
+            0, torch.from_numpy(rows[types[counted]]), vectors[torch.from_numpy(counted)].double()
+        )
+    counts = np.bincount(stream, minlength=corpus.n_types)[frequent]
+    means = sums.numpy() / np.maximum(counts, 1)[:, None]
+    centre = means.mean(axis=0) if len(means) else np.zeros(means.shape[1])
+    words = _list_words(corpus, frequent)
+    return WordVectors(words, counts, means.astype(np.float32), centre.astype(np.float32))
 
 
-def _neighbours(vectors: WordVectors) -> list[tuple[str, str]]:
-    """Frequent words of some length, each with its nearest."""
-    order = np.argsort(-np.asarray(vectors.counts), kind="stable")
-    content = (vectors.words[int(row)] for row in order)
-    chosen = islice((word for word in content if _is_content(word)), WORDS)
-    return [(word, ", ".join(near for near, _ in vectors.nearest(word, 10, min_chars=2))) for word in chosen]
+def _list_frequent_types(
+    stream: NDArray[np.integer[Any]], marks: tuple[int, int], min_count: int
+) -> NDArray[np.int64]:
+    """Types with `min_count` usages or more, most frequent first, then in the order of the text."""
+    types, firsts, counts = np.unique(stream, return_index=True, return_counts=True)
+    chosen = (counts >= min_count) & ~np.isin(types, marks)
+    order = np.lexsort((firsts[chosen], -counts[chosen]))
+    frequent: NDArray[np.int64] = types[chosen][order].astype(np.int64)
+    return frequent
+
+
+def _list_words(corpus: Corpus, types: NDArray[np.int64]) -> tuple[str, ...]:
+    """The words of types; only types outside the vocabulary need the file of all types."""
+    words = corpus.vocab.words
+    if len(types) and types.max() >= len(words):
+        words = tuple(word for block in read_types(corpus.folder) for word in block)
+    return tuple(words[number] for number in types)
+
+
+def _find_neighbours(vectors: WordVectors) -> list[tuple[str, str]]:
+    """Some frequent content words, each with its nearest words."""
+    content = (word for word in vectors.words if _is_content(word))
+    return [
+        (word, ", ".join(near for near, _ in vectors.nearest(word, 10, min_chars=2)))
+        for word in islice(content, WORDS)
+    ]
 
 
 def _is_content(word: str) -> bool:
-    """Whether a word is long enough to be more than grammar: two Han characters, or five letters."""
+    """Whether a word is long enough to be a content word: two Han characters, or five letters."""
     return word.isalpha() and len(word) >= (5 if word.isascii() else 2)
 
 
-def _neighbours_table(rows: list[tuple[str, str]]) -> str:
-    """A word a line; words in Han characters alone are marked as Chinese, for the right shapes of them."""
+def _format_neighbours(rows: list[tuple[str, str]]) -> str:
+    """One row per word; Han characters are marked as Chinese, so that browsers choose the right font."""
     cells = "".join(
-        f"<tr{' lang=zh' if _is_han(name) else ''}><th>{escape(name)}<td>{escape(value)}"
-        for name, value in rows
+        f"<tr{' lang=zh' if _is_han(word) else ''}><th>{escape(word)}<td>{escape(neighbours)}"
+        for word, neighbours in rows
     )
     return f"<table><tbody>{cells}</table>" if rows else "<p>No word occurs often enough.</p>"
 
 
 def _is_han(word: str) -> bool:
-    return all("\u3400" <= sign <= "\u9fff" or sign >= "\U00020000" for sign in word)
+    """Whether all characters are Han."""
+    return all("\u3400" <= character <= "\u9fff" or character >= "\U00020000" for character in word)
 
 
-def _corpus_table(report: CorpusReport) -> str:
-    """What was counted, of the text that was trained on and of the held-out part."""
+def _format_counts(report: CorpusReport) -> str:
+    """What was counted, in the training text and in the held-out text."""
     rows = [
         ("documents", f"{report.documents:,}", f"{report.valid_documents:,}"),
         ("sentences", f"{report.sentences:,}", f"{report.valid_sentences:,}"),
         ("words", f"{report.tokens:,}", f"{report.valid_tokens:,}"),
-        ("outside the vocabulary", f"{report.unknown:.1%}", f"{report.valid_unknown:.1%}"),
+        ("not in the vocabulary", f"{report.unknown:.1%}", f"{report.valid_unknown:.1%}"),
         ("distinct words", f"{report.types:,}", ""),
         ("words in the vocabulary", f"{report.words:,}", ""),
-        ("words longer than the model reads", f"{report.cut_tokens:,}", ""),
+        ("truncated words", f"{report.cut_tokens:,}", ""),
         (
             "repeated sentences",
             f"{'about ' if report.repeats_estimated else ''}{report.repeated_sentences:,}",
@@ -150,19 +228,25 @@ def _corpus_table(report: CorpusReport) -> str:
         ("repeated documents", f"{report.repeated_documents:,}", ""),
     ]
     if report.characters:
-        rows.insert(6, ("characters", f"{report.characters:,}", ""))
+        rows.insert(6, ("distinct characters", f"{report.characters:,}", ""))
     cells = "".join(f"<tr><th>{name}<td>{train}<td>{valid}" for name, train, valid in rows)
-    head = "<thead><tr><th><th>trained on<th>held out"
+    head = "<thead><tr><th><th>training<th>held out"
     return f'<table class="numbers">{head}<tbody>{cells}</table>'
 
 
-def _course(end: dict[str, Any]) -> str:
-    """How long the training was."""
+def _format_static(model: Pretrained) -> str:
+    """How many words started from static vectors, if any did."""
+    coverage = model.origin.get("static vectors")
+    return f"<p>Static vectors: {escape(coverage)}.</p>" if coverage else ""
+
+
+def _describe_duration(end: dict[str, Any]) -> str:
+    """How much was trained, and how long it took."""
     tokens, seconds = end["tokens"], end["seconds"]
     units = (("hours", 3600), ("minutes", 60), ("seconds", 1))
     name, size = next((unit for unit in units if seconds >= 2 * unit[1]), units[-1])
-    speed = f", {tokens / seconds:,.0f} a second" if seconds else ""
+    rate = f", {tokens / seconds:,.0f} per second" if seconds else ""
     return (
-        f"Trained for {end['step']:,} steps and {tokens:,} tokens (words and ends of sentences) "
-        f"in {seconds / size:.1f} {name}{speed}."
+        f"Trained for {end['step']:,} steps on {tokens:,} tokens (words and sentence ends) "
+        f"in {seconds / size:.1f} {name}{rate}."
     )

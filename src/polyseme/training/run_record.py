@@ -56,7 +56,7 @@ class RunRecord:
         with new_file(folder / RUN, force=True) as new:
             new.write_text(text + "\n", encoding="utf-8")
 
-    def differences(self, now: RunRecord) -> list[str]:
+    def list_differences(self, now: RunRecord) -> list[str]:
         """What is different now, such as `train.rate (was 0.2, is 0.1)`."""
         found = _differences(_compared(self.config), _compared(now.config))
         for name, before, after in (
