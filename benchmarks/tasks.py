@@ -355,7 +355,7 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
         (("baseline", "glove", "glove-elmo"), (("baseline", "glove"), ("glove", "glove-elmo"))),
         (shares, ()),
     )
-    tries = ["| set | tried | figure | test |", "|---|---|---|---|"]
+    tries = ["| dataset | setting | metric | test |", "|---|---|---|---|"]
     tries += [
         f"| {name} | {variant} | {mains[name]} | {spread(values)} |"
         for name, found in scores.items()
@@ -374,10 +374,10 @@ def part_of_table(
 ) -> str:
     """A row a set that has a variant behind the first: means, deviations, shares of errors taken away."""
     head = [
-        "set",
-        "figure",
+        "dataset",
+        "metric",
         *variants,
-        *(f"{after} takes of the error of {before}" for before, after in pairs),
+        *(f"error reduction of {after} over {before}" for before, after in pairs),
     ]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in (name for name in SETS if set(variants[1:]) & set(scores.get(name, {}))):
