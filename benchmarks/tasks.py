@@ -312,17 +312,16 @@ def high_water() -> int:
 def adapted(found: Set, train: Path, work: Path) -> Path:
     """The model of the language, fine-tuned on the sentences of the training file; kept."""
     import polyseme
-    from polyseme.tasks.examples import cutter
-    from polyseme.tasks.settings import read_task_config
-    from polyseme.tasks.task_model import TASKS
+    from polyseme.tasks.examples import make_segmenter
+    from polyseme.tasks.experiment import Experiment
 
     out: Path = work / "adapted" / found.name
     if (out / "config.json").exists():
         return out
     base = polyseme.load(MODELS[found.language])
-    config = read_task_config(found.task, None, found.settings)
-    cut = cutter(config.data.segment or base.config.segment)
-    examples = TASKS[found.task].read(str(train), config, cut)
+    task = Experiment(found.task, settings=found.settings).make_task()
+    segment = make_segmenter(task.settings.data.segment or base.config.segment)
+    examples = task.read(str(train), segment)
     sentences = dict.fromkeys(" ".join(tokens) for example in examples for tokens in example.sentences)
     text = out.with_suffix(".txt")
     text.parent.mkdir(parents=True, exist_ok=True)

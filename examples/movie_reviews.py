@@ -21,5 +21,5 @@ classifier = polyseme.train(
 print("held out:", classifier.results[0].dev)
 print("layers:", [round(share, 3) for share in classifier.mix.shares])
 for text in ("A lovely, moving play.", "Tedious and far too loud."):
-    answer = classifier.predict(text)
-    print(f"{answer.answer} {answer.probability:.2f}  {text}")
+    prediction = classifier.predict(text)
+    print(f"{prediction.label} {prediction.probability:.2f}  {text}")

@@ -14,5 +14,5 @@ model = polyseme.load(sys.argv[2] if len(sys.argv) > 2 else "en-classic")
 for preset in ("classification-joined", "classification-elmo", "classification-pooled"):
     settings = ["train.epochs=30", "train.patience=30", "train.batch=4"]
     classifier = polyseme.train("classification", model, train=topics, config=preset, settings=settings)
-    answer = classifier.predict("The boat was thrown upon the rocks.")
-    print(f"{preset:24} held out {classifier.results[0].dev['accuracy']:.2f}; the boat: {answer.answer}")
+    prediction = classifier.predict("The boat was thrown upon the rocks.")
+    print(f"{preset:24} held out {classifier.results[0].dev['accuracy']:.2f}; the boat: {prediction.label}")

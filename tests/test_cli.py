@@ -305,7 +305,7 @@ def test_a_task_is_trained_asked_and_judged(run: Callable[..., Ran], bilm: str):
     assert made.code == 0, made.err
     assert "with ELMo" in made.out
     assert "without ELMo" in made.out
-    assert "Mixture 1: layer 0:" in made.out
+    assert "Mix 1: layer 0:" in made.out
     assert "with-1-1: epoch 1: F1" in made.err
     lines = run("predict", "names", DATA / "names.conll").out.splitlines()
     assert len(lines) == 10
@@ -313,7 +313,7 @@ def test_a_task_is_trained_asked_and_judged(run: Callable[..., Ran], bilm: str):
     columns = run("predict", "names", DATA / "names.conll", "--format", "columns").out
     assert columns.startswith("Anna\t")
     Path("raw.txt").write_text("Anna left .\n\nLondon\n", encoding="utf-8")
-    raw = run("predict", "names", "raw.txt", "--raw").out.splitlines()  # a line each, blank ones too
+    raw = run("predict", "names", "raw.txt", "--plain-text").out.splitlines()  # a line each, blank ones too
     assert [json.loads(line)["tokens"] for line in raw] == [["Anna", "left", "."], [], ["London"]]
     judged = run("evaluate", "names", DATA / "names.conll")
     assert judged.out.startswith("F1\t")

@@ -29,7 +29,7 @@ from builders import random_model, small_config, write_bilm
 from polyseme import cli
 from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, WordsSettings
 from polyseme.formats.models.save import save_pretrained
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.table import TASKS
 from polyseme.text.corpus.settings import CorpusSettings
 from polyseme.training.settings import SoftmaxSettings, TrainSettings, preset_names
 from test_layout import ORDER, SOURCE
@@ -55,10 +55,6 @@ NOVEL = (
     "他 骑 着 马 走 了 。",
 )
 NOVEL_WORDS = tuple(dict.fromkeys(word for line in NOVEL for word in line.split()))
-TASK_SETTINGS = {
-    name: type(getattr(TaskConfig(task="tagging"), name))
-    for name in ("data", "input", "encoder", "head", "train")
-}
 SETTINGS = {
     "corpus": CorpusSettings,
     "model": ModelSettings,
@@ -166,7 +162,15 @@ def test_commands_in_console_blocks_use_existing_verbs_and_options(page: Path) -
                 assert value in preset_names()
             if name == "--set":
                 section, _, setting = value.partition("=")[0].rpartition(".")
-                assert setting in (TASK_SETTINGS if verb == "train" else SETTINGS)[section].model_fields
+                assert setting in (
+                    _task_settings(section) if verb == "train" else SETTINGS[section].model_fields
+                )
+
+
+def _task_settings(section: str) -> set[str]:
+    """The settings of a section, of all tasks."""
+    sections = [task.settings_type.model_fields[section].default for task in TASKS.values()]
+    return {name for values in sections for name in type(values).model_fields}
 
 
 def written_default(field: FieldInfo) -> str:

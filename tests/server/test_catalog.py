@@ -35,12 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_task_uses_the_served_model(folder: Path):
     served = open_all(folder / "model", [folder / "task"])
-    assert served.task(None).where.elmo is served.elmo
+    assert served.task(None).source.elmo is served.elmo
 
 
 def test_a_task_that_fine_tuned_its_model_keeps_it(folder: Path):
     served = open_all(folder / "model", [folder / "tuned"])
-    assert served.task("tuned").where.elmo is not served.elmo
+    assert served.task("tuned").source.elmo is not served.elmo
     assert served.task("tuned").predict("good")
 
 
@@ -50,4 +50,4 @@ def test_a_task_of_another_model_is_refused(folder: Path):
     task = polyseme.load_task(folder / "task")
     with pytest.raises(PolysemeError, match="another ELMo"):
         open_all(folder / "other", [task])
-    assert open_all(Elmo(task.where.elmo.model), [task]).tasks
+    assert open_all(Elmo(task.source.elmo.model), [task]).tasks

@@ -1,10 +1,11 @@
-"""What trained models are asked, and how they answer: plain lines, blank lines, spans, probabilities."""
+"""Questions and predictions of trained models: plain text, blank lines, spans, probabilities."""
 
 from __future__ import annotations
 
 import json
 import random
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,7 +15,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, PolysemeError
 from polyseme.tasks.data.tag_schemes import Span, write_spans
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.protocol import Answer
+from polyseme.tasks.pairs.example import PairExample, PairPrediction
 from polyseme.tasks.task_model import TaskModel
 
 
@@ -34,13 +35,13 @@ def test_lines_of_plain_text_are_texts(classifier: TaskModel, tmp_path: Path):
     (tmp_path / "a.txt").write_text("What a film\n\nneg is short\nlovely\n", encoding="utf-8")
     wanted = [["What", "a", "film"], [], ["neg", "is", "short"], ["lovely"]]
     assert tokens(classifier, tmp_path / "a.txt") == wanted
-    assert tokens(classifier, tmp_path / "a.txt", raw=True) == wanted
+    assert tokens(classifier, tmp_path / "a.txt", plain_text=True) == wanted
 
 
 def test_labels_before_all_lines_are_no_text(classifier: TaskModel, tmp_path: Path):
     (tmp_path / "a.txt").write_text("neg What a film\npos lovely\n", encoding="utf-8")
     assert tokens(classifier, tmp_path / "a.txt") == [["What", "a", "film"], ["lovely"]]
-    assert tokens(classifier, tmp_path / "a.txt", raw=True)[1] == ["pos", "lovely"]
+    assert tokens(classifier, tmp_path / "a.txt", plain_text=True)[1] == ["pos", "lovely"]
     (tmp_path / "f.txt").write_text("__label__x __label__y some words\n", encoding="utf-8")
     assert tokens(classifier, tmp_path / "f.txt") == [["some", "words"]]
 
@@ -48,7 +49,7 @@ def test_labels_before_all_lines_are_no_text(classifier: TaskModel, tmp_path: Pa
 @pytest.mark.parametrize("text", ["neg a\npos b\nc d e\n", "neg a film\n"])
 def test_lines_that_may_have_labels_or_not_are_refused(classifier: TaskModel, tmp_path: Path, text: str):
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=rf"a\.txt:{text.count(chr(10))}: begins with .*--raw"):
+    with pytest.raises(DataError, match=rf"a\.txt:{text.count(chr(10))}: begins with .*plain_text=True"):
         tokens(classifier, tmp_path / "a.txt")
 
 
@@ -56,15 +57,15 @@ def test_a_blank_line_has_an_answer_of_its_own(
     classifier: TaskModel, files: Path, elmo: Elmo, tmp_path: Path
 ):
     (tmp_path / "a.txt").write_text("good film\n\nbad film\n", encoding="utf-8")
-    lines = [json.loads(line) for line in polyseme.predict(classifier, tmp_path / "a.txt", raw=True)]
-    assert lines[1] == {"tokens": [], "answer": None}
-    assert None not in (lines[0]["answer"], lines[2]["answer"])
+    lines = [json.loads(line) for line in polyseme.predict(classifier, tmp_path / "a.txt", plain_text=True)]
+    assert lines[1] == {"tokens": []}
+    assert {lines[0]["label"], lines[2]["label"]} <= set(classifier.labels)
     tagger = polyseme.train("tagging", elmo, train=files / "train.conll", settings=toys.EPOCH)
-    shown = list(polyseme.predict(tagger, tmp_path / "a.txt", raw=True, format="columns"))
+    shown = list(polyseme.predict(tagger, tmp_path / "a.txt", plain_text=True, format="columns"))
     assert [block.count("\t") for block in shown] == [2, 0, 2]
     (tmp_path / "a.txt").write_text("\n \n", encoding="utf-8")
     with pytest.raises(DataError, match="no text in it"):
-        list(polyseme.predict(classifier, tmp_path / "a.txt", raw=True))
+        list(polyseme.predict(classifier, tmp_path / "a.txt", plain_text=True))
 
 
 # ---- tags ----
@@ -86,28 +87,28 @@ def test_tags_come_back_in_the_scheme_of_the_file(scheme: str, tmp_path: Path, e
         (tmp_path / f"{name}.conll").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
     given = {part: tmp_path / f"{part}.conll" for part in ("train", "test")}
     model = polyseme.train("tagging", elmo, settings=toys.QUICK, **given)  # type: ignore[arg-type]
-    assert model.config.data.scheme == scheme
+    assert model.task.settings.data.scheme == scheme  # type: ignore[attr-defined]
     assert model.results[0].test["F1"] > 0.9
-    answer = model.predict("the film is Anna went to New South Wales")
-    assert isinstance(answer, Answer)
-    assert answer.answer == write_spans(names(chance)[1], 9, scheme)
+    prediction = model.predict("the film is Anna went to New South Wales")
+    assert prediction.tags == tuple(write_spans(names(chance)[1], 9, scheme))
+    assert [span.offsets for span in prediction.spans] == [(12, 16), (25, 40)]
 
 
-def test_an_answer_says_how_probable_each_tag_is(files: Path, elmo: Elmo):
+def test_a_prediction_says_how_probable_each_tag_is(files: Path, elmo: Elmo):
     model = polyseme.train("tagging", elmo, train=files / "train.conll", settings=toys.QUICK)
-    found = model.predict("the film is good").as_dict()  # type: ignore[union-attr]
-    assert len(found["by_token"]) == 4
-    assert found["probability"] == min(found["by_token"])
-    assert found["spans"][0]["probability"] == found["by_token"][3]
+    found = model.predict("the film is good").as_dict()
+    assert len(found["token_probabilities"]) == 4
+    assert found["probability"] == min(found["token_probabilities"])
+    assert found["spans"][0]["probability"] == found["token_probabilities"][3]
 
 
 def test_spans_of_chinese_have_no_spaces(tmp_path: Path, elmo: Elmo):
     rows = "刘 B-PER\n备 I-PER\n大 O\n喜 O\n\n曹 B-PER\n操 I-PER\n走 O\n\n" * 10
     (tmp_path / "a.conll").write_text(rows, encoding="utf-8")
     model = polyseme.train("tagging", elmo, train=tmp_path / "a.conll", settings=toys.QUICK)
-    (answer,) = model.predict([["刘", "备", "走"]])  # type: ignore[misc]
-    assert [span["text"] for span in answer.spans] == ["刘备"]
-    assert model.predict("刘备走").tokens == (("刘", "备", "走"),)  # type: ignore[union-attr]  # cut as in training
+    (prediction,) = model.predict([["刘", "备", "走"]])
+    assert [(span.text, span.offsets) for span in prediction.spans] == [("刘备", None)]
+    assert model.predict("刘备走").tokens == ("刘", "备", "走")  # segmented as in training
 
 
 @pytest.mark.parametrize("what", [5, "", None])
@@ -133,9 +134,9 @@ def test_a_file_without_tags_is_read_as_the_training_file_was(tagger: TaskModel,
         path.write_text(text, encoding="utf-8")
         assert tokens(tagger, path) == [["a", "good"], ["film"]]
     path.write_text("a very good film .\nfine\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"5 columns, the training file had 2 .*say --raw"):
+    with pytest.raises(DataError, match=r"5 columns, the training file had 2 .*plain_text=True"):
         tokens(tagger, path)
-    assert tokens(tagger, path, raw=True) == [["a", "very", "good", "film", "."], ["fine"]]
+    assert tokens(tagger, path, plain_text=True) == [["a", "very", "good", "film", "."], ["fine"]]
 
 
 def test_words_alone_of_a_tagger_trained_with_slashes(tmp_path: Path, elmo: Elmo):
@@ -154,12 +155,14 @@ def test_words_alone_of_a_tagger_trained_with_slashes(tmp_path: Path, elmo: Elmo
 def rank(elmo: Elmo, path: Path, *settings: str) -> Scores:
     model = polyseme.train("pairs", elmo, train=path, dev=path, settings=(*toys.EPOCH, *settings))
     examples = model.read(path)
-    answers = []
-    for example in examples:  # those that are right look so, and like wrong ones still more
-        right = example.gold in ("right", "ja")
+    predictions = []
+    for example in cast(list[PairExample], examples):  # right candidates look right, and wrong even more
+        label = str(example.label)
+        right = label in ("right", "ja")
         chances = {n: (0.9 if n in ("right", "ja") else 0.95) if right else 0.2 for n in model.labels}
-        answers.append(Answer(example.sentences, example.gold, chances[example.gold], chances))
-    return model.task.score(examples, answers)
+        tokens = (example.first.tokens, example.second.tokens)
+        predictions.append(PairPrediction(tokens, label, chances[label], chances))
+    return model.task.score(examples, predictions)
 
 
 def candidates(path: Path, yes: str, no: str) -> Path:
@@ -173,14 +176,14 @@ def candidates(path: Path, yes: str, no: str) -> Path:
 
 def test_right_answers_are_known_by_the_name_of_their_label(tmp_path: Path, elmo: Elmo):
     path = candidates(tmp_path / "a.jsonl", "right", "wrong")
-    assert rank(elmo, path).figures["first is right"] == 1
-    assert rank(elmo, path, "data.positive=wrong").figures["mean 1/rank"] == 0.5
+    assert rank(elmo, path).metrics["first is right"] == 1
+    assert rank(elmo, path, "data.positive=wrong").metrics["mean 1/rank"] == 0.5
 
 
 def test_a_label_that_says_nothing_of_right_or_wrong_is_named(tmp_path: Path, elmo: Elmo):
     path = candidates(tmp_path / "a.jsonl", "ja", "nein")
-    assert "first is right" not in rank(elmo, path).figures
-    assert rank(elmo, path, "data.positive=ja").figures["first is right"] == 1
+    assert "first is right" not in rank(elmo, path).metrics
+    assert rank(elmo, path, "data.positive=ja").metrics["first is right"] == 1
     with pytest.raises(PolysemeError, match=r"data\.positive is 'si', the labels are ja, nein"):
         rank(elmo, path, "data.positive=si")
 

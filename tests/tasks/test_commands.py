@@ -38,10 +38,12 @@ def test_evaluate_takes_the_model_that_was_moved(folder: Path, tmp_path: Path):
     model, task = tmp_path / "elmo", tmp_path / "task"
     shutil.copytree(folder / "model", model)
     settings = ("--set", "train.epochs=1", "--set", "input.static=v.txt")
-    made = run("train", "classification", model, "--train", "train.csv", "--out", task, "--link", *settings)
+    made = run(
+        "train", "classification", model, "--train", "train.csv", "--out", task, "--no-copy", *settings
+    )
     assert made.code == 0, made.err
     moved, vectors = model.rename(tmp_path / "moved"), shutil.copy("v.txt", tmp_path / "w.txt")
-    assert "its ELMo is gone" in refused("evaluate", str(task), "test.csv")
+    assert "its ELMo is missing" in refused("evaluate", str(task), "test.csv")
     ran = run("evaluate", task, "test.csv", "--model", moved, "--static", vectors)
     assert ran.code == 0, ran.err
     assert ran.out.startswith("accuracy\t")
@@ -89,11 +91,12 @@ def test_a_dry_run_refuses_what_training_would(folder: Path, words: tuple[str, .
 
 
 @pytest.mark.parametrize(
-    "option", ["--compare", "--resume", "--link", "--without-elmo", "--runs=2", "--curve=10%", "--vectors=v"]
+    "option",
+    ["--compare", "--resume", "--no-copy", "--without-elmo", "--runs=2", "--curve=10%", "--vectors=v"],
 )
 def test_options_that_probes_do_not_know_are_refused(option: str):
     line = refused("train", "probes", "model", "--train", "train.conll", "--out", "x", option)
-    assert f"train probes knows no {option.partition('=')[0]}" in line
+    assert f"train probes has no {option.partition('=')[0]}" in line
 
 
 def test_a_dry_run_counts_the_spans_of_each_type(tmp_path: Path):

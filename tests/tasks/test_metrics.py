@@ -1,4 +1,4 @@
-"""Figures against their oracles: scikit-learn, seqeval, scipy; and by hand."""
+"""Metrics against their oracles: scikit-learn, seqeval, scipy; and by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from polyseme.tasks import metrics
-from polyseme.tasks.data.tag_schemes import Span, spans_of, write_spans
+from polyseme.tasks.data.tag_schemes import Span, read_spans, write_spans
 
 LABELS = ("a", "b", "c")
 
@@ -26,12 +26,14 @@ def chance() -> random.Random:
 
 
 def test_classes_agree_with_scikit_learn(chance: random.Random):
-    gold, guess = ([chance.choice(LABELS) for _ in range(200)] for _ in range(2))
-    found = metrics.classes(gold, guess, LABELS)
-    assert found.figures["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(gold, guess))
-    assert found.figures["macro F1"] == pytest.approx(sklearn_metrics.f1_score(gold, guess, average="macro"))
-    assert found.confusion == sklearn_metrics.confusion_matrix(gold, guess, labels=LABELS).tolist()
-    by_label = sklearn_metrics.precision_recall_fscore_support(gold, guess, labels=LABELS)
+    labels, predicted = ([chance.choice(LABELS) for _ in range(200)] for _ in range(2))
+    found = metrics.score_classes(labels, predicted, LABELS)
+    assert found.metrics["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(labels, predicted))
+    assert found.metrics["macro F1"] == pytest.approx(
+        sklearn_metrics.f1_score(labels, predicted, average="macro")
+    )
+    assert found.confusion == sklearn_metrics.confusion_matrix(labels, predicted, labels=LABELS).tolist()
+    by_label = sklearn_metrics.precision_recall_fscore_support(labels, predicted, labels=LABELS)
     for number, row in enumerate(found.rows):
         assert (row.precision, row.recall, row.f1, row.count) == pytest.approx(
             tuple(part[number] for part in by_label)
@@ -39,22 +41,22 @@ def test_classes_agree_with_scikit_learn(chance: random.Random):
 
 
 def test_several_labels_agree_with_scikit_learn(chance: random.Random):
-    gold, guess = (
+    labels, predicted = (
         [tuple(label for label in LABELS if chance.random() < 0.4) for _ in range(100)] for _ in range(2)
     )
-    found = metrics.several(gold, guess, LABELS)
-    one, other = (MultiLabelBinarizer(classes=LABELS).fit_transform(some) for some in (gold, guess))
-    assert found.figures["micro F1"] == pytest.approx(sklearn_metrics.f1_score(one, other, average="micro"))
-    assert found.figures["macro F1"] == pytest.approx(sklearn_metrics.f1_score(one, other, average="macro"))
-    assert found.figures["all right"] == pytest.approx(sklearn_metrics.accuracy_score(one, other))
+    found = metrics.score_label_sets(labels, predicted, LABELS)
+    one, other = (MultiLabelBinarizer(classes=LABELS).fit_transform(some) for some in (labels, predicted))
+    assert found.metrics["micro F1"] == pytest.approx(sklearn_metrics.f1_score(one, other, average="micro"))
+    assert found.metrics["macro F1"] == pytest.approx(sklearn_metrics.f1_score(one, other, average="macro"))
+    assert found.metrics["all right"] == pytest.approx(sklearn_metrics.accuracy_score(one, other))
 
 
 def test_spans_agree_with_seqeval_as_conlleval_reads_them(chance: random.Random):
     tags = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-    gold, guess = ([[chance.choice(tags) for _ in range(12)] for _ in range(60)] for _ in range(2))
-    found = metrics.span_scores([spans_of(t) for t in gold], [spans_of(t) for t in guess])
-    assert found.figures["F1"] == pytest.approx(seqeval_f1(gold, guess))
-    assert found.figures["precision"] == pytest.approx(seqeval_precision(gold, guess))
+    labels, predicted = ([[chance.choice(tags) for _ in range(12)] for _ in range(60)] for _ in range(2))
+    found = metrics.score_spans([read_spans(t) for t in labels], [read_spans(t) for t in predicted])
+    assert found.metrics["F1"] == pytest.approx(seqeval_f1(labels, predicted))
+    assert found.metrics["precision"] == pytest.approx(seqeval_precision(labels, predicted))
 
 
 def some_spans(chance: random.Random, length: int) -> list[Span]:
@@ -72,33 +74,33 @@ def some_spans(chance: random.Random, length: int) -> list[Span]:
     ("scheme", "theirs"),
     [("iob1", IOB1), ("iob2", IOB2), ("bioes", IOBES), ("bmes", IOBES), ("bilou", BILOU)],
 )
-def test_spans_of_a_scheme_agree_with_seqeval(scheme: str, theirs: type, chance: random.Random):
+def test_read_spans_a_scheme_agree_with_seqeval(scheme: str, theirs: type, chance: random.Random):
     sides = [[some_spans(chance, 12) for _ in range(80)] for _ in range(2)]
-    gold, guess = ([write_spans(spans, 12, scheme) for spans in side] for side in sides)
-    found = metrics.span_scores([spans_of(t) for t in gold], [spans_of(t) for t in guess])
-    asked = [[[tag.replace("M-", "I-") for tag in tags] for tags in side] for side in (gold, guess)]
+    labels, predicted = ([write_spans(spans, 12, scheme) for spans in side] for side in sides)
+    found = metrics.score_spans([read_spans(t) for t in labels], [read_spans(t) for t in predicted])
+    asked = [[[tag.replace("M-", "I-") for tag in tags] for tags in side] for side in (labels, predicted)]
     for name, oracle in (("F1", seqeval_f1), ("precision", seqeval_precision), ("recall", seqeval_recall)):
-        assert found.figures[name] == pytest.approx(oracle(*asked, mode="strict", scheme=theirs))
-    assert 0 < found.figures["F1"] < 1
+        assert found.metrics[name] == pytest.approx(oracle(*asked, mode="strict", scheme=theirs))
+    assert 0 < found.metrics["F1"] < 1
 
 
 def test_correlations_agree_with_scipy(chance: random.Random):
-    gold = [chance.gauss(0, 1) for _ in range(50)]
-    guess = [round(value + chance.gauss(0, 1), 1) for value in gold]  # rounded: there are ties
-    found = metrics.numbers(gold, guess).figures
-    assert found["Pearson"] == pytest.approx(scipy.stats.pearsonr(gold, guess)[0])
-    assert found["Spearman"] == pytest.approx(scipy.stats.spearmanr(gold, guess)[0])
-    np.testing.assert_allclose(metrics.ranks(np.array(guess)), scipy.stats.rankdata(guess))
+    labels = [chance.gauss(0, 1) for _ in range(50)]
+    predicted = [round(value + chance.gauss(0, 1), 1) for value in labels]  # rounded: there are ties
+    found = metrics.score_numbers(labels, predicted).metrics
+    assert found["Pearson"] == pytest.approx(scipy.stats.pearsonr(labels, predicted)[0])
+    assert found["Spearman"] == pytest.approx(scipy.stats.spearmanr(labels, predicted)[0])
+    np.testing.assert_allclose(metrics.ranks(np.array(predicted)), scipy.stats.rankdata(predicted))
 
 
 def test_what_does_not_vary_correlates_with_nothing():
-    assert metrics.numbers([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]).figures["Pearson"] == 0
+    assert metrics.score_numbers([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]).metrics["Pearson"] == 0
 
 
 def test_semeval_counts_directions_and_leaves_other_out():
-    gold = ["Cause(e1,e2)", "Cause(e2,e1)", "Whole(e1,e2)", "Other", "Cause(e1,e2)"]
-    guess = ["Cause(e1,e2)", "Cause(e1,e2)", "Other", "Whole(e1,e2)", "Cause(e1,e2)"]
-    found = metrics.directed(gold, guess)
+    labels = ["Cause(e1,e2)", "Cause(e2,e1)", "Whole(e1,e2)", "Other", "Cause(e1,e2)"]
+    predicted = ["Cause(e1,e2)", "Cause(e1,e2)", "Other", "Whole(e1,e2)", "Cause(e1,e2)"]
+    found = metrics.score_relations(labels, predicted)
     cause = 2 / 3  # two of three, found and wanted alike; a wrong direction is wrong
     assert {row.label: row.f1 for row in found.rows} == {"Cause": pytest.approx(cause), "Whole": 0}
     assert found.value == pytest.approx(cause / 2)
@@ -107,6 +109,6 @@ def test_semeval_counts_directions_and_leaves_other_out():
 def test_ranks_of_right_answers():
     groups = ["q", "q", "q", "r", "r", "alone"]
     right = [False, True, False, True, False, True]
-    found = metrics.ranking(groups, right, [0.9, 0.5, 0.1, 0.8, 0.2, 0.0])
+    found = metrics.score_ranking(groups, right, [0.9, 0.5, 0.1, 0.8, 0.2, 0.0])
     assert found == {"first is right": 0.5, "mean 1/rank": pytest.approx(0.75)}
-    assert metrics.ranking(["a"], [True], [1.0]) == {}
+    assert metrics.score_ranking(["a"], [True], [1.0]) == {}

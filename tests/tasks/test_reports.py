@@ -13,18 +13,20 @@ import polyseme
 import task_files as toys
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.tasks.metrics import LabelScore, Scores, classes
+from polyseme.tasks.classification.settings import ClassificationSettings
+from polyseme.tasks.metrics import LabelScore, Scores, score_classes
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.report import confusion_text, layer_text
-from polyseme.tasks.settings import InputConfig, TaskConfig, TaskTrainConfig, read_task_config
+from polyseme.tasks.settings import InputSettings, read_task_settings
+from polyseme.tasks.table import TASKS
 
 
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
         ("input.tune=frozen", "Vectors 1: the mean of all layers, not trained; gamma 1.000."),
-        ("input.layers=top", "Vectors 1: the top layer alone; gamma "),
-        ("input.layers=2", "Vectors 1: layer 2 alone; gamma "),
+        ("input.layers=top", "Vectors 1: the top layer; gamma "),
+        ("input.layers=2", "Vectors 1: layer 2; gamma "),
     ],
 )
 def test_a_report_names_the_layer_that_is_read(
@@ -37,17 +39,17 @@ def test_a_report_names_the_layer_that_is_read(
     assert says in report
     assert "layer 0: 1.000" not in report
     assert not (out / "layers.png").exists()
-    assert says in layer_text(model.results[0], model.config.input)[1]
+    assert says in layer_text(model.results[0], model.settings.input)[1]
 
 
 def test_a_report_says_why_there_is_no_confusion(tmp_path: Path, files: Path, elmo: Elmo):
     polyseme.train("tagging", elmo, train=files / "train.conll", out=tmp_path / "task", settings=toys.EPOCH)
     report = (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
-    assert "There is no confusion matrix: of spans" in report
+    assert "There is no confusion matrix: spans" in report
     labels = tuple(f"label{n}" for n in range(50))
-    many = confusion_text(classes(labels, labels, labels))
-    assert many.startswith("The confusion is not drawn: 50 labels are more than 40.")
-    assert confusion_text(classes(["a"], ["b"], ("a", "b"))) == ""
+    many = confusion_text(score_classes(labels, labels, labels))
+    assert many.startswith("The confusion matrix is not plotted: 50 labels are more than 40.")
+    assert confusion_text(score_classes(["a"], ["b"], ("a", "b"))) == ""
     assert confusion_text(Scores("Pearson", {"Pearson": 1.0})) == ""
     assert "several labels" in confusion_text(Scores("micro F1", {}, [LabelScore("a", 1, 1, 1, 1)]))
 
@@ -85,14 +87,14 @@ def test_balanced_classes_find_the_rare_one(tmp_path: Path, elmo: Elmo):
     rows = "".join(f"{label},{text} film\n" for label, text in texts)
     (tmp_path / "a.csv").write_text("label,text\n" + rows, encoding="utf-8")
     (tmp_path / "b.csv").write_text("label,text\nrare,odd film\nusual,plain film\n", encoding="utf-8")
-    answers = {}
+    labels = {}
     for weights in ("none", "balanced"):
         settings = (*toys.QUICK, "train.epochs=10", f"train.class_weights={weights}")
         model = polyseme.train(
             "classification", elmo, train=tmp_path / "a.csv", dev=tmp_path / "b.csv", settings=settings
         )
-        answers[weights] = model.predict("odd film").answer  # type: ignore[union-attr]
-    assert answers == {"none": "usual", "balanced": "rare"}
+        labels[weights] = model.predict("odd film").label
+    assert labels == {"none": "usual", "balanced": "rare"}
 
 
 def test_weights_of_classes_stand_in_the_network(files: Path, elmo: Elmo):
@@ -100,13 +102,13 @@ def test_weights_of_classes_stand_in_the_network(files: Path, elmo: Elmo):
     model = polyseme.train(
         "relations", elmo, train=files / "train.txt", dev=files / "dev.txt", settings=settings
     )
-    golds = [example.gold for example in model.read(files / "train.txt")]
-    wanted = [len(golds) / (2 * golds.count(label)) for label in model.labels]
-    assert model.network.weights.tolist() == pytest.approx(wanted)  # type: ignore[union-attr, operator]
+    observed = [example.label for example in model.read(files / "train.txt")]  # type: ignore[attr-defined]
+    wanted = [len(observed) / (2 * observed.count(label)) for label in model.labels]
+    assert model.network.weights.tolist() == pytest.approx(wanted)  # type: ignore[attr-defined]
 
 
 def test_batch_norm_bears_a_batch_of_one_token():
-    config = InputConfig(elmo="none", words=4, batch_norm=True)
+    config = InputSettings(elmo="none", words=4, batch_norm=True)
     reader = TokenReader(config, ["a"], (), None)
     inputs = Featurizer(reader, None).train()
     x, _ = inputs(reader.read([("a",)], torch.device("cpu")))
@@ -118,7 +120,7 @@ def test_texts_of_one_token_are_learned_with_batch_norm(tmp_path: Path, elmo: El
     rows = "".join(f"{n % 2},{'good' if n % 2 else 'bad'}\n" for n in range(9))
     (tmp_path / "a.csv").write_text("label,text\n" + rows, encoding="utf-8")
     config = "classification-joined"
-    assert read_task_config("classification", config).input.batch_norm
+    assert read_task_settings("classification", ClassificationSettings, config).input.batch_norm
     settings = ["train.epochs=1", "train.batch=8", "encoder.size=8"]
     polyseme.train(
         "classification",
@@ -130,20 +132,28 @@ def test_texts_of_one_token_are_learned_with_batch_norm(tmp_path: Path, elmo: El
     )
 
 
-def test_the_docs_name_every_setting_of_training_with_its_default():
+def shown_settings(pattern: str) -> dict[str, str]:
+    """Names and defaults of the tables of docs/tasks.md."""
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"^\| `(\w+)` \| `([^|`]*)` \|", page, re.MULTILINE))
-    wanted = {name: json.dumps(field.default) for name, field in TaskTrainConfig.model_fields.items()}
-    assert shown == wanted
+    rows = re.findall(rf"^\| `({pattern})` \| `([^`]*)` \|", page, re.MULTILINE)
+    return {name: default.replace("\\|", "|") for name, default in rows}
+
+
+def all_settings(*sections: str) -> dict[str, str]:
+    """Names and defaults of these sections of all tasks."""
+    return {
+        f"{section}.{name}": json.dumps(field.default)
+        for task in TASKS.values()
+        for section in sections
+        for name, field in type(task.settings_type.model_fields[section].default).model_fields.items()
+    }
+
+
+def test_the_docs_name_every_setting_of_training_with_its_default():
+    settings = all_settings("train")
+    assert shown_settings(r"\w+") == {name.partition(".")[2]: value for name, value in settings.items()}
 
 
 def test_the_docs_name_all_other_settings_with_their_defaults():
-    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    row = r"^\| `((?:data|input|encoder|head)\.\w+)` \| `([^`]*)` \|"
-    wanted = {
-        f"{section}.{name}": json.dumps(field.default)
-        for section in ("data", "input", "encoder", "head")
-        for name, field in type(getattr(TaskConfig(task="tagging"), section)).model_fields.items()
-    }
-    shown = {name: default.replace("\\|", "|") for name, default in re.findall(row, page, re.MULTILINE)}
-    assert shown == wanted
+    shown = shown_settings(r"(?:data|input|encoder|head)\.\w+")
+    assert shown == all_settings("data", "input", "encoder", "head")

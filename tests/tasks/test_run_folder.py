@@ -65,7 +65,7 @@ def test_a_forced_training_replaces_reports_and_leaves_other_files(tmp_path: Pat
 def test_a_run_does_not_go_on_with_another_model(tmp_path: Path, files: Path, elmo: Elmo):
     train(elmo, files, tmp_path / "task")
     other = Elmo(toys.random_model(toys.small_config(), seed=7))
-    with pytest.raises(UsageError, match=r"other model\. Go on with the same"):
+    with pytest.raises(UsageError, match=r"other model\. Resume with the same"):
         train(other, files, tmp_path / "task", resume=True)
 
 
@@ -81,7 +81,7 @@ def test_a_run_does_not_go_on_with_other_texts(tmp_path: Path, files: Path, elmo
 def test_a_run_of_an_earlier_version_is_begun_anew(tmp_path: Path, files: Path, elmo: Elmo):
     train(elmo, files, tmp_path / "task")
     (tmp_path / "task" / "plan.json").write_text('{"plan": "0123"}', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"an earlier version of Polyseme\. Begin anew with --force"):
+    with pytest.raises(UsageError, match=r"another version of Polyseme\. Start again with `force=True`"):
         train(elmo, files, tmp_path / "task", resume=True)
     train(elmo, files, tmp_path / "task", force=True)
 
@@ -156,7 +156,7 @@ def test_static_vectors_by_reference_are_found_or_missed(
     assert not (tmp_path / "task" / static_vectors.COPY).exists()
     polyseme.load_task(tmp_path / "task")
     moved = vectors.rename(tmp_path / "moved.txt")
-    with pytest.raises(FormatError, match=r"static vectors are gone: .*v\.txt is not there"):
+    with pytest.raises(FormatError, match=r"static vectors are missing: there is no .*v\.txt"):
         polyseme.load_task(tmp_path / "task")
     assert polyseme.load_task(tmp_path / "task", static=moved).predict("good") == model.predict("good")
 
@@ -168,7 +168,7 @@ def test_a_folder_of_an_earlier_version_has_the_path_of_its_vectors(
     model.save(tmp_path / "task", copy=True)
     values = json.loads((tmp_path / "task" / "task.json").read_text(encoding="utf-8"))
     del values["static"]
-    values["config"]["input"]["static"] = str(vectors)
+    values["settings"]["input"]["static"] = str(vectors)
     (tmp_path / "task" / "task.json").write_text(json.dumps(values), encoding="utf-8")
     assert polyseme.load_task(tmp_path / "task").predict("good") == model.predict("good")
 

@@ -12,13 +12,14 @@ from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.models import cache, convert, info, runtime
 from polyseme.api.pretraining import pretrain
 from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses, similarity
-from polyseme.api.tasks import predict, probe, train
+from polyseme.api.tasks import count_examples, predict, probe, train
 
 __all__ = [
     "Embedded",
     "cache",
     "change",
     "convert",
+    "count_examples",
     "disambiguate",
     "embed",
     "evaluate",

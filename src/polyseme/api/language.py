@@ -8,11 +8,15 @@ from typing import Any, Literal, overload
 
 from polyseme import language
 from polyseme.api.embedding import loaded, sentences_of
+from polyseme.api.tasks import evaluate_task
 from polyseme.elmo import BATCH_TOKENS, Elmo
+from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.model.output import Direction
+from polyseme.tasks.data.sources import Data
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.task_model import TaskModel, is_task, load_task
+from polyseme.tasks.task_folder import is_task
+from polyseme.tasks.task_model import TaskModel
 from polyseme.text.reading import ReadingProgress, read_lines
 
 
@@ -29,7 +33,7 @@ def evaluate(
 
 
 @overload
-def evaluate(model: TaskModel, text: str | Path) -> Scores: ...
+def evaluate(model: TaskModel, text: Data, *, progress: ProgressOption = ...) -> Scores: ...
 
 
 @overload
@@ -45,7 +49,7 @@ def evaluate(
 
 def evaluate(
     model: Elmo | TaskModel | str | Path,
-    text: str | Path,
+    text: Data,
     *,
     segment: str | None = None,
     stateful: bool = False,
@@ -57,10 +61,10 @@ def evaluate(
     `stateful` carries the state from sentence to sentence of a file. Of a task model, or its folder, it gives
     the task's scores on a file of examples instead.
     """
-    if isinstance(model, TaskModel):
-        return model.evaluate(text)
-    if not isinstance(model, Elmo) and is_task(model):
-        return load_task(model).evaluate(text)
+    if isinstance(model, TaskModel) or (not isinstance(model, Elmo) and is_task(model)):
+        return evaluate_task(model, text, progress=progress)
+    if not isinstance(text, str | Path):
+        raise UsageError(f"text is of type {type(text).__name__}, expected the path of a text.")
     elmo = loaded(model, batch_tokens)
     with open_progress(progress) as on_progress:
         reading = ReadingProgress(on_progress, text, stage="evaluating")

@@ -1,4 +1,4 @@
-"""Verbs about tasks: train, predict, probe.
+"""Verbs about tasks: train, probe, predict, evaluate.
 
 tasks  ->  api.tasks  ->  api
 """
@@ -6,29 +6,35 @@ tasks  ->  api.tasks  ->  api
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from polyseme.elmo import Elmo
+from polyseme.elmo import Elmo, load
 from polyseme.errors import UsageError
-from polyseme.tasks.experiment import Experiment, Watch
-from polyseme.tasks.experiment import train as train_cells
-from polyseme.tasks.probes import Probes
-from polyseme.tasks.probes import probe as probe_layers
-from polyseme.tasks.protocol import Answer
+from polyseme.io.progress import ProgressOption, open_progress
+from polyseme.tasks.data.sources import Data
+from polyseme.tasks.experiment import Experiment, PartCounts, count_parts, prepare
+from polyseme.tasks.experiment import train as train_experiment
+from polyseme.tasks.metrics import Scores
+from polyseme.tasks.probes.probes import Probes, probe_settings
+from polyseme.tasks.probes.probes import probe as probe_layers
+from polyseme.tasks.protocol import AnyTask
 from polyseme.tasks.report import write_report
+from polyseme.tasks.tagging.task import Tagging
 from polyseme.tasks.task_model import TaskModel, load_task
+
+NO_TEXT = {"tokens": list[str]()}  # the JSON line of a question without text
+PROBES = "probes"  # trained as a task, but not a model
 
 
 def train(
-    task: str,
+    task: str | type[AnyTask],
     model: Elmo | str | Path,
     *,
-    train: str | Path,
-    dev: str | Path | None = None,
-    test: str | Path | None = None,
+    train: Data,
+    dev: Data | None = None,
+    test: Data | None = None,
     out: str | Path | None = None,
     config: str | None = None,
     settings: Sequence[str] = (),
@@ -40,82 +46,195 @@ def train(
     force: bool = False,
     copy: bool = True,
     vectors: str | Path | None = None,
-    watch: Watch | None = None,
+    progress: ProgressOption = None,
 ) -> TaskModel:
-    """Train a task model on files of examples: classification, tagging, pairs or relations.
+    """Train a task model.
 
-    model: the ELMo, loaded or as a path. dev: what the best epoch is chosen by, a part of `train` if left
-    out. out: a folder for the model, report.md and pictures. config: a preset or a .toml file; settings:
-    overrides such as "train.seed=7". runs: seeds, for a mean and a deviation. compare: the same model without
-    ELMo, too; without_elmo: only that. curve: shares of the examples, such as 0.1, with and without ELMo.
-    resume: go on with what was interrupted. copy: whether the folder gets ELMo and static vectors, or only
-    their paths. vectors: a folder where the vectors of a frozen ELMo are kept for other calls.
-    The model that is given is the best of those with ELMo on all examples; its `results` are those of all.
+    Args:
+        task: "classification", "tagging", "pairs" or "relations"; or a class that follows
+            `polyseme.tasks.protocol.Task`.
+        model: The ELMo, loaded or as a path.
+        train: Training examples: a path, a DataFrame of pandas or polars (columns by the settings `data.*`),
+            or an iterable of (text, label), (tokens, tags) or (text, text, label), as the task has it.
+        dev: Examples that choose the best epoch; a part of `train` if None.
+        test: Examples to evaluate the model on.
+        out: A folder for the model, report.md and plots.
+        config: A preset or a .toml file; None is the preset of the task.
+        settings: Overrides such as "train.seed=7".
+        runs: The number of seeds, for a mean and a deviation.
+        curve: Shares of the training examples, such as 0.1, each with and without ELMo.
+        compare: Train the same network without ELMo, too.
+        without_elmo: Train only the network without ELMo.
+        resume: Continue the interrupted training in `out`.
+        force: Replace an earlier training in `out`.
+        copy: Copy ELMo and static vectors into `out`, instead of noting their paths.
+        vectors: A folder that keeps the vectors of a frozen ELMo for other calls.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        The best model with ELMo on all examples; its `results` are those of all runs.
+
+    Raises:
+        DataError: If examples cannot be read; the message begins with `file:line`.
+        ConfigError: If a setting is wrong.
+        UsageError: If arguments do not fit.
+
+    Example:
+        >>> tagger = polyseme.train("tagging", "en-classic", train="train.conll", dev="dev.conll")
+        >>> rows = [("great film", "pos"), ("dull", "neg"), …]
+        >>> classifier = polyseme.train("classification", elmo, train=rows)
+
     """
-    if task == "probes":
-        raise UsageError("Probes give a table, not a model: call polyseme.probe(model, train=…).")
-    plan = Experiment(task, config, settings, runs, curve, compare, without_elmo)
-    trained = train_cells(
-        plan,
-        model,
-        (train, dev, test),
-        out,
-        resume=resume,
-        force=force,
-        copy=copy,
-        vectors=vectors,
-        watch=watch,
-    )
+    if task == PROBES:
+        raise UsageError("Probes give a table, not a model: call `polyseme.probe(model, train=…)`.")
+    experiment = Experiment(task, config, settings, runs, curve, compare, without_elmo)
+    with open_progress(progress) as on_progress:
+        trained = train_experiment(
+            experiment,
+            model,
+            (train, dev, test),
+            out,
+            resume=resume,
+            force=force,
+            copy=copy,
+            vectors=vectors,
+            progress=on_progress,
+        )
     if trained.out is not None:
         write_report(trained, trained.out)
     return trained.model
 
 
+@dataclass(frozen=True)
+class DataCounts:
+    """What `count_examples` found: how raw text is segmented, and the counts of each set."""
+
+    segment: str
+    parts: dict[str, PartCounts]
+
+
+def count_examples(
+    task: str,
+    model: Elmo | str | Path,
+    *,
+    train: Data,
+    dev: Data | None = None,
+    test: Data | None = None,
+    config: str | None = None,
+    settings: Sequence[str] = (),
+    curve: Sequence[float] = (),
+) -> DataCounts:
+    """Read and check everything that `train` needs, without training.
+
+    Args:
+        task: As for `train`; also "probes".
+        model: The ELMo, loaded or as a path.
+        train: As for `train`.
+        dev: As for `train`.
+        test: As for `train`.
+        config: As for `train`.
+        settings: As for `train`.
+        curve: As for `train`.
+
+    Returns:
+        Examples, tokens and labels of each set.
+
+    """
+    if task == PROBES:
+        experiment = Experiment(Tagging, settings=probe_settings(settings))
+    else:
+        experiment = Experiment(task, config, settings, curve=curve)
+    elmo = model if isinstance(model, Elmo) else load(model)
+    prepared, data, segment = prepare(experiment, elmo, (train, dev, test))
+    return DataCounts(segment, count_parts(prepared, data))
+
+
 def probe(
     model: Elmo | str | Path,
     *,
-    train: str | Path,
-    dev: str | Path | None = None,
-    test: str | Path | None = None,
+    train: Data,
+    dev: Data | None = None,
+    test: Data | None = None,
     out: str | Path | None = None,
     settings: Sequence[str] = (),
     force: bool = False,
-    watch: Watch | None = None,
+    progress: ProgressOption = None,
 ) -> Probes:
-    """What each layer knows of a column of tags: a linear probe for each, and for the mixture of all.
+    """Train a linear classifier of tags on each layer, and on the mix of all layers.
 
-    Files and settings are as those of tagging; what would make a probe more than linear cannot be set.
-    out: a folder for the table and a picture. `values` are the accuracies by layer, `baseline` is that of
-    each word's most frequent tag.
+    Args:
+        model: The ELMo, loaded or as a path.
+        train: Tagged examples, as `polyseme.train("tagging", …)` takes them.
+        dev: Examples that choose the best epoch; a part of `train` if None.
+        test: Examples to evaluate on.
+        out: A folder for the table and a plot.
+        settings: Overrides of `data.*` and `train.*`; those that make a probe nonlinear are refused.
+        force: Replace what is in `out`.
+        progress: As for `train`.
+
+    Returns:
+        `values`, the accuracy by layer, and `baseline`, that of the most frequent tag of each word.
+
     """
-    return probe_layers(model, (train, dev, test), out, settings=settings, force=force, watch=watch)
+    with open_progress(progress) as on_progress:
+        return probe_layers(
+            model, (train, dev, test), out, settings=settings, force=force, progress=on_progress
+        )
 
 
 def predict(
     model: TaskModel | str | Path,
-    path: str | Path,
+    data: Data,
     *,
-    raw: bool = False,
-    format: Literal["jsonl", "columns"] = "jsonl",  # noqa: A002  # the word that people look for
-    watch: Callable[[int, int], None] | None = None,
+    plain_text: bool = False,
+    format: str = "jsonl",  # noqa: A002  # as the option is named
+    progress: ProgressOption = None,
 ) -> Iterator[str]:
-    """The answers to the examples of a file, as lines: JSON, or columns as CoNLL has them for tagging.
+    """Predict for the examples of a file, as lines of text.
 
-    The file is one as `train` reads it, whose answers may be missing; or, `raw`, plain text, a line each.
-    watch: is told how many examples are answered, and how many there are.
+    `TaskModel.predict` takes texts and returns objects.
+
+    Args:
+        model: A task model, or its folder.
+        data: Examples as `train` takes them; their labels may be missing.
+        plain_text: Whether `data` is a file of plain text: a question per line, several texts of a question
+            separated by tabs.
+        format: "jsonl", or "columns" for tagging.
+        progress: As for `train`.
+
+    Yields:
+        A prediction as JSON, or in columns; a question without text has no prediction.
+
+    Raises:
+        UsageError: If the task has no such format.
+
     """
-    found = model if isinstance(model, TaskModel) else load_task(model)
-    examples = found.read_raw(path) if raw else found.read(path, gold=False)
-    done = None if watch is None else partial(_tell, watch, len(examples))
-    for answer in found.answers(examples, done):
-        yield _columns(answer) if format == "columns" else json.dumps(answer.as_dict(), ensure_ascii=False)
+    loaded = model if isinstance(model, TaskModel) else load_task(model)
+    task = loaded.task
+    if format not in task.output_formats:
+        raise UsageError(
+            f"{task.name} has no format {format!r}: choose {' or '.join(task.output_formats)} as `format`."
+        )
+    examples = loaded.read_plain_text(data) if plain_text else loaded.read(data, labelled=False)
+    with open_progress(progress) as on_progress:
+        for prediction in loaded.iterate_predictions(examples, on_progress):
+            if format == "jsonl":
+                values = NO_TEXT if prediction is None else prediction.as_dict()
+                yield json.dumps(values, ensure_ascii=False)
+            else:
+                yield "" if prediction is None else task.format(prediction, format)
 
 
-def _tell(watch: Callable[[int, int], None], total: int, done: int) -> None:
-    watch(done, total)
+def evaluate_task(model: TaskModel | str | Path, data: Data, *, progress: ProgressOption = None) -> Scores:
+    """Score a task model on labelled examples.
 
+    Args:
+        model: A task model, or its folder.
+        data: Examples as `train` takes them.
+        progress: As for `train`.
 
-def _columns(answer: Answer) -> str:
-    """A token and its tag a line, and an empty line behind the sentence."""
-    lines = [f"{token}\t{tag}" for token, tag in zip(answer.tokens[0], answer.answer or (), strict=True)]
-    return "\n".join([*lines, ""])
+    """
+    loaded = model if isinstance(model, TaskModel) else load_task(model)
+    with open_progress(progress) as on_progress:
+        return loaded.score_examples(loaded.read(data), on_progress)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyseme.cli.options import AsJson, BatchTokens, ModelPath, Options, Segment, Stateful, TextPath
-from polyseme.cli.tasks import Elsewhere, StaticElsewhere, print_scores
+from polyseme.cli.tasks import ElmoPath, StaticPath, print_scores
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def evaluate(
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
-    elmo_path: Elsewhere = None,
-    static: StaticElsewhere = None,
+    elmo_path: ElmoPath = None,
+    static: StaticPath = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how well a model predicts a text: perplexity, by file; of a task folder, the task's scores."""
     from polyseme import api, load
-    from polyseme.tasks.task_model import is_task
+    from polyseme.tasks.task_folder import is_task
 
     if is_task(model):
         if segment or stateful or options:

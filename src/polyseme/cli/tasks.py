@@ -1,15 +1,14 @@
 """Verbs about tasks: train, predict.
 
-api  ->  cli.tasks  ->  a person's terminal
+api  ->  cli.tasks  ->  the terminal
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,194 +17,156 @@ from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
     from polyseme.tasks.task_model import TaskModel
-    from polyseme.training.checkpoint import Position
-    from polyseme.training.loop import Metrics
 
-NOT_OF_PROBES = (
+NOT_FOR_PROBES = (
     "--config",
     "--runs",
     "--curve",
     "--compare",
     "--without-elmo",
-    "--link",
+    "--no-copy",
     "--resume",
     "--vectors",
 )
 NEEDS_OUT = "train needs --out, a new folder for the model (or --dry-run)."
-Elsewhere = Annotated[
-    str | None, typer.Option("--model", help="The ELMo of a task folder, if it does not lie where it did.")
+ElmoPath = Annotated[
+    str | None, typer.Option("--model", help="The ELMo of a task folder, if it is not where it was.")
 ]
-StaticElsewhere = Annotated[
-    str | None, typer.Option("--static", help="The static vectors of a task folder, if they do not, either.")
+StaticPath = Annotated[
+    str | None,
+    typer.Option("--static", help="The static vectors of a task folder, if they are not where they were."),
 ]
 
 
 def train(
     task: Annotated[str, typer.Argument(help="classification, tagging, pairs, relations or probes.")],
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
-    train: Annotated[str, typer.Option(help="Examples to learn from.")],
+    train: Annotated[str, typer.Option(help="Training examples.")],
     dev: Annotated[
-        str | None, typer.Option(help="Examples to choose the best epoch by; a part of --train if left out.")
+        str | None,
+        typer.Option(help="Examples that choose the best epoch; a part of --train if left out."),
     ] = None,
-    test: Annotated[str | None, typer.Option(help="Examples to judge the result by.")] = None,
+    test: Annotated[str | None, typer.Option(help="Examples to evaluate the model on.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the model and its report.")] = None,
     config: Annotated[str | None, typer.Option(help="A preset of the task, or a .toml file.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; several times.")
+        list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; can be repeated.")
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Seeds: gives mean and deviation.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Number of seeds, for a mean and a deviation.")] = 1,
     curve: Annotated[
-        str | None, typer.Option(help="Shares of the examples, such as 1%,10%,100%, with and without ELMo.")
+        str | None,
+        typer.Option(help="Shares of the training examples, such as 1%,10%,100%, with and without ELMo."),
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Train the same without ELMo, too.")] = False,
-    without_elmo: Annotated[
-        bool, typer.Option("--without-elmo", help="Train the same model without ELMo.")
-    ] = False,
-    link: Annotated[
-        bool, typer.Option("--link", help="Note where ELMo and static vectors lie; do not copy them.")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Also train without ELMo.")] = False,
+    without_elmo: Annotated[bool, typer.Option("--without-elmo", help="Train only without ELMo.")] = False,
+    copy: Annotated[
+        bool,
+        typer.Option(
+            "--copy/--no-copy", help="Copy ELMo and static vectors into the folder, or note their paths."
+        ),
+    ] = True,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check all files and print counts; train nothing.")
     ] = False,
     vectors: Annotated[
-        Path | None, typer.Option(help="A folder that keeps ELMo's vectors for other calls.")
+        Path | None, typer.Option(help="A folder that keeps the vectors of ELMo for other calls.")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Train a task model on files of examples."""
+    """Train a task model on labelled examples."""
     from polyseme import api
 
-    chosen, files = tuple(settings or ()), (train, dev, test)
+    overrides, shares = tuple(settings or ()), _parse_shares(curve)
     if task == "probes":
-        values = (config, runs > 1, curve, compare, without_elmo, link, resume, vectors)
-        given = [name for name, value in zip(NOT_OF_PROBES, values, strict=True) if value]
-        _probe(model, files, out, chosen, given, force=force, dry_run=dry_run)
-        return
+        values = (config, runs > 1, curve, compare, without_elmo, not copy, resume, vectors)
+        unknown = [name for name, value in zip(NOT_FOR_PROBES, values, strict=True) if value]
+        if unknown:
+            raise UsageError(f"train probes has no {unknown[0]}. Leave it out.")
     if dry_run:
-        _print_counts(task, model, config, chosen, files, _shares(curve))
+        _print_counts(task, model, train, dev, test, config, overrides, shares)
         return
     if out is None:
         raise UsageError(NEEDS_OUT)
-    with _TaskProgress() as show:
-        trained = api.train(
-            task,
-            model,
-            train=train,
-            dev=dev,
-            test=test,
-            out=out,
-            config=config,
-            settings=chosen,
-            runs=runs,
-            curve=_shares(curve),
-            compare=compare,
-            without_elmo=without_elmo,
-            resume=resume,
-            force=force,
-            copy=not link,
-            vectors=vectors,
-            watch=show.step,
+    if task == "probes":
+        probes = api.probe(
+            model, train=train, dev=dev, test=test, out=out, settings=overrides, force=force, progress=True
         )
+        print(probes.table())
+        return
+    trained = api.train(
+        task,
+        model,
+        train=train,
+        dev=dev,
+        test=test,
+        out=out,
+        config=config,
+        settings=overrides,
+        runs=runs,
+        curve=shares,
+        compare=compare,
+        without_elmo=without_elmo,
+        resume=resume,
+        force=force,
+        copy=copy,
+        vectors=vectors,
+        progress=True,
+    )
     _print_results(trained, "test" if test else "dev")
-    drawn = ", ".join(("", *sorted(place.name for place in out.glob("*.png"))))
-    print(f"\n{out}: the model, report.md, report.json{drawn}")
+    plots = ", ".join(("", *sorted(file.name for file in out.glob("*.png"))))
+    print(f"\n{out}: the model, report.md, report.json{plots}")
 
 
 def _print_results(trained: TaskModel, part: str) -> None:
-    """The table of all trainings, what ELMo adds, and the layers that are read."""
+    """Print the table of all runs, how much ELMo adds, and the layers that are used."""
     from polyseme.tasks.experiment import best_of
-    from polyseme.tasks.report import difference, layer_text, results_table
+    from polyseme.tasks.report import elmo_effect, layer_text, results_table
 
     results = trained.results
-    layers = layer_text(best_of(results), trained.config.input)[1:]
-    print("\n\n".join([results_table(results), *difference(results, part), *layers]))
-
-
-def _probe(
-    model: str,
-    files: tuple[str, str | None, str | None],
-    out: Path | None,
-    settings: tuple[str, ...],
-    given: list[str],
-    *,
-    force: bool,
-    dry_run: bool,
-) -> None:
-    """What `train probes` does; `given`: options that it does not know, and refuses."""
-    from polyseme import api
-    from polyseme.tasks.probes import probe_settings
-
-    if given:
-        raise UsageError(f"train probes knows no {given[0]}. Leave it out.")
-    if dry_run:
-        _print_counts("tagging", model, None, probe_settings(settings), files)
-        return
-    if out is None:
-        raise UsageError(NEEDS_OUT)
-    train, dev, test = files
-    with _TaskProgress() as show:
-        found = api.probe(
-            model, train=train, dev=dev, test=test, out=out, settings=settings, force=force, watch=show.step
-        )
-    print(found.table())
+    layers = layer_text(best_of(results), trained.settings.input)[1:]
+    print("\n\n".join([results_table(results), *elmo_effect(results, part), *layers]))
 
 
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="TASK", help="A folder that train wrote.")],
-    text: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their answers may be missing.")],
-    format: Annotated[str, typer.Option(help="jsonl, or columns for tagging.")] = "jsonl",  # noqa: A002
-    raw: Annotated[
-        bool, typer.Option("--raw", help="FILE is plain text, a line each; of pairs, two with a tab between.")
+    data: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their labels may be missing.")],
+    format: Annotated[str, typer.Option(help="jsonl; or columns, for tagging.")] = "jsonl",  # noqa: A002
+    plain_text: Annotated[
+        bool,
+        typer.Option(
+            "--plain-text",
+            help="FILE is plain text, a question per line; texts of a pair have a tab between.",
+        ),
     ] = False,
-    model: Elsewhere = None,
-    static: StaticElsewhere = None,
+    model: ElmoPath = None,
+    static: StaticPath = None,
 ) -> None:
-    """Answer the examples of a file, a line each."""
+    """Predict for the examples of a file, one line each."""
     from polyseme import api, load_task
-    from polyseme.io.progress import ProgressEvent, open_progress
 
-    if format not in ("jsonl", "columns"):
-        raise UsageError(f"--format {format}: expected jsonl or columns.")
-    found = load_task(folder, model, static=static)
-    if format == "columns" and found.config.task != "tagging":
-        raise UsageError("--format columns is for tagging. Leave it out.")
-    chosen: Any = format  # checked above
-    if sys.stdout.isatty():  # the answers themselves show how far it is
-        for line in api.predict(found, text, format=chosen, raw=raw):
-            print(line)
-        return
-    with open_progress(True) as on_progress:
-
-        def watch(done: int, total: int) -> None:
-            on_progress(ProgressEvent("answering", done, total))
-
-        for line in api.predict(found, text, format=chosen, raw=raw, watch=watch):
-            print(line)
+    task = load_task(folder, model, static=static)
+    progress = not sys.stdout.isatty()  # on a terminal the predictions themselves show it
+    for line in api.predict(task, data, format=format, plain_text=plain_text, progress=progress):
+        print(line)
 
 
-def print_scores(folder: str, text: str, model: str | None, static: str | None, *, as_json: bool) -> None:
-    """What `evaluate` prints for a task folder."""
-    from polyseme import load_task
-    from polyseme.io.progress import ProgressEvent, open_progress
+def print_scores(folder: str, data: str, model: str | None, static: str | None, *, as_json: bool) -> None:
+    """Print what `evaluate` finds for a task folder."""
+    from polyseme import api, load_task
     from polyseme.tasks.report import label_table
 
-    found = load_task(folder, model, static=static)
-    examples = found.read(text)
-    with open_progress(True) as on_progress:
-        scores = found.judge(
-            examples, lambda done: on_progress(ProgressEvent("answering", done, len(examples)))
-        )
+    scores = api.evaluate(load_task(folder, model, static=static), data, progress=True)
     if as_json:
         print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
         return
-    for name, value in scores.figures.items():
+    for name, value in scores.metrics.items():
         print(f"{name}\t{value:.4f}")
     if scores.rows:
         print("\n" + label_table(scores))
 
 
-def _shares(text: str | None) -> list[float]:
+def _parse_shares(text: str | None) -> list[float]:
     """`1%,10%,100%` or `0.01,0.1,1` as shares."""
     if text is None:
         return []
@@ -220,44 +181,20 @@ def _shares(text: str | None) -> list[float]:
 def _print_counts(
     task: str,
     model: str,
+    train: str,
+    dev: str | None,
+    test: str | None,
     config: str | None,
     settings: tuple[str, ...],
-    files: tuple[str, str | None, str | None],
-    curve: Sequence[float] = (),
+    curve: list[float],
 ) -> None:
-    """What `--dry-run` prints: all files are read and checked."""
-    from polyseme import load
-    from polyseme.tasks.experiment import Experiment, prepare
+    """Print what `--dry-run` finds: all files are read and checked."""
+    from polyseme import api
 
-    plan = Experiment(task, config, settings, curve=curve)
-    plan.cells(0)  # refuses shares that are none
-    _, data, segment = prepare(plan, load(model), *files)
-    print(f"texts are cut as {segment}")
-    for part, found in data.counts().items():
-        labels = ", ".join(f"{label} {count:,}" for label, count in list(found["labels"].items())[:20])
-        print(f"{part}: {found['examples']:,} examples, {found['tokens']:,} tokens; {labels or 'no labels'}")
-
-
-class _TaskProgress:
-    """A line for each epoch, and how far it is on the way."""
-
-    def __init__(self) -> None:
-        from polyseme.io.progress import ProgressDisplay, ProgressEvent
-
-        self._bar, self._event = ProgressDisplay(), ProgressEvent
-
-    def __enter__(self) -> Self:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.__exit__(*error)
-
-    def step(self, name: str, position: Position, figures: Metrics) -> None:
-        """A step or a validation is done, or some vectors are."""
-        if "loss" in figures or name == "vectors":
-            loss = f"loss {figures['loss']:.3f}" if "loss" in figures else ""
-            self._bar(self._event(name, figures["done"], 1.0, loss))
-            return
-        known = [f"{key} {value:.4f}" for key, value in figures.items() if key not in ("score", "done")]
-        self._bar(self._event(name, message=f"{name}: epoch {position.epoch}: {', '.join(known)}"))
+    counts = api.count_examples(
+        task, model, train=train, dev=dev, test=test, config=config, settings=settings, curve=curve
+    )
+    print(f"raw text is segmented as {counts.segment}")
+    for name, part in counts.parts.items():
+        labels = ", ".join(f"{label} {count:,}" for label, count in list(part.labels.items())[:20])
+        print(f"{name}: {part.examples:,} examples, {part.tokens:,} tokens; {labels or 'no labels'}")

@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polyseme.config import read_values
 from polyseme.elmo import Elmo, load
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.formats.models.card import describe
@@ -21,7 +20,8 @@ from polyseme.formats.models.open import locate_model
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.server.http.limits import missing, wrong
 from polyseme.server.suggestions import by_frequency, examples_of, language_of
-from polyseme.tasks.task_model import TASK, TaskModel, is_task, load_task
+from polyseme.tasks.task_folder import is_fine_tuned, is_task
+from polyseme.tasks.task_model import TaskModel, load_task
 from polyseme.word_vectors import WordVectors, open_words
 
 Thing = TypeVar("Thing")
@@ -89,7 +89,7 @@ class Catalog:
                 for name, index in self.indexes.items()
             ],
             "tasks": [
-                {"name": name, "task": model.config.task, "labels": list(model.labels)}
+                {"name": name, "task": model.task.name, "labels": list(model.labels)}
                 for name, model in self.tasks.items()
             ],
         }
@@ -135,19 +135,16 @@ def open_all(model: str | Path | Elmo, others: Sequence[str | Path | Index | Tas
 
 def _open_task(path: str | Path, elmo: Elmo) -> TaskModel:
     """The task of a folder, over the served ELMo; one that fine-tuned its ELMo has its own."""
-    tuned = (
-        read_values(Path(path).expanduser() / TASK).get("config", {}).get("input", {}).get("tune") == "full"
-    )
-    return load_task(path) if tuned else load_task(path, elmo)
+    return load_task(path) if is_fine_tuned(path) else load_task(path, elmo)
 
 
 def _of_model(task: TaskModel, elmo: Elmo) -> TaskModel:
     """A task that was given as it is, if its ELMo is the served one, a fine-tuned one of its own, or none."""
-    own = task.where.elmo
+    own = task.source.elmo
     if (
         own is None
         or own is elmo
-        or task.config.input.tune == "full"
+        or task.settings.input.tune == "full"
         or own.model.fingerprint() == elmo.model.fingerprint()
     ):
         return task

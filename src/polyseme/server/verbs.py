@@ -32,7 +32,6 @@ from polyseme.server.http.rows import near_row, token_rows, usage_row
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
 from polyseme.server.word_change import ChangeStudy, names_alone
-from polyseme.tasks.task_model import TaskModel
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.word_vectors import WordVectors
 
@@ -41,6 +40,7 @@ STUDY = 1 / 3  # of the time of a request, for comparing words
 PART = 2048  # tokens that are scored or labelled before a look whether anybody still waits
 TOO_FEW = "The word has too few usages to tell senses apart."
 UNLIKE = "These indexes cannot be compared: their models differ."
+NO_QUESTION = "These are not questions of that task."
 CODES = {TOO_FEW: "too_few_for_senses", UNLIKE: "models_differ"}  # of what the library refuses
 One = TypeVar("One")
 
@@ -257,29 +257,31 @@ class Verbs:
         return await self._state.quick.run(compare)
 
     async def predict(self, asked: requests.PredictRequest) -> Response:
-        """What a task model says of texts, or of pairs of texts."""
+        """Predict with a task model; a question is a text, or a list of texts if the task takes several."""
         model = self._state.served.task(asked.task)
-        pairs = model.config.task == "pairs"
-        if any(isinstance(one, str) == pairs for one in asked.texts):
-            raise wrong("The task is asked pairs of texts." if pairs else "The task is asked single texts.")
-        flat = [part for one in asked.texts for part in ([one] if isinstance(one, str) else one)]
         self._state.check_count(asked.texts)
-        elmo, left = self._state.served.elmo, threading.Event()
-        cut = await self._state.quickly(
-            lambda: [elmo.token_texts(text, model.segment) for text in flat], sum(map(len, flat))
-        )
-        for tokens in cut:
-            self._state.check_length(tokens)
-        questions = [one if isinstance(one, str) else tuple(one) for one in asked.texts]
-        if pairs:
-            cut = [one + other for one, other in zip(cut[::2], cut[1::2], strict=True)]
+        count = model.task.texts_per_question
+        questions = [text if isinstance(text, str) else tuple(text) for text in asked.texts]
+        if any((1 if isinstance(question, str) else len(question)) != count for question in questions):
+            raise wrong(f"A question of this task has {count} text{'s' if count > 1 else ''}.")
+        characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in asked.texts)
+        try:
+            examples = await self._state.quickly(
+                lambda: [model.parse(question, "the question") for question in questions], characters
+            )
+        except PolysemeError:
+            raise wrong(NO_QUESTION) from None
+        for tokens in (tokens for example in examples for tokens in example.sentences):
+            self._state.check_length(list(tokens))
+        texts = [[token for tokens in example.sentences for token in tokens] for example in examples]
+        left = threading.Event()
 
         def find() -> Response:
-            parts = _while_wanted(questions, cut, left)
-            return answer({"predictions": [one for some in parts for one in _predicted(model, some)]})
+            parts = _while_wanted(examples, texts, left)
+            found = [prediction for part in parts for prediction in model.predict_examples(part)]
+            return answer({"predictions": [prediction.as_dict() for prediction in found]})
 
-        read = sum(map(len, cut))
-        return await self._run(find, "These are no questions of that task.", left=left, tokens=read)
+        return await self._run(find, NO_QUESTION, left=left, tokens=sum(map(len, texts)))
 
     async def _run(
         self,
@@ -385,8 +387,3 @@ def _fitting(found: Substitutes) -> dict[str, Any]:
 
     rankings = {name: ranking(getattr(found, name)) for name in ("forward", "backward", "joint")}
     return {"tokens": found.tokens, "place": found.place, **rankings}
-
-
-def _predicted(model: TaskModel, questions: Sequence[Any]) -> list[dict[str, Any]]:
-    found = model.predict(questions)
-    return [one.as_dict() for one in found] if isinstance(found, list) else [found.as_dict()]

@@ -1,11 +1,12 @@
-"""VECTORS -> ANSWERS: task models on ELMo, with an honest comparison to the same model without it.
+"""VECTORS -> PREDICTIONS: task models on ELMo, compared with the same models without it.
 
-settings   what a person may set                     tables, columns   files to rows and to tagged sentences
-examples   rows to examples: tokens and what is right     stored       vectors of frozen models, computed once
-inputs     ELMo, words, static vectors, characters -> one vector a token; static: the file of vectors
-encoder    a biLSTM over them                        crf, tags         tag sequences: the best, the legal
-classification, tagging, pairs, relations            one task, one file
-scores     accuracy, F1, span F1, correlations       work              a task for the one training loop
-model      a trained task: predict, evaluate, save   runs, report      seeds, sizes, with and without ELMo
-folder     where a training writes, and whether it may go on       probes   what each layer knows
+protocol     what a task is                        table          the tasks by name
+settings     what tasks share of their settings    experiment     runs: seeds, sizes, with and without ELMo
+trainable    a task for the training loop          task_model     a trained task: predict, evaluate, save
+task_folder  its files                             run_folder     the folder of an experiment
+examples     functions over examples of any task   labels         functions over labels
+metrics      scores                                report         report.md, report.json, plots
+vector_store, static_vectors                       vectors of a frozen ELMo; static vectors
+data/        readers of labelled data              nn/            featurizer, encoder, CRF, pooling, dense
+classification/  tagging/  pairs/  relations/  probes/     one task each: settings, example, network, task
 """

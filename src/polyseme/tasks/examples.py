@@ -1,135 +1,180 @@
-"""What a task learns from and is asked: tokens, and what is right.
+"""Functions over examples of any task: tokens with offsets, empty examples, held-out sets, samples.
 
-    tasks.data.tables, tasks.data.columns  ->  tasks.examples  ->  the tasks
+    text.segment  ->  tasks.examples  ->  the tasks, tasks.experiment
 
-An example has one sentence, or two for pairs; gold is a label, several labels, a tag a word, or a number.
+Tokens keep their offsets in the raw text, if there is one, from the source to the prediction.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import random
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from polyseme.errors import DataError
-from polyseme.tasks.data.columns import NUMBER
-from polyseme.tasks.data.tag_schemes import Span, split_tag
-from polyseme.text.segment import words
-from polyseme.text.segment.token import HAN
+from polyseme.language.detokenize import join
+from polyseme.text.segment import Token, tokenize
 
-HAN_ALONE = re.compile(f"[{HAN}]+")
-MOSTLY = 0.98  # of the Chinese tokens of a file that is cut into characters, single ones
-Cut = Callable[[str], list[str]]  # a text to its tokens
+if TYPE_CHECKING:
+    from polyseme.tasks.protocol import Example
+
+logger = logging.getLogger(__name__)
 Tokens = tuple[str, ...]
+Offsets = tuple[int, int]  # start and stop in characters of the raw text
+Segmenter = Callable[[str], list[Token]]  # a raw text to its tokens
+AnyExample = TypeVar("AnyExample", bound="Example")
 
 
 @dataclass(frozen=True)
-class Example:
-    """One thing to answer."""
+class TokenizedText:
+    """The tokens of a text, with their offsets if the raw text is known."""
 
-    place: str  # file:line
-    sentences: tuple[Tokens, ...]  # one, or two for pairs
-    gold: Any = None  # what is right; None where it is not known
-    marks: tuple[Span, ...] = ()  # of relations: the two entities
-    scheme: str = "none"  # of tagging: how the file spells spans
-    lines: tuple[int, ...] = ()  # of tagging: the line of each word
-    columns: int | None = None  # of tagging: how many the file has; 0: word/tag lines
+    tokens: Tokens
+    text: str | None = None
+    offsets: tuple[Offsets, ...] = ()  # of each token in `text`; empty if that is None
 
-    @property
-    def asks(self) -> bool:
-        """Whether there is a token in it; a blank line of plain text has none."""
-        return any(self.sentences)
+    def truncate(self, max_tokens: int) -> TokenizedText:
+        """The text with its first tokens only."""
+        if len(self.tokens) <= max_tokens:
+            return self
+        return TokenizedText(self.tokens[:max_tokens], self.text, self.offsets[:max_tokens])
 
-    def labels(self) -> set[str]:
-        """The labels of what is right, of tags that spell spans their types; numbers have none."""
-        if isinstance(self.gold, str):
-            return {self.gold}
-        found = set(self.gold) if isinstance(self.gold, tuple) else set()
-        return found if self.scheme == "none" else {split_tag(tag)[1] for tag in found} - {""}
+    def span_text(self, start: int, stop: int) -> str:
+        """The text of the tokens from `start` to `stop`: of the raw text, or joined as people write."""
+        if self.text is None or stop <= start:
+            return join(self.tokens[start:stop])
+        return self.text[self.offsets[start][0] : self.offsets[stop - 1][1]]
 
-
-def cutter(segment: str) -> Cut:
-    """How raw text becomes tokens."""
-    return lambda text: words(text, segment)
+    def span_offsets(self, start: int, stop: int) -> Offsets | None:
+        """Where the tokens from `start` to `stop` are in the raw text; None if that is not known."""
+        if self.text is None or stop <= start:
+            return None
+        return self.offsets[start][0], self.offsets[stop - 1][1]
 
 
-def checked(tokens: Sequence[str], place: str, most: int, *, cut: bool = False) -> Tokens:
-    """The tokens of a sentence; an empty one is refused, one that is too long is cut or refused."""
-    if not tokens:
-        raise DataError(f"{place}: the text is empty. Delete the line, or give it a text.")
+def make_segmenter(segment: str) -> Segmenter:
+    """The function that turns raw text into tokens with offsets; `segment` names a segmentation."""
+    return lambda text: tokenize(text, segment)
+
+
+def tokenize_text(
+    text: str | Sequence[str], segment: Segmenter, location: str, max_tokens: int | None = None
+) -> TokenizedText:
+    """Tokenize a raw text, or check a list of tokens.
+
+    Raises:
+        DataError: If a token is not a string or is empty, or there are more than `max_tokens`.
+
+    """
+    if isinstance(text, str):
+        found = segment(text)
+        tokens: Sequence[str] = [token.text for token in found]
+        offsets = tuple((token.start, token.end) for token in found)
+    else:
+        tokens, offsets = text, ()
+    check_tokens(tokens, location, max_tokens)
+    return TokenizedText(tuple(tokens), text if isinstance(text, str) else None, offsets)
+
+
+def check_tokens(tokens: Sequence[Any], location: str, max_tokens: int | None) -> None:
+    """Raise `DataError` if a token is not a string or is empty, or there are more than `max_tokens`."""
     wrong = [token for token in tokens if not isinstance(token, str) or not token]
     if wrong:
-        raise DataError(f"{place}: a token is {wrong[0]!r:.40}, expected text that is not empty.")
-    if len(tokens) > most and not cut:
+        raise DataError(f"{location}: a token is {wrong[0]!r:.40}, expected text that is not empty.")
+    if max_tokens is not None and len(tokens) > max_tokens:
         raise DataError(
-            f"{place}: a sentence of {len(tokens):,} tokens, more than data.max_tokens ({most:,}). "
+            f"{location}: a sentence of {len(tokens):,} tokens, more than data.max_tokens ({max_tokens:,}). "
             "Split it, or raise data.max_tokens."
         )
-    return tuple(tokens[:most])
 
 
-def in_characters(examples: Sequence[Example]) -> bool:
-    """Whether sentences are Chinese, for the greater part, and cut into characters."""
-    tokens = [token for example in examples for sentence in example.sentences for token in sentence]
-    chinese = [token for token in tokens if HAN_ALONE.fullmatch(token)]
-    single = sum(len(token) == 1 for token in chinese)
-    return 2 * len(chinese) > len(tokens) and single >= MOSTLY * len(chinese)
+def is_empty(example: Example) -> bool:
+    """Whether an example lacks text: a blank line, or a pair with an empty text."""
+    return not all(example.sentences)
 
 
-def split(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """Training and dev part of one file: `share` of it, at least one, for dev, drawn with a seed.
+def drop_empty(
+    examples: Sequence[AnyExample], source: str, empty: Literal["skip", "error"]
+) -> list[AnyExample]:
+    """The examples with text; the others are counted in one warning, or refused (`data.empty`)."""
+    without = [example for example in examples if is_empty(example)]
+    if not without:
+        return list(examples)
+    if empty == "error":
+        raise DataError(f"{without[0].location}: the text is empty. Delete the row, or give it a text.")
+    logger.warning(
+        f"{source}: {len(without):,} of {len(examples):,} examples have no text and were skipped; the first "
+        f'is at {without[0].location}. Set data.empty="error" to refuse them.'
+    )
+    return [example for example in examples if not is_empty(example)]
 
-    Of each label an example stays in training; where that leaves nothing for dev, the file is refused.
+
+def count_tokens(examples: Iterable[Example]) -> int:
+    """The number of tokens of all examples."""
+    return sum(len(sentence) for example in examples for sentence in example.sentences)
+
+
+def hold_out(
+    examples: Sequence[AnyExample],
+    labels: Callable[[AnyExample], Collection[str]],
+    share: float,
+    seed: int,
+) -> tuple[list[AnyExample], list[AnyExample]]:
+    """Split examples into a training and a dev set: `share` of them, at least one, for dev.
+
+    Every label keeps an example in the training set.
+
+    Args:
+        examples: All examples.
+        labels: The distinct labels of an example.
+        share: The share of the dev set.
+        seed: What the choice is drawn with.
+
+    Raises:
+        DataError: If every example is the only one of a label.
+
     """
     order = list(range(len(examples)))
     random.Random(seed).shuffle(order)  # noqa: S311
-    left = Counter(label for example in examples for label in example.labels())
-    wanted, held = max(1, round(share * len(examples))), set[int]()
+    remaining = Counter(label for example in examples for label in labels(example))
+    wanted, chosen = max(1, round(share * len(examples))), set[int]()
     for number in order:
-        labels = examples[number].labels()
-        if len(held) < wanted and all(left[label] > 1 for label in labels):
-            held.add(number)
-            left.subtract(labels)
-    if not held:
+        own_labels = labels(examples[number])
+        if len(chosen) < wanted and all(remaining[label] > 1 for label in own_labels):
+            chosen.add(number)
+            remaining.subtract(own_labels)
+    if not chosen:
         raise DataError(
-            f"{examples[0].place.rpartition(':')[0]}: no example can be held out, as each is the only one of "
-            "a label. Give more examples, or a file of its own with --dev."
+            f"{source_of(examples)}: no example can be held out, as each is the only one of a label. "
+            "Add examples, or pass a separate set as `dev`."
         )
-    train = [example for number, example in enumerate(examples) if number not in held]
-    return train, [examples[number] for number in sorted(held)]
+    train = [example for number, example in enumerate(examples) if number not in chosen]
+    return train, [examples[number] for number in sorted(chosen)]
 
 
-def part(examples: list[Example], share: float, seed: int) -> list[Example]:
-    """A share of the examples, drawn with a seed; smaller shares of a seed lie within larger ones."""
+def sample_examples(examples: list[AnyExample], share: float, seed: int) -> list[AnyExample]:
+    """A share of the examples, drawn with a seed; larger shares include smaller ones of the same seed."""
     order = list(range(len(examples)))
     random.Random(seed).shuffle(order)  # noqa: S311
     return [examples[number] for number in sorted(order[: max(1, round(share * len(examples)))])]
 
 
-def without_gold(example: Example) -> Example:
-    """The question alone."""
-    return replace(example, gold=None)
+def source_of(examples: Sequence[Example]) -> str:
+    """The name of the source that examples come from, for messages."""
+    return examples[0].location.rpartition(":")[0] if examples else "The training data"
 
 
-def label_set(golds: Iterable[str]) -> tuple[str, ...]:
-    """All labels, numbers by value and names by letter."""
-    found = set(golds)
-    if all(NUMBER.fullmatch(label) for label in found):
-        return tuple(sorted(found, key=lambda label: (int(label), label)))
-    return tuple(sorted(found))
-
-
-def check_labels(examples: Sequence[Example], known: Sequence[str], labels_of: Callable[[Any], Any]) -> None:
-    """Refuse a label that training never saw."""
-    names = set(known)
-    for example in examples:
-        for label in labels_of(example.gold):
-            if label not in names:
-                shown = ", ".join(known[:8]) + (" …" if len(known) > 8 else "")
-                raise DataError(
-                    f"{example.place}: the label {label!r} is not in the training data ({shown}). "
-                    "Is it misspelt, or is it another task's file?"
-                )
+def hash_examples(parts: Iterable[Iterable[Example]]) -> str:
+    """A hash of the values of all examples of each part, without their locations."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for examples in parts:
+        hashed.update(b"part")
+        for example in examples:
+            names = (field.name for field in fields(example))  # type: ignore[arg-type]  # a dataclass
+            values = [getattr(example, name) for name in names if name != "location"]
+            hashed.update(repr(values).encode())
+    return hashed.hexdigest()

@@ -1,9 +1,9 @@
-"""Files and an ELMo to a trained task: one run, or many seeds, sizes, with and without ELMo.
+"""Train a task: one run, or many seeds and sizes, with and without ELMo.
 
     tasks.task_model, tasks.trainable, training.loop  ->  tasks.experiment  ->  tasks.report, api
 
-A cell is one training: with or without ELMo, a share of the training examples, a seed. Each has a folder
-below OUT/runs; what is finished is not done again when the same call goes on with `resume`.
+A run is one training: with or without ELMo, on a share of the training examples, with a seed. Each has a
+folder in OUT/runs; `resume` does not repeat finished runs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,27 @@ from safetensors.torch import save_file
 from polyseme.elmo import Elmo, load
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_file
-from polyseme.tasks import run_folder as folders
-from polyseme.tasks.data.tag_schemes import spans_of
-from polyseme.tasks.examples import Example, Tokens, cutter, part, split
+from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
+from polyseme.tasks.data.sources import Data, open_source
+from polyseme.tasks.examples import (
+    Segmenter,
+    Tokens,
+    count_tokens,
+    drop_empty,
+    hash_examples,
+    hold_out,
+    make_segmenter,
+    sample_examples,
+)
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.nn.featurizer import Featurizer, TokenReader, absolute_path
-from polyseme.tasks.run_folder import RUNS, VECTORS
-from polyseme.tasks.settings import TaskConfig, read_task_config
-from polyseme.tasks.tagging import Tagging
-from polyseme.tasks.task_model import NO_PATH, TASKS, TaskModel, Where, check_layer, make_stored, restore
-from polyseme.tasks.trainable import TaskTrainable
+from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
+from polyseme.tasks.protocol import AnyTask, Example
+from polyseme.tasks.run_folder import RUNS, VECTORS, check_resumable, create_folder
+from polyseme.tasks.settings import TaskSettings, read_task_settings, replace_in
+from polyseme.tasks.table import find_task
+from polyseme.tasks.task_folder import NEEDS_PATH, ElmoSource, restore_weights, tuned_prefix
+from polyseme.tasks.task_model import TaskModel, check_layer, make_store
+from polyseme.tasks.trainable import TaskTrainable, as_module
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.fingerprint import checksum, digest
 from polyseme.text.static_vectors import read_vectors
@@ -42,7 +54,6 @@ from polyseme.training.devices import choose_device
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
 
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
-Watch = Callable[[str, Position, Metrics], None]  # of a cell, or of "vectors": with the share that is "done"
 
 
 @dataclass(frozen=True)
@@ -50,98 +61,111 @@ class Run:
     """One training."""
 
     elmo: bool
-    share: float
+    share: float  # of the training examples
     seed: int
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return f"{'with' if self.elmo else 'without'}-{self.share:.6g}-{self.seed}"
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one training found."""
+    """The result of a run."""
 
-    cell: Run
+    run: Run
     examples: int
-    dev: dict[str, float]
-    test: dict[str, float]  # empty where there is no test file
-    main: str  # the figure that counts
+    dev: dict[str, float]  # metrics
+    test: dict[str, float]  # empty if there is no test set
+    main: str  # the metric that training maximises
     epochs: int
     seconds: float
-    shares: list[Any] = field(default_factory=list)  # of the layers, for each mixture
+    shares: list[Any] = field(default_factory=list)  # of the layers, for each mix
     gammas: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """The examples of a task."""
+    """The examples of an experiment; `test` is None if there is no test set."""
 
     train: list[Example]
     dev: list[Example]
-    test: list[Example]
+    test: list[Example] | None
+
+    @property
+    def parts(self) -> dict[str, list[Example]]:
+        """The sets by name."""
+        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {name: examples for name, examples in named.items() if examples is not None}
+
+    @property
+    def final(self) -> tuple[str, list[Example]]:
+        """The set that the report is about: test, or dev if there is none."""
+        return ("test", self.test) if self.test is not None else ("dev", self.dev)
 
     def sentences(self) -> list[Tokens]:
-        """All sentences, of all files."""
-        return [
-            s for some in (self.train, self.dev, self.test) for example in some for s in example.sentences
-        ]
+        """The sentences of all sets."""
+        return [s for examples in self.parts.values() for example in examples for s in example.sentences]
 
-    def counts(self) -> dict[str, Any]:
-        """What is in the files, for `dry_run`: examples, tokens, and labels, or spans of each type."""
-        found: dict[str, Any] = {}
-        for name in ("train", "dev", "test"):
-            examples: list[Example] = getattr(self, name)
-            labels: Counter[str] = Counter()
-            for example in examples:
-                gold = example.gold
-                if example.scheme != "none":
-                    labels.update(span.label for span in spans_of(gold))
-                elif isinstance(gold, str | tuple):
-                    labels.update([gold] if isinstance(gold, str) else gold)
-            tokens = sum(len(s) for example in examples for s in example.sentences)
-            found[name] = {"examples": len(examples), "tokens": tokens, "labels": dict(labels.most_common())}
-        return found
+
+@dataclass(frozen=True)
+class PartCounts:
+    """What a set holds: examples, tokens, and how often each label occurs."""
+
+    examples: int
+    tokens: int
+    labels: dict[str, int]
+
+
+def count_parts(task: AnyTask, data: TaskData) -> dict[str, PartCounts]:
+    """Count the examples, tokens and labels of each set."""
+    counts = {}
+    for name, examples in data.parts.items():
+        labels: Counter[str] = Counter()
+        for example in examples:
+            labels.update(task.count_labels(example))
+        counts[name] = PartCounts(len(examples), count_tokens(examples), dict(labels.most_common()))
+    return counts
 
 
 @dataclass(frozen=True)
 class TrainedTask:
-    """What `train` gives: the best model of the whole training set, and all results."""
+    """The best model of the whole training set, and the results of all runs."""
 
     model: TaskModel
     results: list[RunResult]
     data: TaskData
     out: Path | None
-    scores: Scores | None = None  # of the model on test, or dev, where there is a folder for a report
+    scores: Scores | None = None  # of the model on test, or dev; None without `out`
 
     @property
     def best(self) -> RunResult:
-        """The result of the model that is kept."""
+        """The result of the model."""
         return best_of(self.results)
 
 
 def best_of(results: Sequence[RunResult]) -> RunResult:
-    """The best on dev of the runs over all examples, with ELMo where there are such."""
-    elmo = any(result.cell.elmo for result in results)
-    full = [r for r in results if r.cell.elmo == elmo and r.cell.share == 1.0]
+    """The best result on dev of the runs on all examples, with ELMo if there are any."""
+    elmo = any(result.run.elmo for result in results)
+    full = [r for r in results if r.run.elmo == elmo and r.run.share == 1.0]
     return max(full, key=lambda result: result.dev[result.main])
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is to be trained, and how."""
+    """What to train."""
 
-    task: str
+    task: str | type[AnyTask]
     config: str | None = None  # a preset or a .toml file
     settings: Sequence[str] = ()
     runs: int = 1  # seeds
     curve: Sequence[float] = ()  # shares of the training examples
-    compare: bool = False  # without ELMo, too
-    without_elmo: bool = False  # only without
+    compare: bool = False  # also without ELMo
+    without_elmo: bool = False  # only without ELMo
 
-    def cells(self, seed: int) -> list[Run]:
-        """All trainings, the whole ones first."""
+    def list_runs(self, seed: int) -> list[Run]:
+        """All runs, those on all examples first."""
         if self.runs < 1:
             raise UsageError(f"runs is {self.runs}, expected 1 or more.")
         for share in self.curve:
@@ -154,210 +178,235 @@ class Experiment:
         seeds = range(seed, seed + self.runs)
         return [Run(elmo, share, number) for share in shares for elmo in kinds for number in seeds]
 
+    def make_task(self) -> AnyTask:
+        """The task with its settings; it has not seen examples yet."""
+        task = find_task(self.task)
+        return task(read_task_settings(task.name, task.settings_type, self.config, self.settings))
 
-def prepare(
-    plan: Experiment, elmo: Elmo, train: str | Path, dev: str | Path | None, test: str | Path | None
-) -> tuple[TaskConfig, TaskData, str]:
-    """Settings, examples and segmentation, all checked; labels and spans must fit the training file."""
-    config = read_task_config(plan.task, plan.config, plan.settings)
-    check_layer(config.input, elmo)
-    if config.input.static:
-        static = {"static": absolute_path(config.input.static)}
-        config = config.model_copy(update={"input": config.input.model_copy(update=static)})
-        read_vectors(str(config.input.static), only=(), limit=1)  # refused here, before any training
-    choose_device(config.train.device)
-    if config.input.elmo == "none" and plan.compare:
-        raise UsageError(
-            "input.elmo is none: there is no ELMo to compare with. Leave out that setting, or --compare."
-        )
-    task, cut = TASKS[plan.task], cutter(config.data.segment or elmo.config.segment)
-    examples = task.read(str(train), config, cut)
+
+Files = tuple[Data, Data | None, Data | None]  # training, dev, test
+
+
+def prepare(experiment: Experiment, elmo: Elmo, files: Files) -> tuple[AnyTask, TaskData, str]:
+    """Read and check everything that training needs.
+
+    Returns:
+        The task with its labels, the examples, and the segmentation of raw text.
+
+    """
+    task = _check_settings(experiment.make_task(), experiment, elmo)
+    experiment.list_runs(0)  # checks shares and seeds
+    train, dev, test = (
+        None if data is None else open_source(data, name)
+        for data, name in zip(files, ("train", "dev", "test"), strict=True)
+    )
+    segment = make_segmenter(task.settings.data.segment or elmo.config.segment)
+    examples = _read(task, train, segment)
     if len(examples) < 2:
         raise DataError(f"{train}: {len(examples)} examples. There is nothing to learn from.")
-    if plan.task == "tagging":
-        config = Tagging.settled(config, examples)
-    held: list[Example] = []
+    held_out: list[Example] = []
     if dev is None:
-        examples, held = split(examples, config.data.dev_share, config.train.seed)
-    else:
-        held = task.read(str(dev), config, cut)
-    data = TaskData(examples, held, task.read(str(test), config, cut) if test is not None else [])
-    known = task(config, task.learn(data.train, config))
-    for some, path in ((data.dev, dev), (data.test, test)):
-        if path is not None and not some:
-            raise DataError(f"{path}: no examples in it.")
-        known.check(some)
-    return config, data, config.data.segment or elmo.config.segment
+        settings = task.settings
+        labels = partial(_distinct_labels, task)
+        examples, held_out = hold_out(examples, labels, settings.data.dev_share, settings.train.seed)
+    task = task.learn(examples)
+    if dev is not None:
+        held_out = _read_checked(task, dev, segment)
+    tested = None if test is None else _read_checked(task, test, segment)
+    return task, TaskData(examples, held_out, tested), task.settings.data.segment or elmo.config.segment
+
+
+def _check_settings(task: AnyTask, experiment: Experiment, elmo: Elmo) -> AnyTask:
+    """The task with the absolute path of static vectors; settings that cannot work are refused early."""
+    settings = task.settings
+    check_layer(settings.input, elmo)
+    choose_device(settings.train.device)
+    if settings.input.elmo == "none" and experiment.compare:
+        raise UsageError(
+            "input.elmo is none: there is no ELMo to compare with. Leave out that setting, or `compare`."
+        )
+    if not settings.input.static:
+        return task
+    static = str(Path(settings.input.static).expanduser().absolute())
+    read_vectors(static, only=(), limit=1)  # fails here, before any training
+    return type(task)(replace_in(settings, "input", static=static), task.learned)
+
+
+def _read(task: AnyTask, source: Any, segment: Segmenter) -> list[Example]:
+    return drop_empty(task.read(source, segment), str(source), task.settings.data.empty)
+
+
+def _read_checked(task: AnyTask, source: Any, segment: Segmenter) -> list[Example]:
+    """The examples of a dev or test set, whose labels must be in the training data."""
+    examples = _read(task, source, segment)
+    if not examples:
+        raise DataError(f"{source}: no examples in it.")
+    task.check(examples)
+    return examples
+
+
+def _distinct_labels(task: AnyTask, example: Example) -> set[str]:
+    return set(task.count_labels(example))
 
 
 def train(
-    plan: Experiment,
+    experiment: Experiment,
     model: Elmo | str | Path,
-    files: tuple[str | Path, str | Path | None, str | Path | None],  # training, dev, test
+    files: Files,
     out: str | Path | None = None,
     *,
     resume: bool = False,
     force: bool = False,
     copy: bool = True,
     vectors: str | Path | None = None,
-    watch: Watch | None = None,
+    progress: OnProgress = ignore_progress,
 ) -> TrainedTask:
-    """Train all cells of a plan; the best model is written to `out`, if that is given.
-
-    vectors: a folder where the vectors of a frozen ELMo are kept for other calls, too.
-    """
+    """Train all runs of an experiment; the best model is written to `out`, if that is not None."""
     elmo = model if isinstance(model, Elmo) else load(model)
-    where = Where(elmo, None if isinstance(model, Elmo) else str(model))
-    config, data, segment = prepare(plan, elmo, *files)
-    plan = replace(plan, without_elmo=plan.without_elmo or config.input.elmo == "none")
-    if out is not None and not (copy or where.path or plan.without_elmo or config.input.tune == "full"):
-        raise UsageError(NO_PATH)
+    source = ElmoSource(elmo, None if isinstance(model, Elmo) else str(model))
+    task, data, segment = prepare(experiment, elmo, files)
+    settings = task.settings
+    experiment = replace(experiment, without_elmo=experiment.without_elmo or settings.input.elmo == "none")
+    needs_path = not (copy or experiment.without_elmo or settings.input.tune == "full")
+    if out is not None and needs_path and not source.path:
+        raise UsageError(NEEDS_PATH)
     with ExitStack() as stack:
-        noted = _noted(plan, config, data, elmo) if out is not None else {}
-        folder = _folder(out, stack, noted, resume=resume, force=force)
-        kept = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
-        job = _ExperimentRunner(plan, config, data, where, segment, folder, kept, watch)
-        results = [job.result(cell) for cell in plan.cells(config.train.seed)]
-        chosen = best_of(results)
-        found = job.model(chosen.cell)
-        restore(found.network, folder / RUNS / chosen.cell.name / WEIGHTS)
-        found.network.eval()
-        found.results = results
-        found.scores = {"main": chosen.main, "dev": chosen.dev, "test": chosen.test}
+        plan = _make_plan(experiment, settings, data, elmo) if out is not None else {}
+        folder = _open_folder(out, stack, plan, resume=resume, force=force)
+        vector_folder = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
+        runner = _ExperimentRunner(task, data, source, segment, folder, vector_folder, progress)
+        results = [runner.run(run) for run in experiment.list_runs(settings.train.seed)]
+        best = best_of(results)
+        trained = runner.make_model(best.run)
+        restore_weights(trained.network, folder / RUNS / best.run.name / WEIGHTS)
+        as_module(trained.network).to(trained.device).eval()
+        trained.results = results
+        trained.scores = {"main": best.main, "dev": best.dev, "test": best.test}
         scores = None
         if out is not None:
-            found.write_into(folder, copy=copy)
-            scores = found.judge(data.test or data.dev)
-        job.close(remove=vectors is None)
-        return TrainedTask(found, results, data, folder if out is not None else None, scores)
+            trained.write_into(folder, copy=copy)
+            scores = trained.score_examples(data.final[1])
+        runner.close(remove=vectors is None)
+        return TrainedTask(trained, results, data, folder if out is not None else None, scores)
 
 
-def _folder(
+def _open_folder(
     out: str | Path | None, stack: ExitStack, plan: dict[str, str], *, resume: bool, force: bool
 ) -> Path:
-    """The folder to work in; one that holds another plan is not gone on with."""
+    """The folder to work in: `out`, or a temporary one."""
     if out is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polyseme-")))
     folder = Path(out).expanduser()
     if resume:
-        folders.go_on(folder, plan)
+        check_resumable(folder, plan)
     else:
-        folders.begin(folder, plan, force=force)
+        create_folder(folder, plan, force=force)
     return folder
 
 
-def _noted(plan: Experiment, config: TaskConfig, data: TaskData, elmo: Elmo) -> dict[str, str]:
-    """What plan.json keeps, so that a run goes on with the same only."""
-    static = config.input.static
+def _make_plan(experiment: Experiment, settings: TaskSettings, data: TaskData, elmo: Elmo) -> dict[str, str]:
+    """Hashes for plan.json: `resume` refuses a different experiment."""
+    static = settings.input.static
     return {
-        "settings": digest(config.model_dump(mode="json")),
-        "examples": folders.hash_examples((data.train, data.dev, data.test)),
-        "sizes or seeds": digest([asdict(cell) for cell in plan.cells(0)]),
-        "model": "" if plan.without_elmo else elmo.model.fingerprint(),
+        "settings": digest(settings.model_dump(mode="json")),
+        "examples": hash_examples(data.parts.values()),
+        "sizes or seeds": digest([asdict(run) for run in experiment.list_runs(0)]),
+        "model": "" if experiment.without_elmo else elmo.model.fingerprint(),
         "static vectors": checksum(Path(static)) if static else "",
     }
 
 
 def _read_result(path: Path) -> RunResult | None:
-    """What an earlier call found; None where that did not come to its end."""
+    """The result of a finished run; None if it is not finished."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return RunResult(**{**values, "cell": Run(**values["cell"])})
+        return RunResult(**{**values, "run": Run(**values["run"])})
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
 
 
 class _ExperimentRunner:
-    """The trainings of one call: they share examples and stored vectors."""
+    """The runs of one experiment, which share examples and stored vectors."""
 
     def __init__(
         self,
-        plan: Experiment,
-        config: TaskConfig,
+        task: AnyTask,
         data: TaskData,
-        where: Where,
+        source: ElmoSource,
         segment: str,
         folder: Path,
         vectors: Path,
-        watch: Watch | None,
+        progress: OnProgress,
     ) -> None:
-        self._plan, self._config, self._data, self._where = plan, config, data, where
-        self._segment, self._folder, self._vectors, self._watch = segment, folder, vectors, watch
-        self._device = choose_device(config.train.device)
-        self._stored: VectorStore | None = None
+        self._task, self._data, self._source = task, data, source
+        self._segment, self._folder, self._vectors, self._progress = segment, folder, vectors, progress
+        self._device = choose_device(task.settings.train.device)
+        self._store: VectorStore | None = None
 
-    def _config_of(self, cell: Run) -> TaskConfig:
-        config = self._config if cell.elmo else self._config.without_elmo()
-        return config.model_copy(update={"train": config.train.model_copy(update={"seed": cell.seed})})
+    def make_model(self, run: Run) -> TaskModel:
+        """An untrained model for a run, with the words of its examples."""
+        settings = self._task.settings if run.elmo else self._task.settings.without_elmo()
+        settings = replace_in(settings, "train", seed=run.seed)
+        task = type(self._task)(settings, self._task.learned)
+        examples = self._examples(run)
+        source = self._source if settings.input.elmo != "none" else ElmoSource(None)
+        store = self._shared_store(settings) if source.elmo is not None else None
+        sentences: Iterable[Tokens] = (s for example in examples for s in example.sentences)
+        reader = TokenReader.learn(settings.input, sentences, store)
+        reader.load_static(self._data.sentences())
+        torch.manual_seed(settings.train.seed)
+        network = task.build_network(Featurizer(reader, source.elmo), examples)
+        return TaskModel(task, network, source, self._device, self._segment)
 
-    def model(self, cell: Run) -> TaskModel:
-        """An untrained model for a cell, with the words of its examples."""
-        config = self._config_of(cell)
-        examples = self._examples(cell)
-        where = self._where if config.input.elmo != "none" else Where(None)
-        stored = self._stored_of(config) if where.elmo is not None else None
-        sentences = (sentence for example in examples for sentence in example.sentences)
-        reader = TokenReader.learn(config.input, sentences, stored)
-        reader.need(self._data.sentences())
-        task_type = TASKS[config.task]
-        task = task_type(config, task_type.learn(self._data.train, config))
-        torch.manual_seed(config.train.seed)
-        network = task.network(Featurizer(reader, where.elmo), examples)
-        return TaskModel(task, network, reader, where, self._device, self._segment)
+    def _examples(self, run: Run) -> list[Example]:
+        train = self._data.train
+        return train if run.share == 1.0 else sample_examples(train, run.share, run.seed)
 
-    def _examples(self, cell: Run) -> list[Example]:
-        return self._data.train if cell.share == 1.0 else part(self._data.train, cell.share, cell.seed)
+    def _shared_store(self, settings: TaskSettings) -> VectorStore | None:
+        """The vectors of all sentences, which all runs with ELMo share."""
+        if self._store is None:
+            self._store = make_store(settings.input, self._source.elmo)
+        return self._store
 
-    def _stored_of(self, config: TaskConfig) -> VectorStore | None:
-        """What keeps the vectors of all sentences; they are computed before the first training."""
-        if self._stored is None:
-            self._stored = make_stored(config.input, self._where.elmo)
-        return self._stored
+    def run(self, run: Run) -> RunResult:
+        """Train a run, or read its result if it is finished."""
+        folder = self._folder / RUNS / run.name
+        finished = _read_result(folder / RESULT)
+        if finished is not None:
+            return finished
+        folder.mkdir(parents=True, exist_ok=True)
+        result = self._train(run, self.make_model(run), self._examples(run), folder)
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+        with new_file(folder / RESULT, force=True) as new:
+            new.write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
+        return result
 
-    def _embedded(self, done: float) -> None:
-        if self._watch is not None:
-            self._watch("vectors", Position(), {"done": done})
-
-    def result(self, cell: Run) -> RunResult:
-        """Train a cell, or read what an earlier call found."""
-        place = self._folder / RUNS / cell.name
-        known = _read_result(place / RESULT)
-        if known is not None:
-            return known
-        place.mkdir(parents=True, exist_ok=True)
-        model, examples = self.model(cell), self._examples(cell)
-        found = self._train(cell, model, examples, place)
-        shutil.rmtree(place / CHECKPOINTS, ignore_errors=True)
-        with new_file(place / RESULT, force=True) as new:
-            new.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
-        return found
-
-    def _train(self, cell: Run, model: TaskModel, examples: list[Example], place: Path) -> RunResult:
-        config = model.config
-        if model.reader.stored is not None:
-            model.reader.stored.add(self._data.sentences(), self._vectors, self._embedded)
-        work = TaskTrainable(model.task, model.network, model.reader, examples, self._data.dev, self._device)
-        total = round(config.train.epochs * len(examples) / cell.share**0.5)  # a few are read more often
-        tell = self._watch or (lambda name, position, figures: None)
+    def _train(self, run: Run, model: TaskModel, examples: list[Example], folder: Path) -> RunResult:
+        settings, network = model.settings.train, model.network
+        store = model.featurizer.reader.store
+        if store is not None:
+            store.add(self._data.sentences(), self._vectors, self._progress)
+        work = TaskTrainable(model.task, network, examples, self._data.dev, self._device)
+        total = round(settings.epochs * len(examples) / run.share**0.5)  # few examples: more epochs
         loop = Loop(
             work,
-            config.train.for_loop(),
-            place,
+            settings.for_loop(),
+            folder,
             total,
-            on_metrics=lambda at, figures: tell(cell.name, at, figures | {"done": at.tokens / total}),
-            slower={"stack.inputs.layer.network.": config.train.elmo_rate / config.train.rate},
+            on_metrics=partial(self._report, run.name, total),
+            slower={tuned_prefix(network): settings.elmo_rate / settings.rate},
         )
         if not loop.resume():
-            (place / METRICS).unlink(missing_ok=True)
+            (folder / METRICS).unlink(missing_ok=True)
         loop.run()
-        save_file(weights_of(model.network), place / WEIGHTS)
-        model.network.eval()
-        dev = work.scores  # the loop's last validation is of the best weights
-        test = model.judge(self._data.test).figures if self._data.test else {}
+        save_file(weights_of(as_module(network)), folder / WEIGHTS)
+        as_module(network).eval()
+        dev = work.scores  # the last validation of the loop uses the best weights
+        test = {} if self._data.test is None else model.score_examples(self._data.test).metrics
         return RunResult(
-            cell,
+            run,
             len(examples),
-            dev.figures,
+            dev.metrics,
             test,
             dev.main,
             loop.position.epoch,
@@ -366,9 +415,19 @@ class _ExperimentRunner:
             [float(mix.gamma.detach()) for mix in model.mixes],
         )
 
+    def _report(self, name: str, total: int, position: Position, metrics: Metrics) -> None:
+        """Turn what the loop reports into progress events: steps move the bar, validations are lines."""
+        if "loss" in metrics:
+            detail = f"loss {metrics['loss']:.3f}"
+            self._progress(ProgressEvent(name, position.tokens, total, detail))
+            return
+        shown = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items() if key != "score")
+        message = f"{name}: epoch {position.epoch}: {shown}"
+        self._progress(ProgressEvent(name, position.tokens, total, message=message))
+
     def close(self, *, remove: bool) -> None:
-        """Let go of the stored vectors; they are removed where nobody asked to keep them."""
-        if self._stored is not None:
-            self._stored.close()
+        """Close the stored vectors; remove them unless the user wants to keep them."""
+        if self._store is not None:
+            self._store.close()
         if remove:
             shutil.rmtree(self._vectors, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""How good answers are: accuracy, precision, recall, F1, spans, correlations, ranks.
+"""Scores of predictions: accuracy, precision, recall, F1, spans, correlations, ranks.
 
-    gold and guess  ->  tasks.metrics  ->  tasks, tasks.report
+    labels and predictions  ->  tasks.metrics  ->  the tasks, tasks.report
 
-K labels. Shares are from 0 to 1. Tests compare them with scikit-learn, seqeval and scipy.
+K labels. Scores are between 0 and 1. Tests compare them with scikit-learn, seqeval and scipy.
 """
 
 from __future__ import annotations
@@ -17,137 +17,163 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.io.html import render_table
 from polyseme.tasks.data.tag_schemes import Span
 
 
 @dataclass(frozen=True)
 class LabelScore:
-    """What is said of one label."""
+    """Precision, recall and F1 of one label."""
 
     label: str
     precision: float
     recall: float
     f1: float
-    count: int  # how often it is right
+    count: int  # how often it occurs
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The figures of a task on a file; `main` is the name of the one to make large."""
+    """The scores of a task on a set of examples.
+
+    Attributes:
+        main: The name of the metric that training maximises.
+        metrics: All metrics by name.
+        rows: The scores of each label.
+        confusion: Counts, labels down and predictions across; empty if single labels are not predicted.
+        labels: Those of the confusion.
+
+    """
 
     main: str
-    figures: dict[str, float]
+    metrics: dict[str, float]
     rows: list[LabelScore] = field(default_factory=list)
-    confusion: list[list[int]] = field(default_factory=list)  # gold down, guess across; empty where none
-    labels: tuple[str, ...] = ()  # of the confusion
+    confusion: list[list[int]] = field(default_factory=list)
+    labels: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:
-        """The main figure."""
-        return self.figures[self.main]
+        """The main metric."""
+        return self.metrics[self.main]
+
+    def __repr__(self) -> str:
+        return f"Scores({', '.join(f'{name}: {value:.4f}' for name, value in self.metrics.items())})"
+
+    def _repr_html_(self) -> str:
+        metrics = render_table(["metric", "value"], list(self.metrics.items()))
+        rows = [(row.label, row.precision, row.recall, row.f1, row.count) for row in self.rows]
+        return metrics + (render_table(["label", "precision", "recall", "F1", "count"], rows) if rows else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Values for JSON."""
         return {
             "main": self.main,
-            "figures": self.figures,
+            "metrics": self.metrics,
             "labels": [vars(row) for row in self.rows],
             "confusion": {"labels": list(self.labels), "counts": self.confusion},
         }
 
 
-def prf(right: int, guessed: int, gold: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 from counts; 0 where there is nothing to divide by."""
-    precision = right / guessed if guessed else 0.0
-    recall = right / gold if gold else 0.0
+def precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float, float, float]:
+    """Precision, recall and F1 from counts; 0 if there is nothing to divide by."""
+    precision = right / predicted if predicted else 0.0
+    recall = right / actual if actual else 0.0
     both = precision + recall
     return precision, recall, 2 * precision * recall / both if both else 0.0
 
 
-def classes(gold: Sequence[str], guess: Sequence[str], labels: Sequence[str]) -> Scores:
-    """One label each: accuracy, macro F1, a row a label, the confusion."""
-    place = {label: number for number, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)), np.int64)
-    for one, other in zip(gold, guess, strict=True):
-        counts[place[one], place[other]] += 1
+def _count_row(label: str, right: Counter[str], predicted: Counter[str], actual: Counter[str]) -> LabelScore:
+    """The scores of a label from counts of all labels."""
+    scores = precision_recall_f1(right[label], predicted[label], actual[label])
+    return LabelScore(label, *scores, actual[label])
+
+
+def score_classes(labels: Sequence[str], predicted: Sequence[str], known: Sequence[str]) -> Scores:
+    """Score single labels: accuracy, macro F1, each label, the confusion."""
+    ids = {label: number for number, label in enumerate(known)}
+    counts = np.zeros((len(known), len(known)), np.int64)
+    for label, prediction in zip(labels, predicted, strict=True):
+        counts[ids[label], ids[prediction]] += 1
     rows = [
         LabelScore(
             label,
-            *prf(int(counts[n, n]), int(counts[:, n].sum()), int(counts[n].sum())),
+            *precision_recall_f1(int(counts[n, n]), int(counts[:, n].sum()), int(counts[n].sum())),
             int(counts[n].sum()),
         )
-        for n, label in enumerate(labels)
+        for n, label in enumerate(known)
     ]
-    seen = [row for n, row in enumerate(rows) if counts[n].sum() or counts[:, n].sum()]
-    figures = {
+    occurring = [row for n, row in enumerate(rows) if counts[n].sum() or counts[:, n].sum()]
+    metrics = {
         "accuracy": float(np.trace(counts) / max(1, counts.sum())),
-        "macro F1": sum(row.f1 for row in seen) / max(1, len(seen)),
+        "macro F1": sum(row.f1 for row in occurring) / max(1, len(occurring)),
     }
-    return Scores("accuracy", figures, rows, counts.tolist(), tuple(labels))
+    return Scores("accuracy", metrics, rows, counts.tolist(), tuple(known))
 
 
-def several(gold: Sequence[Sequence[str]], guess: Sequence[Sequence[str]], labels: Sequence[str]) -> Scores:
-    """Several labels each: micro and macro F1, and how often all are right."""
-    right, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for one, other in zip(gold, guess, strict=True):
-        right.update(set(one) & set(other))
-        guessed.update(set(other))
-        wanted.update(set(one))
-    rows = [LabelScore(name, *prf(right[name], guessed[name], wanted[name]), wanted[name]) for name in labels]
-    exact = sum(set(one) == set(other) for one, other in zip(gold, guess, strict=True))
-    figures = {
-        "micro F1": prf(right.total(), guessed.total(), wanted.total())[2],
+def score_label_sets(
+    labels: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], known: Sequence[str]
+) -> Scores:
+    """Score several labels per example: micro and macro F1, and how often all are right."""
+    right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
+    for wanted, found in zip(labels, predicted, strict=True):
+        right.update(set(wanted) & set(found))
+        guesses.update(set(found))
+        actual.update(set(wanted))
+    rows = [_count_row(label, right, guesses, actual) for label in known]
+    exact = sum(set(wanted) == set(found) for wanted, found in zip(labels, predicted, strict=True))
+    metrics = {
+        "micro F1": precision_recall_f1(right.total(), guesses.total(), actual.total())[2],
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
-        "all right": exact / max(1, len(gold)),
+        "all right": exact / max(1, len(labels)),
     }
-    return Scores("micro F1", figures, rows)
+    return Scores("micro F1", metrics, rows)
 
 
-def span_scores(gold: Sequence[Sequence[Span]], guess: Sequence[Sequence[Span]]) -> Scores:
-    """Spans with their types, as conlleval counts them."""
-    right, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for one, other in zip(gold, guess, strict=True):
-        right.update(span.label for span in set(one) & set(other))
-        guessed.update(span.label for span in other)
-        wanted.update(span.label for span in one)
-    labels = sorted(guessed.keys() | wanted.keys())
-    rows = [LabelScore(name, *prf(right[name], guessed[name], wanted[name]), wanted[name]) for name in labels]
-    precision, recall, f1 = prf(right.total(), guessed.total(), wanted.total())
+def score_spans(labels: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> Scores:
+    """Score spans with their types, as conlleval counts them."""
+    right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
+    for wanted, found in zip(labels, predicted, strict=True):
+        right.update(span.label for span in set(wanted) & set(found))
+        guesses.update(span.label for span in found)
+        actual.update(span.label for span in wanted)
+    rows = [_count_row(label, right, guesses, actual) for label in sorted(guesses.keys() | actual.keys())]
+    precision, recall, f1 = precision_recall_f1(right.total(), guesses.total(), actual.total())
     return Scores("F1", {"F1": f1, "precision": precision, "recall": recall}, rows)
 
 
-def directed(gold: Sequence[str], guess: Sequence[str], other: str = "Other") -> Scores:
-    """SemEval-2010 Task 8: macro F1 over the relations without `Other`; a wrong direction is wrong.
+def score_relations(labels: Sequence[str], predicted: Sequence[str], other: str = "Other") -> Scores:
+    """Score as SemEval-2010 Task 8: macro F1 over relations without `Other`; a wrong direction is wrong.
 
     A label is Relation(e1,e2) or Relation(e2,e1); precision and recall count both directions of a relation.
     """
-    right, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for one, two in zip(gold, guess, strict=True):
-        wanted[one.partition("(")[0]] += 1
-        guessed[two.partition("(")[0]] += 1
-        right[one.partition("(")[0]] += one == two
-    names = sorted((wanted.keys() | guessed.keys()) - {other})
-    rows = [LabelScore(name, *prf(right[name], guessed[name], wanted[name]), wanted[name]) for name in names]
-    figures = {
+    right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
+    for label, prediction in zip(labels, predicted, strict=True):
+        actual[label.partition("(")[0]] += 1
+        guesses[prediction.partition("(")[0]] += 1
+        right[label.partition("(")[0]] += label == prediction
+    names = sorted((actual.keys() | guesses.keys()) - {other})
+    rows = [_count_row(name, right, guesses, actual) for name in names]
+    exact = sum(label == prediction for label, prediction in zip(labels, predicted, strict=True))
+    metrics = {
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
-        "accuracy": sum(one == two for one, two in zip(gold, guess, strict=True)) / max(1, len(gold)),
+        "accuracy": exact / max(1, len(labels)),
     }
-    return Scores("macro F1", figures, rows)
+    return Scores("macro F1", metrics, rows)
 
 
-def numbers(gold: Sequence[float], guess: Sequence[float]) -> Scores:
-    """Numbers: Pearson and Spearman correlation, mean squared error."""
-    one, other = np.asarray(gold, np.float64), np.asarray(guess, np.float64)
-    figures = {
-        "Pearson": pearson(one, other),
-        "Spearman": pearson(ranks(one), ranks(other)),
-        "squared error": float(((one - other) ** 2).mean()) if len(one) else 0.0,
+def score_numbers(labels: Sequence[float], predicted: Sequence[float]) -> Scores:
+    """Score numbers: Pearson and Spearman correlation, mean squared error."""
+    actual, guesses = np.asarray(labels, np.float64), np.asarray(predicted, np.float64)
+    metrics = {
+        "Pearson": pearson(actual, guesses),
+        "Spearman": pearson(ranks(actual), ranks(guesses)),
+        "squared error": float(((actual - guesses) ** 2).mean()) if len(actual) else 0.0,
     }
-    return Scores("Pearson", figures)
+    return Scores("Pearson", metrics)
 
 
 def pearson(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Correlation; 0 where one of the two does not vary."""
+    """Correlation; 0 if one of the two does not vary."""
     if len(one) < 2:
         return 0.0
     a, b = one - one.mean(), other - other.mean()
@@ -163,24 +189,26 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     means = np.empty(len(values))
     for start, stop in pairwise([*starts.tolist(), len(values)]):
         means[start:stop] = (start + stop + 1) / 2
-    found = np.empty(len(values))
-    found[order] = means
-    return found
+    in_order = np.empty(len(values))
+    in_order[order] = means
+    return in_order
 
 
-def ranking(groups: Sequence[Hashable], right: Sequence[bool], score: Sequence[float]) -> dict[str, float]:
-    """Groups of several candidates: how often a right one is first, and the mean of 1 / its rank."""
+def score_ranking(
+    groups: Sequence[Hashable], right: Sequence[bool], scores: Sequence[float]
+) -> dict[str, float]:
+    """Score groups of several candidates: how often a right one is first, and the mean reciprocal rank."""
     members: dict[Hashable, list[int]] = defaultdict(list)
     for number, group in enumerate(groups):
         members[group].append(number)
-    places = []
-    for numbers_ in members.values():
-        if len(numbers_) > 1 and any(right[n] for n in numbers_):
-            order = sorted(numbers_, key=lambda n: -score[n])
-            places.append(1 + next(place for place, n in enumerate(order) if right[n]))
-    if not places:
+    first_ranks = []
+    for candidates in members.values():
+        if len(candidates) > 1 and any(right[n] for n in candidates):
+            order = sorted(candidates, key=lambda n: -scores[n])
+            first_ranks.append(next(rank for rank, n in enumerate(order, start=1) if right[n]))
+    if not first_ranks:
         return {}
     return {
-        "first is right": sum(place == 1 for place in places) / len(places),
-        "mean 1/rank": sum(1 / place for place in places) / len(places),
+        "first is right": sum(rank == 1 for rank in first_ranks) / len(first_ranks),
+        "mean 1/rank": sum(1 / rank for rank in first_ranks) / len(first_ranks),
     }

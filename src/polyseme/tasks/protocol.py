@@ -1,124 +1,135 @@
-"""What every task is: how it reads, what it trains, how it answers and is judged.
+"""What a task is: the seam between one task's folder and all that is shared.
 
     classification, tagging, pairs, relations  ->  tasks.protocol  ->  tasks.trainable, tasks.task_model
 
-A task is a class with these methods, and knows its settings and its labels; it knows no training and no files
-of models. B examples, K labels.
+A task's folder holds its settings, its examples and predictions, its network and its scores. Everything else
+(reading settings, training, saving, the report, the command line, the server) knows only these protocols.
+A task never sees training or model folders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from polyseme.model.dropout import Dropout
-from polyseme.tasks.examples import Cut, Example, Tokens
+from polyseme.io.html import Cell
+from polyseme.tasks.data.sources import Source
+from polyseme.tasks.examples import Segmenter, Tokens
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.settings import TaskSettings
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a task model says of one example."""
+class Example(Protocol):
+    """One thing to predict, with its label if that is known. Tasks use frozen dataclasses."""
 
-    tokens: tuple[Tokens, ...]
-    answer: Any  # a label, several labels, a tag a token, or a number
-    probability: float | None = None  # of the answer; of tags the least probable one's
-    probabilities: dict[str, float] = field(default_factory=dict)  # of every label
-    spans: tuple[dict[str, Any], ...] = ()  # of tagging: label, start, stop, text, probability
-    by_token: tuple[float, ...] = ()  # of tagging: how probable the tag of each token is
+    @property
+    def location(self) -> str:
+        """Where it was read: `file:line`."""
+
+    @property
+    def sentences(self) -> tuple[Tokens, ...]:
+        """The token sequences to embed; an example with an empty one has no prediction."""
+
+
+class Prediction(Protocol):
+    """What a task model predicts for one example. Tasks use frozen dataclasses."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON lines."""
-        tokens = [list(sentence) for sentence in self.tokens]
-        values: dict[str, Any] = {"tokens": tokens[0] if len(tokens) == 1 else tokens, "answer": self.answer}
-        if self.probability is not None:
-            values["probability"] = round(self.probability, 6)
-        if self.probabilities:
-            values["probabilities"] = {name: round(share, 6) for name, share in self.probabilities.items()}
-        if self.by_token:
-            values["by_token"] = [round(share, 6) for share in self.by_token]
-        if self.spans:
-            values["spans"] = list(self.spans)
-        return values
+        """Values for JSON."""
+
+    def as_row(self) -> Mapping[str, Cell]:
+        """The main values as cells of a table."""
 
 
-class Task(Protocol):
-    """One task with its settings and its labels."""
-
-    config: TaskConfig
-    labels: tuple[str, ...]
-
-    def __init__(self, config: TaskConfig, labels: tuple[str, ...]) -> None: ...
-
-    @staticmethod
-    def read(path: str, config: TaskConfig, cut: Cut, *, gold: bool = True) -> list[Example]:
-        """The examples of a file; without `gold` what is right need not be in it."""
-
-    @staticmethod
-    def learn(examples: Sequence[Example], config: TaskConfig) -> tuple[str, ...]:
-        """The labels of the training examples; refused where they are too few to learn from."""
-
-    def check(self, examples: Sequence[Example]) -> None:
-        """Refuse examples whose labels training never saw."""
-
-    def ask(self, given: Any, cut: Cut) -> Example:
-        """An example of what a program gives to `predict`."""
-
-    def network(self, inputs: Featurizer, examples: Sequence[Example]) -> nn.Module:
-        """What is trained: called with the sides and the examples of a batch; `examples`: of training."""
-
-    def loss(self, outputs: Tensor, examples: Sequence[Example], network: nn.Module) -> Tensor:
-        """The mean loss of a batch."""
-
-    def answers(self, outputs: Tensor, examples: Sequence[Example], network: nn.Module) -> list[Answer]:
-        """What the outputs say."""
-
-    def score(self, examples: Sequence[Example], answers: Sequence[Answer]) -> Scores:
-        """How good that is."""
+ExampleType = TypeVar("ExampleType", bound=Example)
+PredictionType = TypeVar("PredictionType", bound=Prediction)
+ExampleIn = TypeVar("ExampleIn", bound=Example, contravariant=True)
 
 
-class Dense(nn.Module):
-    """Dropout, a hidden layer if asked, the last layer."""
+class TaskNetwork(Protocol[ExampleIn, PredictionType]):
+    """The `nn.Module` of a task. It makes its own tensors from examples with `featurizer.read`."""
 
-    def __init__(self, inputs: int, hidden: int, outputs: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = Dropout(dropout)
-        self.hidden = nn.Linear(inputs, hidden) if hidden else None
-        self.last = nn.Linear(hidden or inputs, outputs)
+    @property
+    def featurizer(self) -> Featurizer:
+        """The submodule that turns tokens into vectors."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, inputs) -> (…, outputs)."""
-        x = self.dropout(x)
-        if self.hidden is not None:
-            x = self.dropout(torch.relu(self.hidden(x)))
-        return self.last(x)  # type: ignore[no-any-return]
+    def loss(self, batch: Sequence[ExampleIn]) -> tuple[Tensor, int]:
+        """The mean loss of a batch, and the number of its examples."""
+
+    def decode(self, batch: Sequence[ExampleIn]) -> list[PredictionType]:
+        """A prediction for each example; called in evaluation mode, without gradients."""
 
 
-def class_weights(config: TaskConfig, labels: Sequence[str], golds: Sequence[str]) -> Tensor:
-    """What an example of each label counts (K,): one, or more for rare labels, so that all weigh alike."""
-    if config.train.class_weights == "none":
-        return torch.ones(len(labels))
-    counts = torch.tensor([max(1, sum(gold == label for gold in golds)) for label in labels])
-    return len(golds) / (len(labels) * counts.float())
+class Task(Protocol[ExampleType, PredictionType]):
+    """A task with its settings and what it learned from its training examples.
+
+    Attributes:
+        name: As users type it.
+        settings_type: The class of its settings.
+        texts_per_question: How many texts a question has: 2 for a pair. They are separated by tabs in plain
+            text, and given as a tuple in Python.
+        sample_question: A question for `predict`, as Python code, for the model card.
+        output_formats: How predictions can be written; "jsonl" and those that `format` knows.
+        decode_batch: How many examples `decode` gets at once.
+
+    """
+
+    name: ClassVar[str]
+    settings_type: ClassVar[type[TaskSettings]]
+    texts_per_question: ClassVar[int]
+    sample_question: ClassVar[str]
+    output_formats: ClassVar[tuple[str, ...]]
+    decode_batch: ClassVar[int]
+
+    def __init__(self, settings: Any, learned: Mapping[str, Any] = ...) -> None:
+        """Create the task; `learned` is what `learn` found, as it was saved."""
+
+    @property
+    def settings(self) -> TaskSettings:
+        """The settings."""
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """What `learn` found, as values for JSON: labels, a target vocabulary."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels it chooses from; empty if it predicts something else."""
+
+    def read(self, source: Source, segment: Segmenter, *, labelled: bool = True) -> list[ExampleType]:
+        """Read examples; with `labelled=False` labels may be missing. Empty texts give empty sentences."""
+
+    def learn(self, examples: Sequence[ExampleType]) -> Self:
+        """The task with labels and open settings taken from the training examples.
+
+        Raises:
+            DataError: If there is nothing to learn.
+
+        """
+
+    def check(self, examples: Sequence[ExampleType]) -> None:
+        """Raise `DataError` for a label that is not in the training data."""
+
+    def parse(self, question: Any, segment: Segmenter, location: str) -> ExampleType:
+        """The example of a question, as a program passes it to `predict`."""
+
+    def count_labels(self, example: ExampleType) -> Mapping[str, int]:
+        """How often each label occurs in an example; used to hold out a dev set and to print counts."""
+
+    def build_network(
+        self, featurizer: Featurizer, examples: Sequence[ExampleType]
+    ) -> TaskNetwork[ExampleType, PredictionType]:
+        """The untrained network. `examples` are those of training, none if weights will be loaded."""
+
+    def score(self, examples: Sequence[ExampleType], predictions: Sequence[PredictionType]) -> Scores:
+        """Compare predictions with labels."""
+
+    def format(self, prediction: PredictionType, output_format: str) -> str:
+        """Write a prediction in one of `output_formats` other than "jsonl"."""
 
 
-def ranked(labels: Sequence[str], shares: Tensor) -> dict[str, float]:
-    """Labels with their probabilities, most probable first."""
-    order = shares.argsort(descending=True, stable=True).tolist()
-    return {labels[number]: float(shares[number]) for number in order}
-
-
-def most_probable(outputs: Tensor, examples: Sequence[Example], labels: Sequence[str]) -> list[Answer]:
-    """Of outputs (B, K) the most probable label each, and the probabilities of all."""
-    found = []
-    for example, row in zip(examples, outputs.softmax(dim=1).cpu(), strict=True):
-        probabilities = ranked(labels, row)
-        best = next(iter(probabilities))
-        found.append(Answer(example.sentences, best, probabilities[best], probabilities))
-    return found
+AnyTask = Task[Any, Any]
+AnyNetwork = TaskNetwork[Any, Any]

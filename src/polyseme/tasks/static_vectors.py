@@ -1,9 +1,9 @@
-"""Static vectors of a task: read for the words that are asked for, kept in the task's folder, found again.
+"""Static vectors of a task: read for the words that occur, stored in the task's folder.
 
-    text.static_vectors  ->  tasks.static_vectors  ->  tasks.nn.featurizer, tasks.task_model
+    text.static_vectors  ->  tasks.static_vectors  ->  tasks.nn.featurizer, tasks.task_folder
 
-A folder keeps the file of vectors, since new texts have new words: a copy, or where it lies; and its
-fingerprint. S values of a vector, T tokens.
+A task folder needs the whole file of vectors, since new texts have new words: it holds a copy or the path,
+and a fingerprint. S values of a vector, T tokens.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from polyseme.errors import FormatError
 from polyseme.text.fingerprint import checksum
 from polyseme.text.static_vectors import read_vectors
 
-COPY = "static.vectors"  # its content, not its name, says which format it has
+COPY = "static.vectors"  # of any format: it is recognised by content
 
 
-class Static:
-    """Static vectors of the words that were needed so far, from one file."""
+class StaticLookup:
+    """Vectors from one file, of the words that have occurred so far."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._known: dict[str, np.ndarray] = {}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self.dim = read_vectors(path, only=(), limit=1).dim
 
-    def need(self, words: Iterable[str]) -> None:
-        """Read the vectors of words that were not asked for before, or of their lower case."""
-        new = {form for word in words for form in (word, word.lower())} - self._asked
+    def load(self, words: Iterable[str]) -> None:
+        """Read the vectors of new words, or of their lower case."""
+        new = {form for word in words for form in (word, word.lower())} - self._requested
         if not new:
             return
-        found = read_vectors(self.path, only=new)
-        self._known |= {word: found.matrix[row] for word, row in found.words.items()}
-        self._asked |= new
+        vectors = read_vectors(self.path, only=new)
+        self._known |= {word: vectors.matrix[row] for word, row in vectors.words.items()}
+        self._requested |= new
 
     def rows(self, tokens: Sequence[str]) -> np.ndarray:
-        """(T, S); zeros for words that the file does not have."""
+        """(T, S); zeros for words that are not in the file."""
         missing = np.zeros(self.dim, np.float32)
         return np.stack([self._known.get(t, self._known.get(t.lower(), missing)) for t in tokens])
 
 
-def keep(path: str | None, folder: Path, *, copy: bool) -> dict[str, str] | None:
-    """Copy the file into a task's folder, or note its path; give what task.json says of it."""
+def save_static(path: str | None, folder: Path, *, copy: bool) -> dict[str, str] | None:
+    """Copy the file into a task folder, or only its path; returns what task.json says about it."""
     target = folder / COPY
     if path is None or not copy:
         if path is None or not target.exists() or not target.samefile(path):
@@ -58,27 +58,35 @@ def keep(path: str | None, folder: Path, *, copy: bool) -> dict[str, str] | None
     return {"file": COPY, "fingerprint": checksum(target)}
 
 
-def find(
-    known: dict[str, Any] | None, path: str | None, folder: Path, given: str | Path | None
+def find_static(
+    saved: dict[str, Any] | None, path: str | None, folder: Path, static: str | Path | None
 ) -> str | None:
-    """The file of a task's static vectors, checked by its fingerprint; `path`: as the settings have it.
+    """The path of a task's static vectors, checked by their fingerprint.
 
-    Folders that earlier versions wrote have the path alone.
+    Args:
+        saved: What task.json says about them; folders of earlier versions have only the path in the settings.
+        path: As the settings have it; None if the task has no static vectors.
+        folder: The task folder.
+        static: A path to use instead.
+
+    Raises:
+        FormatError: If the file is missing, or holds different vectors.
+
     """
     if path is None:
         return None
-    noted = known or {}
-    place = (
-        Path(given).expanduser() if given else folder / COPY if "file" in noted else noted.get("path", path)
+    saved = saved or {}
+    source = (
+        Path(static).expanduser() if static else folder / COPY if "file" in saved else saved.get("path", path)
     )
-    if not Path(place).is_file():
+    if not Path(source).is_file():
         raise FormatError(
-            f"{folder}: its static vectors are gone: {place} is not there. Put the file back, or say which "
-            "one: load_task(folder, static=…), --static."
+            f"{folder}: its static vectors are missing: there is no {source}. Put the file back, or pass its "
+            "path as `static`."
         )
-    if noted and checksum(Path(place)) != noted.get("fingerprint"):
+    if saved and checksum(Path(source)) != saved.get("fingerprint"):
         raise FormatError(
-            f"{folder}: {place} holds other static vectors than those this task was trained with. "
-            "Give it the right file, or train the task again."
+            f"{folder}: {source} holds other static vectors than those this task was trained with. "
+            "Pass the right file as `static`, or train the task again."
         )
-    return str(Path(place).absolute())
+    return str(Path(source).absolute())

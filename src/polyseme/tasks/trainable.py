@@ -1,8 +1,8 @@
-"""A task as work for the one training loop: batches of examples, loss, validation.
+"""A task for the training loop: batches of examples, loss, validation.
 
-    tasks.protocol, tasks.nn.featurizer  ->  tasks.trainable  ->  training.loop
+    tasks.protocol  ->  tasks.trainable  ->  training.loop
 
-The loop counts examples. Batches are drawn anew each epoch, of examples of like length.
+The loop counts examples. Each epoch draws new batches of examples of similar length.
 """
 
 from __future__ import annotations
@@ -10,83 +10,73 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from polyseme.tasks.examples import Example
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.nn.featurizer import TokenReader
-from polyseme.tasks.protocol import Answer, Task
+from polyseme.tasks.protocol import AnyNetwork, AnyTask, Example
 from polyseme.text.length_batches import batch_by_length
 from polyseme.training.loop import Metrics
 
 WINDOW = 20  # batches whose examples are sorted by length together
-VALID_BATCH = 64
 
 
 class TaskTrainable:
-    """Implements `loop.Work` for a task."""
+    """Implements `training.loop.Trainable` for a task."""
 
     def __init__(
         self,
-        task: Task,
-        network: nn.Module,
-        reader: TokenReader,
+        task: AnyTask,
+        network: AnyNetwork,
         train: Sequence[Example],
         dev: Sequence[Example],
         device: torch.device,
     ) -> None:
-        self.module = network.to(device)
-        self._task, self._reader, self._device = task, reader, device
+        self.module = as_module(network).to(device)
+        self._task, self._network = task, network
         self._train, self._dev = train, dev
-        settings = task.config.train
+        settings = task.settings.train
         self._batch, self._seed = settings.batch, settings.seed
-        self._order: tuple[int, list[list[int]]] = (-1, [])
+        self._batches_of: tuple[int, list[list[int]]] = (-1, [])  # an epoch and its batches
         self.scores: Scores  # of the last validation
 
     def count(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+        """The number of batches of an epoch."""
         return len(self._batches(epoch))
 
     def _batches(self, epoch: int) -> list[list[int]]:
         """Numbers of examples, batch by batch: shuffled, sorted by length within windows, shuffled again."""
-        if self._order[0] != epoch:
+        if self._batches_of[0] != epoch:
             chance = random.Random(self._seed * 1_000_003 + epoch)  # noqa: S311
             numbers = list(range(len(self._train)))
             chance.shuffle(numbers)
             window = WINDOW * self._batch
             batches: list[list[int]] = []
             for start in range(0, len(numbers), window):
-                some = sorted(numbers[start : start + window], key=self._length)
-                batches += [some[first : first + self._batch] for first in range(0, len(some), self._batch)]
+                chosen = sorted(numbers[start : start + window], key=lambda n: _length(self._train[n]))
+                batches += [
+                    chosen[first : first + self._batch] for first in range(0, len(chosen), self._batch)
+                ]
             chance.shuffle(batches)
-            self._order = epoch, batches
-        return self._order[1]
-
-    def _length(self, number: int) -> int:
-        return sum(map(len, self._train[number].sentences))
+            self._batches_of = epoch, batches
+        return self._batches_of[1]
 
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
-        """The loss of a batch with the L2 term of the mixes, and how many examples it has."""
-        examples = [self._train[place] for place in self._batches(epoch)[number]]
-        outputs = run(self.module, self._reader, examples, self._device)
-        penalty = self._inputs().penalty()
-        return self._task.loss(outputs, examples, self.module) + penalty.to(outputs.device), len(examples)
-
-    def _inputs(self) -> Any:
-        return self.module.stack.inputs  # type: ignore[union-attr]
+        """The loss of a batch with the L2 term of the mixes, and the number of its examples."""
+        loss, count = self._network.loss([self._train[n] for n in self._batches(epoch)[number]])
+        return loss + self._network.featurizer.penalty().to(loss.device), count
 
     def apart(self) -> AbstractContextManager[None]:
         """Nothing is shared with other processes."""
         return nullcontext()
 
     def evaluate(self, *, final: bool) -> Metrics:
-        """The dev file's figures; the loop makes `score` small."""
-        answers = answer(self._task, self.module, self._reader, self._dev, self._device)
-        self.scores = self._task.score(self._dev, answers)
-        return {"score": -self.scores.value, **self.scores.figures}
+        """The metrics of the dev set; the loop minimises `score`."""
+        predictions = decode_examples(self._task, self._network, self._dev)
+        self.scores = self._task.score(self._dev, predictions)
+        return {"score": -self.scores.value, **self.scores.metrics}
 
     def begin_epoch(self) -> None:
         """Nothing is carried from batch to batch."""
@@ -99,28 +89,25 @@ class TaskTrainable:
         """Nothing is carried from batch to batch."""
 
 
-def run(network: nn.Module, reader: TokenReader, examples: Sequence[Example], device: torch.device) -> Tensor:
-    """The outputs for a batch of examples."""
-    sides = [
-        reader.read([example.sentences[number] for example in examples], device)
-        for number in range(len(examples[0].sentences))
-    ]
-    return network(sides, examples)  # type: ignore[no-any-return]
+def as_module(network: AnyNetwork) -> nn.Module:
+    """The network of a task as the `nn.Module` that it is."""
+    return cast(nn.Module, network)
 
 
 @torch.no_grad()
-def answer(
-    task: Task, network: nn.Module, reader: TokenReader, examples: Sequence[Example], device: torch.device
-) -> list[Answer]:
-    """What the model says of each example, in their order; they are read longest first."""
-    training = network.training
-    network.eval()
-    found: list[Answer | None] = [None] * len(examples)
-    lengths = [len(example.sentences[0]) for example in examples]
-    for numbers in batch_by_length(lengths, max_sentences=VALID_BATCH):
-        batch = [examples[number] for number in numbers]
-        answers = task.answers(run(network, reader, batch, device), batch, network)
-        for number, one in zip(numbers, answers, strict=True):
-            found[number] = one
-    network.train(training)
-    return [one for one in found if one is not None]
+def decode_examples(task: AnyTask, network: AnyNetwork, examples: Sequence[Example]) -> list[Any]:
+    """The predictions for examples, in their order; batches hold examples of similar length."""
+    module = as_module(network)
+    training = module.training
+    module.eval()
+    predictions: list[Any] = [None] * len(examples)
+    for numbers in batch_by_length([_length(e) for e in examples], max_sentences=task.decode_batch):
+        batch = network.decode([examples[number] for number in numbers])
+        for number, prediction in zip(numbers, batch, strict=True):
+            predictions[number] = prediction
+    module.train(training)
+    return predictions
+
+
+def _length(example: Example) -> int:
+    return sum(map(len, example.sentences))

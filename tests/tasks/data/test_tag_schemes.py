@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from polyseme.tasks.data.tag_schemes import (
     Span,
-    allowed,
-    fault,
+    find_fault,
     guess_scheme,
-    spans_of,
+    may_follow,
+    read_spans,
     split_tag,
     write_spans,
 )
@@ -28,9 +28,9 @@ SPANS = [Span("PER", 0, 2), Span("PER", 2, 3), Span("LOC", 4, 5)]
 
 @pytest.mark.parametrize("scheme", SPELT)
 def test_every_scheme_spells_the_same_spans(scheme: str):
-    assert spans_of(SPELT[scheme]) == SPANS
+    assert read_spans(SPELT[scheme]) == SPANS
     assert write_spans(SPANS, 5, scheme) == SPELT[scheme]
-    assert fault(SPELT[scheme], scheme) is None
+    assert find_fault(SPELT[scheme], scheme) is None
 
 
 @given(st.lists(st.sampled_from(["", "A", "B"]), max_size=8), st.sampled_from(sorted(SPELT)))
@@ -42,8 +42,8 @@ def test_spans_survive_any_scheme(kinds: list[str], scheme: str):
             spans.append(Span(kind, start, stop))
         start = stop
     tags = write_spans(spans, start, scheme)
-    assert fault(tags, scheme) is None
-    assert spans_of(tags) == spans
+    assert find_fault(tags, scheme) is None
+    assert read_spans(tags) == spans
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_scheme_is_guessed(tags: list[str], scheme: str):
     ],
 )
 def test_what_breaks_a_scheme_has_a_place(tags: list[str], scheme: str, place: int):
-    found = fault(tags, scheme)
+    found = find_fault(tags, scheme)
     assert found is not None
     assert found[0] == place
 
@@ -88,13 +88,13 @@ CLEAN = [["B-PER", "I-PER", "O", "B-LOC", "O"]] * 20
 )
 def test_one_slip_does_not_change_the_scheme_of_a_clean_file(slip: list[str]):
     assert guess_scheme([*CLEAN, slip]) == "iob2"
-    assert fault(slip, "iob2") is not None
+    assert find_fault(slip, "iob2") is not None
 
 
 def test_iob1_with_b_in_odd_places_stays_iob1():
     conll = [["I-PER", "I-PER", "O"]] * 50 + [["O", "B-MISC", "I-MISC"], ["I-LOC", "B-LOC"], ["B-ORG", "O"]]
     assert guess_scheme(conll) == "iob1"
-    assert not any(fault(tags, "iob1") for tags in conll)
+    assert not any(find_fault(tags, "iob1") for tags in conll)
 
 
 def test_a_slip_in_a_scheme_with_ends_is_found():
@@ -108,13 +108,13 @@ def test_columns_of_parts_of_speech_are_no_spans():
 
 
 def test_letters_of_bilou_mean_the_same():
-    assert spans_of(["B-X", "I-X", "L-X", "U-Y"]) == [Span("X", 0, 3), Span("Y", 3, 4)]
+    assert read_spans(["B-X", "I-X", "L-X", "U-Y"]) == [Span("X", 0, 3), Span("Y", 3, 4)]
 
 
 def test_bioes_allows_what_it_should():
-    assert allowed("B", "X", "E", "X")
-    assert not allowed("B", "X", "E", "Y")
-    assert not allowed("B", "X", "O", "")
-    assert allowed("E", "X", "B", "X")
-    assert not allowed("O", "", "I", "X")
+    assert may_follow("B", "X", "E", "X")
+    assert not may_follow("B", "X", "E", "Y")
+    assert not may_follow("B", "X", "O", "")
+    assert may_follow("E", "X", "B", "X")
+    assert not may_follow("O", "", "I", "X")
     assert split_tag("O") == ("O", "")

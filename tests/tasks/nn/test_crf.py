@@ -8,7 +8,7 @@ import pytest
 import torch
 from torchcrf import CRF
 
-from polyseme.tasks.data.tag_schemes import allowed
+from polyseme.tasks.data.tag_schemes import may_follow
 from polyseme.tasks.nn.crf import FORBIDDEN, Crf
 
 K, T = 3, 4
@@ -128,7 +128,7 @@ def plain_loss(crf: Crf, emissions: torch.Tensor, tags: torch.Tensor, lengths: t
 def bioes() -> tuple[Crf, torch.Tensor]:
     """A chain over O, B, I, E, S that allows what BIOES does, and three legal sequences of other lengths."""
     letters = "OBIES"
-    may = torch.tensor([[allowed(a, "X", b, "X") for b in letters] for a in letters])
+    may = torch.tensor([[may_follow(a, "X", b, "X") for b in letters] for a in letters])
     crf = Crf(may, may[0], may[:, 0])
     tags = [[1, 2, 3, 0, 4, 0], [0, 4, 1, 3, 0, 0], [4, 0, 0, 0, 0, 0]]
     return crf, torch.tensor(tags)

@@ -197,33 +197,12 @@ class SimilarityResult(BaseModel):
     matrix: Matrix = Field(description="Cosines of the words of the first text with those of the second.")
 
 
-class TaggedSpan(BaseModel):
-    """Tokens with one label."""
-
-    label: str
-    start: int = Field(description="Its first token.")
-    stop: int = Field(description="The token behind it.")
-    text: str
-    probability: float | None = None
-
-
-class Prediction(BaseModel):
-    """What a task model says of a question."""
-
-    tokens: list[str] | list[list[str]] = Field(description="Of the text, or of both texts of a pair.")
-    answer: Any = Field(
-        description="A label, labels, a tag for each token, or a number; null for no text.",
-    )
-    probability: float | None = Field(None, description="Of the answer; of tags, that of the least probable.")
-    probabilities: dict[str, float] | None = Field(None, description="Of every label.")
-    by_token: list[float] | None = Field(None, description="Of tagging: of the tag of each token.")
-    spans: list[TaggedSpan] | None = Field(None, description="Of tagging: tokens with one label.")
-
-
 class PredictResult(BaseModel):
     """Predictions."""
 
-    predictions: list[Prediction] = Field(description="One a question.")
+    predictions: list[dict[str, Any]] = Field(
+        description="One per question, as the task has it: tokens, and a label, labels, tags or a number."
+    )
 
 
 class OpenAiVector(BaseModel):

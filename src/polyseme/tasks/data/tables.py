@@ -1,86 +1,132 @@
-"""Files of examples to rows: CSV, TSV, JSON lines, lines that begin with a label, folders of texts.
+"""Rows of labelled examples: CSV, TSV, JSON lines, lines that begin with a label, folders of texts, records.
 
-    text.reading  ->  tasks.data.tables  ->  tasks.examples
+    text.reading, tasks.data.sources  ->  tasks.data.tables  ->  classification, pairs, relations
 
-A row is its place (file:line) and its fields by name. What is wrong is refused with its place.
+A row is its location (`file:line`) and its fields by name. Errors begin with the location.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
+from polyseme.tasks.data.sources import Records, Source
 from polyseme.text.corpus.documents import read_record
 from polyseme.text.reading import Line, expand_path, list_files, read_file_lines, read_lines
 
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
-LONGEST_FIELD = 10_000_000  # characters of a field of a CSV file
+MAX_FIELD = 10_000_000  # characters of a field of a CSV file
 FASTTEXT = "__label__"
 
 
 class TableRow(NamedTuple):
-    """Fields by name, and where they stand."""
+    """Fields by name, and their location."""
 
-    place: str
-    fields: dict[str, Any]
-    header: bool = False  # whether the first line of the file named the fields
+    location: str
+    fields: Mapping[str, Any]
+    has_header: bool = False  # whether the first line of the file named the fields
 
     def text(self, name: str) -> str:
-        """A field that must be there, as text."""
-        if name not in self.fields:
-            shown = ", ".join(f"{field!s:.30}" for field in self.fields) or "none"
-            raise DataError(
-                f"{self.place}: no field {name!r}; there are {shown}. "
-                + (
-                    "Is the first line, which must name the columns, missing? Add it, or name"
-                    if self.header
-                    else "Name"
-                )
-                + " the right one with --set data.text, data.first, data.second or data.label."
-            )
+        """A field as text; empty if its value is missing."""
         value = self.fields[name]
-        if value is None or isinstance(value, dict | list):
-            raise DataError(f"{self.place}: {name} is {value!r:.40}, expected text.")
-        return value if isinstance(value, str) else json.dumps(value)
+        if value is None:
+            return ""
+        if isinstance(value, dict | list):
+            raise DataError(f"{self.location}: {name} is {value!r:.40}, expected text.")
+        if isinstance(value, str):
+            return value
+        return json.dumps(value.item() if hasattr(value, "item") else value)  # item: numpy's numbers
+
+    def require(self, names: Sequence[str], settings: str) -> None:
+        """Raise `DataError` if fields are missing; `settings` are those that name fields, for the message."""
+        missing = [name for name in names if name not in self.fields]
+        if not missing:
+            return
+        known = ", ".join(f"{field!s:.30}" for field in self.fields) or "none"
+        wanted = ", ".join(map(repr, missing))
+        missing_header = "Is the first line, which must name the columns, missing? Add it, or name"
+        raise DataError(
+            f"{self.location}: no field {wanted}; there are {known}. "
+            f"{missing_header if self.has_header else 'Name'} the columns in the settings ({settings})."
+        )
 
 
-def kind_of(path: str | Path, asked: str) -> str:
-    """The format of a file: as asked for, or by its name; a folder is one of texts."""
-    if asked != "auto":
-        return asked
-    place = Path(expand_path(path))
-    if place.is_dir():
+def table_format(source: Source, chosen: str) -> str:
+    """The format of a source: `chosen`, unless that is "auto"; then by the name of the file."""
+    if isinstance(source, Records):
+        return "records"
+    if chosen != "auto":
+        return chosen
+    path = Path(expand_path(source))
+    if path.is_dir():
         return "folder"
-    suffixes = [suffix.lower() for suffix in place.suffixes if suffix.lower() not in (".gz", ".zst")]
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
     return ENDINGS.get(suffixes[-1], "lines") if suffixes else "lines"
 
 
 def read_rows(
-    path: str | Path, kind: str, text: str, label: str, *, labelled: bool = True
+    source: Source, file_format: str, columns: Mapping[str, str], *, labelled: bool = True
 ) -> Iterator[TableRow]:
-    """The rows of a file; `text` and `label` are the names of what lines and folders hold.
+    """Yield the rows of a table.
 
-    labelled: texts of a folder must lie in those of their labels.
+    Args:
+        source: A path, or records.
+        file_format: As `table_format` found it.
+        columns: The columns that are read, by the settings that name them (`data.text`), the label last.
+            Tuples have their values in this order.
+        labelled: Whether the label must be there.
+
+    Raises:
+        DataError: If the source cannot be read as such a table, or columns are missing.
+        UsageError: If the format is unknown.
+
     """
+    names = list(columns.values())
+    *_, text, label = names
+    path = str(source)
     readers: dict[str, Callable[[], Iterator[TableRow]]] = {
-        "csv": lambda: _delimited(path, ","),
-        "tsv": lambda: _delimited(path, "\t"),
-        "jsonl": lambda: _json_lines(path),
-        "lines": lambda: _labelled_lines(path, text, label),
-        "folder": lambda: _folder(Path(expand_path(path)), text, label, labelled=labelled),
+        "csv": lambda: _read_delimited(path, ","),
+        "tsv": lambda: _read_delimited(path, "\t"),
+        "jsonl": lambda: _read_json_lines(path),
+        "lines": lambda: _read_labelled_lines(path, text, label),
+        "folder": lambda: _read_folder(Path(expand_path(path)), text, label, labelled=labelled),
     }
-    if kind not in readers:
-        raise UsageError(f"{path}: this task does not read {kind}. Set data.format to {', '.join(readers)}.")
-    return readers[kind]()
+    if isinstance(source, Records):
+        rows = _read_records(source, names, labelled=labelled)
+    elif file_format in readers:
+        rows = readers[file_format]()
+    else:
+        raise UsageError(
+            f"{source}: not a format of tables: {file_format}. Set data.format to {', '.join(readers)}."
+        )
+    for row in rows:
+        row.require(names if labelled else names[:-1], ", ".join(columns))
+        yield row
 
 
-def _delimited(path: str | Path, delimiter: str) -> Iterator[TableRow]:
-    """A header, then rows of as many fields; in CSV, quoted fields may hold commas and newlines."""
-    csv.field_size_limit(LONGEST_FIELD)
+def _read_records(source: Records, columns: Sequence[str], *, labelled: bool) -> Iterator[TableRow]:
+    """Dicts by column, or tuples in the order of `columns`; a text alone if no label is needed."""
+    for number, record in enumerate(source.rows, start=1):
+        location = f"{source.name}:{number}"
+        if isinstance(record, Mapping):
+            yield TableRow(location, record)
+            continue
+        values = (record,) if isinstance(record, str) else record
+        counts = {len(columns)} if labelled else {len(columns), len(columns) - 1}
+        if not isinstance(values, tuple | list) or len(values) not in counts:
+            raise DataError(
+                f"{location}: {record!r:.60}, expected a tuple ({', '.join(columns)}) or a dict of these."
+            )
+        yield TableRow(location, dict(zip(columns, values, strict=False)))
+
+
+def _read_delimited(path: str | Path, delimiter: str) -> Iterator[TableRow]:
+    """A header, then rows with as many fields; in CSV, quoted fields may hold commas and newlines."""
+    csv.field_size_limit(MAX_FIELD)
     quoting: Any = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
     lines = (f"{part}\n" for line in read_file_lines(path) for part in line.text.split("\r"))
     rows = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
@@ -88,103 +134,103 @@ def _delimited(path: str | Path, delimiter: str) -> Iterator[TableRow]:
         names = [name.strip() for name in next(rows, [])]
         if not any(names):
             raise DataError(f"{path}:1: no header: the first line must name the columns.")
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{path}:1: two columns are named {twice!r}. Give each a name of its own.")
-        yield from _fields(rows, names, str(path))
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise DataError(f"{path}:1: two columns are named {duplicate!r}. Rename one.")
+        yield from _read_fields(rows, names, str(path))
     except csv.Error as problem:
-        raise DataError(
-            f"{path}:{rows.line_num}: {problem}. Is a quotation mark without its partner?"
-        ) from None
+        raise DataError(f"{path}:{rows.line_num}: {problem}. Is a quotation mark not closed?") from None
 
 
-def _fields(rows: Any, header: list[str], path: str) -> Iterator[TableRow]:
+def _read_fields(rows: Any, header: list[str], path: str) -> Iterator[TableRow]:
     start = rows.line_num + 1
     for values in rows:
-        place, start = f"{path}:{start}", rows.line_num + 1
+        location, start = f"{path}:{start}", rows.line_num + 1
         if not values:
             continue
         if len(values) != len(header):
             raise DataError(
-                f"{place}: {len(values)} columns, expected {len(header)} ({', '.join(header)}). "
+                f"{location}: {len(values)} columns, expected {len(header)} ({', '.join(header)}). "
                 "Does a text hold the separator without quotation marks?"
             )
-        yield TableRow(place, dict(zip(header, values, strict=True)), header=True)
+        yield TableRow(location, dict(zip(header, values, strict=True)), has_header=True)
 
 
-def _json_lines(path: str | Path) -> Iterator[TableRow]:
+def _read_json_lines(path: str | Path) -> Iterator[TableRow]:
     for line in read_lines(path):
-        if not line.text.strip():
-            continue
-        yield TableRow(f"{line.source}:{line.number}", read_record(line))
+        if line.text.strip():
+            yield TableRow(line.location, read_record(line))
 
 
-def _labelled_lines(path: str | Path, text: str, label: str) -> Iterator[TableRow]:
+def _read_labelled_lines(path: str | Path, text: str, label: str) -> Iterator[TableRow]:
     """A label, white space and a text; or fastText's `__label__a __label__b text`."""
     for line in read_lines(path):
         words = line.text.split()
         if not words:
             continue
-        place = f"{line.source}:{line.number}"
         labels = []
         while words and words[0].startswith(FASTTEXT):
             labels.append(words.pop(0).removeprefix(FASTTEXT))
         if labels:
-            yield TableRow(place, {label: labels if len(labels) > 1 else labels[0], text: " ".join(words)})
+            value = labels if len(labels) > 1 else labels[0]
+            yield TableRow(line.location, {label: value, text: " ".join(words)})
             continue
-        first, rest = _label_and_text(line)
+        first, rest = _split_label(line)
         if not rest:
-            raise DataError(f"{place}: {line.text!r:.40}, expected a label, a space and a text.")
-        yield TableRow(place, {label: first, text: rest})
+            raise DataError(f"{line.location}: {line.text!r:.40}, expected a label, a space and a text.")
+        yield TableRow(line.location, {label: first, text: rest})
 
 
-def _label_and_text(line: Line) -> tuple[str, str]:
-    """The first word of a line, and what stands behind it."""
+def _split_label(line: Line) -> tuple[str, str]:
+    """The first word of a line, and the text after it."""
     first, *rest = line.text.split(maxsplit=1) or [""]
     return first, rest[0].strip() if rest else ""
 
 
-def without_labels(lines: Sequence[Line], known: Collection[str]) -> list[Line]:
-    """Lines to be classified, as texts: labels before them are taken off, if all lines have one.
+def remove_labels(lines: Sequence[Line], known: Collection[str]) -> list[Line]:
+    """Lines to classify as texts: labels in front of them are removed if all lines have one.
 
-    fastText's labels are seen by their `__label__`. Other words are labels where every line, of two or more,
-    begins with one that is `known`; if most lines but not all do, the file is refused.
+    fastText's labels begin with `__label__`. Other words are labels if every line, of two or more, begins
+    with a known one.
+
+    Raises:
+        DataError: If most lines, but not all, begin with a known label.
+
     """
-    fast = [line for line in lines if line.text.startswith(FASTTEXT)]
-    if fast:
-        return [line._replace(text=_behind_fasttext(line.text)) for line in lines]
+    if any(line.text.startswith(FASTTEXT) for line in lines):
+        return [line._replace(text=_remove_fasttext(line.text)) for line in lines]
     texts = [line for line in lines if line.text.strip()]
-    plain = [line for line in texts if not _begins_with(line, known)]
+    plain = [line for line in texts if not _has_label(line, known)]
     if 2 * len(plain) >= len(texts):
         return list(lines)
     if plain or len(texts) == 1:
-        place = plain[0] if plain else texts[0]
+        line = plain[0] if plain else texts[0]
         raise DataError(
-            f"{place.source}:{place.number}: "
+            f"{line.location}: "
             + ("begins with no label of the task, but most lines do. " if plain else "begins with a label. ")
-            + "Say --raw if all lines are texts without labels, or give them as .csv or .jsonl."
+            + "Pass `plain_text=True` if all lines are texts without labels, or use .csv or .jsonl."
         )
-    return [line._replace(text=_label_and_text(line)[1]) for line in lines]
+    return [line._replace(text=_split_label(line)[1]) for line in lines]
 
 
-def _begins_with(line: Line, known: Collection[str]) -> bool:
-    """Whether a line is a label, a space and a text."""
-    first, rest = _label_and_text(line)
+def _has_label(line: Line, known: Collection[str]) -> bool:
+    """Whether a line is a known label, a space and a text."""
+    first, rest = _split_label(line)
     return first in known and bool(rest)
 
 
-def _behind_fasttext(text: str) -> str:
+def _remove_fasttext(text: str) -> str:
     words = text.split()
     while words and words[0].startswith(FASTTEXT):
         words.pop(0)
     return " ".join(words)
 
 
-def _folder(folder: Path, text: str, label: str, *, labelled: bool) -> Iterator[TableRow]:
-    """A folder for each label, with a text in each file; where no labels are needed, files alone will do."""
+def _read_folder(folder: Path, text: str, label: str, *, labelled: bool) -> Iterator[TableRow]:
+    """A folder for each label, with a text in each file; without labels, files are enough."""
     for file in list_files(folder):
         parts = file.relative_to(folder).parts
         if len(parts) < 2 and labelled:
-            raise DataError(f"{file}: lies in no folder of its own. Expected {folder}/LABEL/{file.name}.")
+            raise DataError(f"{file}: not in the folder of a label. Expected {folder}/LABEL/{file.name}.")
         lines = [line.text for line in read_lines(file)]
         yield TableRow(f"{file}:1", {label: parts[0], text: " ".join(lines)})

@@ -1,11 +1,11 @@
-"""Tags that spell spans: IOB1, IOB2, BIOES, BILOU, BMES; which follow which, and what they say.
+"""Tags that spell spans: IOB1, IOB2, BIOES, BILOU, BMES; which may follow which, and which spans they spell.
 
     tasks.data.columns  ->  tasks.data.tag_schemes  ->  tasks.tagging, tasks.metrics
 
 A tag is O, or a letter, a hyphen and a type: B-PER. IOB1: I, and B where two spans of a type touch (but
-CoNLL-2003 has B in two other places, so it may stand anywhere).
-IOB2: every span begins with B. BIOES: E ends, S stands alone; BILOU: L and U do. BMES: M is inside.
-Inside, everything is BIOES; spans are (type, first, last + 1).
+CoNLL-2003 has B elsewhere, twice, so it is allowed anywhere).
+IOB2: every span begins with B. BIOES: E ends a span, S is a span of one token; BILOU has L and U instead.
+BMES: M is inside. Networks use BIOES.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 LETTERS = {"iob1": "IBO", "iob2": "IBO", "bioes": "BIESLUO", "bilou": "BILUESO", "bmes": "BMESO"}
-MOST = 0.8  # of the tags but O must spell spans, else they are no spans
-SAME = {"L": "E", "U": "S", "M": "I"}  # other letters of the same meaning
+SPAN_SHARE = 0.8  # of the tags other than O that must spell spans, else they are not spans
+SAME = {"L": "E", "U": "S", "M": "I"}  # letters of BILOU and BMES as those of BIOES
 
 
 class Span(NamedTuple):
-    """Words from `start` to `stop`, the last one not included."""
+    """Tokens from `start` to `stop`, which is not included."""
 
     label: str
     start: int
@@ -35,18 +35,18 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def guess_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The scheme that most of these tags follow, or "none" where tags are no spans.
+    """The scheme that most of these tags follow, or "none" if they are not spans.
 
-    The few that break it are for `fault` to find.
+    `find_fault` reports the few that break it.
     """
     counts = Counter(tag for tags in sentences for tag in tags if tag != "O")
     letters: Counter[str] = Counter()
     for tag, count in counts.items():
         letter, kind = split_tag(tag)
         letters[letter if kind and letter in "BIESLUM" else "other"] += count
-    if not counts or letters["other"] > (1 - MOST) * counts.total():
+    if not counts or letters["other"] > (1 - SPAN_SHARE) * counts.total():
         return "none"
-    spans = sum(len(spans_of(tags)) for tags in sentences)
+    spans = sum(len(read_spans(tags)) for tags in sentences)
     if 2 * sum(letters[letter] for letter in "ESLU") > spans:  # an end for each span
         if letters["L"] + letters["U"] > letters["E"] + letters["S"]:
             return "bilou"
@@ -56,7 +56,7 @@ def guess_scheme(sentences: Sequence[Sequence[str]]) -> str:
 
 
 def _free_starts(tags: Sequence[str]) -> Iterator[str]:
-    """The first letters of the spans that touch no other one of their type: B in IOB2, I in IOB1."""
+    """The first letters of spans that touch no other span of their type: B in IOB2, I in IOB1."""
     kind_before = ""
     for tag in tags:
         letter, kind = split_tag(tag)
@@ -65,60 +65,60 @@ def _free_starts(tags: Sequence[str]) -> Iterator[str]:
         kind_before = kind
 
 
-def fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
-    """The first place where `tags` break the scheme, and how; each but O must have a type."""
+def find_fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
+    """The first position where `tags` break the scheme, and how; None if they follow it."""
     before, kind_before = "O", ""
-    for place, tag in enumerate([*tags, "O"]):
+    for position, tag in enumerate([*tags, "O"]):
         letter, kind = split_tag(tag)
         if letter not in set(LETTERS[scheme]) or (not kind and letter != "O"):
-            return place, f"{tag} is no tag"
-        if not _follows(before, kind_before, letter, kind, scheme):
-            seen = tags[place - 1] if place else "the begin"
-            return place, f"{tag if place < len(tags) else 'the end'} cannot follow {seen}"
+            return position, f"{tag} is no tag"
+        if not _scheme_allows(before, kind_before, letter, kind, scheme):
+            previous = tags[position - 1] if position else "the begin"
+            return position, f"{tag if position < len(tags) else 'the end'} cannot follow {previous}"
         before, kind_before = letter, kind
     return None
 
 
-def _follows(before: str, kind_before: str, letter: str, kind: str, scheme: str) -> bool:
-    """Whether a tag may stand behind another one."""
+def _scheme_allows(before: str, kind_before: str, letter: str, kind: str, scheme: str) -> bool:
+    """Whether a scheme allows a tag after another."""
     if scheme == "iob1":
         return True
     if scheme == "iob2":
         return letter != "I" or (before in "BI" and kind_before == kind)
-    return allowed(_plain(before), kind_before, _plain(letter), kind)
+    return may_follow(_to_bioes_letter(before), kind_before, _to_bioes_letter(letter), kind)
 
 
-def _plain(letter: str) -> str:
+def _to_bioes_letter(letter: str) -> str:
     return SAME.get(letter, letter)
 
 
-def allowed(before: str, kind_before: str, letter: str, kind: str) -> bool:
-    """Whether BIOES lets a tag stand behind another one; O also stands for the begin and the end."""
+def may_follow(before: str, kind_before: str, letter: str, kind: str) -> bool:
+    """Whether BIOES allows a tag after another; O also stands for the begin and the end."""
     if before in "BI":
         return letter in "IE" and kind == kind_before
     return letter in "OBS"
 
 
-def spans_of(tags: Sequence[str]) -> list[Span]:
-    """The spans that tags of any scheme spell, read as conlleval reads them: nothing is refused."""
+def read_spans(tags: Sequence[str]) -> list[Span]:
+    """The spans that tags of any scheme spell, as conlleval reads them: nothing is refused."""
     spans: list[Span] = []
     start: int | None = None
     before, kind_before = "O", ""
-    for place, tag in enumerate([*tags, "O"]):
+    for position, tag in enumerate([*tags, "O"]):
         letter, kind = split_tag(tag)
-        letter = _plain(letter)
+        letter = _to_bioes_letter(letter)
         ends = start is not None and (letter in "OBS" or before in "ES" or kind != kind_before)
         if ends and start is not None:
-            spans.append(Span(kind_before, start, place))
+            spans.append(Span(kind_before, start, position))
             start = None
         if start is None and letter != "O":
-            start = place
+            start = position
         before, kind_before = letter, kind
     return spans
 
 
 def write_spans(spans: Sequence[Span], length: int, scheme: str) -> list[str]:
-    """The tags of a sentence of `length` words in a scheme."""
+    """The tags of a sentence of `length` tokens in a scheme."""
     tags = ["O"] * length
     for number, (label, start, stop) in enumerate(spans):
         letters = _letters(stop - start, scheme)

@@ -1,9 +1,9 @@
-"""A chain over tags: how probable a whole sequence is, and which is the best.
+"""A linear-chain conditional random field: the probability of a tag sequence, and the best one.
 
-    tasks.tagging  ->  tasks.nn.crf
+    tasks.nn.crf  ->  tasks.tagging.network
 
-B sentences, T tokens, K tags. A sequence scores the sum of its emissions and of the transitions between its
-tags, from the begin and to the end included; forbidden transitions never happen.
+B sentences, T tokens, K tags. The score of a sequence is the sum of its emissions and of its transitions,
+with those from the begin and to the end; forbidden transitions have a score of -10,000.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 FORBIDDEN = -10_000.0
-TINY = 1e-300  # of a sum that is zero in fp64
+TINY = 1e-300  # instead of a sum that is zero in fp64
 
 
 class Crf(nn.Module):
@@ -35,22 +35,22 @@ class Crf(nn.Module):
             self.register_buffer(f"forbidden{name}", (~may) * FORBIDDEN, persistent=False)
 
     def loss(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        """Negative log likelihood of the sequences `tags` (B, T), each of its own length: (B,)."""
-        return self._all(emissions, lengths) - self._given(emissions, tags, lengths)
+        """Negative log likelihood of the sequences `tags` (B, T): (B,)."""
+        return self._log_partition(emissions, lengths) - self._sequence_score(emissions, tags, lengths)
 
-    def _given(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        """The score of the given sequences (B,)."""
+    def _sequence_score(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """The score of the sequences `tags` (B,)."""
         mask = _mask(emissions, lengths)
         transitions, begin, end = self._scores()
-        own = emissions.gather(2, tags[..., None])[..., 0]  # (B, T)
+        emitted = emissions.gather(2, tags[..., None])[..., 0]  # (B, T)
         steps = transitions[tags[:, :-1], tags[:, 1:]]  # (B, T - 1)
         last = tags.gather(1, lengths[:, None] - 1)[:, 0]
-        inner = (own * mask).sum(dim=1) + (steps * mask[:, 1:]).sum(dim=1)
+        inner = (emitted * mask).sum(dim=1) + (steps * mask[:, 1:]).sum(dim=1)
         return inner + begin[tags[:, 0]] + end[last]
 
-    def _all(self, emissions: Tensor, lengths: Tensor) -> Tensor:
+    def _log_partition(self, emissions: Tensor, lengths: Tensor) -> Tensor:
         """The logarithm of the sum over all sequences (B,)."""
-        total: Tensor = _Total.apply(emissions, _mask(emissions, lengths), *self._scores())  # type: ignore[no-untyped-call]
+        total: Tensor = _LogPartition.apply(emissions, _mask(emissions, lengths), *self._scores())  # type: ignore[no-untyped-call]
         return total
 
     @torch.no_grad()
@@ -60,28 +60,28 @@ class Crf(nn.Module):
         score = begin + emissions[:, 0]  # (B, K)
         mask = _mask(emissions, lengths)
         pointers = []
-        for place in range(1, emissions.shape[1]):
+        for position in range(1, emissions.shape[1]):
             values, before = (score[:, :, None] + transitions).max(dim=1)  # (B, K)
-            score = torch.where(mask[:, place, None], values + emissions[:, place], score)
+            score = torch.where(mask[:, position, None], values + emissions[:, position], score)
             pointers.append(before)
         final = (score + end).argmax(dim=1)
         paths = torch.stack(pointers, dim=1).cpu() if pointers else None  # (B, T - 1, K)
-        found = []
+        best_paths = []
         for number, length in enumerate(lengths.tolist()):
             path = [int(final[number])]
-            for place in range(length - 2, -1, -1):
-                path.append(int(paths[number, place, path[-1]]))  # type: ignore[index]
-            found.append(path[::-1])
-        return found
+            for position in range(length - 2, -1, -1):
+                path.append(int(paths[number, position, path[-1]]))  # type: ignore[index]
+            best_paths.append(path[::-1])
+        return best_paths
 
     @torch.no_grad()
     def marginals(self, emissions: Tensor, lengths: Tensor) -> Tensor:
-        """The probability of each tag at each place, over all sequences: (B, T, K)."""
+        """The probability of each tag at each token, over all sequences: (B, T, K)."""
         with torch.enable_grad():
-            given = emissions.detach().requires_grad_()
-            total = self._all(given, lengths).sum()
-            (found,) = torch.autograd.grad(total, given)  # d log Z / d emission is the marginal
-        return found
+            leaf = emissions.detach().requires_grad_()
+            total = self._log_partition(leaf, lengths).sum()
+            (marginals,) = torch.autograd.grad(total, leaf)  # d log Z / d emission is the marginal
+        return marginals
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         return (
@@ -91,11 +91,11 @@ class Crf(nn.Module):
         )
 
 
-class _Total(torch.autograd.Function):
+class _LogPartition(torch.autograd.Function):
     """The logarithm of the sum over all sequences by the forward algorithm, its gradient by the backward one.
 
-    Both run on probabilities in fp64, scaled to a sum of one at each token: a product of matrices a token,
-    where logarithms would need all K x K sums.
+    Both run on probabilities in fp64, scaled to a sum of one at each token: one matrix product per token,
+    while logarithms would need all K x K sums.
     """
 
     @staticmethod
@@ -108,12 +108,12 @@ class _Total(torch.autograd.Function):
         steps, last = transitions.double().exp(), end.double().exp()
         alphas, scales = torch.empty_like(own), own.new_empty(mask.shape)
         alpha = begin.double().exp() * own[:, 0]
-        for place in range(own.shape[1]):
-            moved = (alpha @ steps) * own[:, place] if place else alpha
-            real = mask[:, place]
-            scales[:, place] = torch.where(real, moved.sum(dim=1).clamp(min=TINY), 1.0)
-            alpha = torch.where(real[:, None], moved / scales[:, place, None], alpha)
-            alphas[:, place] = alpha
+        for position in range(own.shape[1]):
+            moved = (alpha @ steps) * own[:, position] if position else alpha
+            real = mask[:, position]
+            scales[:, position] = torch.where(real, moved.sum(dim=1).clamp(min=TINY), 1.0)
+            alpha = torch.where(real[:, None], moved / scales[:, position, None], alpha)
+            alphas[:, position] = alpha
         final = (alpha @ last).clamp(min=TINY)
         ctx.save_for_backward(mask, own, steps, last, alphas, scales, final)
         return (scales.log().sum(dim=1) + final.log()).to(emissions.dtype) + (peaks * mask).sum(dim=1)
@@ -126,17 +126,17 @@ class _Total(torch.autograd.Function):
         weights = grad.double()[:, None]
         beta = last / final[:, None]  # (B, K)
         marginals, after = torch.empty_like(own), torch.zeros_like(own)
-        for place in range(own.shape[1] - 1, -1, -1):
-            marginals[:, place] = alphas[:, place] * beta
-            if place:
-                after[:, place] = own[:, place] * beta / scales[:, place, None]
-                beta = torch.where(mask[:, place, None], after[:, place] @ steps.T, beta)
+        for position in range(own.shape[1] - 1, -1, -1):
+            marginals[:, position] = alphas[:, position] * beta
+            if position:
+                after[:, position] = own[:, position] * beta / scales[:, position, None]
+                beta = torch.where(mask[:, position, None], after[:, position] @ steps.T, beta)
         marginals *= (mask * weights)[..., None]
         before = alphas[:, :-1] * (mask[:, 1:] * weights)[..., None]
         pairs = before.flatten(0, 1).T @ after[:, 1:].flatten(0, 1) * steps
         ends = (alphas[:, -1] * weights / final[:, None]).sum(dim=0) * last
-        found = (marginals, pairs, marginals[:, 0].sum(dim=0), ends)
-        emissions, *scores = (values.to(grad.dtype) for values in found)
+        gradients = (marginals, pairs, marginals[:, 0].sum(dim=0), ends)
+        emissions, *scores = (values.to(grad.dtype) for values in gradients)
         return emissions, None, *scores
 
 

@@ -1,6 +1,6 @@
-"""The tokens of a sentence to one vector: mean, maximum, last output, attention, biattention.
+"""Pool the tokens of a sentence into one vector: mean, maximum, attention, biattention.
 
-    tasks.nn.encoder  ->  tasks.nn.pooling  ->  the heads of classification and relations
+    tasks.nn.encoder  ->  tasks.nn.pooling  ->  the networks of the tasks
 
 B sentences, T tokens, E values.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-LOW = -1e4  # for what stands behind a sentence, before a softmax or a maximum
+LOW = -1e4  # for padding, before a softmax or a maximum
 
 
 def mean(x: Tensor, mask: Tensor) -> Tensor:
@@ -19,9 +19,9 @@ def mean(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def maximum(x: Tensor, mask: Tensor) -> Tensor:
-    """(B, T, E) -> (B, E), over real tokens; zeros where there is none."""
-    found = x.masked_fill(~mask[..., None], LOW).amax(dim=1)
-    return torch.where(mask.any(dim=1, keepdim=True), found, 0.0)
+    """(B, T, E) -> (B, E), over real tokens; zeros if there are none."""
+    highest = x.masked_fill(~mask[..., None], LOW).amax(dim=1)
+    return torch.where(mask.any(dim=1, keepdim=True), highest, 0.0)
 
 
 class Attention(nn.Module):
@@ -39,7 +39,7 @@ class Attention(nn.Module):
 
 
 class Biattention(nn.Module):
-    """Each token beside what it attends to in the sentence; maximum, mean and attention over that."""
+    """Each token beside what it attends to in the sentence; maximum, mean and attention over both."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Biattention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, E) -> (B, 3E)."""
-        alike = torch.bmm(x, x.transpose(1, 2)).masked_fill(~mask[:, None, :], LOW)
-        seen = torch.bmm(alike.softmax(dim=2), x)
-        joined = torch.relu(self.join(torch.cat([x, x - seen, x * seen], dim=2)))
+        similarity = torch.bmm(x, x.transpose(1, 2)).masked_fill(~mask[:, None, :], LOW)
+        attended = torch.bmm(similarity.softmax(dim=2), x)
+        joined = torch.relu(self.join(torch.cat([x, x - attended, x * attended], dim=2)))
         return torch.cat([maximum(joined, mask), mean(joined, mask), self.attention(joined, mask)], dim=1)

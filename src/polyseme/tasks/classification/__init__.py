@@ -1,0 +1,1 @@
+"""Classification: texts to labels (sentiment, topics, spam, intents); one label each, or several."""

@@ -1,0 +1,1 @@
+"""Pairs: two texts to a label or a number (entailment, paraphrase, answer selection, similarity)."""

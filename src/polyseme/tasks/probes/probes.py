@@ -1,0 +1,116 @@
+"""Probe the layers of an ELMo: a linear classifier of tags for each of them, and for their mix.
+
+    tasks.experiment (tagging without encoder and CRF)  ->  tasks.probes.probes  ->  a table, probes.png
+
+The baseline is the most frequent tag of each word.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyseme.elmo import Elmo, load
+from polyseme.errors import UsageError
+from polyseme.io import plots
+from polyseme.io.atomic import check_place
+from polyseme.io.progress import OnProgress, ignore_progress
+from polyseme.tasks.experiment import Experiment, Files, train
+from polyseme.tasks.tagging.task import Tagging
+
+LINEAR = (
+    "encoder.directions=0",
+    "head.crf=false",
+    "head.hidden=0",
+    "head.dropout=0",
+    "input.words=0",
+    "input.chars=0",
+    "input.elmo=input",
+    "input.elmo_dropout=0",
+    "data.scheme=none",
+    "train.rate=0.005",
+    "train.epochs=10",
+    "train.patience=2",
+)
+
+FREE = ("input.elmo_dropout", "head.dropout")  # settings of the fixed sections that users may change
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The accuracy by layer (`layer 0`, …, `mix`), and that of the most frequent tag of each word."""
+
+    values: dict[str, float]
+    baseline: float
+    part: str  # dev or test
+
+    def table(self) -> str:
+        """The accuracies as a Markdown table."""
+        lines = [f"| probe | {self.part} accuracy |", "|---|---|"]
+        lines += [f"| {name} | {value:.4f} |" for name, value in self.values.items()]
+        return "\n".join([*lines, f"| most frequent tag of the word | {self.baseline:.4f} |"])
+
+
+def probe(
+    model: Elmo | str | Path,
+    files: Files,
+    out: str | Path | None = None,
+    *,
+    settings: Sequence[str] = (),
+    force: bool = False,
+    progress: OnProgress = ignore_progress,
+) -> Probes:
+    """Train a linear probe on each layer and on the mix of all; `out` is a folder for the results."""
+    all_settings = probe_settings(settings)
+    elmo = model if isinstance(model, Elmo) else load(model)
+    folder = None if out is None else Path(out).expanduser()
+    if folder is not None:
+        check_place(folder, force=force)
+    values: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
+        for layer in [*range(elmo.config.layers), "mix"]:
+            experiment = Experiment(Tagging, settings=(*all_settings, f"input.layers={json.dumps(layer)}"))
+            trained = train(experiment, elmo, files, vectors=vectors, progress=progress)
+            metrics = trained.best.test or trained.best.dev
+            values[f"layer {layer}" if layer != "mix" else "mix"] = metrics["accuracy"]
+    part, examples = trained.data.final
+    result = Probes(values, most_frequent_accuracy(trained.data.train, examples), part)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "probes.md").write_text(result.table() + "\n", encoding="utf-8")
+        if plots.can_draw():
+            plots.draw_layer_scores(values, result.baseline, "accuracy", folder / "probes.png")
+    return result
+
+
+def probe_settings(settings: Sequence[str] = ()) -> tuple[str, ...]:
+    """The settings of a linear probe and those of the user; settings that make it nonlinear are refused."""
+    for line in settings:
+        name = line.partition("=")[0].strip()
+        fixed = name.startswith(("input.", "encoder.", "head.")) and name not in FREE
+        if fixed or name == "data.scheme":
+            raise UsageError(
+                f"{name} is fixed in probes: they are linear, and predict each tag alone. Leave it out; you "
+                f"can set data, train, {' and '.join(FREE)}."
+            )
+    return (*LINEAR, *settings)
+
+
+def most_frequent_accuracy(train_examples: Sequence[Any], examples: Sequence[Any]) -> float:
+    """Accuracy of the most frequent tag of each word in training; new words have the most frequent of all."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    total: Counter[str] = Counter()
+    for example in train_examples:
+        for word, tag in zip(example.text.tokens, example.tags, strict=True):
+            counts[word][tag] += 1
+            total[tag] += 1
+    most_frequent = total.most_common(1)[0][0]
+    best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+    pairs = [pair for example in examples for pair in zip(example.text.tokens, example.tags, strict=True)]
+    right = sum(1 for word, tag in pairs if best.get(word, most_frequent) == tag)
+    return right / max(1, len(pairs))

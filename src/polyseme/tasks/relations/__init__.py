@@ -1,0 +1,1 @@
+"""Relations: two marked entities in a sentence to the relation between them."""

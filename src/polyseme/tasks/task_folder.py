@@ -1,0 +1,220 @@
+"""The files of a task folder: task.json, head.safetensors, elmo/, static.vectors, README.md.
+
+    tasks.task_model  <->  tasks.task_folder
+
+task.json holds the settings, what was learned, the words and characters of the input, and where its ELMo is
+(in the folder, at a path, or bundled) with its fingerprint. Nothing in the folder is executed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from polyseme.config import parse_settings, read_values
+from polyseme.elmo import Elmo, load
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.models.bundled import bundled_names
+from polyseme.formats.models.open import make_portable
+from polyseme.formats.models.save import save_pretrained
+from polyseme.formats.tensors import read_tensors
+from polyseme.tasks.protocol import AnyNetwork, AnyTask
+from polyseme.tasks.table import find_task
+from polyseme.tasks.trainable import as_module
+from polyseme.training.checkpoint import load_weights
+
+TASK, HEAD, ELMO, CARD = "task.json", "head.safetensors", "elmo", "README.md"
+FORMAT = 2
+WEIGHTS = "the weights of the task"
+NEEDS_PATH = "Without a copy the ELMo must have a path: pass its path as `model`, not a loaded model."
+
+
+@dataclass(frozen=True)
+class ElmoSource:
+    """The ELMo of a task, and the path it was loaded from; None for a model passed as an object."""
+
+    elmo: Elmo | None
+    path: str | None = None
+
+
+def is_task(path: str | Path) -> bool:
+    """Whether a folder holds a task."""
+    return (Path(path).expanduser() / TASK).is_file()
+
+
+def is_fine_tuned(path: str | Path) -> bool:
+    """Whether the task of a folder has fine-tuned its ELMo, and so has a model of its own."""
+    values = _upgrade(read_values(Path(path).expanduser() / TASK))
+    return bool(values.get("settings", {}).get("input", {}).get("tune") == "full")
+
+
+def read_task_file(folder: Path) -> dict[str, Any]:
+    """The values of task.json, checked.
+
+    Raises:
+        FormatError: If the folder has none, or its values are not those of a task.
+
+    """
+    if not (folder / TASK).is_file():
+        raise FormatError(f"{folder}: no {TASK} in it. `polyseme train` writes such a folder.")
+    values = _upgrade(read_values(folder / TASK))
+    if values.get("polyseme_task") != FORMAT:
+        found = values.get("polyseme_task")
+        raise FormatError(f"{folder / TASK}: format {found!r}, this Polyseme reads {FORMAT}. Upgrade it.")
+    checks: Mapping[str, Callable[[Any], bool]] = {
+        "words": _is_text_list,
+        "characters": _is_text_list,
+        "segment": lambda value: isinstance(value, str),
+        "scores": lambda value: isinstance(value, dict),
+        "elmo": lambda value: value is None or isinstance(value, dict),
+        "static": lambda value: value is None or isinstance(value, dict),
+        "settings": lambda value: isinstance(value, dict) and isinstance(value.get("task"), str),
+        "learned": _has_text_labels,
+    }
+    for name, is_valid in checks.items():
+        if not is_valid(values.get(name)):
+            raise FormatError(f"{folder / TASK}: {name} is missing or has the wrong type.")
+    return values
+
+
+def _is_text_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _has_text_labels(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text_list(value.get("labels", []))
+
+
+def _upgrade(values: dict[str, Any]) -> dict[str, Any]:
+    """Translate format 1: labels stood at the top, and settings had the names of all tasks."""
+    if values.get("polyseme_task") != 1:
+        return values
+    values = values | {"polyseme_task": FORMAT, "settings": values.get("config")}
+    values["learned"] = {"labels": values.get("labels")}
+    return values
+
+
+def make_task(values: Mapping[str, Any], folder: Path, task: type[AnyTask] | None) -> AnyTask:
+    """The task of a folder; `task` is its class if it is not one of Polyseme's."""
+    task_type = task or find_task(values["settings"]["task"])
+    settings = values["settings"]
+    if "config" in values:  # format 1
+        settings = _known_settings(task_type.settings_type, settings)
+    parsed = parse_settings(task_type.settings_type, settings, f"{folder / TASK}: settings")
+    return task_type(parsed, values["learned"])
+
+
+def _known_settings(kind: type[Any], values: Any) -> Any:
+    """The values that settings of this kind have; format 1 also has those of other tasks."""
+    if not isinstance(values, dict):
+        return values
+    fields = kind.model_fields
+    known = {name: value for name, value in values.items() if name in fields}
+    return {
+        name: _known_settings(fields[name].annotation, value) if isinstance(value, dict) else value
+        for name, value in known.items()
+    }
+
+
+def head_weights(network: AnyNetwork) -> dict[str, Tensor]:
+    """Weights and buffers of a task, without those of a fine-tuned ELMo."""
+    tuned = tuned_prefix(network)
+    return {
+        name: values.detach().cpu().contiguous()
+        for name, values in as_module(network).state_dict().items()
+        if not name.startswith(tuned)
+    }
+
+
+def tuned_prefix(network: AnyNetwork) -> str:
+    """What the names of the weights of a fine-tuned ELMo begin with."""
+    modules = as_module(network).named_modules()
+    name = next(name for name, module in modules if module is network.featurizer)
+    return f"{name}.layer.network."
+
+
+def load_head(network: AnyNetwork, folder: Path) -> None:
+    """Load head.safetensors into a network."""
+    weights = {
+        name.replace("stack.inputs.", "stack.featurizer.", 1): values  # as format 1 names it
+        for name, values in read_tensors(folder / HEAD, WEIGHTS).items()
+    }
+    expected = head_weights(network)
+    wrong = list(expected.keys() ^ weights.keys())
+    wrong += [n for n in expected.keys() & weights.keys() if expected[n].shape != weights[n].shape]
+    if wrong:
+        raise FormatError(f"{folder / HEAD}: {min(wrong)} does not fit {TASK}. Are they of one task?")
+    as_module(network).load_state_dict(weights, strict=False)
+
+
+def restore_weights(network: AnyNetwork, path: Path) -> None:
+    """Load the weights of a run."""
+    load_weights(as_module(network), read_tensors(path, WEIGHTS))
+
+
+def find_elmo(saved: Mapping[str, str] | None, folder: Path, model: Elmo | str | Path | None) -> ElmoSource:
+    """The ELMo of a task folder, checked by its fingerprint.
+
+    Args:
+        saved: What task.json says about it; None if the task has no ELMo.
+        folder: The task folder.
+        model: A model to use instead.
+
+    Raises:
+        FormatError: If it is missing, or is a different model.
+
+    """
+    if saved is None:
+        return ElmoSource(None)
+    source: Elmo | str | Path = model or saved.get("name") or saved.get("path") or folder / ELMO
+    is_saved_path = isinstance(source, Path | str) and not model and not saved.get("name")
+    if is_saved_path and not Path(str(source)).exists():
+        raise FormatError(
+            f"{folder}: its ELMo is missing: there is no {source}. Put it back, or pass its path as `model`."
+        )
+    elmo = source if isinstance(source, Elmo) else load(source)
+    if elmo.model.fingerprint() != saved.get("fingerprint"):
+        raise FormatError(
+            f"{folder}: {source} is another ELMo than the one this task was trained with. "
+            "Pass the right one as `model`, or train the task again."
+        )
+    return ElmoSource(elmo, None if isinstance(source, Elmo) else str(source))
+
+
+def save_elmo(source: ElmoSource, network: AnyNetwork, folder: Path, *, copy: bool) -> dict[str, str] | None:
+    """Write the ELMo of a task into its folder, or only its path; returns what task.json says about it."""
+    elmo, featurizer = source.elmo, network.featurizer
+    if elmo is None or featurizer.settings.elmo == "none":
+        shutil.rmtree(folder / ELMO, ignore_errors=True)  # of an earlier model in this folder
+        return None
+    if featurizer.layer is not None:  # fine-tuned: another model than before
+        tuned = replace(elmo.model, network=featurizer.layer.network, softmax=None)
+        save_pretrained(tuned, folder / ELMO, precision="fp32", force=True)
+        return {"folder": ELMO, "fingerprint": tuned.fingerprint()}
+    saved = {"fingerprint": elmo.model.fingerprint()}
+    path = None if source.path is None else make_portable(source.path)
+    if path in bundled_names():
+        return {"name": path, **saved}
+    if not copy:
+        if path is None:
+            raise UsageError(NEEDS_PATH)
+        return {"path": path, **saved}
+    save_pretrained(elmo.model, folder / ELMO, force=True)
+    return {"folder": ELMO, **saved}
+
+
+def write_card(task: AnyTask, scores: Mapping[str, Any], folder: Path) -> None:
+    """Write README.md of a task folder."""
+    shown = scores.get("test") or scores.get("dev") or {}
+    lines = [f"# A model for {task.name}", "", "Made by Polyseme.", "", "| | |", "|---|---|"]
+    if task.labels:
+        lines.append(f"| labels | {', '.join(task.labels[:20])} |")
+    lines += [f"| {name} | {value:.4f} |" for name, value in shown.items() if isinstance(value, float)]
+    lines += ["", "```python", "import polyseme", "", 'model = polyseme.load_task("…")']
+    lines += [f"model.predict({task.sample_question})", "```", ""]
+    (folder / CARD).write_text("\n".join(lines), encoding="utf-8")
