@@ -1,11 +1,11 @@
-"""A trained model to the one that is shipped: int8, with its checksums, its card and the figures for it.
+"""Turn a trained model into a bundled one: int8, with checksums, a model card and its measured values.
 
     WORK/NAME/model  ->  src/polyseme/bundled/NAME (with words.safetensors, metrics.jsonl), SHA256SUMS
                      ->  models/NAME/README.md (the card), metrics.jsonl, curves.png
 
-The card is models/NAME/about.md with the figures that are measured here behind it: held-out perplexity, and
-CoarseWSD-20 by layer or the persons of 三国演义, of the fp32 weights and of the shipped ones; the study; and
-neighbours of the words in WORDS.
+The card is models/NAME/about.md, followed by values measured here: held-out perplexity, and CoarseWSD-20 by
+layer or the persons of 三国演义, with fp32 and with bundled weights; the design study; the nearest words of
+WORDS.
 
     python models/finish.py NAME WORK [--wsd COARSEWSD-20] [--sanguo FOLDER for benchmarks/persons.py]
 """
@@ -43,17 +43,17 @@ WORDS = {
     ),
     "zh-classic": ("曹操 行者 宋江 宝玉 荆州 长安 将军 丫头 妖精 刀 酒 马 三 明日 大怒 欢喜 道 杀 公主 却说"),
 }
-SENTENCES = 2000  # of the held-out text, to compare vectors
-USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, from all its parts
-NEIGHBOURS = 3200  # words that have a vector in the box: what is left of LARGEST
-CURVES = "![curves](curves.png)"  # of the card in models/; the picture is not shipped
-SAME = "train.seed="  # a change that is none
+SENTENCES = 2000  # held-out sentences whose vectors are compared
+USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, spread over the text
+NEIGHBOURS = 3200  # words with a stored vector: as many as fit into MAX_BYTES
+CURVES = "![curves](curves.png)"  # in the card in models/ only; the image is not bundled
+UNCHANGED = "train.seed="  # a trial that changes nothing but the seed
 METRICS = "metrics.jsonl"
-LARGEST = 10_000_000  # bytes that are shipped
+MAX_BYTES = 10_000_000  # of a bundled model
 
 
 def main() -> None:
-    """Parse the command line, measure, write."""
+    """Parse the command line, convert the model, measure it and write the card."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -61,100 +61,108 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--sanguo", type=Path)
-    given = parser.parse_args()
-    place = given.work / given.name
-    shipped = FOLDER / given.name
-    api.convert(place / "model", shipped, precision="int8", tables=True, force=True)
+    arguments = parser.parse_args()
+    work_folder = arguments.work / arguments.name
+    bundled = FOLDER / arguments.name
+    api.convert(work_folder / "model", bundled, precision="int8", tables=True, force=True)
     for name in (METRICS, "curves.png"):
-        shutil.copy(place / "model" / name, HERE / given.name / name)
-    write_course(given.name, shipped)
-    write_words(shipped, place / "train")
-    card = write_card(given.name, place, shipped, given)
-    (shipped / "README.md").write_text(card.replace(CURVES + "\n\n", ""), encoding="utf-8")
-    (HERE / given.name / "README.md").write_text(card, encoding="utf-8")
+        shutil.copy(work_folder / "model" / name, HERE / arguments.name / name)
+    write_curve(arguments.name, bundled)
+    write_words(bundled, work_folder / "train")
+    card = write_card(arguments.name, work_folder, bundled, arguments)
+    (bundled / "README.md").write_text(card.replace(CURVES + "\n\n", ""), encoding="utf-8")
+    (HERE / arguments.name / "README.md").write_text(card, encoding="utf-8")
     write_sums()
-    size = sum(file.stat().st_size for file in shipped.iterdir())
-    print(f"{shipped}: {size:,} bytes")
-    if size > LARGEST:
-        sys.exit(f"{shipped} is larger than {LARGEST:,} bytes.")
+    size = sum(file.stat().st_size for file in bundled.iterdir())
+    print(f"{bundled}: {size:,} bytes")
+    if size > MAX_BYTES:
+        sys.exit(f"{bundled} is larger than {MAX_BYTES:,} bytes.")
 
 
 def write_sums() -> None:
-    """The checksums of all models that are shipped."""
+    """Write the checksums of all bundled models."""
     files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
     lines = [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}\n" for file in files]
     (FOLDER / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
-def write_course(name: str, shipped: Path) -> None:
-    """The held-out perplexities in the course of training, for the page of `polyseme serve`."""
+def write_curve(name: str, bundled: Path) -> None:
+    """Write the held-out perplexities during training, which the explorer plots."""
     lines = (HERE / name / METRICS).read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if json.loads(line)["event"] == "validation"]
-    (shipped / METRICS).write_text("".join(kept), encoding="utf-8")
+    (bundled / METRICS).write_text("".join(kept), encoding="utf-8")
 
 
-def write_words(shipped: Path, text: Path) -> None:
-    """The mean vectors of the most frequent words, from sentences of all parts of the training text."""
-    elmo = polyseme.load(shipped)
+def write_words(bundled: Path, text: Path) -> None:
+    """Write the mean vectors of the most frequent words, from sentences spread over the training text."""
+    elmo = polyseme.load(bundled)
     sentences = list(text_of(elmo, text))
     every = max(1, round(sum(map(len, sentences)) / USAGES))
-    some = sentences[::every]
-    counted = Counter(word for sentence in some for word in sentence)
-    words = {word for word, _ in counted.most_common(NEIGHBOURS)} | set(WORDS[shipped.name].split())
-    polyseme.mean_vectors(elmo, some, words=words, min_count=20).save(shipped / WORDS_FILE, force=True)
+    sampled = sentences[::every]
+    counted = Counter(word for sentence in sampled for word in sentence)
+    words = {word for word, _ in counted.most_common(NEIGHBOURS)} | set(WORDS[bundled.name].split())
+    polyseme.mean_vectors(elmo, sampled, words=words, min_count=20).save(bundled / WORDS_FILE, force=True)
 
 
-def write_card(name: str, place: Path, shipped: Path, given: argparse.Namespace) -> str:
-    """The card: what is known, and what is measured now."""
-    models = {"fp32, as trained": polyseme.load(place / "model"), "as shipped": polyseme.load(shipped)}
+def write_card(name: str, work_folder: Path, bundled: Path, arguments: argparse.Namespace) -> str:
+    """Return the card: the text of about.md and the measured values."""
+    models = {
+        "fp32, as trained": polyseme.load(work_folder / "model"),
+        "int8, as bundled": polyseme.load(bundled),
+    }
     about = (HERE / name / "about.md").read_text(encoding="utf-8")
-    parts = [about.strip(), "## The model", facts(place, shipped), CURVES]
-    parts += ["## Held-out text", perplexities(models, place)]
-    parts += ["What the shipped precision changes: " + difference(*models.values(), place)]
-    if given.wsd is not None:
-        parts += ["## Senses (CoarseWSD-20)", word_senses(models, given.wsd)]
-    if given.sanguo is not None:
-        parts += ["## Persons of 三国演义", persons(models, given.sanguo)]
+    parts = [about.strip(), "## Model", facts(work_folder, bundled), CURVES]
+    parts += ["## Held-out text", perplexities(models, work_folder)]
+    parts += ["Effect of the bundled precision: " + difference(*models.values(), work_folder)]
+    if arguments.wsd is not None:
+        parts += ["## Word senses (CoarseWSD-20)", word_senses(models, arguments.wsd)]
+    if arguments.sanguo is not None:
+        parts += ["## Persons of 三国演义", persons(models, arguments.sanguo)]
     if (HERE / name / "study.json").exists():
-        parts += ["## The study", study(HERE / name / "study.json")]
-    parts += ["## Neighbours", neighbours(shipped, WORDS[name].split())]
+        parts += ["## Design study", study(HERE / name / "study.json")]
+    parts += ["## Nearest words", neighbours(bundled, WORDS[name].split())]
     return "\n\n".join(parts) + "\n"
 
 
-def facts(place: Path, shipped: Path) -> str:
-    """What the model is, and how it was trained."""
-    rows = dict(api.info(shipped)["facts"])
-    lines = [json.loads(line) for line in (place / "model" / METRICS).read_text("utf-8").splitlines()]
+def facts(work_folder: Path, bundled: Path) -> str:
+    """Return a table of the model and its training."""
+    rows = dict(api.info(bundled)["facts"])
+    lines = [json.loads(line) for line in (work_folder / "model" / METRICS).read_text("utf-8").splitlines()]
     last = lines[-1]
     rows["training"] = (
         f"{last['tokens']:,} tokens in {last['step']:,} steps, {last['seconds'] / 60:.0f} minutes"
     )
-    files = [file for file in shipped.iterdir() if file.suffix not in (".md", ".jsonl")]
+    files = [file for file in bundled.iterdir() if file.suffix not in (".md", ".jsonl")]
     rows["size"] = f"{sum(file.stat().st_size for file in files):,} bytes"
     return table(["", ""], [[name, value.replace("|", "\\|")] for name, value in rows.items()])
 
 
-def perplexities(models: dict[str, polyseme.Elmo], place: Path) -> str:
-    """Forward, backward, mean and the share of unknown words, for all texts and for each."""
+def perplexities(models: dict[str, polyseme.Elmo], work_folder: Path) -> str:
+    """Return a table of perplexities and shares of unknown words, for all texts and for each."""
     rows = []
     for name, elmo in models.items():
-        found = api.evaluate(elmo, place / "valid")
-        for text, figures in [("all", found.total), *((Path(f).stem, p) for f, p in found.files.items())]:
-            values = [f"{figures.forward:.1f}", f"{figures.backward:.1f}", f"{figures.mean:.1f}"]
-            rows.append([name, text, f"{figures.words:,}", *values, f"{figures.unknown_rate:.1%}"])
+        evaluation = api.evaluate(elmo, work_folder / "valid")
+        for text, perplexity in [
+            ("all", evaluation.total),
+            *((Path(f).stem, p) for f, p in evaluation.files.items()),
+        ]:
+            values = [f"{perplexity.forward:.1f}", f"{perplexity.backward:.1f}", f"{perplexity.mean:.1f}"]
+            rows.append([name, text, f"{perplexity.words:,}", *values, f"{perplexity.unknown_rate:.1%}"])
     return table(["weights", "text", "words", "forward", "backward", "mean", "unknown words"], rows)
 
 
-def difference(exact: polyseme.Elmo, rough: polyseme.Elmo, place: Path) -> str:
-    """Cosines of the vectors of held-out sentences, of all layers, to those of fp32."""
-    sentences = list(islice(text_of(exact, place / "valid"), SENTENCES))
+def difference(exact: polyseme.Elmo, rough: polyseme.Elmo, work_folder: Path) -> str:
+    """Return the cosines between bundled and fp32 vectors of held-out sentences, over all layers."""
+    sentences = list(islice(text_of(exact, work_folder / "valid"), SENTENCES))
     ours, theirs = (np.concatenate(e.embed(sentences, layer="all"), axis=1) for e in (rough, exact))
     cosine = cosines(ours, theirs)
-    return f"cosine to fp32 {cosine.mean():.5f} on average, {cosine.min():.4f} at the lowest, of all layers."
+    return (
+        f"cosine to fp32 is {cosine.mean():.5f} on average and at least {cosine.min():.4f}, over all layers."
+    )
 
 
 def word_senses(models: dict[str, polyseme.Elmo], wsd: Path) -> str:
-    """The share of right senses, by layer."""
+    """Return a table of disambiguation accuracy by layer."""
     layers = range(next(iter(models.values())).config.layers)
     rows = [
         [name, *(f"{senses(elmo, wsd, layer):.1%}" for layer in layers), f"{senses(elmo, wsd, 'mean'):.1%}"]
@@ -164,17 +172,17 @@ def word_senses(models: dict[str, polyseme.Elmo], wsd: Path) -> str:
 
 
 def persons(models: dict[str, polyseme.Elmo], folder: Path) -> str:
-    """Of the ten words nearest to each of the hundred most frequent persons, how many are persons."""
+    """Return the share of persons among the nearest words of persons."""
     rows = [[name, f"{judge(contextual(elmo, folder), folder)[0]:.3f}"] for name, elmo in models.items()]
     intro = (
-        "Of the ten words nearest to each of the hundred most frequent persons, how many are persons "
+        "The share of persons among the ten nearest words of each of the hundred most frequent persons "
         "(`benchmarks/persons.py`, top layer):"
     )
     return intro + "\n\n" + table(["weights", "persons"], rows)
 
 
 def study(path: Path) -> str:
-    """The trials that chose the shape, and the published presets, each with the same budget."""
+    """Return a table of the trials that chose the architecture, each with the same budget."""
     runs = json.loads(path.read_text(encoding="utf-8"))
     minutes = {run["minutes"] for run in runs}
     rows = [
@@ -188,43 +196,43 @@ def study(path: Path) -> str:
         for run in sorted(runs, key=lambda run: run["final"]["mean"])
     ]
     intro = (
-        f"{' and '.join(f'{m:g}' for m in sorted(minutes))} minutes of one core each, held-out perplexity "
-        f"(`make -C models study-{path.parent.name}`):"
+        f"{' and '.join(f'{m:g}' for m in sorted(minutes))} minutes on one core per trial, "
+        f"held-out perplexity (`make -C models study-{path.parent.name}`):"
     )
-    head = ["what is different", "tokens/s", "words", "unknown", "forward", "backward", "mean"]
+    head = ["trial", "tokens/s", "words", "unknown", "forward", "backward", "mean"]
     caution = (
-        "So short a trial favours small shapes, which read more text in it. The whole training was some "
-        "twenty times as long: that 512 cells and all filters are worth their time there was judged, not "
-        "measured."
+        "Short trials favour small networks, which read more text in the same time. The full training was "
+        "about twenty times as long; the choice of 512 cells and all filters for it is a judgement, not a "
+        "measurement."
     )
     return "\n\n".join([intro, table(head, rows), caution])
 
 
 def _trial(run: dict[str, Any]) -> str:
-    """What was tried: a change of this model's settings, or a preset, with this model's vocabulary."""
+    """Name a trial: a change of this model's settings, or a preset with its vocabulary."""
     if run["preset"] != "config":
-        return f"the preset `{run['preset']}`"
-    return "this model's settings" if run["changed"].startswith(SAME) else f"`{run['changed']}`"
+        return f"preset `{run['preset']}`"
+    return "this model's settings" if run["changed"].startswith(UNCHANGED) else f"`{run['changed']}`"
 
 
-def neighbours(shipped: Path, words: list[str]) -> str:
-    """The nearest words of each of `words`: what `polyseme nearest NAME WORD` prints."""
-    vectors = polyseme.open_words(shipped)
+def neighbours(bundled: Path, words: list[str]) -> str:
+    """Return a table of the nearest words, as printed by `polyseme nearest NAME WORD`."""
+    vectors = polyseme.open_words(bundled)
     rows = []
     for word in words:
         longer = min(2, len(word)) if word > "\u3400" else 1  # characters of a neighbour
         near = vectors.nearest(word, 8, min_chars=longer)
-        rows.append([word, " ".join(other for other, _ in near)])
-    return table(["word", "nearest, by the mean of contextual vectors (top layer)"], rows)
+        rows.append([word, " ".join(neighbour for neighbour, _ in near)])
+    return table(["word", "nearest words, by mean contextual vector (top layer)"], rows)
 
 
 def text_of(elmo: polyseme.Elmo, folder: Path) -> Any:
-    """The sentences of all texts of a folder."""
+    """Yield the sentences of all texts in a folder."""
     return sentences_of_lines(read_lines(folder), elmo.config.segment)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

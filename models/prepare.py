@@ -1,4 +1,4 @@
-"""The texts of the two models that come with Polyseme, from their public sources.
+"""Write the training texts of the two bundled models from their public sources.
 
     LitBank's novels, `polyseme sample` kjv and sotu  ->  OUT/en-classic/{train,valid}/*.txt
     four Chinese novels                               ->  OUT/zh-classic/{train,valid}/*.txt
@@ -7,9 +7,9 @@ Where to get them (each file is checked by its SHA-256):
     en   https://github.com/dbamman/litbank, original/*.txt, packed as original_novels.tar.xz
     zh   https://github.com/tennessine/corpus: 三国演义.txt 水浒传.txt 红楼梦.txt 西游记.txt
 
-Goes out: one paragraph a line, a blank line between paragraphs. What is not in the public domain in the EU,
-where the author died in 1956 or later, is left out. Held out are a novel by an author of whom nothing else is
-read, and the last three chapters of each Chinese novel.
+Output: one paragraph per line, with a blank line between paragraphs. Works that are not in the public domain
+in the EU (the author died in 1956 or later) are excluded. The held-out text is a novel whose author wrote
+nothing else in the corpus, and the last three chapters of each Chinese novel.
 
     python models/prepare.py en-classic original_novels.tar.xz --out OUT
     python models/prepare.py zh-classic FOLDER --out OUT
@@ -44,24 +44,24 @@ PROTECTED = {  # Gutenberg's number: the author, and the year of death
     2005: ("P. G. Wodehouse", 1975),
 }
 HELD_OUT = 174  # The Picture of Dorian Gray: the only work by Oscar Wilde
-LAST_SPEECH = 1945  # of presidents who died in 1955 or earlier; but Hoover died in 1964
+LAST_SPEECH = 1945  # these presidents died in 1955 or earlier, except Hoover, who died in 1964
 HOOVER = range(1929, 1933)
 CHAPTERS = 3  # at the end of each Chinese novel
 CHAPTER = re.compile(r"^\s*第[一二三四五六七八九十百零〇]+回[\s　]", re.MULTILINE)
 
 
 def main() -> None:
-    """Parse the command line, write the texts."""
+    """Parse the command line and write the texts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", choices=["en-classic", "zh-classic"])
     parser.add_argument("source", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    texts = english(given.source) if given.name == "en-classic" else chinese(given.source)
+    arguments = parser.parse_args()
+    texts = english(arguments.source) if arguments.name == "en-classic" else chinese(arguments.source)
     for part, named in texts.items():
-        folder = given.out / given.name / part
+        folder = arguments.out / arguments.name / part
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in named.items():
             (folder / f"{name}.txt").write_text(text, encoding="utf-8")
@@ -69,15 +69,15 @@ def main() -> None:
 
 
 def checked(path: Path, expected: str) -> Path:
-    """The path, if its content is what the models were made of."""
-    found = checksum(path)
-    if found != expected:
-        sys.exit(f"{path}: SHA-256 is {found}, expected {expected}. Get the file again.")
+    """Return the path if its content is that of the original source."""
+    actual = checksum(path)
+    if actual != expected:
+        sys.exit(f"{path}: SHA-256 is {actual}, expected {expected}. Get the file again.")
     return path
 
 
 def english(archive: Path) -> dict[str, dict[str, str]]:
-    """Novels, Bible and speeches by part and name."""
+    """Return novels, Bible and speeches by part and name."""
     parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
     with tarfile.open(checked(archive, LITBANK)) as pack:
         for member in sorted((item for item in pack if item.isreg()), key=lambda item: item.name):
@@ -93,14 +93,14 @@ def english(archive: Path) -> dict[str, dict[str, str]]:
 
 
 def unwrapped(text: str) -> str:
-    """Paragraphs as one line each, a blank line between them; underscores stand for italics and go."""
+    """Join each paragraph to one line, and remove underscores, which mark italics."""
     plain = text.replace("\r\n", "\n").replace("_", "")
     blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n", plain))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def speeches() -> str:
-    """The speeches of presidents whose words are free in the EU, too."""
+    """Return the speeches that are in the public domain in the EU."""
     chosen = SAMPLES["sotu"]
     years = [year for year in range(1790, LAST_SPEECH + 1) if year not in HOOVER]
     names = re.compile(rf"package/data/({'|'.join(map(str, years))})_\w+\.json")
@@ -108,18 +108,18 @@ def speeches() -> str:
 
 
 def chinese(folder: Path) -> dict[str, dict[str, str]]:
-    """The four novels by part and name."""
+    """Return the four novels by part and name."""
     parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
     for name, expected in NOVELS.items():
         text = checked(folder / f"{name}.txt", expected).read_text(encoding="utf-8-sig")
-        places = [found.start() for found in CHAPTER.finditer(text)]
-        parts["train"][name] = lines(text[: places[-CHAPTERS]])
-        parts["valid"][name] = lines(text[places[-CHAPTERS] :])
+        split = [match.start() for match in CHAPTER.finditer(text)][-CHAPTERS]
+        parts["train"][name] = lines(text[:split])
+        parts["valid"][name] = lines(text[split:])
     return parts
 
 
 def lines(text: str) -> str:
-    """Paragraphs without the white space around them, with 。 also where 红楼梦 has another dot."""
+    """Strip each paragraph, and write 。 for the ．of 红楼梦."""
     stripped = (line.strip() for line in text.replace("．", "。").splitlines())
     return "\n\n".join(line for line in stripped if line) + "\n"
 

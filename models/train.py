@@ -1,4 +1,4 @@
-"""Train one of the two models on the texts that prepare.py wrote, or go on where that was interrupted.
+"""Train a bundled model on the texts written by prepare.py, or resume an interrupted training.
 
 WORK/NAME/train, WORK/NAME/valid, models/NAME/config.toml  ->  polyseme.pretrain  ->  WORK/NAME/model
 
@@ -15,11 +15,11 @@ from polyseme.cli.pretraining import print_pretraining
 
 
 def main() -> None:
-    """Parse the command line, train."""
+    """Parse the command line and train."""
     name, work = sys.argv[1], Path(sys.argv[2])
     out = work / name / "model"
     if (out / "config.json").exists():
-        print(f"{out} is there already.")
+        print(f"{out} exists: nothing to do.")
         return
     result = polyseme.pretrain(
         [work / name / "train"],
