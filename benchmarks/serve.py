@@ -260,7 +260,7 @@ async def timed(connection: Connection, name: str, route: str, body: dict[str, A
 
 def asked(word: str, tokens: list[str]) -> list[tuple[str, str, dict[str, Any]]]:
     """The requests of the explorer's views for a word in its sentence."""
-    marked, text = {"tokens": tokens, "place": tokens.index(word)}, " ".join(tokens)
+    marked, text = {"tokens": tokens, "position": tokens.index(word)}, " ".join(tokens)
     return [
         ("tokens", "/tokenize", {"texts": [text]}),
         ("nearest words", "/nearest", {"word": word}),
@@ -285,7 +285,7 @@ def varied(texts: list[str], given: argparse.Namespace) -> list[bytes]:
             ("/tokenize", {"texts": some[:4]}),
             ("/score", {"texts": some[:2]}),
             ("/similarity", {"texts": some[:2]}),
-            ("/substitutes", {"tokens": cut(some[0]), "place": 0}),
+            ("/substitutes", {"tokens": cut(some[0]), "position": 0}),
             ("/v1/embeddings", {"input": some[:3], "model": Path(given.model).name}),
             ("/v1/embeddings", {"input": some[:3], "model": "none"}),
             ("/embed", {"texts": ["x " * 3000]}),
@@ -294,7 +294,7 @@ def varied(texts: list[str], given: argparse.Namespace) -> list[bytes]:
         if names:
             found += [
                 ("/nearest", {"word": word}),
-                ("/nearest", {"word": word, "tokens": [word, *cut(some[1])], "place": 0, "layers": True}),
+                ("/nearest", {"word": word, "tokens": [word, *cut(some[1])], "position": 0, "layers": True}),
                 ("/nearest", {"word": "\u2603\u2603"}),
                 ("/senses", {"word": word}),
             ]

@@ -108,7 +108,7 @@ def tokenize(address: str, texts: list[str]) -> list[list[str]]:
 def nearest(address: str, **options: Any) -> dict[str, Any]:
     """The response of /nearest for WORD in SENTENCE."""
     (tokens,) = tokenize(address, [SENTENCE])
-    body = {"word": WORD, "tokens": tokens, "place": 1, "index": "one-index"}
+    body = {"word": WORD, "tokens": tokens, "position": 1, "index": "one-index"}
     response: dict[str, Any] = httpx.post(f"{address}/nearest", json=body | options, timeout=60).json()
     return response
 

@@ -14,7 +14,7 @@ import pytest
 import polyseme
 from polyseme.elmo import Elmo
 from polyseme.formats.models.bundled import FOLDER, SUMS, bundled_names
-from polyseme.server.catalog import open_all
+from polyseme.server.catalog import open_catalog
 from polyseme.text.fingerprint import checksum
 
 ROOT = Path(__file__).parent.parent
@@ -65,7 +65,7 @@ def test_the_course_of_training_is_in_the_box(name: str):
     lines = (ROOT / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     shipped = (FOLDER / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert shipped == [line for line in lines if json.loads(line)["event"] == "validation"]
-    curves = open_all(name).info["model"]["curves"]
+    curves = open_catalog(name).info["model"]["curves"]
     assert len(curves) == len(shipped) >= 10
     assert curves[0]["mean"] > 2 * curves[-1]["mean"]
 

@@ -125,7 +125,7 @@ def client(server: Served) -> Iterator[httpx.Client]:
 @pytest.fixture(scope="session")
 def quick() -> Iterator[Served]:
     """A server with little patience."""
-    soon = "import polyseme.server.http.protocol as protocol\nprotocol.HEAD_SECONDS = 1.0"
+    soon = "import polyseme.server.http.protocol as protocol\nprotocol.HEADER_SECONDS = 1.0"
     found = Served("zh-classic", "--timeout", "6", first=soon).wait()
     yield found
     assert found.stop()[0] == 0

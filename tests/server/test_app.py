@@ -43,7 +43,7 @@ class Asked:
 
     def __init__(self, **limits: Any) -> None:
         self.app, self.state = create_app(lambda: Catalog("toy", None, ELMO), limits=Limits(**limits))
-        self.state.prepare()
+        self.state.load()
 
     def client(self) -> httpx.AsyncClient:
         transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
@@ -87,7 +87,7 @@ def test_slow_questions_do_not_hold_up_vectors(blocked: threading.Event):
     async def ask() -> None:
         async with asked.client() as client:
             slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(4)]
-            await until(lambda: len(asked.state.asking) == 4)
+            await until(lambda: len(asked.state.queries) == 4)
             for route in ("/embed", "/embed_all", "/tokenize"):
                 assert (await client.post(route, json={"texts": ["the bank"]})).status_code == 200
             assert not any(one.done() for one in slow)
@@ -100,9 +100,9 @@ def test_slow_questions_do_not_hold_up_vectors(blocked: threading.Event):
 def test_given_up_questions_count_until_their_thread_ends(blocked: threading.Event):
     asked = Asked(timeout=2)
     assert_refused(asked.post("/score", {"texts": ["a"]}), 504, "timeout")
-    assert len(asked.state.asking) == 1
+    assert len(asked.state.queries) == 1
     blocked.set()
-    RUNNER.run(until(lambda: len(asked.state.asking) == 0))
+    RUNNER.run(until(lambda: len(asked.state.queries) == 0))
 
 
 def test_a_question_that_nobody_waits_for_ends_with_its_part(monkeypatch: pytest.MonkeyPatch):
@@ -113,11 +113,11 @@ def test_a_question_that_nobody_waits_for_ends_with_its_part(monkeypatch: pytest
         free.wait(60)
         return []
 
-    monkeypatch.setattr(verbs, "PART", 2)
+    monkeypatch.setattr(verbs, "CHUNK_TOKENS", 2)
     monkeypatch.setattr(verbs, "score", slow)
     assert_refused(asked.post("/score", {"texts": ["a", "bank", "of", "the", "river"]}), 504, "timeout")
     free.set()
-    RUNNER.run(until(lambda: len(asked.state.asking) == 0))
+    RUNNER.run(until(lambda: len(asked.state.queries) == 0))
     assert begun == [[["a"], ["bank"]]]
 
 
@@ -125,7 +125,7 @@ def test_scores_in_parts_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch)
     texts = {"texts": ["the bank of the river", "bank", "", "the river", "a bank"]}
     asked = Asked()
     whole = asked.post("/score", texts).json()["scores"]
-    monkeypatch.setattr(verbs, "PART", 3)
+    monkeypatch.setattr(verbs, "CHUNK_TOKENS", 3)
     parts = asked.post("/score", texts).json()["scores"]
     assert [one["tokens"] for one in parts] == [one["tokens"] for one in whole]
     np.testing.assert_allclose([one["mean"] for one in parts], [one["mean"] for one in whole], rtol=1e-5)
@@ -140,7 +140,7 @@ def test_large_answers_are_not_written_by_the_thread_that_listens(monkeypatch: p
     asked, long = Asked(), "the bank " * 150
     for route in ("/embed_all", "/tokenize", "/score", "/similarity"):
         assert asked.post(route, {"texts": [long, long]}).status_code == 200
-    monkeypatch.setattr(state, "SMALL", 0)
+    monkeypatch.setattr(state, "INLINE_SIZE", 0)
     given = {"input": "the bank", "model": "toy"}
     assert asked.post("/v1/embeddings", given).status_code == 200
     assert asked.post("/embed", {"texts": ["the bank"]}).status_code == 200
@@ -168,7 +168,7 @@ def test_without_memory_a_question_is_refused_and_the_next_answered(monkeypatch:
     with monkeypatch.context() as now:
         now.setattr(verbs, "score", none)
         assert_refused(asked.post("/score", {"texts": ["a"]}), 503, "memory")
-        now.setattr(verbs, "wanted", none)  # on the thread that listens
+        now.setattr(verbs, "accepted_raw_type", none)  # on the thread that listens
         assert_refused(asked.post("/embed", {"texts": ["a"]}), 503, "memory")
     assert asked.post("/score", {"texts": ["a"]}).status_code == 200
 
@@ -196,7 +196,7 @@ def test_too_many_requests_at_once_are_refused_but_health_is_not(blocked: thread
     async def ask() -> None:
         async with asked.client() as client:
             slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(2)]
-            await until(lambda: len(asked.state.asking) == 2)
+            await until(lambda: len(asked.state.queries) == 2)
             more = await client.post("/embed", json={"texts": ["a"]})
             assert_refused(more, 429, "busy")
             assert int(more.headers["retry-after"]) >= 1
@@ -241,7 +241,7 @@ def test_a_server_that_loads_says_so():
     app, state = create_app(load)
     asked = Asked()
     asked.app, asked.state = app, state
-    loading = threading.Thread(target=state.prepare)
+    loading = threading.Thread(target=state.load)
     loading.start()
     refused = asked.post("/embed", {"texts": ["a"]})
     free.set()
@@ -257,13 +257,13 @@ def test_a_server_that_stops_says_so_to_new_requests_and_at_the_end_to_all(block
     async def ask() -> None:
         async with asked.client() as client:
             slow = asyncio.ensure_future(client.post("/score", json={"texts": ["a"]}))
-            await until(lambda: len(asked.state.asking) == 1)
+            await until(lambda: len(asked.state.queries) == 1)
             asked.state.draining = True
             for answer in (await client.get("/health"), await client.post("/embed", json={"texts": ["a"]})):
                 assert_refused(answer, 503, "draining")
                 assert answer.headers["connection"] == "close"
             assert not slow.done()
-            asked.state.ending.set()
+            asked.state.grace_over.set()
             assert_refused(await slow, 503, "draining")
 
     RUNNER.run(ask())
@@ -302,7 +302,7 @@ def test_a_request_that_is_cancelled_by_the_end_is_told_so(blocked: threading.Ev
             "headers": [(b"content-type", b"application/json")],
         }
         work = asyncio.ensure_future(asked.app(scope, receive, send))
-        await until(lambda: len(asked.state.asking) == 1)
+        await until(lambda: len(asked.state.queries) == 1)
         asked.state.draining = True
         work.cancel()
         await work
@@ -330,7 +330,7 @@ def test_openai_clients_may_ask_for_the_size_of_the_vectors_and_send_null(output
     config = small_config(recurrent={"cells": outputs, "outputs": outputs})
     asked = Asked()
     asked.app, asked.state = create_app(lambda: Catalog("toy", None, Elmo(random_model(config))))
-    asked.state.prepare()
+    asked.state.load()
     given = {"input": "the bank", "model": "toy", "encoding_format": None, "user": None}
     for size in (2 * outputs, None):
         answer = asked.post("/v1/embeddings", given | {"dimensions": size})
@@ -421,9 +421,9 @@ def test_health_answers_head_and_a_slash_too_many_is_told_in_our_form():
 
 def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
     wanted = Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content
-    monkeypatch.setattr(middleware, "PIECE", 100)
+    monkeypatch.setattr(middleware, "PIECE_BYTES", 100)
     pieces: list[bytes] = []
-    whole = middleware._Talk.send
+    whole = middleware._ResponseSender.send
 
     async def count(self: Any, message: Any) -> None:
         send = self._send
@@ -436,7 +436,7 @@ def test_a_large_answer_goes_in_pieces(monkeypatch: pytest.MonkeyPatch):
         await whole(self, message)
         self._send = send
 
-    monkeypatch.setattr(middleware._Talk, "send", count)
+    monkeypatch.setattr(middleware._ResponseSender, "send", count)
     assert Asked().post("/embed_all", {"texts": ["the bank of the river"]}).content == wanted
     assert max(map(len, pieces)) == 100
     assert b"".join(pieces) == wanted
@@ -473,7 +473,7 @@ def test_queue_tokens_batches_and_the_cache_are_counted():
         ("/v1/embeddings", {"input": "the bank", "model": "toy"}, 2),
         ("/score", {"texts": ["the bank failed", "a river"]}, 5),
         ("/substitutes", {"text": "the [bank] failed"}, 3),
-        ("/substitutes", {"tokens": ["the", "bank"], "place": 1}, 2),
+        ("/substitutes", {"tokens": ["the", "bank"], "position": 1}, 2),
         ("/tokenize", {"texts": ["the bank"]}, 0),  # cut, not read
         ("/substitutes", {"text": "the bank failed"}, 0),
     ],
@@ -481,27 +481,27 @@ def test_queue_tokens_batches_and_the_cache_are_counted():
 def test_tokens_are_counted_whatever_reads_them(route: str, values: Any, tokens: int):
     asked = Asked()
     asked.post(route, values)
-    assert f"polyseme_tokens_total {tokens}.0" in asked.state.metrics.text().decode()
+    assert f"polyseme_tokens_total {tokens}.0" in asked.state.metrics.render().decode()
 
 
 def test_questions_that_wait_for_a_thread_show_in_a_gauge(blocked: threading.Event):
     asked = Asked()
 
     def waiting(threads: str) -> float:
-        name = f'polyseme_queue_questions{{threads="{threads}"}} '
-        lines = asked.state.metrics.text().decode().splitlines()
+        name = f'polyseme_queue_jobs{{pool="{threads}"}} '
+        lines = asked.state.metrics.render().decode().splitlines()
         return float(next(line for line in lines if line.startswith(name)).removeprefix(name))
 
     async def ask() -> None:
-        assert waiting("asking") == waiting("studying") == 0
+        assert waiting("queries") == waiting("analyses") == 0
         async with asked.client() as client:
             slow = [asyncio.ensure_future(client.post("/score", json={"texts": ["a"]})) for _ in range(5)]
-            await until(lambda: waiting("asking") == 3)  # two run
+            await until(lambda: waiting("queries") == 3)  # two run
             slow[-1].cancel()
-            await until(lambda: waiting("asking") == 2)
+            await until(lambda: waiting("queries") == 2)
             blocked.set()
             await asyncio.gather(*slow, return_exceptions=True)
-        assert waiting("asking") == waiting("studying") == 0
+        assert waiting("queries") == waiting("analyses") == 0
 
     RUNNER.run(ask())
 
@@ -509,7 +509,7 @@ def test_questions_that_wait_for_a_thread_show_in_a_gauge(blocked: threading.Eve
 def test_cache_hits_are_counted_with_each_request():
     asked = Asked()
     counted: list[tuple[int, int]] = []
-    asked.state.metrics.cache = lambda hits, misses: counted.append((hits, misses))  # type: ignore[method-assign]
+    asked.state.metrics.set_cache_totals = lambda hits, misses: counted.append((hits, misses))  # type: ignore[method-assign]
     asked.post("/embed", {"texts": ["the bank"]})
     assert counted
 
@@ -524,15 +524,15 @@ def test_a_full_queue_shows_in_the_gauge_and_those_who_leave_free_it(monkeypatch
     async def ask() -> None:
         async with asked.client() as client:
             first = asyncio.ensure_future(client.post("/embed", json={"texts": ["a"]}))
-            await until(lambda: b"polyseme_batch_texts_count 1.0" in state.metrics.text())
+            await until(lambda: b"polyseme_batch_texts_count 1.0" in state.metrics.render())
             second = asyncio.ensure_future(client.post("/embed", json={"texts": ["a"] * 4}))
             await until(lambda: len(state.batcher) == 4)
-            assert b"polyseme_queue_texts 4.0" in state.metrics.text()
+            assert b"polyseme_queue_texts 4.0" in state.metrics.render()
             assert_refused(await client.post("/embed", json={"texts": ["a"]}), 429, "busy")
             second.cancel()
             await asyncio.gather(second, return_exceptions=True)
             await until(lambda: len(state.batcher) == 0)
-            assert b"polyseme_queue_texts 0.0" in state.metrics.text()
+            assert b"polyseme_queue_texts 0.0" in state.metrics.render()
             free.set()
             assert (await first).status_code == 200
 
@@ -547,8 +547,8 @@ def test_every_limit_is_an_option_of_the_command_and_in_the_docs(monkeypatch: py
         assert f"| `--{name.replace('_', '-')}` |" in page
     given: list[Limits] = []
     monkeypatch.setattr(polyseme, "serve", lambda *_, limits, **__: given.append(limits))
-    monkeypatch.setattr(request_log, "log_to", lambda: None)
-    monkeypatch.setattr(worker_pool, "any_left", lambda: False)
+    monkeypatch.setattr(request_log, "configure_logging", lambda: None)
+    monkeypatch.setattr(worker_pool, "has_running_threads", lambda: False)
     values = {name: number for number, name in enumerate(asdict(Limits()), start=1)}
     serving.serve("toy", None, **values)
     assert given == [Limits(**values)]

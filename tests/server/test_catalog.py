@@ -11,7 +11,7 @@ import task_files as toys
 from polyseme.elmo import Elmo
 from polyseme.errors import PolysemeError
 from polyseme.formats.models.save import save_pretrained
-from polyseme.server.catalog import open_all
+from polyseme.server.catalog import open_catalog
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +34,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_task_uses_the_served_model(folder: Path):
-    served = open_all(folder / "model", [folder / "task"])
+    served = open_catalog(folder / "model", [folder / "task"])
     assert served.task(None).source.elmo is served.elmo
 
 
 def test_a_task_that_fine_tuned_its_model_keeps_it(folder: Path):
-    served = open_all(folder / "model", [folder / "tuned"])
+    served = open_catalog(folder / "model", [folder / "tuned"])
     assert served.task("tuned").source.elmo is not served.elmo
     assert served.task("tuned").predict("good")
 
 
 def test_a_task_of_another_model_is_refused(folder: Path):
     with pytest.raises(PolysemeError, match="another ELMo"):
-        open_all(folder / "other", [folder / "task"])
+        open_catalog(folder / "other", [folder / "task"])
     task = polyseme.load_task(folder / "task")
     with pytest.raises(PolysemeError, match="another ELMo"):
-        open_all(folder / "other", [task])
-    assert open_all(Elmo(task.source.elmo.model), [task]).tasks
+        open_catalog(folder / "other", [task])
+    assert open_catalog(Elmo(task.source.elmo.model), [task]).tasks

@@ -40,7 +40,7 @@ def test_an_invalid_permalink_shows_what_is_used_instead(visit: Visit):
     )
     visit.expect_visible(".form ~ [role=status]", "must be from 1 to 20. Using 20.")
     visit.expect_visible(".map")
-    assert '"most":20' in visit.code("curl")
+    assert '"max_senses":20' in visit.code("curl")
     visit.go("#/senses?word=two+words")
     visit.expect_visible("[role=status]", "Type a single word.")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.server.usage_layers import Layers
+from polyseme.server.usage_layers import UsageLayers
 
 TEXTS = ["曹操大怒。", "天色将晚，人马困乏。", ""]
 
@@ -66,8 +66,8 @@ def test_scores_and_substitutes(client: httpx.Client, elmo: polyseme.Elmo):
     assert found["mean"] == pytest.approx(wanted.totals[2], abs=1e-4)
     assert len(found["token_scores"]) == len(found["tokens"]) == 3
     by_text = ask(client, "/substitutes", text="曹操 [大怒] 。", k=3)
-    by_place = ask(client, "/substitutes", tokens=["曹操", "大怒", "。"], place=1, k=3)
-    assert by_text == by_place
+    by_position = ask(client, "/substitutes", tokens=["曹操", "大怒", "。"], position=1, k=3)
+    assert by_text == by_position
     assert len(by_text["joint"]["best"]) == 3
     assert 0 < by_text["forward"]["best"][0]["probability"] < 1
 
@@ -79,7 +79,9 @@ def test_nearest_words_and_usages(client: httpx.Client):
     assert found[0]["sentence"] == "玄德拜关羽为将。"
     assert found[0]["sentence"][found[0]["start"] : found[0]["stop"]] == "将"
     assert found[0]["document"] == "one.txt"
-    same = ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], place=1, same_word=True)["usages"]
+    same = ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1, same_word=True)[
+        "usages"
+    ]
     assert {usage["word"] for usage in same} == {"将"}
     other = ask(client, "/nearest", word="大将", index="other-index", k=2)["words"]
     assert len(other) == 2
@@ -100,7 +102,7 @@ def test_candidates_for_mixtures_hold_the_nearest_of_the_token_layer(client: htt
     index = polyseme.open_index(folders[0], elmo)
     usages = [index.usage(number) for number in range(len(index))]
     vectors = [elmo.embed([[usage.word]], layer=0)[0][0] for usage in usages]  # without context
-    spaces = Layers(elmo, index).spaces
+    spaces = UsageLayers(elmo, index).spaces
     for word, text in (("将", "玄德拜关羽为将。"), ("困乏", "人马困乏。"), ("张飞", "张飞大怒。")):
         found = ask(client, "/nearest", word=word, text=text, k=6, layers=True)
         query = elmo.embed([[word]], layer=0)[0]
@@ -127,7 +129,7 @@ def test_texts_of_several_sentences_are_cut_as_the_index_cuts_them(client: httpx
     assert [some[0]["text"] for some in sentences] == ["曹操", "孙权", "曹操"]
     for some in sentences:
         words = [token["text"] for token in some]
-        (best,) = ask(client, "/nearest", word=words[0], tokens=words, place=0, k=1)["usages"]
+        (best,) = ask(client, "/nearest", word=words[0], tokens=words, position=0, k=1)["usages"]
         assert best["cosine"] > 0.99
         assert best["sentence"] == text[some[0]["start"] : some[-1]["end"]]
 
@@ -135,13 +137,13 @@ def test_texts_of_several_sentences_are_cut_as_the_index_cuts_them(client: httpx
 def test_a_long_text_of_short_sentences_is_cut(client: httpx.Client):
     (tokens,) = ask(client, "/tokenize", texts=["曹操大怒。" * 1000])["tokens"]
     assert (len(tokens), tokens[-1]["sentence"]) == (3000, 999)
-    for text, code, most in (
+    for text, code, limit in (
         ("字 " * 2001, "too_long", 2000),
         ("曹操大怒。" * 22_000, "too_long_together", 64_000),
     ):
         answer = client.post("/tokenize", json={"texts": [text]})
         assert (answer.status_code, answer.json()["error_type"]) == (413, "too_large")
-        assert (answer.json()["code"], answer.json()["values"]["most"]) == (code, most)
+        assert (answer.json()["code"], answer.json()["values"]["limit"]) == (code, limit)
 
 
 def test_refusals_have_a_code_and_values(client: httpx.Client):
@@ -158,18 +160,18 @@ def test_refusals_have_a_code_and_values(client: httpx.Client):
         {"near": ["曹操"], "number": 2},
     )
     code, values = refused("/change", words=["烧毁"], **words)
-    assert (code, values["count"] < values["least"]) == ("too_few_usages", True)
+    assert (code, values["count"] < values["minimum"]) == ("too_few_usages", True)
 
 
 def test_senses_with_a_map(client: httpx.Client):
-    found = ask(client, "/senses", word="将", most=3)
+    found = ask(client, "/senses", word="将", max_senses=3)
     assert sum(sense["count"] for sense in found["senses"]) == len(found["usages"])
     assert {usage["sense"] for usage in found["usages"]} == set(range(len(found["senses"])))
     assert all(np.isfinite([usage["x"], usage["y"]]).all() for usage in found["usages"])
 
 
 def test_senses_name_documents_without_their_paths(client: httpx.Client):
-    answer = client.post("/senses", json={"word": "将", "most": 3})
+    answer = client.post("/senses", json={"word": "将", "max_senses": 3})
     found = answer.json()
     assert found["documents"] == {"one.txt": sum(sense["count"] for sense in found["senses"])}
     for sense in found["senses"]:
@@ -193,7 +195,7 @@ def test_change_says_by_its_number_which_word_has_too_few_usages(client: httpx.C
     values = {"one": "one-index", "other": "other-index", "words": ["曹操", "困乏"]}
     answer = client.post("/change", json=values)
     assert answer.status_code == 422
-    assert "Word 2 of 2 has 4 usages in the first index: 5 are needed." in answer.json()["error"]
+    assert "Word 2 of 2 has 4 usages in the first index: at least 5 are needed." in answer.json()["error"]
 
 
 def test_similarity_of_texts_and_words(client: httpx.Client):
@@ -214,7 +216,7 @@ def test_questions_about_sentences_are_counted_by_their_tokens(client: httpx.Cli
         return float(next(line for line in lines if line.startswith("polyseme_tokens_total")).split()[1])
 
     before = count()
-    ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], place=1)
+    ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1)
     ask(client, "/predict", texts=["曹操大怒。"])
     assert count() > before + 3
 
@@ -231,7 +233,7 @@ def test_facts(client: httpx.Client):
     assert info["model"]["name"] == "zh-classic"
     assert [index["name"] for index in info["indexes"]] == ["one-index", "other-index"]
     assert info["tasks"][0]["task"] == "classification"
-    assert info["limits"]["texts"] == 32
+    assert info["limits"]["max_texts"] == 32
     assert "polyseme_requests_total" in client.get("/metrics").text
     page = client.get("/docs").text
     assert "POST /embed" in page
@@ -272,7 +274,7 @@ WRONG = [
     ("/nearest", {"word": "曹操", "k": 0}, 422),
     ("/nearest", {"word": "曹操", "text": "没有这个人"}, 422),
     ("/nearest", {"word": "将", "text": "将将"}, 422),
-    ("/nearest", {"word": "将", "tokens": ["将"], "place": 5}, 422),
+    ("/nearest", {"word": "将", "tokens": ["将"], "position": 5}, 422),
     ("/nearest", {"word": "将", "text": "将军", "approximate": True}, 422),
     ("/substitutes", {"text": "no mark"}, 422),
     ("/substitutes", {}, 422),

@@ -210,9 +210,9 @@ def test_several_processes_answer_together(start):
     ("arguments", "message"),
     [
         (["no-such-model"], "no-such-model"),
-        (["zh-classic", "no-such-index"], "neither an index nor a task folder"),
+        (["zh-classic", "no-such-index"], "neither an index nor a task model"),
         (["zh-classic", "--api-key-file", "none"], "the key cannot be read"),
-        (["zh-classic", "--host", "203.0.113.7"], "cannot be listened on"),
+        (["zh-classic", "--host", "203.0.113.7"], "cannot listen there"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_exit_code_2(arguments: list[str], message: str):
@@ -235,5 +235,5 @@ def test_an_open_server_without_a_key_is_warned_about(
     ).wait()
     code, said = server.stop()
     assert code == 0
-    assert said.count("is open to others without a key") == warned
+    assert said.count("without an API key") == warned
     assert "s3cret" not in said

@@ -13,7 +13,7 @@ SLOW = (
     "import sys, time, polyseme.server.verbs as verbs\n"
     "verbs.score = lambda *_: (print('under way', file=sys.stderr, flush=True), time.sleep(600))"
 )
-LOADS = "import time, polyseme.server.run as running\nrunning.open_all = lambda *_: time.sleep(600)"
+LOADS = "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_: time.sleep(600)"
 
 
 def ask_slowly(pool: concurrent.futures.ThreadPoolExecutor, server) -> concurrent.futures.Future:
@@ -49,7 +49,7 @@ def test_no_grace_is_no_wait(start):
 
 def test_a_server_that_drains_answers_503_and_then_not_at_all(start):
     server = start(
-        "zh-classic", "--grace", "40", first="import polyseme.server.run as r\nr.NOTICE = 5"
+        "zh-classic", "--grace", "40", first="import polyseme.server.run as r\nr.NOTICE_SECONDS = 5"
     ).wait()
     server.process.send_signal(signal.SIGTERM)
     while httpx.get(f"{server.address}/health", timeout=60).status_code == 200:

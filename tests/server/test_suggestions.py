@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.search.index import open_index
-from polyseme.server.suggestions import examples_of, language_of
+from polyseme.server.suggestions import guess_language, suggest_examples
 
 
 @pytest.mark.parametrize(
@@ -23,17 +23,17 @@ from polyseme.server.suggestions import examples_of, language_of
     ],
 )
 def test_the_language_is_told_by_the_segmentation_or_by_frequent_words(segment, words, language):
-    assert language_of(segment, words) == language
+    assert guess_language(segment, words) == language
 
 
 def test_examples_are_words_and_sentences_of_the_index(folders: tuple[Path, Path, Path]):
     one, other = (open_index(folder) for folder in folders[:2])
-    found = examples_of(one)
+    found = suggest_examples(one)
     assert found["words"][0] == "将"
     assert len(found["texts"]) == len(found["words"])
     assert all(len(word) > 1 for word in found["words"][1:])  # one character is mostly grammar: 曰, 之
     for index in (one, other):
-        found = examples_of(index)
+        found = suggest_examples(index)
         for word, text in zip(found["words"], found["texts"], strict=True):
             assert index.words.count(word) >= 10
             assert word in text

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.server import usage_layers
+from polyseme.server.usage_layers import UsageLayers
 
 
-@pytest.mark.parametrize("gathered", [0, 5000])
+@pytest.mark.parametrize("max_gathered", [0, 5000])
 def test_of_a_frequent_word_the_usages_nearest_in_the_layer_of_the_index_are_taken(
-    folders: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch, gathered: int
+    folders: tuple[Path, ...], max_gathered: int
 ):
-    monkeypatch.setattr(usage_layers, "GATHERED", gathered)
     index = polyseme.open_index(folders[0])
     query = index.vector("天色将晚，人马困乏。", "将")
-    found = usage_layers.Layers(index.elmo, index).without_context("将", query, 6)
+    layers = UsageLayers(index.elmo, index, max_gathered=max_gathered)
+    found = layers.nearest_in_token_layer("将", query, 6)
     wanted = index.nearest(query, 6, word="将")
     assert {usage.word for usage in found} == {"将"}
     np.testing.assert_allclose([one.cosine for one in found], [one.cosine for one in wanted], atol=1e-5)
@@ -27,7 +27,7 @@ def test_of_a_frequent_word_the_usages_nearest_in_the_layer_of_the_index_are_tak
 def test_no_more_usages_are_taken_than_there_are(folders: tuple[Path, ...]):
     index = polyseme.open_index(folders[0])
     query = index.vector("天色将晚，人马困乏。", "将")
-    found = usage_layers.Layers(index.elmo, index).without_context("将", query, len(index) + 7)
+    found = UsageLayers(index.elmo, index).nearest_in_token_layer("将", query, len(index) + 7)
     assert sorted(usage.number for usage in found) == list(range(len(index)))
 
 
@@ -38,13 +38,13 @@ def test_layers_of_an_index_of_places_are_those_of_places(
     words = polyseme.open_index(folders[0])
     (text,) = {usage.document for usage in (words.usage(0), words.usage(len(words) - 1))}
     index = polyseme.index(words.elmo, text, tmp_path / "places", layer=layer, view="context")
-    read = usage_layers.Layers(index.elmo, index)
+    layers = UsageLayers(index.elmo, index)
     tokens = index.encoder.segment("天色将晚，人马困乏。")
     place = tokens.index("将")
     query = index.vector_at(tokens, place)
-    assert read.without_context("将", query, 6) == []
+    assert layers.nearest_in_token_layer("将", query, 6) == []
     near = index.nearest(query, 6)
-    found = read.products(tokens, place, near)
+    found = layers.dot_products(tokens, place, near)
     weights = np.array([0, 0, 1] if layer == "top" else [1 / 3] * 3)
     own = weights @ np.array(found["query"]["own"]) @ weights
     for usage, rows in zip(near, found["usages"], strict=True):

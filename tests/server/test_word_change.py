@@ -16,7 +16,7 @@ from polyseme.search.index import Index
 from polyseme.server import word_change
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Catalog
-from polyseme.server.word_change import ChangeStudy, IndexPairs
+from polyseme.server.word_change import ChangeSearch, IndexPairCache
 
 ELMO = Elmo(random_model(small_config(), softmax=True))
 FRAMES = ("the {} runs , and", "a {} of stone !", "see the {} , 3 days", "{} , {} and water !")
@@ -41,15 +41,15 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Index]:
 
 @pytest.mark.parametrize("k", [1, 4, 1000])
 def test_frequent_words_have_the_order_and_the_figures_of_the_library(two: tuple[Index, Index], k: int):
-    study = ChangeStudy(IndexPairs().of(*two), 1000.0)
-    found = [change.as_dict() for change in study.frequent(k)]
+    search = ChangeSearch(IndexPairCache().get(*two), 1000.0)
+    found = [change.as_dict() for change in search.find_most_changed(k)]
     assert found == [change.as_dict() for change in api.change(*two)[:k]]
-    assert study.complete
+    assert search.complete
 
 
 def test_the_route_tells_what_the_library_tells(two: tuple[Index, Index]):
     app, state = create_app(lambda: Catalog("toy", None, ELMO, {"one": two[0], "other": two[1]}))
-    state.prepare()
+    state.load()
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)
@@ -66,37 +66,35 @@ def test_the_route_tells_what_the_library_tells(two: tuple[Index, Index]):
 
 def test_words_that_all_moved_alike_keep_the_order_of_the_library(two: tuple[Index, Index]):
     same = two[0], two[0]
-    found = [change.word for change in ChangeStudy(IndexPairs().of(*same), 1000.0).frequent(3)]
+    found = [change.word for change in ChangeSearch(IndexPairCache().get(*same), 1000.0).find_most_changed(3)]
     assert found == [change.word for change in api.change(*same)[:3]]
 
 
 def test_punctuation_is_not_ranked_but_told_where_it_is_named(two: tuple[Index, Index]):
-    study = ChangeStudy(IndexPairs().of(*two), 1000.0)
-    words = {change.word for change in study.frequent(1000)}
+    search = ChangeSearch(IndexPairCache().get(*two), 1000.0)
+    words = {change.word for change in search.find_most_changed(1000)}
     assert {"3", "bank"} <= words
     assert not {",", "!"} & words
-    assert study.named([","])[0].word == ","
+    assert search.compare_words([","])[0].word == ","
 
 
 def test_what_was_found_is_kept_and_the_next_request_goes_on(two: tuple[Index, Index], monkeypatch):
-    pairs = IndexPairs()
-    short = ChangeStudy(pairs.of(*two), -1.0)  # its time is over
-    assert len(short.frequent(3)) <= 1
+    pairs = IndexPairCache()
+    short = ChangeSearch(pairs.get(*two), -1.0)  # its time is over
+    assert len(short.find_most_changed(3)) <= 1
     assert not short.complete
-    wanted = ChangeStudy(pairs.of(*two), 1000.0).frequent(3)
+    wanted = ChangeSearch(pairs.get(*two), 1000.0).find_most_changed(3)
     monkeypatch.setattr(word_change, "find_changes", None)
     monkeypatch.setattr(word_change, "measure_prototype_distance", None)
-    again = ChangeStudy(pairs.of(*two), -1.0)
-    assert again.frequent(3) == wanted
+    again = ChangeSearch(pairs.get(*two), -1.0)
+    assert again.find_most_changed(3) == wanted
     assert again.complete
 
 
-def test_what_is_kept_is_bounded(two: tuple[Index, Index], monkeypatch):
-    monkeypatch.setattr(word_change, "KEPT", 2)
-    monkeypatch.setattr(word_change, "PAIRS", 1)
-    pairs, (one, other) = IndexPairs(), two
-    pair = pairs.of(one, other)
-    ChangeStudy(pair, 1000.0).named(WORDS)
-    assert [word for word in WORDS if pair.knows(word)] == list(WORDS[-2:])
-    pairs.of(other, one)
-    assert pairs.of(one, other) is not pair
+def test_what_is_kept_is_bounded(two: tuple[Index, Index]):
+    pairs, (one, other) = IndexPairCache(max_pairs=1, max_changes=2), two
+    pair = pairs.get(one, other)
+    ChangeSearch(pair, 1000.0).compare_words(WORDS)
+    assert [word for word in WORDS if pair.has_change(word)] == list(WORDS[-2:])
+    pairs.get(other, one)
+    assert pairs.get(one, other) is not pair

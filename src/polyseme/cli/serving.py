@@ -49,10 +49,10 @@ def serve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from polyseme import serve as run
     from polyseme.server.http.limits import Limits
-    from polyseme.server.http.request_log import log_to
-    from polyseme.server.jobs.worker_pool import any_left
+    from polyseme.server.http.request_log import configure_logging
+    from polyseme.server.jobs.worker_pool import has_running_threads
 
-    log_to()
+    configure_logging()
     run(
         model,
         *(others or ()),
@@ -74,7 +74,7 @@ def serve(
         workers=workers,
         started=_say,
     )
-    if any_left():  # at work on what nobody waits for any more: the end of the process would wait for them
+    if has_running_threads():  # with abandoned jobs, which the end of the process would wait for
         logging.shutdown()
         os._exit(0)
 

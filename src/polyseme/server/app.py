@@ -1,4 +1,4 @@
-"""All rooms of the server in one application: routes, errors, pages, the guard around them.
+"""The ASGI application: routes, error handlers, pages and the middleware around them.
 
 server.verbs, server.openai, server.http.pages, server.http.middleware  ->  server.app  ->  server.run, tests
 """
@@ -18,18 +18,18 @@ from starlette.exceptions import HTTPException
 
 from polyseme.server.catalog import Catalog
 from polyseme.server.http import requests
-from polyseme.server.http.limits import Limits, RefusedError
-from polyseme.server.http.middleware import Guard, unforeseen
-from polyseme.server.http.openapi import REFUSALS, answers_of, describe_keys
+from polyseme.server.http.limits import HttpError, Limits
+from polyseme.server.http.middleware import RequestMiddleware, internal_error
+from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, response_docs
 from polyseme.server.http.pages import add_pages, content_policy
-from polyseme.server.http.rendering import answer, refused
+from polyseme.server.http.rendering import error_response, json_response
 from polyseme.server.jobs.worker_pool import start_daemon
-from polyseme.server.openai import OpenAi
+from polyseme.server.openai import OpenAiRoutes
 from polyseme.server.state import ServerState
-from polyseme.server.verbs import Verbs
+from polyseme.server.verbs import VerbRoutes
 
-SHOWN = 5  # mistakes of a request that are told
-# The names of all values of requests: what else a place is said to have are kinds of a union, not keys.
+MAX_ERRORS = 5  # of a request, in one message
+# Names of all fields of requests. Other strings in the location of an error are members of a union.
 FIELDS = frozenset(
     name
     for model in vars(requests).values()
@@ -39,104 +39,115 @@ FIELDS = frozenset(
 
 
 def create_app(
-    load: Callable[[], Catalog], *, limits: Limits | None = None, key: str | None = None
-) -> tuple[Guard, ServerState]:
-    """The application and its state; what `load` gives is served from when it is there."""
-    state = ServerState(load, limits or Limits())
+    open_catalog: Callable[[], Catalog], *, limits: Limits | None = None, key: str | None = None
+) -> tuple[RequestMiddleware, ServerState]:
+    """Create the ASGI application and its state.
+
+    Args:
+        open_catalog: Loads the models; called in a thread when the application starts. Until it returns,
+            requests get 503.
+        limits: Limits of requests; None for the defaults.
+        key: API key that requests must send; None if they need none.
+
+    """
+    state = ServerState(open_catalog, limits or Limits())
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        start_daemon("load", state.prepare)
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        start_daemon("load", state.load)
         yield
         state.close()
 
     app = FastAPI(
         title="Polyseme",
         version=version("polyseme"),
-        description="Contextual word vectors, and what can be known from them.",
-        lifespan=life,
+        description="Contextual word vectors, and analyses based on them.",
+        lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses=REFUSALS,
-        redirect_slashes=False,  # a redirection has not the form of our answers
+        responses=ERROR_RESPONSES,
+        redirect_slashes=False,  # a redirect would not have the format of our responses
     )
     app.state.polyseme = state
-    Verbs(state).add_to(app)
-    OpenAi(state).add_to(app)
-    _add_facts(app, state, key is not None)
+    VerbRoutes(state).add_to(app)
+    OpenAiRoutes(state).add_to(app)
+    _add_status_routes(app, state, key is not None)
     add_pages(app)
-    describe_keys(app, key is not None)
+    document_keys(app, key is not None)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    return Guard(app, state, content_policy(), key), state
+    return RequestMiddleware(app, state, content_policy(), key), state
 
 
-def _add_facts(app: FastAPI, state: ServerState, key: bool) -> None:
-    """What is served, whether it is ready, what was counted."""
+def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
+    """Add /health, /info and /metrics."""
 
     @app.head("/health", include_in_schema=False)
-    @app.get("/health", response_class=Response, responses=answers_of("/health"))
+    @app.get("/health", response_class=Response, responses=response_docs("/health"))
     async def health() -> Response:
-        """Whether requests are answered."""
-        if state.problem is not None:
-            raise RefusedError(503, "loading", "Loading failed; the log tells why.")
-        state.served  # noqa: B018  # a refusal while it is loading
-        return answer({"status": "ready"})
+        """Tell whether the server is ready."""
+        if state.load_error is not None:
+            raise HttpError(503, "loading", "Loading failed; see the server's log.")
+        state.catalog  # noqa: B018  # raises while it is loading
+        return json_response({"status": "ready"})
 
-    @app.get("/info", response_class=Response, responses=answers_of("/info"))
+    @app.get("/info", response_class=Response, responses=response_docs("/info"))
     async def info() -> Response:
-        """The model, the indexes, the tasks, the limits, and whether requests need a key."""
-        return answer(state.served.info | {"limits": asdict(state.limits), "key": key})
+        """Describe the model, indexes, task models and limits, and whether requests need a key."""
+        return json_response(state.catalog.info | {"limits": asdict(state.limits), "key": key})
 
-    @app.get("/metrics", response_class=Response, responses=answers_of("/metrics"))
+    @app.get("/metrics", response_class=Response, responses=response_docs("/metrics"))
     async def metrics() -> Response:
-        """Counts for Prometheus."""
-        state.served  # noqa: B018
-        state.count_cache()
-        return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
+        """Metrics for Prometheus."""
+        state.catalog  # noqa: B018
+        state.update_cache_metrics()
+        return Response(state.metrics.render(), media_type="text/plain; version=0.0.4")
 
 
-async def _refused(request: Request, refusal: Any) -> Response:
-    return refused(refusal)
+async def _handle_http_error(request: Request, error: Any) -> Response:
+    return error_response(error)
 
 
-async def _invalid(request: Request, problem: Any) -> Response:
-    """Which values are wrong and why, without the values."""
+async def _handle_invalid(request: Request, problem: Any) -> Response:
+    """Say which fields are invalid and why, without repeating their values."""
     errors = problem.errors()
     if any(error["type"] == "json_invalid" for error in errors):
-        return refused(RefusedError(400, "validation", "The body is not JSON."))
-    said = list(dict.fromkeys(_mistake(error) for error in errors[:SHOWN]))  # kinds of a union say the same
-    more = f" (and {len(errors) - SHOWN} more)" if len(errors) > SHOWN else ""
-    return refused(RefusedError(422, "validation", "; ".join(said) + more))
+        return error_response(HttpError(400, "validation", "The body is not JSON."))
+    messages = dict.fromkeys(
+        map(_describe_error, errors[:MAX_ERRORS])
+    )  # members of a union repeat themselves
+    more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
+    return error_response(HttpError(422, "validation", "; ".join(messages) + more))
 
 
-def _mistake(error: dict[str, Any]) -> str:
-    """Where a value is wrong, and why; the name of an unknown key was sent, and is not repeated."""
-    place = error["loc"][1:]
+def _describe_error(error: dict[str, Any]) -> str:
+    """Say which field is invalid, and why; the name of an unknown field is the client's and left out."""
+    location = error["loc"][1:]
     if error["type"] == "extra_forbidden":
-        return f"{_place(place[:-1])}: a key that is not known"
-    return f"{_place(place)}: {error['msg']}"
+        return f"{_field_path(location[:-1])}: unknown field"
+    return f"{_field_path(location)}: {error['msg']}"
 
 
-def _place(parts: Sequence[str | int]) -> str:
-    """The keys and numbers that lead to a value."""
+def _field_path(parts: Sequence[str | int]) -> str:
+    """The field names and list positions that lead to a value, as `texts.0`."""
     return ".".join(str(part) for part in parts if isinstance(part, int) or part in FIELDS) or "body"
 
 
-async def _failed(request: Request, problem: Exception) -> Response:
-    """What nobody foresaw; the guard logs it."""
-    return refused(unforeseen(problem))
+async def _handle_failure(request: Request, problem: Exception) -> Response:
+    """Answer an unexpected exception; the middleware logs it."""
+    return error_response(internal_error(problem))
 
 
-async def _http(request: Request, problem: Any) -> Response:
-    """What the framework refuses: an unknown route, a wrong method."""
-    kind = "not_found" if problem.status_code == 404 else "usage"
-    return refused(RefusedError(problem.status_code, kind, str(problem.detail)), problem.headers)
+async def _handle_framework_error(request: Request, problem: Any) -> Response:
+    """Answer errors of the framework: an unknown route, a wrong method."""
+    error_type = "not_found" if problem.status_code == 404 else "usage"
+    error = HttpError(problem.status_code, error_type, str(problem.detail))
+    return error_response(error, problem.headers)
 
 
 HANDLERS: dict[type[Exception], Any] = {
-    RefusedError: _refused,
-    RequestValidationError: _invalid,
-    HTTPException: _http,
-    Exception: _failed,
+    HttpError: _handle_http_error,
+    RequestValidationError: _handle_invalid,
+    HTTPException: _handle_framework_error,
+    Exception: _handle_failure,
 }

@@ -1,11 +1,10 @@
-"""Sockets, signals, processes: the application until somebody stops it.
+"""Sockets, signals and processes: run the application until it is stopped.
 
     server.serve  ->  server.run  ->  uvicorn, server.app
 
-SIGTERM: for a moment all that is new is answered with 503, so that whoever sends requests here looks
-elsewhere; then the socket is closed. What is under way is finished within the grace period, or told that it
-will not be. The exit code is 0. Several processes share one listening socket and, forked after the weights
-were laid out, one copy of these.
+On SIGTERM new requests get 503 for a moment, so that a load balancer sends them elsewhere; then the socket is
+closed. Requests in progress are finished within the grace period, or get 503. The exit code is 0. Several
+processes share one listening socket and, since they are forked after packing, one copy of the weights.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.index import Index
 from polyseme.server.app import create_app
-from polyseme.server.catalog import Catalog, open_all
+from polyseme.server.catalog import Catalog, open_catalog
 from polyseme.server.http.limits import Limits
 from polyseme.server.http.protocol import TimedProtocol
-from polyseme.server.http.request_log import NAME
-from polyseme.server.jobs.processes import STOPS, keep_running
+from polyseme.server.http.request_log import LOGGER
+from polyseme.server.jobs.processes import STOP_SIGNALS, run_processes
 from polyseme.server.state import ServerState
 from polyseme.tasks.task_model import TaskModel
 
-KEEP_ALIVE = 30  # seconds between the requests of a connection
-BACKLOG = 1024
-NOTICE = 1.0  # seconds in which a server that stops still answers, with 503
-LAST = 0.5  # seconds of the grace period in which those who are given up are told
-logger = logging.getLogger(NAME)
+KEEP_ALIVE_SECONDS = 30  # between the requests of a connection
+BACKLOG = 1024  # connections waiting to be accepted
+NOTICE_SECONDS = 1.0  # in which a stopping server still answers new requests, with 503
+LAST_SECONDS = 0.5  # of the grace period, to answer requests that are given up
+logger = logging.getLogger(LOGGER)
 
 
-def serve(
+def run_server(
     model: str | Path | Elmo,
     others: Sequence[str | Path | Index | TaskModel] = (),
     *,
@@ -54,25 +53,27 @@ def serve(
     workers: int = 1,
     started: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a model, indexes and task folders until SIGTERM or Ctrl-C; `started` is told the address."""
+    """Serve until SIGTERM or Ctrl-C; the arguments are those of `polyseme.serve`."""
     if workers < 1:
         raise UsageError(f"workers is {workers}, expected 1 or more.")
-    bounds = limits or Limits()
-    listening = _listen(host, port)
+    limits = limits or Limits()
+    listener = _listen(host, port)
     if not is_loopback(host) and key is None:
-        logger.warning("%s is open to others without a key: say --api-key-file FILE, or 127.0.0.1.", host)
+        logger.warning(
+            "%s is reachable from other machines without an API key: set one, or use 127.0.0.1.", host
+        )
     if started is not None:
-        shown = f"[{host}]" if ":" in host else host
-        started(f"http://{shown}:{listening.getsockname()[1]}")
-    with listening:
+        address = f"[{host}]" if ":" in host else host
+        started(f"http://{address}:{listener.getsockname()[1]}")
+    with listener:
         if workers == 1:
-            _serve_one(lambda: open_all(model, others), listening, bounds, key)
+            _serve_one(lambda: open_catalog(model, others), listener, limits, key)
         else:
-            _serve_many(model, others, listening, bounds, key, workers)
+            _serve_many(model, others, listener, limits, key, workers)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach `host`."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -80,24 +81,23 @@ def is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    """Open the listening socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With its protocol named, asyncio sends small answers at once instead of waiting for an acknowledgement.
+    # With the protocol given, asyncio sets TCP_NODELAY: small responses are sent at once.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
     except (OSError, OverflowError) as problem:
         listening.close()
-        raise UsageError(f"{host}:{port} cannot be listened on ({problem}). Choose another --port.") from None
+        raise UsageError(f"{host}:{port}: cannot listen there ({problem}). Choose another `port`.") from None
     listening.listen(BACKLOG)
     return listening
 
 
-def _serve_one(
-    load: Callable[[], Catalog], listening: socket.socket, limits: Limits, key: str | None
-) -> None:
+def _serve_one(load: Callable[[], Catalog], listener: socket.socket, limits: Limits, key: str | None) -> None:
     """Serve from this process."""
-    app, state = create_app(lambda: _for_good(load()), limits=limits, key=key)
+    app, state = create_app(lambda: _freeze(load()), limits=limits, key=key)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -105,48 +105,50 @@ def _serve_one(
         server_header=False,
         http=partial(TimedProtocol, seconds=limits.timeout),  # type: ignore[arg-type]
         ws="none",
-        timeout_keep_alive=KEEP_ALIVE,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     server = uvicorn.Server(config)
 
-    def give_up() -> None:
+    def stop() -> None:
         server.should_exit = True
 
-    state.failed = give_up
-    server.handle_exit = _drainer(server, state)  # type: ignore[assignment,method-assign]
-    for number in STOPS:  # uvicorn raises it again at the end; that shall be 0
+    state.on_load_failure = stop
+    server.handle_exit = _make_signal_handler(server, state)  # type: ignore[assignment,method-assign]
+    for number in STOP_SIGNALS:  # uvicorn raises it again at the end; the exit code is to be 0
         signal.signal(number, lambda *_: None)
     try:
-        server.run(sockets=[listening])
+        server.run(sockets=[listener])
     finally:
         gc.unfreeze()
-    if state.problem is not None:
-        raise state.problem
+    if state.load_error is not None:
+        raise state.load_error
 
 
-def _for_good(served: Catalog) -> Catalog:
-    """What is loaded stays: Python need not look for garbage in it, a tenth of a second within a request."""
+def _freeze(catalog: Catalog) -> Catalog:
+    """Exclude the models from garbage collection, which would take 0.1 s within some request."""
     gc.collect()
     gc.freeze()
-    return served
+    return catalog
 
 
-def _drainer(server: uvicorn.Server, state: ServerState) -> Callable[[int, FrameType | None], None]:
-    """What a signal does: refuse, after a moment close the socket, at the end of the grace period give up."""
+def _make_signal_handler(
+    server: uvicorn.Server, state: ServerState
+) -> Callable[[int, FrameType | None], None]:
+    """A handler that refuses new requests, then closes the socket, and gives up when the grace is over."""
     grace = state.limits.grace
-    notice = min(NOTICE, grace / 4)
-    leave = server.handle_exit
+    notice = min(NOTICE_SECONDS, grace / 4)
+    exit_server = server.handle_exit
 
     def drain(number: int, frame: FrameType | None) -> None:
         loop = asyncio.get_running_loop()
         if state.draining:  # the second signal
-            loop.call_soon_threadsafe(leave, number, frame)
+            loop.call_soon_threadsafe(exit_server, number, frame)
             return
         state.draining = True
-        wait = 0.0 if number == signal.SIGINT else notice  # a person at a terminal needs none
+        wait = 0.0 if number == signal.SIGINT else notice  # no load balancer sends Ctrl-C
         server.config.timeout_graceful_shutdown = grace - wait  # type: ignore[assignment]
-        loop.call_soon_threadsafe(loop.call_later, wait, leave, number, frame)
-        loop.call_soon_threadsafe(loop.call_later, max(0.0, grace - LAST), state.ending.set)
+        loop.call_soon_threadsafe(loop.call_later, wait, exit_server, number, frame)
+        loop.call_soon_threadsafe(loop.call_later, max(0.0, grace - LAST_SECONDS), state.grace_over.set)
 
     return drain
 
@@ -154,18 +156,18 @@ def _drainer(server: uvicorn.Server, state: ServerState) -> Callable[[int, Frame
 def _serve_many(
     model: str | Path | Elmo,
     others: Sequence[str | Path | Index | TaskModel],
-    listening: socket.socket,
+    listener: socket.socket,
     limits: Limits,
     key: str | None,
     workers: int,
 ) -> None:
-    """Serve from several processes, each with its part of the cores."""
+    """Serve from several processes, which share the cores."""
     threads = max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # no thread may run when processes are forked
-    served = open_all(model, others)
+    catalog = open_catalog(model, others)
 
     def work() -> None:
         torch.set_num_threads(threads)
-        _serve_one(lambda: served, listening, limits, key)
+        _serve_one(lambda: catalog, listener, limits, key)
 
-    keep_running(work, workers, stopped=listening.close)
+    run_processes(work, workers, on_stop=listener.close)

@@ -16,7 +16,7 @@ from pathlib import Path
 from polyseme.elmo import Elmo
 from polyseme.errors import require
 from polyseme.search.index import Index
-from polyseme.server.http.limits import SHARED, Limits
+from polyseme.server.http.limits import METRICS_FOLDER, Limits
 from polyseme.tasks.task_model import TaskModel
 
 
@@ -52,10 +52,12 @@ def serve(
     """
     with ExitStack() as cleanup:
         if workers > 1:  # prometheus_client must find this when it is imported, to add up all processes
-            os.environ[SHARED] = cleanup.enter_context(tempfile.TemporaryDirectory())
-            cleanup.callback(os.environ.pop, SHARED)
+            os.environ[METRICS_FOLDER] = cleanup.enter_context(tempfile.TemporaryDirectory())
+            cleanup.callback(os.environ.pop, METRICS_FOLDER)
         for module in ("fastapi", "uvicorn", "prometheus_client"):
             require(module, "serve", "Serving")
-        from polyseme.server.run import serve as run
+        from polyseme.server.run import run_server
 
-        run(model, others, host=host, port=port, key=key, limits=limits, workers=workers, started=started)
+        run_server(
+            model, others, host=host, port=port, key=key, limits=limits, workers=workers, started=started
+        )

@@ -1,4 +1,4 @@
-"""What the rooms of a running server share: the served models, once they are loaded, and its counters.
+"""State of a running server: the loaded models, its threads, its metrics, and the checks of limits.
 
 server.app  ->  server.state  ->  server.verbs, server.openai, server.http.middleware
 """
@@ -11,131 +11,128 @@ from typing import TypeVar
 
 from polyseme.search.index import Index
 from polyseme.server.catalog import Catalog
-from polyseme.server.http.limits import Limits, RefusedError, too_large
+from polyseme.server.http.limits import Limits, loading, too_large
 from polyseme.server.http.metrics import Metrics
 from polyseme.server.jobs.batching import Batcher
 from polyseme.server.jobs.worker_pool import WorkerPool
-from polyseme.server.usage_layers import Layers
-from polyseme.server.word_change import IndexPairs
+from polyseme.server.usage_layers import UsageLayers
+from polyseme.server.word_change import IndexPairCache
 
-SMALL = 1024  # characters to cut, or numbers to write, that take less time than to wake a thread
+INLINE_SIZE = 1024  # characters to segment, or numbers to serialise, that take less time than a thread switch
 Result = TypeVar("Result")
 
 
 class ServerState:
-    """One application's state. `load` is called once, in a thread, when the server starts.
+    """State of one application.
 
-    quick: threads that cut texts and write answers, where these are not small, for all routes. asking:
-    threads for questions that take a moment. studying: the one for those that take seconds. Nobody waits for
-    work of a slower kind.
+    There are three pools, so that short work never waits for long work: `light_jobs` segments texts and
+    serialises responses, `queries` runs what takes milliseconds (scores, neighbours, predictions), `analyses`
+    what takes seconds (senses, change).
+
+    Args:
+        open_catalog: Loads the models; called once, in a thread, when the server starts.
+        limits: Limits of requests.
+
     """
 
-    def __init__(self, load: Callable[[], Catalog], limits: Limits) -> None:
-        self._load = load
+    def __init__(self, open_catalog: Callable[[], Catalog], limits: Limits) -> None:
+        self._open_catalog = open_catalog
         self.limits, self.metrics = limits, Metrics()
-        self.quick = WorkerPool("quick", 2)
-        self.asking = WorkerPool("asking", 2, limits.queue, self.metrics.questions)
-        self.studying = WorkerPool("studying", 1, limits.queue, self.metrics.questions)
-        self.draining = False  # nothing new is taken on
-        self.ending = asyncio.Event()  # nor is anything finished
-        self.problem: Exception | None = None  # why loading failed
-        self.failed: Callable[[], None] = lambda: None  # told when it did
-        self._served: Catalog | None = None
+        self.light_jobs = WorkerPool("light", 2)
+        self.queries = WorkerPool("queries", 2, limits.queue, self.metrics.set_queued_jobs)
+        self.analyses = WorkerPool("analyses", 1, limits.queue, self.metrics.set_queued_jobs)
+        self.draining = False  # new requests are refused
+        self.grace_over = asyncio.Event()  # requests in progress are given up, too
+        self.load_error: Exception | None = None
+        self.on_load_failure: Callable[[], None] = lambda: None
+        self._catalog: Catalog | None = None
         self._batcher: Batcher | None = None
-        self.pairs = IndexPairs()
-        self._layers: dict[int, Layers] = {}
+        self.index_pairs = IndexPairCache()
+        self._usage_layers: dict[int, UsageLayers] = {}
 
-    def prepare(self) -> None:
-        """Load everything; when that is served, make ready what the first question would wait for."""
+    def load(self) -> None:
+        """Load the models, then compute what the first requests would otherwise wait for."""
         try:
-            served = self._load()
-            self._batcher = Batcher(served.elmo, self.limits, self.metrics)
-            self._served = served
+            catalog = self._open_catalog()
+            self._batcher = Batcher(catalog.elmo, self.limits, self.metrics)
+            self._catalog = catalog
         except Exception as problem:
-            self.problem = problem
-            self.failed()
+            self.load_error = problem
+            self.on_load_failure()
             return
-        for index in served.indexes.values():
-            self.layers(index).warm()
+        for index in catalog.indexes.values():
+            self.usage_layers(index).warm_up()
 
     @property
-    def served(self) -> Catalog:
-        """What is served; a refusal while it is being loaded."""
-        if self._served is None:
-            raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)
-        return self._served
+    def catalog(self) -> Catalog:
+        """The models; an HttpError while they are being loaded."""
+        if self._catalog is None:
+            raise loading()
+        return self._catalog
 
     @property
     def batcher(self) -> Batcher:
-        """What reads texts; a refusal while the model is being loaded."""
+        """Embeds texts; an HttpError while the model is being loaded."""
         if self._batcher is None:
-            raise RefusedError(503, "loading", "The model is being loaded.", retry_after=2)
+            raise loading()
         return self._batcher
 
-    async def cut(self, texts: Sequence[str], segment: str | None = None) -> list[list[str]]:
-        """Texts to tokens, in a thread; too many texts, or one that is too long, are refused."""
+    async def segment(self, texts: Sequence[str], segmentation: str | None = None) -> list[list[str]]:
+        """Segment each text as one sentence; an HttpError for too many or too long texts."""
         self.check_count(texts)
-        elmo = self.served.elmo
-        found = await self.quickly(
-            lambda: [elmo.token_texts(text, segment) for text in texts], sum(map(len, texts))
+        elmo = self.catalog.elmo
+        sentences = await self.run_light(
+            lambda: [elmo.token_texts(text, segmentation) for text in texts], sum(map(len, texts))
         )
-        for tokens in found:
+        for tokens in sentences:
             self.check_length(tokens)
-        return found
+        return sentences
 
-    async def quickly(self, do: Callable[[], Result], size: int) -> Result:
-        """What `do` gives; in a thread, where `size` characters or numbers would hold up all others."""
-        return do() if size <= SMALL else await self.quick.run(do)
+    async def run_light(self, function: Callable[[], Result], size: int) -> Result:
+        """Call `function`: here if `size` (characters or numbers) is small, else in a thread."""
+        return function() if size <= INLINE_SIZE else await self.light_jobs.run(function)
 
     def check_count(self, texts: Sized) -> None:
         """Refuse more texts than a request may have."""
-        if len(texts) > self.limits.max_texts:
-            most = self.limits.max_texts
-            raise too_large(
-                f"{len(texts)} texts, at most {most} a request.",
-                "too_many_texts",
-                count=len(texts),
-                most=most,
-            )
+        count, limit = len(texts), self.limits.max_texts
+        if count > limit:
+            message = f"{count} texts, at most {limit} per request."
+            raise too_large(message, "too_many_texts", count=count, limit=limit)
 
     def check_length(self, tokens: Sized) -> None:
         """Refuse a text with more tokens than it may have."""
-        if len(tokens) > self.limits.max_tokens:
-            count, most = len(tokens), self.limits.max_tokens
-            raise too_large(f"A text of {count} tokens, at most {most}.", "too_long", count=count, most=most)
+        count, limit = len(tokens), self.limits.max_tokens
+        if count > limit:
+            message = f"A text of {count} tokens, at most {limit}."
+            raise too_large(message, "too_long", count=count, limit=limit)
 
     def check_total(self, count: int) -> None:
-        """Refuse texts of many sentences that have more tokens than those of a request of single ones may."""
-        most = self.limits.max_texts * self.limits.max_tokens
-        if count > most:
-            raise too_large(
-                f"{count} tokens, at most {most} a request.", "too_long_together", count=count, most=most
-            )
+        """Refuse texts of many sentences with more tokens than a request of single sentences may have."""
+        limit = self.limits.max_texts * self.limits.max_tokens
+        if count > limit:
+            message = f"{count} tokens, at most {limit} per request."
+            raise too_large(message, "too_long_together", count=count, limit=limit)
 
     def check_values(self, count: int) -> None:
-        """Refuse an answer of more numbers than it may have."""
-        most = self.limits.answer_values
-        if count > most:
-            raise too_large(
-                f"An answer of {count:,} numbers, at most {most:,}. Ask for fewer texts.",
-                "answer_too_large",
-                count=count,
-                most=most,
-            )
+        """Refuse a response of more numbers than it may have."""
+        limit = self.limits.answer_values
+        if count > limit:
+            message = f"A response of {count:,} numbers, at most {limit:,}. Send fewer texts."
+            raise too_large(message, "answer_too_large", count=count, limit=limit)
 
-    def layers(self, index: Index) -> Layers:
+    def usage_layers(self, index: Index) -> UsageLayers:
         """All layers of an index's usages."""
-        return self._layers.setdefault(id(index), Layers(self.served.elmo, index))
+        return self._usage_layers.setdefault(id(index), UsageLayers(self.catalog.elmo, index))
 
-    def count_cache(self) -> None:
-        """Note how often words were found in the token cache."""
-        if self._served is not None:
-            counts = self._served.elmo.cache.counts
-            self.metrics.cache(counts.hits, counts.misses)
+    def update_cache_metrics(self) -> None:
+        """Update the metrics of the token cache."""
+        if self._catalog is not None:
+            counts = self._catalog.elmo.cache.counts
+            self.metrics.set_cache_totals(counts.hits, counts.misses)
 
     def close(self) -> None:
         """Let the threads end."""
-        for threads in (self.quick, self.asking, self.studying):
-            threads.close()
+        for pool in (self.light_jobs, self.queries, self.analyses):
+            pool.close()
         if self._batcher is not None:
             self._batcher.close()

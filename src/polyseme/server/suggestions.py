@@ -1,8 +1,8 @@
-"""What a visitor may begin with: the language of a model, and words and sentences of an index.
+"""Suggestions for the explorer: the language of a model, and words and sentences of an index.
 
     server.catalog  ->  server.suggestions  ->  /info, the explorer
 
-An example that the corpus does not know would only be answered with an error.
+Suggestions come from the index itself: a word that its corpus lacks would only give an error.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from itertools import islice
 
 from polyseme.search.index import Index
 
-LOOKED_AT = 500  # frequent words that tell the language
+LANGUAGE_WORDS = 500  # most frequent words, from which the language is guessed
 ENGLISH = {"the", "of", "and"}
-AMBIGUOUS = ("将", "意", "道", "bank", "spirit", "fair")  # good examples, where a corpus has them
-WORDS, ENOUGH = 3, 10  # examples, and the usages that a word needs
-LONG, SHORT = 5, 2  # letters, and characters of other scripts: what is shorter is mostly grammar
+AMBIGUOUS = ("将", "意", "道", "bank", "spirit", "fair")  # good examples, if a corpus has them
+EXAMPLES, MIN_USAGES = 3, 10  # number of examples, and of usages that each needs
+MIN_LETTERS, MIN_CHARACTERS = 5, 2  # ASCII and other scripts: shorter words are mostly function words
 HAN, KANA = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[\u3040-\u30ff]")
 
 
-def language_of(segment: str, words: Sequence[str]) -> str | None:
-    """Chinese (zh) or English (en), by the segmentation, or else by words, frequent ones first; or None."""
+def guess_language(segment: str, words: Sequence[str]) -> str | None:
+    """Chinese (zh) or English (en), by the segmentation or else by words, most frequent first; or None."""
     if segment in ("zh", "en"):
         return segment
-    some = words[:LOOKED_AT]
-    if sum(bool(HAN.search(word)) for word in some) > len(some) / 3:
-        return None if any(map(KANA.search, some)) else "zh"
-    return "en" if set(some) >= ENGLISH else None
+    frequent = words[:LANGUAGE_WORDS]
+    if sum(bool(HAN.search(word)) for word in frequent) > len(frequent) / 3:
+        return None if any(map(KANA.search, frequent)) else "zh"
+    return "en" if set(frequent) >= ENGLISH else None
 
 
-def examples_of(index: Index) -> dict[str, list[str]]:
-    """Words of an index, those that are known for their senses first, and a sentence for each."""
-    words = [word for word in AMBIGUOUS if word in index.words and index.words.count(word) >= ENOUGH]
-    others = (word for word in by_frequency(index) if word not in words and _tells(word))
-    words = [*words, *islice(others, WORDS)][:WORDS]
+def suggest_examples(index: Index) -> dict[str, list[str]]:
+    """Words of an index, known ambiguous ones first, and a sentence for each."""
+    words = [word for word in AMBIGUOUS if word in index.words and index.words.count(word) >= MIN_USAGES]
+    others = (word for word in words_by_frequency(index) if word not in words and _is_content_word(word))
+    words = [*words, *islice(others, EXAMPLES)][:EXAMPLES]
     rows = [index.usage_numbers(word) for word in words]
     return {
         "words": words,
-        "texts": [index.usage(int(some[len(some) // 2])).sentence for some in rows],
+        "texts": [index.usage(int(numbers[len(numbers) // 2])).sentence for numbers in rows],
     }
 
 
-def by_frequency(index: Index) -> list[str]:
-    """The words with enough usages, the most frequent first."""
+def words_by_frequency(index: Index) -> list[str]:
+    """Words with enough usages, most frequent first."""
     counts = index.words.counts
     order = (-counts).argsort(kind="stable")
-    return [index.words.words[row] for row in order if counts[row] >= ENOUGH]
+    return [index.words.words[row] for row in order if counts[row] >= MIN_USAGES]
 
 
-def _tells(word: str) -> bool:
-    """Whether a word is one of letters, and probably not one of grammar."""
-    return word.isalpha() and len(word) >= (LONG if word.isascii() else SHORT)
+def _is_content_word(word: str) -> bool:
+    """Whether a word consists of letters and is probably not a function word."""
+    return word.isalpha() and len(word) >= (MIN_LETTERS if word.isascii() else MIN_CHARACTERS)

@@ -1,9 +1,9 @@
-"""All layers of usages of an index: candidates for mixtures that are chosen later, and their products.
+"""All layers of the usages of an index, so that the explorer can mix them with any weights.
 
-    search.index, embedder  ->  server.usage_layers  ->  server.verbs
+    search.index, elmo  ->  server.usage_layers  ->  server.verbs
 
-An index holds one layer. The nearest in the token layer are known as well, since there a word has one vector
-whatever stands around it; for the layers between, both lists together are what a mixture is ranked among.
+An index stores one layer. The nearest usages in the token layer are known, too, because a word has the same
+vector there in every context. A mix is ranked among the usages of both lists.
 L layers, N vectors, H values.
 """
 
@@ -21,143 +21,150 @@ from polyseme.model.output import resolve_output
 from polyseme.search.index import Index, Usage
 from polyseme.search.space import Space, fit_space, normalize
 
-SAMPLE = 300  # sentences of an index that tell how the vectors of each layer lie
-GATHERED = 5000  # usages: to read more of them one by one is slower than to read all in their order
+SAMPLE_SENTENCES = 300  # of an index, to fit the correction of each layer
+MAX_GATHERED = 5000  # usages: beyond this, reading all vectors in order is faster than gathering some
 Numbers = NDArray[np.int64]
 
 
-class Layers:
-    """All layers of usages of an index, for mixtures that are chosen later.
+class UsageLayers:
+    """All layers of the usages of an index.
 
-    A layer is corrected as the index corrects its own, so the index's layer alone gives the index's cosines.
+    Each layer is corrected as the index corrects its own, so the index's layer gives the index's cosines.
     """
 
-    def __init__(self, elmo: Elmo, index: Index) -> None:
-        self._elmo, self._index = elmo, index
+    def __init__(self, elmo: Elmo, index: Index, *, max_gathered: int = MAX_GATHERED) -> None:
+        self._elmo, self._index, self._max_gathered = elmo, index, max_gathered
         self._spec = resolve_output("all", None, "both", elmo.config.layers, context=index.is_context_view)
 
-    def warm(self) -> None:
-        """Compute what all questions share, which takes seconds for a large index."""
+    def warm_up(self) -> None:
+        """Compute what all requests share, which takes seconds for a large index."""
         _ = self.spaces
         if not self._index.is_context_view:
-            _ = self._types, self._places
+            _ = self._word_vectors, self._word_rows
 
     @cached_property
     def spaces(self) -> list[Space]:
-        """The correction of each layer, from words of sentences from all parts of the corpus."""
-        rows = np.linspace(0, len(self._index) - 1, min(SAMPLE, len(self._index))).astype(int)
+        """The correction of each layer, fitted to sentences from the whole corpus."""
+        rows = np.linspace(0, len(self._index) - 1, min(SAMPLE_SENTENCES, len(self._index))).astype(int)
         texts = {self._index.usage(int(row)).sentence for row in rows}
-        read = self._read(
-            [self._elmo.token_texts(text, self._index.head["segment"]) for text in sorted(texts)]
-        )
-        sample: Array = np.concatenate(read, axis=1)  # (L, N, H)
-        own = self._index.space
+        segment = self._index.head["segment"]
+        vectors = self._embed([self._elmo.token_texts(text, segment) for text in sorted(texts)])
+        sample: Array = np.concatenate(vectors, axis=1)  # (L, N, H)
+        index_space = self._index.space
         weights = np.array(
             resolve_output(self._index.head["layer"], None, "both", len(sample)).weights, np.float32
         )
         if np.count_nonzero(weights) == 1:
             return [
-                own if weight else fit_space(layer, own.kind)
+                index_space if weight else fit_space(layer, index_space.kind)
                 for weight, layer in zip(weights, sample, strict=True)
             ]
         # The correction of a mix was fitted to the mix: its layers share it, and their centres add up to its.
-        centres = sample.mean(axis=1) if own.kind != "none" else np.zeros_like(sample[:, 0])
-        centres += (own.centre - weights @ centres) / weights.sum()
-        return [Space(own.kind, centre, own.matrix) for centre in centres]
+        centres = sample.mean(axis=1) if index_space.kind != "none" else np.zeros_like(sample[:, 0])
+        centres += (index_space.centre - weights @ centres) / weights.sum()
+        return [Space(index_space.kind, centre, index_space.matrix) for centre in centres]
 
-    def without_context(self, word: str, query: Array, k: int) -> list[Usage]:
-        """The `k` usages nearest to a word in the token layer, with their cosines to `query` in the index's.
+    def nearest_in_token_layer(self, word: str, query: Array, k: int) -> list[Usage]:
+        """The `k` usages nearest to a word in the token layer, with their cosines to `query` in the index.
 
-        All usages of a word are equally near there: of these, the ones nearest in the index's layer.
-        An index of places has context there, too, so that none is known.
+        All usages of a word are equally near there; of these, the nearest in the index's layer are taken.
+        An index of contexts has no layer without context: the result is empty.
         """
         if self._index.is_context_view:
             return []
-        order = self._order(word, k)
-        sums = np.cumsum(self._index.words.counts[order])
-        full = order[: int(np.searchsorted(sums, k, side="right"))]  # words of which all usages are taken
-        rows = self._rows(full)
-        if len(rows) < k and len(full) < len(order):
-            some = self._rows(order[len(full) : len(full) + 1])
-            rows = np.concatenate([rows, self._nearest(some, query, k - len(rows))])
-        cosines = self._cosines(rows, query)
-        return [self._index.usage(int(rows[at]), float(cosines[at])) for at in np.argsort(-cosines)]
+        order = self._nearest_words(word, k)
+        totals = np.cumsum(self._index.words.counts[order])
+        whole = order[: int(np.searchsorted(totals, k, side="right"))]  # words whose usages are all taken
+        usages = self._usages_of(whole)
+        if len(usages) < k and len(whole) < len(order):
+            candidates = self._usages_of(order[len(whole) : len(whole) + 1])
+            usages = np.concatenate([usages, self._nearest_of(candidates, query, k - len(usages))])
+        cosines = self._cosines(usages, query)
+        return [self._index.usage(int(usages[row]), float(cosines[row])) for row in np.argsort(-cosines)]
 
-    def _order(self, word: str, k: int) -> Numbers:
-        """Places of words by how near they are to `word` in the token layer: of enough for `k` usages."""
+    def _nearest_words(self, word: str, k: int) -> Numbers:
+        """Rows of words by cosine to `word` in the token layer; enough of them for `k` usages."""
         words = self._index.words
-        if word in words and words.count(word) >= k:  # nothing is nearer to a word than itself
+        if word in words and words.count(word) >= k:  # no word is nearer than the word itself
             return np.array([words.words.index(word)])
-        return np.argsort(-(self._types @ self._tokens([word])[0]), kind="stable")
+        return np.argsort(-(self._word_vectors @ self._token_vectors([word])[0]), kind="stable")
 
     @cached_property
-    def _types(self) -> Array:
-        """The directions (N, H) of the words of the index in the token layer."""
-        return self._tokens(self._index.words.words)
+    def _word_vectors(self) -> Array:
+        """Unit vectors (N, H) of the words of the index in the token layer."""
+        return self._token_vectors(self._index.words.words)
 
-    def _tokens(self, words: Sequence[str]) -> Array:
-        """The directions (N, H) of words in the token layer, where both halves of a vector are the same."""
-        half = self._elmo.cache.vectors(list(words))[2:].float().cpu().numpy()  # behind <S> and </S>
+    def _token_vectors(self, words: Sequence[str]) -> Array:
+        """Unit vectors (N, H) of words in the token layer, whose two halves are the same."""
+        half = self._elmo.cache.vectors(list(words))[2:].float().cpu().numpy()  # after <S> and </S>
         return normalize(self.spaces[0].transform(np.concatenate([half, half], axis=1)))
 
-    def _rows(self, types: Numbers) -> Numbers:
-        """The numbers of all usages of words, which are given by their places among the words."""
-        found, start = [np.empty(0, np.int64)], 0
-        for block, places in zip(self._index.blocks, self._places, strict=True):
-            found.append(start + np.flatnonzero(np.isin(places, types)[block.words]))
+    def _usages_of(self, words: Numbers) -> Numbers:
+        """Numbers of all usages of words, which are given as rows."""
+        numbers, start = [np.empty(0, np.int64)], 0
+        for block, rows in zip(self._index.blocks, self._word_rows, strict=True):
+            numbers.append(start + np.flatnonzero(np.isin(rows, words)[block.words]))
             start += len(block)
-        return np.concatenate(found)
+        return np.concatenate(numbers)
 
     @cached_property
-    def _places(self) -> list[Numbers]:
-        """For the types of each block their places among the words of the index."""
-        places = {word: place for place, word in enumerate(self._index.words.words)}
-        return [np.array([places.get(word, -1) for word in block.types]) for block in self._index.blocks]
+    def _word_rows(self) -> list[Numbers]:
+        """For the words of each block, their rows among the words of the index."""
+        rows = {word: row for row, word in enumerate(self._index.words.words)}
+        return [np.array([rows.get(word, -1) for word in block.types]) for block in self._index.blocks]
 
-    def _nearest(self, rows: Numbers, query: Array, k: int) -> Numbers:
+    def _nearest_of(self, usages: Numbers, query: Array, k: int) -> Numbers:
         """The `k` of these usages that are nearest in the index's layer."""
-        if len(rows) <= GATHERED:
-            return rows[np.argsort(-self._cosines(rows, query))[:k]]
+        if len(usages) <= self._max_gathered:
+            return usages[np.argsort(-self._cosines(usages, query))[:k]]
         keep = np.zeros(len(self._index), np.bool_)
-        keep[rows] = True
+        keep[usages] = True
         return np.array([usage.number for usage in self._index.nearest(query, k, keep=keep)])
 
-    def _cosines(self, rows: Numbers, query: Array) -> Array:
-        """Of usages with a vector of the index's space, whose correction is folded into the query."""
+    def _cosines(self, usages: Numbers, query: Array) -> Array:
+        """Cosines of usages with a corrected vector; the correction is applied to the query, not to them."""
         space = self._index.space
         turned = query if space.matrix is None else space.matrix @ query
-        scores = self._index.raw_vectors(rows) @ turned - space.centre @ turned
-        found = scores / np.maximum(self._index.lengths[rows], np.finfo(np.float32).tiny)
-        return found.astype(np.float32)
+        products = self._index.raw_vectors(usages) @ turned - space.centre @ turned
+        cosines = products / np.maximum(self._index.lengths[usages], np.finfo(np.float32).tiny)
+        return cosines.astype(np.float32)
 
-    def products(self, tokens: list[str], place: int, usages: Sequence[Usage]) -> dict[str, Any]:
-        """Products of the layers of a word and of usages, each with its own and with the word's (L, L)."""
+    def dot_products(self, tokens: list[str], position: int, usages: Sequence[Usage]) -> dict[str, Any]:
+        """Dot products (L, L) of the layers of a word and of usages.
+
+        Args:
+            tokens: The sentence of the query.
+            position: The position of the query's word.
+            usages: Usages to compare with.
+
+        Returns:
+            `query`: the products of the query's layers with each other (`own`). `usages`: for each usage, the
+            products of its layers with each other (`own`) and of the query's layers with its (`cross`).
+
+        """
         segment = self._index.head["segment"]
-        cut = [self._elmo.tokenize(usage.sentence, segment) for usage in usages]
-        found = self._read([tokens, *([token.text for token in some] for some in cut)])
-        places = [place]
-        for usage, some in zip(usages, cut, strict=True):
-            at = next((n for n, token in enumerate(some) if token.start >= usage.start), len(some) - 1)
-            places.append(at)
-        moved = self._moved(np.stack([layers[:, at] for layers, at in zip(found, places, strict=True)]))
-        own, cross = moved @ moved.transpose(0, 2, 1), moved[0] @ moved.transpose(0, 2, 1)
-        rows = [
-            {"own": _rounded(one), "cross": _rounded(with_word)}
-            for one, with_word in zip(own[1:], cross[1:], strict=True)
+        sentences = [self._elmo.tokenize(usage.sentence, segment) for usage in usages]
+        layers = self._embed([tokens, *([token.text for token in sentence] for sentence in sentences)])
+        positions = [position]
+        for usage, sentence in zip(usages, sentences, strict=True):
+            last = len(sentence) - 1
+            positions.append(
+                next((n for n, token in enumerate(sentence) if token.start >= usage.start), last)
+            )
+        words = np.stack([vectors[:, n] for vectors, n in zip(layers, positions, strict=True)])  # (N, L, H)
+        corrected = np.stack([space.transform(words[:, n]) for n, space in enumerate(self.spaces)], axis=1)
+        own, cross = corrected @ corrected.transpose(0, 2, 1), corrected[0] @ corrected.transpose(0, 2, 1)
+        products = [
+            {"own": _round(usage_own), "cross": _round(usage_cross)}
+            for usage_own, usage_cross in zip(own[1:], cross[1:], strict=True)
         ]
-        return {"query": {"own": _rounded(own[0])}, "usages": rows}
+        return {"query": {"own": _round(own[0])}, "usages": products}
 
-    def _moved(self, layers: Array) -> Array:
-        """The layers (N, L, H) of words, corrected."""
-        return np.stack(
-            [space.transform(layers[:, number]) for number, space in enumerate(self.spaces)], axis=1
-        )
-
-    def _read(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
+    def _embed(self, sentences: list[list[str]]) -> list[NDArray[np.float32]]:
         with self._elmo.track_counts() as counts:
             return self._elmo.embed_tokens(sentences, self._spec, counts)
 
 
-def _rounded(matrix: Array) -> list[list[float]]:
-    """Seven digits are enough for a cosine."""
+def _round(matrix: Array) -> list[list[float]]:
+    """Round to seven digits, which are enough for a cosine."""
     return [[float(f"{value:.7g}") for value in row] for row in matrix.tolist()]

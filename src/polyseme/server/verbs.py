@@ -1,13 +1,12 @@
-"""One route a verb: what is asked, checked; what is found, as JSON or raw numbers.
+"""One route per verb: check the request, run the verb, render the result.
 
     server.http.requests  ->  server.verbs  ->  server.jobs.batching, server.catalog, language, search, tasks
 
-Messages are the server's own: those of the library may repeat a part of the text.
+Error messages are written here: those of the library may repeat a part of the text.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -16,8 +15,7 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 from polyseme.errors import PolysemeError
-from polyseme.language import SentenceScore, Substitutes, find_substitutes_at, score, substitutes
-from polyseme.language.substitutes import RankedSubstitutes
+from polyseme.language import find_substitutes_at, score, substitutes
 from polyseme.model.output import OutputSpec, resolve_output
 from polyseme.search.change import MIN_USAGES
 from polyseme.search.index import Index, Usage
@@ -25,34 +23,47 @@ from polyseme.search.maps import project
 from polyseme.search.senses import find_senses
 from polyseme.search.space import uncorrected_space
 from polyseme.server.http import requests
-from polyseme.server.http.limits import missing, wrong
-from polyseme.server.http.openapi import answers_of
-from polyseme.server.http.rendering import answer, answer_parts, listed, numbers, raw, wanted
-from polyseme.server.http.rows import near_row, token_rows, usage_row
+from polyseme.server.http.json_values import (
+    key_by_file_name,
+    score_to_json,
+    substitutes_to_json,
+    tokens_to_json,
+    usage_to_json,
+)
+from polyseme.server.http.limits import invalid, not_found
+from polyseme.server.http.openapi import response_docs
+from polyseme.server.http.rendering import (
+    accepted_raw_type,
+    array_to_json,
+    arrays_to_json,
+    json_response,
+    json_response_from_parts,
+    raw_response,
+)
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
-from polyseme.server.word_change import ChangeStudy, names_alone
+from polyseme.server.word_change import ChangeSearch
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.word_vectors import WordVectors
 
-DRAWN = 400  # usages of a word on its map
-STUDY = 1 / 3  # of the time of a request, for comparing words
-PART = 2048  # tokens that are scored or labelled before a look whether anybody still waits
-TOO_FEW = "The word has too few usages to tell senses apart."
-UNLIKE = "These indexes cannot be compared: their models differ."
-NO_QUESTION = "These are not questions of that task."
-CODES = {TOO_FEW: "too_few_for_senses", UNLIKE: "models_differ"}  # of what the library refuses
-One = TypeVar("One")
+MAP_USAGES = 400  # of a word, on its map
+CHANGE_TIME = 1 / 3  # of the timeout of a request, for comparing words
+CHUNK_TOKENS = 2048  # scored or predicted before checking whether the request is gone
+TOO_FEW_USAGES = "The word has too few usages to find senses."
+MODELS_DIFFER = "These indexes cannot be compared: their models differ."
+INVALID_QUESTION = "These are not questions of this task."
+CODES = {TOO_FEW_USAGES: "too_few_for_senses", MODELS_DIFFER: "models_differ"}
+Item = TypeVar("Item")
 
 
-class Verbs:
-    """The handlers of all verbs, over one state."""
+class VerbRoutes:
+    """The routes of all verbs."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def add_to(self, app: FastAPI) -> None:
-        """All routes; an application finds its own sooner than those of a router that it includes."""
+        """Add the routes to an application: its own routes are found faster than those of a router."""
         for handler in (
             self.embed,
             self.embed_all,
@@ -66,324 +77,328 @@ class Verbs:
             self.predict,
         ):
             route = f"/{handler.__name__}"
-            told = answers_of(route)
-            app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=told)
+            docs = response_docs(route)
+            app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=docs)
 
-    async def tokenize(self, asked: requests.TokenizeRequest) -> Response:
-        """Cut texts into tokens, with their places and the number of the sentence that each stands in."""
-        elmo = self._state.served.elmo
-        segment = None if asked.index is None else self._state.served.index(asked.index).head["segment"]
-        self._state.check_count(asked.texts)
+    async def tokenize(self, body: requests.TokenizeRequest) -> Response:
+        """Segment texts into sentences and tokens, with offsets."""
+        elmo = self._state.catalog.elmo
+        segment = None if body.index is None else self._state.catalog.index(body.index).head["segment"]
+        self._state.check_count(body.texts)
 
-        def cut() -> Response:
-            found = [elmo.split_sentences(text, segment) for text in asked.texts]
-            for sentence in (sentence for sentences in found for sentence in sentences):
+        def run() -> Response:
+            texts = [elmo.split_sentences(text, segment) for text in body.texts]
+            sentences = [sentence for text in texts for sentence in text]
+            for sentence in sentences:
                 self._state.check_length(sentence)
-            self._state.check_total(sum(len(some) for sentences in found for some in sentences))
-            return answer({"tokens": [token_rows(sentences) for sentences in found]})
+            self._state.check_total(sum(map(len, sentences)))
+            return json_response({"tokens": [tokens_to_json(text) for text in texts]})
 
-        return await self._state.quickly(cut, sum(map(len, asked.texts)))
+        return await self._state.run_light(run, sum(map(len, body.texts)))
 
-    async def embed(self, asked: requests.EmbedRequest, request: Request) -> Response:
-        """One vector a text: its words' vectors, pooled."""
-        size = self._state.served.elmo.config.size
-        spec = self._output_spec(asked.layer, asked.pool)
-        count = len(asked.texts) * size
+    async def embed(self, body: requests.EmbedRequest, request: Request) -> Response:
+        """Embed texts, one vector each: the vectors of its tokens, pooled."""
+        size = self._state.catalog.elmo.config.size
+        spec = self._resolve_output(body.layer, body.pool)
+        count = len(body.texts) * size
         self._state.check_values(count)
-        sentences = await self._state.cut(asked.texts)
-        vectors = await self._state.batcher.vectors(sentences, spec)
-        kind = wanted(request)
-        if kind is not None:
-            return await self._state.quickly(lambda: raw([np.stack(vectors)], kind), count)
-        return await self._state.quickly(lambda: answer_parts(vectors=listed(vectors), size=size), count)
+        sentences = await self._state.segment(body.texts)
+        vectors = await self._state.batcher.embed(sentences, spec)
 
-    async def embed_all(self, asked: requests.EmbedAllRequest, request: Request) -> Response:
-        """One vector a token."""
-        config = self._state.served.elmo.config
-        spec = self._output_spec(asked.layer, None)
-        sentences = await self._state.cut(asked.texts)
+        def render() -> Response:
+            media_type = accepted_raw_type(request)
+            if media_type is not None:
+                return raw_response([np.stack(vectors)], media_type)
+            return json_response_from_parts(vectors=arrays_to_json(vectors), size=size)
+
+        return await self._state.run_light(render, count)
+
+    async def embed_all(self, body: requests.EmbedAllRequest, request: Request) -> Response:
+        """Embed texts, one vector per token."""
+        config = self._state.catalog.elmo.config
+        spec = self._resolve_output(body.layer, None)
+        sentences = await self._state.segment(body.texts)
         layers = config.layers if spec.weights is None else 1
         count = sum(map(len, sentences)) * layers * config.size
         self._state.check_values(count)
-        vectors = await self._state.batcher.vectors(sentences, spec)
-        kind = wanted(request)
-        if kind is not None:
-            return await self._state.quickly(lambda: raw(vectors, kind), count)
-        return await self._state.quickly(
-            lambda: answer_parts(tokens=sentences, vectors=listed(vectors)), count
-        )
+        vectors = await self._state.batcher.embed(sentences, spec)
 
-    async def score(self, asked: requests.ScoreRequest) -> Response:
-        """How likely the model finds texts: natural logarithms of probabilities."""
-        self._needs_softmax()
-        sentences = await self._state.cut(asked.texts)
-        elmo, left = self._state.served.elmo, threading.Event()
+        def render() -> Response:
+            media_type = accepted_raw_type(request)
+            if media_type is not None:
+                return raw_response(vectors, media_type)
+            return json_response_from_parts(tokens=sentences, vectors=arrays_to_json(vectors))
 
-        def find() -> Response:
-            parts = _while_wanted(sentences, sentences, left)
-            return answer({"scores": [_scored(one) for some in parts for one in score(elmo, some)]})
+        return await self._state.run_light(render, count)
 
-        return await self._run(find, left=left, tokens=sum(map(len, sentences)))
+    async def score(self, body: requests.ScoreRequest) -> Response:
+        """Score texts: natural log probabilities by the language model."""
+        self._check_softmax()
+        sentences = await self._state.segment(body.texts)
+        elmo, abandoned = self._state.catalog.elmo, threading.Event()
 
-    async def substitutes(self, asked: requests.SubstitutesRequest) -> Response:
-        """The words that fit a place of a sentence: from the left, the right and both."""
-        self._needs_softmax()
-        elmo, text, tokens = self._state.served.elmo, asked.text or "", asked.tokens
+        def run() -> Response:
+            chunks = _chunks_until(abandoned, sentences, sentences)
+            return json_response(
+                {"scores": [score_to_json(result) for chunk in chunks for result in score(elmo, chunk)]}
+            )
+
+        return await self._run(run, abandoned=abandoned, tokens=sum(map(len, sentences)))
+
+    async def substitutes(self, body: requests.SubstitutesRequest) -> Response:
+        """Find the words that fit a position of a sentence: given the left side, the right side, and both."""
+        self._check_softmax()
+        elmo, text, tokens = self._state.catalog.elmo, body.text or "", body.tokens
         if tokens is not None:
             self._state.check_length(tokens)
         else:
-            await self._state.cut([text])  # refuses one that is too long
+            await self._state.segment([text])  # an error if it is too long
 
-        def find() -> Response:
+        def run() -> Response:
             if tokens is not None:
-                found = find_substitutes_at(elmo, tokens, asked.place or 0, asked.k)
+                found = find_substitutes_at(elmo, tokens, body.position or 0, body.k)
             else:
-                found = substitutes(elmo, text, asked.k)
-            self._state.metrics.read(len(found.tokens))
-            return answer(_fitting(found))
+                found = substitutes(elmo, text, body.k)
+            self._state.metrics.count_tokens(len(found.tokens))
+            return json_response(substitutes_to_json(found))
 
-        return await self._run(find, "Put one word of the text in [brackets].")
+        return await self._run(run, "Put one word of the text in [brackets].")
 
-    async def nearest(self, asked: requests.NearestRequest) -> Response:
-        """The words nearest to a word; or, with its sentence, the usages in the same sense."""
-        if asked.text is None and asked.tokens is None:
-            return await self._nearest_words(asked)
-        index = self._state.served.index(asked.index)
-        tokens, place = await self._place(asked, index)
-        self._state.metrics.read(len(tokens))
-        if asked.same_word:
-            await self._known(asked.word, index.words)
-        if asked.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
-            raise wrong("The index has no graph for approximate search.", "no_graph")
+    async def nearest(self, body: requests.NearestRequest) -> Response:
+        """Find the words nearest to a word; or, with its sentence, the usages in the same sense."""
+        if body.text is None and body.tokens is None:
+            return await self._nearest_words(body)
+        index = self._state.catalog.index(body.index)
+        tokens, position = await self._locate_word(body, index)
+        self._state.metrics.count_tokens(len(tokens))
+        if body.same_word:
+            await self._check_word(body.word, index.words)
+        if body.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
+            raise invalid("The index has no graph for approximate search.", "no_graph")
 
-        def find() -> Response:
-            only = asked.word if asked.same_word else None
-            query = index.vector_at(tokens, place)
-            usages = index.nearest(query, asked.k, word=only, approximate=asked.approximate)
-            if not asked.layers:
-                return answer({"usages": [near_row(usage) for usage in usages]})
-            layers, others = self._state.layers(index), list[Usage]()
-            if only is None:
-                known = {usage.number for usage in usages}
-                others = layers.without_context(tokens[place], query, asked.k)
-                others = [usage for usage in others if usage.number not in known]
-            products = layers.products(tokens, place, [*usages, *others])
-            rows = [
-                near_row(usage) | more
-                for usage, more in zip([*usages, *others], products["usages"], strict=True)
+        def run() -> Response:
+            word = body.word if body.same_word else None
+            query = index.vector_at(tokens, position)
+            usages = index.nearest(query, body.k, word=word, approximate=body.approximate)
+            if not body.layers:
+                return json_response({"usages": [usage_to_json(usage, cosine=True) for usage in usages]})
+            layers, others = self._state.usage_layers(index), list[Usage]()
+            if word is None:
+                numbers = {usage.number for usage in usages}
+                others = layers.nearest_in_token_layer(tokens[position], query, body.k)
+                others = [usage for usage in others if usage.number not in numbers]
+            products = layers.dot_products(tokens, position, [*usages, *others])
+            values = [
+                usage_to_json(usage, cosine=True) | product
+                for usage, product in zip([*usages, *others], products["usages"], strict=True)
             ]
-            found = {"usages": rows[: len(usages)], "others": rows[len(usages) :]}
-            return answer(found | {"query": products["query"]})
+            near, far = values[: len(usages)], values[len(usages) :]
+            return json_response({"usages": near, "others": far, "query": products["query"]})
 
-        return await self._run(find)
+        return await self._run(run)
 
-    async def _nearest_words(self, asked: requests.NearestRequest) -> Response:
-        """The words nearest to a word, whatever its sense."""
-        words = self._words(asked.index)
-        known = await self._known(asked.word, words)
+    async def _nearest_words(self, body: requests.NearestRequest) -> Response:
+        """Find the words nearest to a word, whatever its sense."""
+        words = self._words(body.index)
+        await self._check_word(body.word, words)
 
-        def find() -> Response:
-            near = words.nearest(known, asked.k, min_count=asked.min_count, min_chars=asked.min_chars)
-            rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
-            return answer({"words": rows})
+        def run() -> Response:
+            nearest = words.nearest(body.word, body.k, min_count=body.min_count, min_chars=body.min_chars)
+            return json_response(
+                {
+                    "words": [
+                        {"word": word, "cosine": cosine, "count": words.count(word)}
+                        for word, cosine in nearest
+                    ]
+                }
+            )
 
-        return await self._run(find)
+        return await self._run(run)
 
-    async def senses(self, asked: requests.SensesRequest) -> Response:
-        """The senses of a word: groups of its usages, and a map of them."""
-        index = self._state.served.index(asked.index)
-        word = await self._known(asked.word, index.words)
+    async def senses(self, body: requests.SensesRequest) -> Response:
+        """Find the senses of a word: groups of its usages, and a map of them."""
+        index = self._state.catalog.index(body.index)
+        await self._check_word(body.word, index.words)
 
-        def find() -> Response:
-            found = find_senses(index, word, max_senses=asked.most)
-            kept = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:DRAWN])
-            points = project(index.vectors(found.numbers[kept]))
+        def run() -> Response:
+            found = find_senses(index, body.word, max_senses=body.max_senses)
+            sample = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:MAP_USAGES])
+            points = project(index.vectors(found.numbers[sample]))
             usages = [
-                usage_row(index.usage(int(found.numbers[row])))
+                usage_to_json(index.usage(int(found.numbers[row])))
                 | {"x": float(x), "y": float(y), "sense": int(found.labels[row])}
-                for row, (x, y) in zip(kept, points, strict=True)
+                for row, (x, y) in zip(sample, points, strict=True)
             ]
             values = found.as_dict()
             for sense in (values, *values["senses"]):
-                sense["documents"] = names_alone(sense["documents"])
-            return answer(values | {"usages": usages})
+                sense["documents"] = key_by_file_name(sense["documents"])
+            return json_response(values | {"usages": usages})
 
-        return await self._run(find, TOO_FEW, self._state.studying)
+        return await self._run(run, TOO_FEW_USAGES, self._state.analyses)
 
-    async def change(self, asked: requests.ChangeRequest) -> Response:
-        """How words moved between two indexes: those asked for, or the frequent ones that moved most."""
-        one, other = (self._state.served.index(name) for name in (asked.one, asked.other))
-        await self._check_changed(asked.words or (), one, other)
-        pair = self._state.pairs.of(one, other)
-        study = ChangeStudy(pair, self._state.limits.timeout * STUDY)
+    async def change(self, body: requests.ChangeRequest) -> Response:
+        """Find how words changed between two indexes: given words, or the frequent ones that changed most."""
+        one, other = (self._state.catalog.index(name) for name in (body.one, body.other))
+        await self._check_change_words(body.words or (), one, other)
+        pair = self._state.index_pairs.get(one, other)
+        search = ChangeSearch(pair, self._state.limits.timeout * CHANGE_TIME)
 
-        def find() -> Response:
-            found = study.named(asked.words) if asked.words else study.frequent(asked.k)
-            changes = [c.as_dict() | {"neighbours": pair.neighbours(c)} for c in found[: asked.k]]
-            return answer({"changes": changes, "complete": study.complete})
+        def run() -> Response:
+            found = search.compare_words(body.words) if body.words else search.find_most_changed(body.k)
+            changes = [
+                change.as_dict() | {"neighbours": pair.neighbours(change)} for change in found[: body.k]
+            ]
+            return json_response({"changes": changes, "complete": search.complete})
 
-        return await self._run(find, UNLIKE, self._state.studying, study.left)
+        return await self._run(run, MODELS_DIFFER, self._state.analyses, search.abandoned)
 
-    async def _check_changed(self, words: Sequence[str], *indexes: Index) -> None:
-        """Refuse words with too few usages; which of them, and where, is told by numbers."""
+    async def _check_change_words(self, words: Sequence[str], *indexes: Index) -> None:
+        """Refuse words with too few usages; errors name them by number."""
         for number, word in enumerate(words, start=1):
             for name, index in zip(("first", "second"), indexes, strict=True):
-                count = index.words.count(await self._known(word, index.words, number=number))
+                await self._check_word(word, index.words, number=number)
+                count = index.words.count(word)
                 if count < MIN_USAGES:
-                    raise wrong(
+                    raise invalid(
                         f"Word {number} of {len(words)} has {count} usages in the {name} index: "
-                        f"{MIN_USAGES} are needed.",
+                        f"at least {MIN_USAGES} are needed.",
                         "too_few_usages",
                         number=number,
                         count=count,
-                        least=MIN_USAGES,
+                        minimum=MIN_USAGES,
                     )
 
-    async def similarity(self, asked: requests.SimilarityRequest) -> Response:
-        """Cosines of two texts, pooled, and of each word of one with each of the other."""
-        spec = self._output_spec(asked.layer, None)
-        sentences = await self._state.cut(asked.texts)
+    async def similarity(self, body: requests.SimilarityRequest) -> Response:
+        """Compare two texts: the cosine of their mean vectors, and of each token with each."""
+        spec = self._resolve_output(body.layer, None)
+        sentences = await self._state.segment(body.texts)
         self._state.check_values(len(sentences[0]) * len(sentences[1]))
-        one, other = await self._state.batcher.vectors(sentences, spec)
+        one, other = await self._state.batcher.embed(sentences, spec)
 
-        def compare() -> Response:
-            to_directions = uncorrected_space(one.shape[1]).to_directions
-            matrix = to_directions(one) @ to_directions(other).T
-            cosine = None  # of a text without words
+        def run() -> Response:
+            normalize = uncorrected_space(one.shape[1]).to_directions
+            matrix = normalize(one) @ normalize(other).T
+            cosine = None  # for a text without tokens
             if len(one) and len(other):
-                cosine = float(to_directions(one.mean(axis=0)) @ to_directions(other.mean(axis=0)))
-            return answer_parts(cosine=cosine, tokens=sentences, matrix=numbers(matrix))
+                cosine = float(normalize(one.mean(axis=0)) @ normalize(other.mean(axis=0)))
+            return json_response_from_parts(cosine=cosine, tokens=sentences, matrix=array_to_json(matrix))
 
-        return await self._state.quick.run(compare)
+        return await self._state.light_jobs.run(run)
 
-    async def predict(self, asked: requests.PredictRequest) -> Response:
+    async def predict(self, body: requests.PredictRequest) -> Response:
         """Predict with a task model; a question is a text, or a list of texts if the task takes several."""
-        model = self._state.served.task(asked.task)
-        self._state.check_count(asked.texts)
+        model = self._state.catalog.task(body.task)
+        self._state.check_count(body.texts)
         count = model.task.texts_per_question
-        questions = [text if isinstance(text, str) else tuple(text) for text in asked.texts]
+        questions = [text if isinstance(text, str) else tuple(text) for text in body.texts]
         if any((1 if isinstance(question, str) else len(question)) != count for question in questions):
-            raise wrong(f"A question of this task has {count} text{'s' if count > 1 else ''}.")
-        characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in asked.texts)
+            raise invalid(f"A question of this task has {count} text{'s' if count > 1 else ''}.")
+        characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in body.texts)
         try:
-            examples = await self._state.quickly(
+            examples = await self._state.run_light(
                 lambda: [model.parse(question, "the question") for question in questions], characters
             )
         except PolysemeError:
-            raise wrong(NO_QUESTION) from None
+            raise invalid(INVALID_QUESTION) from None
         for tokens in (tokens for example in examples for tokens in example.sentences):
-            self._state.check_length(list(tokens))
+            self._state.check_length(tokens)
         texts = [[token for tokens in example.sentences for token in tokens] for example in examples]
-        left = threading.Event()
+        abandoned = threading.Event()
 
-        def find() -> Response:
-            parts = _while_wanted(examples, texts, left)
-            found = [prediction for part in parts for prediction in model.predict_examples(part)]
-            return answer({"predictions": [prediction.as_dict() for prediction in found]})
+        def run() -> Response:
+            chunks = _chunks_until(abandoned, examples, texts)
+            predictions = [prediction for chunk in chunks for prediction in model.predict_examples(chunk)]
+            return json_response({"predictions": [prediction.as_dict() for prediction in predictions]})
 
-        return await self._run(find, NO_QUESTION, left=left, tokens=sum(map(len, texts)))
+        tokens_read = sum(map(len, texts))
+        return await self._run(run, INVALID_QUESTION, abandoned=abandoned, tokens=tokens_read)
 
     async def _run(
         self,
-        work: Callable[[], Response],
-        refused: str = "This cannot be done.",
-        threads: WorkerPool | None = None,
-        left: threading.Event | None = None,
+        function: Callable[[], Response],
+        error: str = "This cannot be done.",
+        pool: WorkerPool | None = None,
+        abandoned: threading.Event | None = None,
         tokens: int = 0,
     ) -> Response:
-        """`work` that reads `tokens`, in a thread; what the library refuses is told without the text."""
+        """Call `function` in a thread.
 
-        def counted() -> Response:
-            self._state.metrics.read(tokens)
-            return work()
+        Args:
+            function: What to call.
+            error: Message for an error of the library, whose message may repeat the text.
+            pool: Threads to use; those for queries if left out.
+            abandoned: Set when the request is gone.
+            tokens: Number of tokens that the function processes, for the metrics.
+
+        """
+
+        def count_and_run() -> Response:
+            self._state.metrics.count_tokens(tokens)
+            return function()
 
         try:
-            return await (threads or self._state.asking).run(counted, left)
+            return await (pool or self._state.queries).run(count_and_run, abandoned)
         except PolysemeError:
-            raise wrong(refused, CODES.get(refused)) from None
+            raise invalid(error, CODES.get(error)) from None
 
-    async def _known(self, word: str, words: WordVectors, **told: int) -> str:
-        """The word if it has usages; near spellings are looked for in a thread, as that takes a while.
-
-        told: what a refusal tells besides these.
-        """
+    async def _check_word(self, word: str, words: WordVectors, **values: int) -> None:
+        """Refuse a word without usages, with near spellings; `values` are for the error."""
         if word in words:
-            return word
-        near = await self._state.asking.run(lambda: words.suggest_spellings(word))
-        guess = f" Near spellings: {', '.join(near)}." if near else ""
-        raise missing(f"The word is not in the index.{guess}", "word_missing", near=near, **told)
+            return
+        near = await self._state.queries.run(lambda: words.suggest_spellings(word))
+        hint = f" Near spellings: {', '.join(near)}." if near else ""
+        raise not_found(f"The word is not in the index.{hint}", "word_missing", near=near, **values)
 
     def _words(self, name: str | None) -> WordVectors:
-        served = self._state.served
-        if name is None and not served.indexes:
-            if served.words is None:
-                raise wrong("The model has no vectors of words, and no index is served.", "no_words")
-            return served.words
-        return served.index(name).words
+        """The word vectors of an index, or of the model if there is no index."""
+        catalog = self._state.catalog
+        if name is None and not catalog.indexes:
+            if catalog.words is None:
+                raise invalid("The model has no word vectors, and this server has no index.", "no_words")
+            return catalog.words
+        return catalog.index(name).words
 
-    async def _place(self, asked: requests.NearestRequest, index: Index) -> tuple[list[str], int]:
-        """The tokens of the sentence, and where among them the word stands."""
-        if asked.tokens is not None:
-            self._state.check_length(asked.tokens)
-            return asked.tokens, asked.place or 0
-        (tokens,) = await self._state.cut([asked.text or ""], index.head["segment"])
-        places = [place for place, token in enumerate(tokens) if token == asked.word]
-        if not places:
-            raise wrong("The word is not a token of the text; /tokenize tells how it is cut.", "no_token")
-        if len(places) > 1 and asked.which is None:
-            raise wrong(
-                f"The word stands {len(places)} times in the text: say which, from 1.",
-                "several",
-                count=len(places),
+    async def _locate_word(self, body: requests.NearestRequest, index: Index) -> tuple[list[str], int]:
+        """The tokens of the sentence, and the position of the word among them."""
+        if body.tokens is not None:
+            self._state.check_length(body.tokens)
+            return body.tokens, body.position or 0
+        (tokens,) = await self._state.segment([body.text or ""], index.head["segment"])
+        positions = [position for position, token in enumerate(tokens) if token == body.word]
+        count = len(positions)
+        if not positions:
+            raise invalid("The word is not a token of the text; /tokenize shows its tokens.", "no_token")
+        if count > 1 and body.which is None:
+            raise invalid(
+                f"The word occurs {count} times in the text: set which, from 1.", "several", count=count
             )
-        if asked.which is not None and asked.which > len(places):
-            raise wrong(
-                f"which is too large: the word stands {len(places)} times in the text.",
+        if body.which is not None and body.which > count:
+            raise invalid(
+                f"which is too large: the word occurs {count} times in the text.",
                 "which_too_large",
-                count=len(places),
+                count=count,
             )
-        return tokens, places[(asked.which or 1) - 1]
+        return tokens, positions[(body.which or 1) - 1]
 
-    def _output_spec(self, layer: Any, pool: str | None) -> OutputSpec:
-        layers = self._state.served.elmo.config.layers
+    def _resolve_output(self, layer: Any, pool: str | None) -> OutputSpec:
+        layers = self._state.catalog.elmo.config.layers
         try:
             return resolve_output(layer, pool, "both", layers)
         except PolysemeError:
-            raise wrong(f"layer is wrong: a number below {layers}, or {layers} weights.") from None
+            raise invalid(f"layer must be a number below {layers}, or {layers} weights.") from None
 
-    def _needs_softmax(self) -> None:
-        if self._state.served.elmo.model.softmax is None:
-            raise wrong("The model has no softmax, so it cannot predict words.", "no_softmax")
+    def _check_softmax(self) -> None:
+        if self._state.catalog.elmo.model.softmax is None:
+            raise invalid("The model has no softmax, so it cannot predict words.", "no_softmax")
 
 
-def _while_wanted(
-    questions: Sequence[One], sentences: Sequence[list[str]], left: threading.Event
-) -> Iterator[Sequence[One]]:
-    """Questions in parts, by the tokens of their sentences, as long as somebody waits for the answers."""
+def _chunks_until(
+    abandoned: threading.Event, items: Sequence[Item], sentences: Sequence[list[str]]
+) -> Iterator[Sequence[Item]]:
+    """Items in chunks, by the tokens of their sentences, until the request is gone."""
     start = 0
-    for part in chunk_sentences(sentences, PART):
-        if left.is_set():
+    for chunk in chunk_sentences(sentences, CHUNK_TOKENS):
+        if abandoned.is_set():
             return
-        yield questions[start : start + len(part)]
-        start += len(part)
-
-
-def _scored(one: SentenceScore) -> dict[str, Any]:
-    forward, backward, mean = one.totals
-    return {
-        "tokens": one.tokens,
-        "forward": forward,
-        "backward": backward,
-        "mean": mean,
-        "token_scores": one.mean[: len(one.tokens)].tolist(),
-        "unknown": one.unknown.tolist(),
-    }
-
-
-def _fitting(found: Substitutes) -> dict[str, Any]:
-    def ranking(one: RankedSubstitutes) -> dict[str, Any]:
-        best = [{"word": each.word, "probability": math.exp(each.log_prob)} for each in one.best]
-        return {"best": best, "rank": one.rank}
-
-    rankings = {name: ranking(getattr(found, name)) for name in ("forward", "backward", "joint")}
-    return {"tokens": found.tokens, "place": found.place, **rankings}
+        yield items[start : start + len(chunk)]
+        start += len(chunk)

@@ -1,20 +1,18 @@
-"""What takes seconds, within bounds: how words changed between two indexes.
+"""Find how words changed between two indexes, within a time limit.
 
     search.change  ->  server.word_change  ->  server.verbs
 
-The figures are the library's own. All frequent words are first ranked by how far they moved, which is quick;
-only those that moved most are then compared in all else. Work ends when its time is over, or when nobody
-waits for it; what was found is kept, so that the next request goes on from there.
+The numbers are those of `polyseme.change`. All frequent words are first ranked by the distance of their mean
+vectors, which is quick; only the top of that ranking is compared in full. A search ends when its time is over
+or its request is gone; what it computed is kept, and the next request continues from there.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TypeVar
 
 from polyseme.search.change import (
     MIN_COUNT,
@@ -28,128 +26,122 @@ from polyseme.search.change import (
 )
 from polyseme.search.index import Index
 
-PAIRS = 4  # of indexes whose changes are kept
-KEPT = 1200  # changes of words that are kept for a pair: as many as can be asked for at once, and some
-EQUAL = 1e-9  # prototypes that differ less may change places when all figures are there
-NAMED = 4  # words that name a sense
-SPARE = 20  # words that may have moved as far as the last of those that are told
-Value = TypeVar("Value")
+MAX_PAIRS = 4  # pairs of indexes whose changes are kept
+MAX_CHANGES = 1200  # kept per pair: a bit more than one request can ask for
+TOLERANCE = 1e-9  # distances that differ less may swap ranks when compared in full
+SENSE_NEIGHBOURS = 4  # words that describe a sense
+TIES = 20  # words compared in full beyond the k asked for, if they tie with the last
 
 
 class IndexPair:
-    """Two indexes, and what is known already of the change of words between them. For one thread."""
+    """Two indexes, and the changes of words computed so far. Not thread-safe."""
 
-    def __init__(self, one: Index, other: Index) -> None:
-        self.one, self.other = one, other
-        self.moved: dict[str, float] = {}  # frequent words, and how far they moved
-        self._found: dict[str, Change] = {}
+    def __init__(self, one: Index, other: Index, *, max_changes: int = MAX_CHANGES) -> None:
+        self.one, self.other, self._max_changes = one, other, max_changes
+        self.distances: dict[str, float] = {}  # of the mean vectors of frequent words
+        self._changes: dict[str, Change] = {}
         self._neighbours: dict[str, list[list[str]]] = {}
 
     @cached_property
-    def frequent(self) -> list[str]:
-        """The words to rank, the most frequent first: they are reached whatever the time."""
+    def frequent_words(self) -> list[str]:
+        """The words to rank, most frequent first, so that these are reached whatever the time limit."""
         counts = find_common_words(self.one, self.other, MIN_COUNT)
         return sorted(counts, key=lambda word: -counts[word])
 
-    def move(self, word: str) -> None:
-        """Find how far a word moved."""
-        if word not in self.moved:
-            self.moved[word] = measure_prototype_distance(*sample_usages(self.one, self.other, word))
+    def compute_distance(self, word: str) -> None:
+        """Compute the distance of the mean vectors of a word."""
+        if word not in self.distances:
+            self.distances[word] = measure_prototype_distance(*sample_usages(self.one, self.other, word))
 
-    def knows(self, word: str) -> bool:
-        """Whether all figures of a word are kept."""
-        return word in self._found
+    def has_change(self, word: str) -> bool:
+        """Whether the change of a word is known already."""
+        return word in self._changes
 
     def change(self, word: str) -> Change:
-        """All figures of a word, as the library finds them."""
-        if word not in self._found:
-            while len(self._found) >= KEPT:
-                oldest = next(iter(self._found))
-                del self._found[oldest]
+        """The change of a word, as `polyseme.change` computes it."""
+        if word not in self._changes:
+            while len(self._changes) >= self._max_changes:
+                oldest = next(iter(self._changes))
+                del self._changes[oldest]
                 self._neighbours.pop(oldest, None)
-            (self._found[word],) = find_changes(self.one, self.other, [word])
-        return self._found[word]
+            (self._changes[word],) = find_changes(self.one, self.other, [word])
+        return self._changes[word]
 
     def neighbours(self, change: Change) -> list[list[str]]:
-        """The words of the first index that lie nearest to each sense of a word."""
+        """For each sense of a word, the nearest words of the first index."""
         if change.word not in self._neighbours:
-            near = self.one.nearest_words(change.centres, NAMED, without=change.word)
-            self._neighbours[change.word] = near
+            nearest = self.one.nearest_words(change.centres, SENSE_NEIGHBOURS, without=change.word)
+            self._neighbours[change.word] = nearest
         return self._neighbours[change.word]
 
-    def first(self, k: int) -> list[str]:
-        """The words that moved most: `k`, and some that moved as far as the last of them."""
-        order = [word for word in self.one.words.words if word in self.moved]  # of the library, where equal
-        order.sort(key=lambda word: -self.moved[word])
-        least = min((self.moved[word] for word in order[:k]), default=0.0) - EQUAL
-        return [word for word in order[: k + SPARE] if self.moved[word] >= least]
+    def top_words(self, k: int) -> list[str]:
+        """The `k` words with the greatest distance, and those that tie with the last of them."""
+        order = [word for word in self.one.words.words if word in self.distances]  # ties: the library's order
+        order.sort(key=lambda word: -self.distances[word])
+        least = min((self.distances[word] for word in order[:k]), default=0.0) - TOLERANCE
+        return [word for word in order[: k + TIES] if self.distances[word] >= least]
 
 
-class IndexPairs:
-    """The pairs of indexes that were asked for last."""
+class IndexPairCache:
+    """The most recently used pairs of indexes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_pairs: int = MAX_PAIRS, max_changes: int = MAX_CHANGES) -> None:
+        self._max_pairs, self._max_changes = max_pairs, max_changes
         self._pairs: dict[tuple[int, int], IndexPair] = {}
 
-    def of(self, one: Index, other: Index) -> IndexPair:
-        """The pair, with what is known of it."""
-        key = (id(one), id(other))  # a pair keeps its indexes, so no other can have their numbers
-        pair = self._pairs.pop(key, None) or IndexPair(one, other)
+    def get(self, one: Index, other: Index) -> IndexPair:
+        """The pair of these indexes, with its changes computed so far."""
+        key = (id(one), id(other))  # a pair holds its indexes, so that no other index gets their ids
+        pair = self._pairs.pop(key, None) or IndexPair(one, other, max_changes=self._max_changes)
         self._pairs[key] = pair
-        if len(self._pairs) > PAIRS:
+        if len(self._pairs) > self._max_pairs:
             del self._pairs[next(iter(self._pairs))]
         return pair
 
 
-class ChangeStudy:
-    """The change of words between two indexes, found in about so many seconds."""
+class ChangeSearch:
+    """One search for changed words.
+
+    Args:
+        pair: The two indexes.
+        seconds: Time limit; at least one word is compared.
+
+    """
 
     def __init__(self, pair: IndexPair, seconds: float) -> None:
         self._pair, self._seconds = pair, seconds
         self._end = float("inf")
-        self.left = threading.Event()  # nobody waits any more
-        self.complete = True  # all words that were to be looked at were
+        self.abandoned = threading.Event()  # set when the request is gone
+        self.complete = True  # False if time ran out
 
-    def named(self, words: Sequence[str]) -> list[Change]:
-        """The change of these words, the greatest first."""
+    def compare_words(self, words: Sequence[str]) -> list[Change]:
+        """The changes of these words, greatest first."""
         self._end = time.monotonic() + self._seconds
         check_comparable(self._pair.one, self._pair.other)
-        return sort_changes(self._changes(words))
+        return sort_changes(self._compare(words))
 
-    def frequent(self, k: int) -> list[Change]:
-        """The change of the `k` frequent words that moved most, the greatest first."""
+    def find_most_changed(self, k: int) -> list[Change]:
+        """The changes of the `k` frequent words that changed most, greatest first."""
         check_comparable(self._pair.one, self._pair.other)
-        begun = time.monotonic()
-        self._end = begun + self._seconds / 2
-        for word in self._pair.frequent:
-            if word not in self._pair.moved and self._over():
+        start = time.monotonic()
+        self._end = start + self._seconds / 2
+        for word in self._pair.frequent_words:
+            if word not in self._pair.distances and self._is_over():
                 self.complete = False
                 break
-            self._pair.move(word)
-        self._end = begun + self._seconds
-        return sort_changes(self._changes(self._pair.first(k)))[:k]
+            self._pair.compute_distance(word)
+        self._end = start + self._seconds
+        return sort_changes(self._compare(self._pair.top_words(k)))[:k]
 
-    def _changes(self, words: Sequence[str]) -> list[Change]:
-        """The changes of words, as far as the time goes, but of one at least."""
-        found: list[Change] = []
+    def _compare(self, words: Sequence[str]) -> list[Change]:
+        """The changes of words until time runs out, but of one at least."""
+        changes: list[Change] = []
         for word in words:
-            if found and not self._pair.knows(word) and self._over():
+            if changes and not self._pair.has_change(word) and self._is_over():
                 self.complete = False
                 break
-            found.append(self._pair.change(word))
-        return found
+            changes.append(self._pair.change(word))
+        return changes
 
-    def _over(self) -> bool:
-        return self.left.is_set() or time.monotonic() > self._end
-
-
-def names_alone(by_path: Mapping[str, Value]) -> dict[str, Value]:
-    """Values by the names of files instead of their paths; the second file of a name gets a number."""
-    found: dict[str, Value] = {}
-    for path, value in by_path.items():
-        name, number = Path(path).name, 1
-        while name in found:
-            number += 1
-            name = f"{Path(path).name} ({number})"
-        found[name] = value
-    return found
+    def _is_over(self) -> bool:
+        return self.abandoned.is_set() or time.monotonic() > self._end

@@ -15,7 +15,7 @@ from polyseme.server.catalog import Catalog
 
 jsonschema = pytest.importorskip("jsonschema")
 TEXTS = ["曹操大怒。", "天色将晚，人马困乏。"]
-MARKED = {"tokens": ["玄德", "将", "兵"], "place": 1}
+MARKED = {"tokens": ["玄德", "将", "兵"], "position": 1}
 BOTH = {"one": "one-index", "other": "other-index"}
 ASKED: list[tuple[str, dict[str, Any]]] = [
     ("/tokenize", {"texts": TEXTS}),
@@ -24,7 +24,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
     ("/embed_all", {"texts": TEXTS, "layer": "all"}),
     ("/score", {"texts": [*TEXTS, ""]}),
     ("/substitutes", {**MARKED, "k": 3}),
-    ("/substitutes", {"tokens": ["玄德", "不存在的词语"], "place": 1, "k": 3}),
+    ("/substitutes", {"tokens": ["玄德", "不存在的词语"], "position": 1, "k": 3}),
     ("/nearest", {"word": "曹操", "k": 3}),
     ("/nearest", {**MARKED, "word": "将", "k": 3}),
     ("/nearest", {**MARKED, "word": "将", "k": 3, "layers": True}),
@@ -44,7 +44,7 @@ FACTS = ("/health", "/info", "/metrics", "/v1/models")
 def schema(client: httpx.Client) -> dict[str, Any]:
     found = client.get("/openapi.json").json()
     for name, part in found["components"]["schemas"].items():
-        if name != "Refusal":
+        if name != "ErrorResponse":
             part.setdefault("additionalProperties", False)  # what is not described is found, too
     return found
 

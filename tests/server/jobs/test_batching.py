@@ -10,7 +10,7 @@ import pytest
 from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.model.output import resolve_output
-from polyseme.server.http.limits import Limits, RefusedError
+from polyseme.server.http.limits import HttpError, Limits
 from polyseme.server.http.metrics import Metrics
 from polyseme.server.jobs.batching import Batcher
 
@@ -32,9 +32,9 @@ def test_texts_that_arrive_together_share_batches(elmo: Elmo, monkeypatch: pytes
     sentences = [["a", "b"], ["c"], ["d", "e", "f"]] * 5
 
     async def ask() -> list:
-        first = asyncio.ensure_future(batcher.vectors(sentences[:1], spec(elmo)))
+        first = asyncio.ensure_future(batcher.embed(sentences[:1], spec(elmo)))
         await asyncio.sleep(0)
-        others = [batcher.vectors([sentence], spec(elmo)) for sentence in sentences[1:]]
+        others = [batcher.embed([sentence], spec(elmo)) for sentence in sentences[1:]]
         return [*(await first), *(one[0] for one in await asyncio.gather(*others))]
 
     found = asyncio.run(ask())
@@ -49,7 +49,7 @@ def test_a_batch_larger_than_the_models_own_budget_runs_at_once(elmo: Elmo, monk
     monkeypatch.setattr(Elmo, "run_batch", lambda *a, **k: (widths.append(len(a[1])), run_batch(*a, **k))[1])
     batcher = Batcher(elmo, Limits(batch_tokens=2 * elmo.batch_tokens, queue=10_000), Metrics())
     sentences = [["a", "b"]] * (elmo.batch_tokens // 4 + 10)
-    asyncio.run(batcher.vectors(sentences, spec(elmo)))
+    asyncio.run(batcher.embed(sentences, spec(elmo)))
     assert widths == [len(sentences)]
 
 
@@ -57,7 +57,7 @@ def test_other_layers_are_other_batches(elmo: Elmo):
     batcher = Batcher(elmo, Limits(), Metrics())
 
     async def ask() -> list:
-        return await asyncio.gather(*(batcher.vectors([["a"]], spec(elmo, n)) for n in (0, 1, 0, "top")))
+        return await asyncio.gather(*(batcher.embed([["a"]], spec(elmo, n)) for n in (0, 1, 0, "top")))
 
     for found, layer in zip(asyncio.run(ask()), (0, 1, 0, "top"), strict=True):
         np.testing.assert_allclose(found[0], elmo.embed([["a"]], layer=layer)[0], atol=1e-6)
@@ -65,8 +65,8 @@ def test_other_layers_are_other_batches(elmo: Elmo):
 
 def test_a_full_queue_refuses(elmo: Elmo):
     batcher = Batcher(elmo, Limits(queue=3), Metrics())
-    with pytest.raises(RefusedError) as refused:
-        asyncio.run(batcher.vectors([["a"]] * 4, spec(elmo)))
+    with pytest.raises(HttpError) as refused:
+        asyncio.run(batcher.embed([["a"]] * 4, spec(elmo)))
     assert (refused.value.status, refused.value.retry_after) == (429, 1)
 
 
@@ -83,14 +83,14 @@ def test_without_memory_a_batch_is_split_and_the_rest_goes_on(elmo: Elmo, monkey
 
     async def ask() -> list:
         return await asyncio.gather(
-            batcher.vectors([["a"], ["b"], ["c"], ["d"]], spec(elmo)),
-            batcher.vectors([["large"]], spec(elmo)),
+            batcher.embed([["a"], ["b"], ["c"], ["d"]], spec(elmo)),
+            batcher.embed([["large"]], spec(elmo)),
             return_exceptions=True,
         )
 
     fine, refused = asyncio.run(ask())
     assert len(fine) == 4
-    assert isinstance(refused, RefusedError)
+    assert isinstance(refused, HttpError)
     assert refused.status == 503
 
 
@@ -100,4 +100,4 @@ def test_another_error_reaches_the_one_who_asked(elmo: Elmo, monkeypatch: pytest
 
     monkeypatch.setattr(Elmo, "embed_tokens", broken)
     with pytest.raises(RuntimeError, match="a bug"):
-        asyncio.run(Batcher(elmo, Limits(), Metrics()).vectors([["a"]], spec(elmo)))
+        asyncio.run(Batcher(elmo, Limits(), Metrics()).embed([["a"]], spec(elmo)))

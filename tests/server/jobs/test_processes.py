@@ -62,7 +62,7 @@ def test_a_dead_process_is_replaced_and_forgotten(start):
 
 
 def test_a_signal_while_a_process_is_replaced_leaves_none_behind(start):
-    again = "import polyseme.server.jobs.processes as processes\nprocesses.AGAIN = 3.0"
+    again = "import polyseme.server.jobs.processes as processes\nprocesses.RESTART_SECONDS = 3.0"
     server = start("zh-classic", "--workers", "2", first=again).wait()
     before = server.children
     os.kill(before[0], signal.SIGKILL)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from polyseme.server.http.limits import RefusedError
+from polyseme.server.http.limits import HttpError
 from polyseme.server.jobs.worker_pool import WorkerPool
 
 
@@ -22,14 +22,14 @@ async def until(fits) -> None:
 
 
 def test_a_work_that_nobody_waits_for_counts_until_its_thread_is_done():
-    threads, free = WorkerPool("test", 1, most=1), threading.Event()
+    threads, free = WorkerPool("test", 1, max_jobs=1), threading.Event()
 
     async def ask() -> None:
         left = asyncio.ensure_future(threads.run(free.wait))
         await until(lambda: len(threads) == 1)
         left.cancel()
         await asyncio.gather(left, return_exceptions=True)
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(HttpError) as refused:
             await threads.run(lambda: 1)
         assert (refused.value.status, refused.value.retry_after) == (429, 1)
         free.set()
@@ -41,7 +41,7 @@ def test_a_work_that_nobody_waits_for_counts_until_its_thread_is_done():
 
 
 def test_a_work_that_waits_leaves_at_once_with_whoever_asked():
-    threads, free, done = WorkerPool("test", 1, most=2), threading.Event(), []
+    threads, free, done = WorkerPool("test", 1, max_jobs=2), threading.Event(), []
 
     async def ask() -> None:
         first = asyncio.ensure_future(threads.run(free.wait))
@@ -84,7 +84,7 @@ def test_without_memory_one_work_is_refused_and_the_next_is_done(problem: Except
         raise problem
 
     async def ask() -> int:
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(HttpError) as refused:
             await threads.run(fail)
         assert refused.value.status == 503
         return await threads.run(lambda: 1)

@@ -31,7 +31,7 @@ export function curl(path, body) {
 // weights: the mix if it differs from the index, else null. candidates: how many usages it reranks.
 export function nearestUsages({ text, words, position, index, sameWord, k, weights, candidates }) {
   const word = words[position];
-  const body = { word, tokens: words, place: position, index: index.name, k, same_word: sameWord };
+  const body = { word, tokens: words, position, index: index.name, k, same_word: sameWord };
   if (weights) return reranked({ ...body, k: candidates, layers: true }, weights, k);
   const which = occurrenceOf(words, position);
   const python = [py(word), py(text), k, sameWord && "same_word=True", which && `which=${which}`];
@@ -97,7 +97,7 @@ export function substitutes({ text, token, words, position, model, k }) {
       `substitutes = polyseme.substitutes(model, ${py(marked)}, ${k})`,
       "print(substitutes.joint.best)",
     ),
-    curl: curl("/substitutes", { tokens: words, place: position, k }),
+    curl: curl("/substitutes", { tokens: words, position, k }),
     cli: command("substitutes", model.path, [marked], [`-k ${k}`]),
   };
 }
@@ -130,7 +130,7 @@ export function senses({ word, index, max }) {
       `for sense in polyseme.senses(index, ${py(word)}, most=${max}).senses:`,
       '    print(f"{sense.share:.0%}", *sense.neighbours)',
     ),
-    curl: curl("/senses", { word, index: index.name, most: max }),
+    curl: curl("/senses", { word, index: index.name, max_senses: max }),
     cli: command("senses", index.path, [word], [`--most ${max}`]),
   };
 }

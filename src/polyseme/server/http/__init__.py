@@ -1,1 +1,1 @@
-"""The HTTP side of the server: protocol, requests, responses, limits."""
+"""The HTTP side of the server: protocol, requests, responses, limits, pages."""

@@ -1,8 +1,8 @@
-"""What a request may cost, and the refusals that say so.
+"""Limits of a request, and the HTTP errors that routes raise.
 
-    a command line  ->  server.http.limits  ->  every other room of the server
+    cli.serving, server.serve  ->  server.http.limits  ->  every module of the server
 
-A refusal never repeats what was sent: it may be secret, or 50 MB long.
+An error message never repeats the request: it may be confidential, or 50 MB long.
 """
 
 from __future__ import annotations
@@ -10,30 +10,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-SHARED = "PROMETHEUS_MULTIPROC_DIR"  # the folder where several processes put their counts
+METRICS_FOLDER = (
+    "PROMETHEUS_MULTIPROC_DIR"  # environment variable: where several processes share their counts
+)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """All of them are shown by /info."""
+    """Limits of a server; /info shows all of them."""
 
     body_bytes: int = 2_000_000
     max_texts: int = 32  # per request
     max_tokens: int = 2_000  # per text
-    queue: int = 256  # texts that wait to be read
-    concurrent: int = 512  # requests under way
+    queue: int = 256  # texts waiting for a batch, and jobs waiting for a thread
+    concurrent: int = 512  # requests in progress
     timeout: float = 30.0  # seconds per request
-    grace: float = 20.0  # seconds to finish what is under way when the server stops
-    answer_values: int = 4_000_000  # numbers of an answer
-    batch_tokens: int = 4096  # of a batch, padding included
+    grace: float = 20.0  # seconds to finish requests in progress when the server stops
+    answer_values: int = 4_000_000  # numbers per response
+    batch_tokens: int = 4096  # per batch, padding included
     batch_wait: float = 0.002  # seconds a busy server waits for more texts to join a batch
 
 
-class RefusedError(Exception):
-    """An answer that is no result: a status, a kind of error, one sentence.
+class HttpError(Exception):
+    """An error response.
 
-    code, values: which of the refusals of its kind it is, and what its sentence tells, for programs that say
-    it in words of their own. A code stays as it is when the sentence is written anew.
+    Args:
+        status: HTTP status.
+        error_type: Kind of error, one word.
+        message: One sentence for people.
+        retry_after: Seconds after which a retry makes sense.
+        code: Stable name of this error within its kind, for programs that translate the message.
+        values: The numbers and names that the message contains.
+
     """
 
     def __init__(
@@ -52,31 +60,36 @@ class RefusedError(Exception):
         self.code, self.values = code, values or {}
 
 
-def wrong(message: str, code: str | None = None, **values: Any) -> RefusedError:
-    """What was asked cannot be done."""
-    return RefusedError(422, "usage", message, code=code, values=values)
+def invalid(message: str, code: str | None = None, **values: Any) -> HttpError:
+    """422: the request cannot be fulfilled as it is."""
+    return HttpError(422, "usage", message, code=code, values=values)
 
 
-def missing(message: str, code: str | None = None, **values: Any) -> RefusedError:
-    """There is no such index, task or model."""
-    return RefusedError(404, "not_found", message, code=code, values=values)
+def not_found(message: str, code: str | None = None, **values: Any) -> HttpError:
+    """404: there is no such index, task, model or word."""
+    return HttpError(404, "not_found", message, code=code, values=values)
 
 
-def busy(message: str) -> RefusedError:
-    """More than the server takes on at once."""
-    return RefusedError(429, "busy", message, retry_after=1)
+def busy(message: str) -> HttpError:
+    """429: the server has too much to do."""
+    return HttpError(429, "busy", message, retry_after=1)
 
 
-def too_large(message: str, code: str | None = None, **values: Any) -> RefusedError:
-    """More than a request may ask for."""
-    return RefusedError(413, "too_large", message, code=code, values=values)
+def too_large(message: str, code: str | None = None, **values: Any) -> HttpError:
+    """413: the request exceeds a limit."""
+    return HttpError(413, "too_large", message, code=code, values=values)
 
 
-def no_memory() -> RefusedError:
-    """What was asked does not fit into memory, at least not now."""
-    return RefusedError(503, "memory", "Not enough memory for this. Ask for less.", retry_after=5)
+def out_of_memory() -> HttpError:
+    """503: the request does not fit into memory, at least not now."""
+    return HttpError(503, "memory", "Not enough memory. Send a smaller request.", retry_after=5)
 
 
-def stopping() -> RefusedError:
-    """The server takes nothing on any more, or cannot finish what it has."""
-    return RefusedError(503, "draining", "The server is stopping.", retry_after=5)
+def loading() -> HttpError:
+    """503: the model is still being loaded."""
+    return HttpError(503, "loading", "The model is being loaded.", retry_after=2)
+
+
+def shutting_down() -> HttpError:
+    """503: the server accepts no new requests, or cannot finish this one."""
+    return HttpError(503, "draining", "The server is shutting down.", retry_after=5)

@@ -1,4 +1,4 @@
-"""What openapi.json says of answers, refusals and keys, beside the requests that FastAPI describes itself.
+"""Additions to openapi.json: responses, errors and API keys. FastAPI itself describes the requests.
 
 server.http.responses  ->  server.http.openapi  ->  server.app, server.http.pages
 """
@@ -11,74 +11,74 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from polyseme.server.http import responses
-from polyseme.server.http.middleware import OPEN
-from polyseme.server.http.rendering import JSON, RAW, SHAPES
+from polyseme.server.http.middleware import PUBLIC_ROUTES
+from polyseme.server.http.rendering import JSON, RAW_TYPES, SHAPES_HEADER
 
-Responses = dict[int | str, dict[str, Any]]
-RESULTS: dict[str, type[BaseModel]] = {
-    "/tokenize": responses.TokenizeResult,
-    "/embed": responses.EmbedResult,
-    "/embed_all": responses.EmbedAllResult,
-    "/score": responses.ScoreResult,
-    "/substitutes": responses.SubstitutesResult,
-    "/nearest": responses.NearestResult,
-    "/senses": responses.SensesResult,
-    "/change": responses.ChangeResult,
-    "/similarity": responses.SimilarityResult,
-    "/predict": responses.PredictResult,
-    "/v1/embeddings": responses.OpenAiResult,
-    "/v1/models": responses.OpenAiModels,
-    "/health": responses.HealthResult,
-    "/info": responses.InfoResult,
+ResponseDocs = dict[int | str, dict[str, Any]]
+RESPONSES: dict[str, type[BaseModel]] = {
+    "/tokenize": responses.TokenizeResponse,
+    "/embed": responses.EmbedResponse,
+    "/embed_all": responses.EmbedAllResponse,
+    "/score": responses.ScoreResponse,
+    "/substitutes": responses.SubstitutesResponse,
+    "/nearest": responses.NearestResponse,
+    "/senses": responses.SensesResponse,
+    "/change": responses.ChangeResponse,
+    "/similarity": responses.SimilarityResponse,
+    "/predict": responses.PredictResponse,
+    "/v1/embeddings": responses.OpenAiResponse,
+    "/v1/models": responses.OpenAiModelsResponse,
+    "/health": responses.HealthResponse,
+    "/info": responses.InfoResponse,
 }
-NUMBERS = ("/embed", "/embed_all")  # routes that give raw numbers where Accept asks for them
-REFUSALS: Responses = {
-    status: {"description": what, "model": responses.Refusal}
-    for status, what in {
-        400: "No JSON",
-        401: "No key, or a wrong one",
+RAW_ROUTES = ("/embed", "/embed_all")  # routes that return raw numbers if the Accept header asks for them
+ERROR_RESPONSES: ResponseDocs = {
+    status: {"description": description, "model": responses.ErrorResponse}
+    for status, description in {
+        400: "The body is not JSON",
+        401: "The API key is missing or wrong",
         404: "No such index, task, model or word",
-        408: "The body came too slowly",
-        413: "Too large",
-        422: "Not what is expected",
-        429: "Too busy",
-        503: "Loading or stopping, or not enough memory",
-        504: "Too slow",
+        408: "The body arrived too slowly",
+        413: "The request exceeds a limit",
+        422: "The request is not valid",
+        429: "The server is too busy",
+        503: "The server is loading, shutting down or out of memory",
+        504: "The request timed out",
     }.items()
 }
-KEYS = {
+SECURITY_SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-    "browser": {"type": "http", "scheme": "basic", "description": "The key is the password; any name."},
+    "browser": {"type": "http", "scheme": "basic", "description": "The key is the password, with any user."},
 }
 
 
-def answers_of(route: str) -> Responses:
-    """The answer of a route, for the description alone: nothing is checked against it while serving."""
-    if route not in RESULTS:
+def response_docs(route: str) -> ResponseDocs:
+    """The response of a route, for the documentation only: the server does not validate its responses."""
+    if route not in RESPONSES:
         return {200: {"description": "Text", "content": {"text/plain": {"schema": {"type": "string"}}}}}
-    model = RESULTS[route]
-    found: dict[str, Any] = {"description": model.__doc__, "model": model}
-    if route in NUMBERS:
-        raw = {"type": "string", "format": "binary", "description": "Little-endian numbers, all vectors."}
-        shapes = {"description": "With raw numbers: their shapes, as JSON.", "schema": {"type": "string"}}
-        found["content"] = {JSON: {}} | {kind: {"schema": raw} for kind in RAW}
-        found["headers"] = {SHAPES: shapes}
-    return {200: found}
+    model = RESPONSES[route]
+    docs: dict[str, Any] = {"description": model.__doc__, "model": model}
+    if route in RAW_ROUTES:
+        raw = {"type": "string", "format": "binary", "description": "Little-endian numbers of all vectors."}
+        shapes = {"description": "With raw numbers: their shapes as JSON.", "schema": {"type": "string"}}
+        docs["content"] = {JSON: {}} | {media_type: {"schema": raw} for media_type in RAW_TYPES}
+        docs["headers"] = {SHAPES_HEADER: shapes}
+    return {200: docs}
 
 
-def describe_keys(app: FastAPI, needed: bool) -> None:
-    """Let the application's schema say how a key is given, and, where it is needed, for which routes."""
-    plain = app.openapi
+def document_keys(app: FastAPI, required: bool) -> None:
+    """Add to the application's schema how a key is sent and, if one is required, for which routes."""
+    make_schema = app.openapi
 
     def openapi() -> dict[str, Any]:
-        schema = plain()
-        schema["components"]["securitySchemes"] = KEYS
-        if needed:
-            schema["security"] = [{name: []} for name in KEYS]
-            for route in OPEN:
+        schema = make_schema()
+        schema["components"]["securitySchemes"] = SECURITY_SCHEMES
+        if required:
+            schema["security"] = [{name: []} for name in SECURITY_SCHEMES]
+            for route in PUBLIC_ROUTES:
                 for operation in schema["paths"][route].values():
                     operation["security"] = []
         return schema
 
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to add to its schema
+    app.openapi = openapi  # type: ignore[method-assign]  # how FastAPI suggests to extend the schema

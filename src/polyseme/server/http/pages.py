@@ -1,4 +1,4 @@
-"""The explorer's files, and /docs from the OpenAPI schema; both need nothing from any other host.
+"""The explorer's files, and /docs made from the OpenAPI schema. Neither loads anything from another host.
 
 server/explorer/, app.openapi()  ->  server.http.pages  ->  a browser
 """
@@ -25,7 +25,7 @@ INLINE = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
 def content_policy() -> str:
-    """Everything from here, nothing inline but the page's import map, which is known by its hash."""
+    """Content security policy: everything from this server, nothing inline but the import map (by hash)."""
     maps = INLINE.findall((EXPLORER / "index.html").read_text(encoding="utf-8"))
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in maps]
     scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])
@@ -36,7 +36,7 @@ def content_policy() -> str:
 
 
 def add_pages(app: FastAPI) -> None:
-    """The page at /, its files at /explorer, the routes at /docs."""
+    """Add the explorer at /, its files at /explorer, and the documentation of the routes at /docs."""
 
     @app.get("/", include_in_schema=False)
     async def explorer() -> FileResponse:
@@ -50,7 +50,7 @@ def add_pages(app: FastAPI) -> None:
 
 
 def docs_page(schema: dict[str, Any]) -> str:
-    """All routes of an OpenAPI schema as a page."""
+    """An HTML page with all routes of an OpenAPI schema."""
     parts = []
     for path, methods in sorted(schema["paths"].items()):
         for method, route in methods.items():
@@ -58,8 +58,8 @@ def docs_page(schema: dict[str, Any]) -> str:
             parts.append(f"<p>{escape(route.get('description') or route.get('summary', ''))}</p>")
             body = route.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
             if body:
-                parts.append(_fields(_resolved(body, schema)))
-            parts.append(_answer(route["responses"]["200"]["content"], schema))
+                parts.append(_request_table(_resolve(body, schema)))
+            parts.append(_response_table(route["responses"]["200"]["content"], schema))
             parts.append("</section>")
     title = f"{escape(schema['info']['title'])} {escape(schema['info']['version'])}"
     return (
@@ -73,65 +73,64 @@ def docs_page(schema: dict[str, Any]) -> str:
     )
 
 
-def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """A part of a schema, its reference followed."""
+def _resolve(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Follow the reference of a part of a schema, if it is one."""
     name = part.get("$ref", "").rpartition("/")[2]
-    found: dict[str, Any] = schema["components"]["schemas"][name] if name else part
-    return found
+    resolved: dict[str, Any] = schema["components"]["schemas"][name] if name else part
+    return resolved
 
 
-def _answer(content: dict[str, Any], schema: dict[str, Any]) -> str:
-    """The fields of an answer as a table, and its other forms."""
-    others = f"<code>{escape(', '.join(kind for kind in content if kind != JSON))}</code>"
+def _response_table(content: dict[str, Any], schema: dict[str, Any]) -> str:
+    """The fields of a response as a table, and its other media types."""
+    others = f"<code>{escape(', '.join(media_type for media_type in content if media_type != JSON))}</code>"
     if JSON not in content:
-        return f"<p>Gives {others}.</p>"
+        return f"<p>Returns {others}.</p>"
     rows = "".join(
-        f"<tr><td><code>{escape(place)}</code></td><td>{escape(_kind(field))}</td>"
+        f"<tr><td><code>{escape(path)}</code></td><td>{escape(_type_name(field))}</td>"
         f"<td>{escape(field.get('description', ''))}</td></tr>"
-        for place, field in _places(content[JSON]["schema"], schema)
+        for path, field in _field_paths(content[JSON]["schema"], schema)
     )
-    found = f"<table><tr><th>answer</th><th>value</th><th></th></tr>{rows}</table>"
-    return found if len(content) == 1 else f"{found}<p>Or, where Accept asks for it: {others}.</p>"
+    table = f"<table><tr><th>response</th><th>type</th><th></th></tr>{rows}</table>"
+    return table if len(content) == 1 else f"{table}<p>Or, if the Accept header asks for it: {others}.</p>"
 
 
-def _places(
-    part: dict[str, Any], schema: dict[str, Any], at: str = ""
+def _field_paths(
+    part: dict[str, Any], schema: dict[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All fields of an answer, with those of the objects in it: `tokens`, `tokens[][].text`."""
-    found = _resolved(part, schema)
-    for one in found.get("anyOf", ()):
-        yield from _places(one, schema, at)
-    if "items" in found:
-        yield from _places(found["items"], schema, f"{at}[]")
-    for name, field in found.get("properties", {}).items():
-        place = f"{at}.{name}".lstrip(".")
-        yield place, field
-        yield from _places(field, schema, place)
+    """All fields of a response, nested ones included: `tokens`, `tokens[][].text`."""
+    resolved = _resolve(part, schema)
+    for alternative in resolved.get("anyOf", ()):
+        yield from _field_paths(alternative, schema, prefix)
+    if "items" in resolved:
+        yield from _field_paths(resolved["items"], schema, f"{prefix}[]")
+    for name, field in resolved.get("properties", {}).items():
+        path = f"{prefix}.{name}".lstrip(".")
+        yield path, field
+        yield from _field_paths(field, schema, path)
 
 
-def _fields(body: dict[str, Any]) -> str:
+def _request_table(body: dict[str, Any]) -> str:
     """The fields of a request as a table."""
-    needed = set(body.get("required", ()))
+    required = set(body.get("required", ()))
     rows = []
     for name, field in body.get("properties", {}).items():
-        default = "" if name in needed else json.dumps(field.get("default"), ensure_ascii=False)
-        about = field.get("description", "")
+        default = "" if name in required else json.dumps(field.get("default"), ensure_ascii=False)
         rows.append(
-            f"<tr><td><code>{escape(name)}</code></td><td>{escape(_kind(field))}</td>"
-            f"<td>{'needed' if name in needed else f'<code>{escape(default)}</code>'}</td>"
-            f"<td>{escape(about)}</td></tr>"
+            f"<tr><td><code>{escape(name)}</code></td><td>{escape(_type_name(field))}</td>"
+            f"<td>{'required' if name in required else f'<code>{escape(default)}</code>'}</td>"
+            f"<td>{escape(field.get('description', ''))}</td></tr>"
         )
-    return f"<table><tr><th>key</th><th>value</th><th>if left out</th><th></th></tr>{''.join(rows)}</table>"
+    return f"<table><tr><th>field</th><th>type</th><th>default</th><th></th></tr>{''.join(rows)}</table>"
 
 
-def _kind(field: dict[str, Any]) -> str:
-    """What a field may hold, in words."""
+def _type_name(field: dict[str, Any]) -> str:
+    """The type of a field, in words."""
     if "anyOf" in field:
-        return " or ".join(dict.fromkeys(_kind(one) for one in field["anyOf"]))
+        return " or ".join(dict.fromkeys(map(_type_name, field["anyOf"])))
     if "enum" in field:
         return ", ".join(map(str, field["enum"]))
     if field.get("type") == "array":
-        return f"list of {_kind(field.get('items', {}))}"
+        return f"list of {_type_name(field.get('items', {}))}"
     if "$ref" in field:
         return "object"
     return str(field.get("const", field.get("type", "any")))

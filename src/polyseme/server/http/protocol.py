@@ -1,4 +1,4 @@
-"""HTTP over one connection, with its clocks: whoever sends or reads too slowly is not waited for.
+"""HTTP over one connection, with time limits for clients that send or read too slowly.
 
 server.run  ->  server.http.protocol  ->  uvicorn
 """
@@ -11,83 +11,85 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from polyseme.server.http.limits import RefusedError
-from polyseme.server.http.rendering import refused
+from polyseme.server.http.limits import HttpError
+from polyseme.server.http.rendering import error_response
 
-HEAD_SECONDS = 10.0  # in which the head of a request must be there
-UNREAD_BYTES = 8_000_000  # of a body that was refused already; more are not even thrown away
+HEADER_SECONDS = 10.0  # for the headers of a request to arrive
+MAX_DISCARDED_BYTES = 8_000_000  # of a body after its error response; the connection is then closed
 
 
 class TimedProtocol(H11Protocol):
-    """Closes connections that send the head of a request, or read an answer, too slowly.
+    """Closes connections that send the headers of a request, or read a response, too slowly.
 
-    seconds: in which an answer must be read.
+    Args:
+        seconds: Time limit for reading a response.
+
     """
 
-    _timer: asyncio.TimerHandle | None = None  # for the head of a request
-    _writing: asyncio.TimerHandle | None = None  # for an answer
-    _unread = 0  # bytes that came after their answer
+    _header_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+    _discarded = 0  # bytes received after the response
 
-    def __init__(self, *given: Any, seconds: float, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, seconds: float, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
         self._seconds = seconds
 
     def connection_made(self, transport: Any) -> None:
-        """A connection must begin to talk."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
-        self._watch()
+        self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
-        """The clock stops with the head of a request, and runs again with the next one."""
+        """Stop the timer when the headers are complete; start it again with the next request."""
         idle = self.cycle is None or self.cycle.response_complete
-        if self._timer is None and idle:
-            self._watch()
-        self._unread = self._unread + len(data) if idle else 0
-        if self._unread > UNREAD_BYTES:
+        if self._header_timer is None and idle:
+            self._start_header_timer()
+        self._discarded = self._discarded + len(data) if idle else 0
+        if self._discarded > MAX_DISCARDED_BYTES:
             self.transport.abort()
             return
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
-            self._unread = 0
-            _stop(self._timer)
-            self._timer = None
+            self._discarded = 0
+            _cancel(self._header_timer)
+            self._header_timer = None
 
     def pause_writing(self) -> None:
-        """An answer is larger than what is sent at once: from now on it must be read."""
+        """The response is larger than the send buffer: the client has to read it in time."""
         super().pause_writing()
-        if self._writing is None:
-            self._writing = self.loop.call_later(self._seconds, self.transport.abort)
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(self._seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """What was written was read."""
+        """The client has read what was written."""
         super().resume_writing()
-        _stop(self._writing)
-        self._writing = None
+        _cancel(self._write_timer)
+        self._write_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No clock runs for those who left."""
-        _stop(self._timer)
-        _stop(self._writing)
+        """Stop all timers."""
+        _cancel(self._header_timer)
+        _cancel(self._write_timer)
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is refused in our form, unless an answer has begun."""
+        """Answer what is not HTTP with an error in our format, unless a response has begun."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            answer = refused(RefusedError(400, "usage", "This is no HTTP request."))
-            headers = [*answer.raw_headers, (b"connection", b"close")]
+            response = error_response(HttpError(400, "usage", "This is not an HTTP request."))
+            headers = [*response.raw_headers, (b"connection", b"close")]
             for event in (
                 h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-                h11.Data(data=bytes(answer.body)),
+                h11.Data(data=bytes(response.body)),
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _watch(self) -> None:
-        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+    def _start_header_timer(self) -> None:
+        self._header_timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
 
-def _stop(timer: asyncio.TimerHandle | None) -> None:
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()

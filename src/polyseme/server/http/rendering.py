@@ -1,9 +1,9 @@
-"""Vectors and the like to the body of a response: JSON, or raw numbers where Accept asks for them.
+"""Responses: JSON, or raw numbers if the Accept header asks for them.
 
-    server.verbs  ->  server.http.rendering  ->  a response
+    server.verbs, server.openai  ->  server.http.rendering  ->  a response
 
 Raw numbers are little-endian, one array after the other; the header X-Polyseme-Shapes holds their shapes.
-JSON has no infinite numbers: among vectors they are refused, elsewhere they are null.
+JSON has no infinite numbers: in vectors they are an error, elsewhere they become null.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from polyseme.elmo import Array
-from polyseme.server.http.limits import RefusedError, wrong
+from polyseme.server.http.limits import HttpError, invalid
 
 JSON = "application/json"
-RAW = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
-SHAPES = "X-Polyseme-Shapes"
+RAW_TYPES = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
+SHAPES_HEADER = "X-Polyseme-Shapes"
 
 
-def answer(values: Any) -> Response:
-    """A JSON response; numbers go straight to text in C."""
+def json_response(values: Any) -> Response:
+    """A JSON response; pydantic_core serialises numbers in native code."""
     return Response(to_json(values, inf_nan_mode="null"), media_type=JSON)
 
 
-def answer_parts(**parts: Any) -> Response:
-    """A JSON response of members that may be large: bytes are JSON already, other values become so."""
+def json_response_from_parts(**parts: Any) -> Response:
+    """A JSON object with large members: bytes are JSON already, other values are serialised."""
     members = (
         b'"%s":%s' % (name.encode(), part if isinstance(part, bytes) else to_json(part))
         for name, part in parts.items()
@@ -40,61 +40,62 @@ def answer_parts(**parts: Any) -> Response:
     return Response(b"{%s}" % b",".join(members), media_type=JSON)
 
 
-def numbers(array: Array) -> bytes:
-    """An array as JSON, a row at a time, so that other threads have their turn in between."""
+def array_to_json(array: Array) -> bytes:
+    """An array as JSON, row by row, so that other threads can run in between."""
     if array.ndim > 1:
-        return b"[%s]" % b",".join(map(numbers, array))
+        return b"[%s]" % b",".join(map(array_to_json, array))
     _check_finite(array)
     return to_json(array.tolist())
 
 
-def listed(arrays: Sequence[Array]) -> bytes:
-    """A list of arrays, of whatever shapes, as JSON."""
-    return b"[%s]" % b",".join(map(numbers, arrays))
+def arrays_to_json(arrays: Sequence[Array]) -> bytes:
+    """A list of arrays, of any shapes, as JSON."""
+    return b"[%s]" % b",".join(map(array_to_json, arrays))
 
 
-def refused(refusal: RefusedError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The response that a refusal is."""
-    own = dict(headers or {})
-    if refusal.retry_after is not None:
-        own["Retry-After"] = str(refusal.retry_after)
-    if refusal.status == 401:
-        own["WWW-Authenticate"] = 'Basic realm="polyseme"'  # Chromium reads no second scheme behind a comma
-    values: dict[str, Any] = {"error": refusal.message, "error_type": refusal.error_type}
-    if refusal.code is not None:
-        values |= {"code": refusal.code, "values": refusal.values}
-    return JSONResponse(values, refusal.status, headers=own)
+def error_response(error: HttpError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The response for an error."""
+    all_headers = dict(headers or {})
+    if error.retry_after is not None:
+        all_headers["Retry-After"] = str(error.retry_after)
+    if error.status == 401:  # one scheme only: Chromium does not read a second one after a comma
+        all_headers["WWW-Authenticate"] = 'Basic realm="polyseme"'
+    values: dict[str, Any] = {"error": error.message, "error_type": error.error_type}
+    if error.code is not None:
+        values |= {"code": error.code, "values": error.values}
+    return JSONResponse(values, error.status, headers=all_headers)
 
 
-def wanted(request: Request) -> str | None:
-    """The raw type that the Accept header likes best, or None: JSON, unless it is liked less."""
-    liked: dict[str, float] = {}
+def accepted_raw_type(request: Request) -> str | None:
+    """The raw type that the Accept header prefers to JSON, or None for JSON."""
+    qualities: dict[str, float] = {}
     for part in request.headers.get("accept", "").split(","):
-        kind, *parameters = (some.strip().lower() for some in part.split(";"))
-        liked[kind] = max(liked.get(kind, 0.0), _quality(parameters))
-    best = max((kind for kind in liked if kind in RAW), key=liked.__getitem__, default=None)
-    return best if best and liked[best] > 0 and liked[best] >= liked.get(JSON, 0.0) else None
+        media_type, *parameters = (field.strip().lower() for field in part.split(";"))
+        qualities[media_type] = max(qualities.get(media_type, 0.0), _quality(parameters))
+    best = max((kind for kind in qualities if kind in RAW_TYPES), key=qualities.__getitem__, default=None)
+    return best if best and 0 < qualities[best] >= qualities.get(JSON, 0.0) else None
 
 
 def _quality(parameters: Sequence[str]) -> float:
-    """The q of a part of Accept: 1 where it is not said, 0 where it is no number."""
-    said = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+    """The q of an Accept entry: 1 if absent, 0 if it is not a number."""
+    text = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
     try:
-        return float(said)
+        return float(text)
     except ValueError:
         return 0.0
 
 
-def raw(arrays: Sequence[Array], kind: str) -> Response:
-    """Arrays as their bytes."""
-    with np.errstate(over="ignore"):  # what is too large for float16 is refused
-        narrow = [np.ascontiguousarray(array, RAW[kind]) for array in arrays]
-    for array in narrow:
+def raw_response(arrays: Sequence[Array], media_type: str) -> Response:
+    """Arrays as bytes."""
+    with np.errstate(over="ignore"):  # values too large for float16 are an error below
+        converted = [np.ascontiguousarray(array, RAW_TYPES[media_type]) for array in arrays]
+    for array in converted:
         _check_finite(array)
     shapes = json.dumps([list(array.shape) for array in arrays])
-    return Response(b"".join(array.tobytes() for array in narrow), media_type=kind, headers={SHAPES: shapes})
+    body = b"".join(array.tobytes() for array in converted)
+    return Response(body, media_type=media_type, headers={SHAPES_HEADER: shapes})
 
 
 def _check_finite(array: NDArray[np.floating[Any]]) -> None:
     if not np.isfinite(array).all():
-        raise wrong("The numbers are too large: choose smaller weights for the layers.")
+        raise invalid("The numbers are too large: use smaller layer weights.")

@@ -1,6 +1,8 @@
-"""What requests look like: pydantic models, from which /docs is made too.
+"""Schemas of requests: pydantic models, which /docs shows, too.
 
-a request's JSON  ->  server.http.requests  ->  server.verbs
+    a request's JSON  ->  server.http.requests  ->  server.verbs
+
+Fields have the names and defaults of the arguments in `polyseme.api`; tests/server/test_parity.py compares.
 """
 
 from __future__ import annotations
@@ -9,48 +11,50 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-MOST = 1000  # answers to one question
-HEAVIEST = 1e6  # weight of a layer: a mixture stays far from the largest float32
+MAX_RESULTS = 1000  # per request
+MAX_LAYER_WEIGHT = 1e6  # keeps a mix far from the largest float32
 
 
-def _whole(text: str) -> str:
-    """Text that can be written again: half of a surrogate pair cannot."""
+def _check_encodable(text: str) -> str:
+    """Refuse lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair is no character") from None
+        raise ValueError("half of a surrogate pair is not a character") from None
     return text
 
 
-Text = Annotated[str, AfterValidator(_whole)]
-Token = Annotated[str, AfterValidator(_whole), Field(min_length=1, pattern=r"^\S+$")]
+Text = Annotated[str, AfterValidator(_check_encodable)]
+Token = Annotated[str, AfterValidator(_check_encodable), Field(min_length=1, pattern=r"^\S+$")]
 Texts = Annotated[list[Text], Field(min_length=1, description="Each is read as one sentence.")]
-Count = Annotated[int, Field(ge=1, le=MOST, strict=True)]
+Count = Annotated[int, Field(ge=1, le=MAX_RESULTS, strict=True)]
 Size = Annotated[int, Field(ge=1, strict=True)]
 Number = Annotated[int, Field(ge=0, strict=True)]
-Weight = Annotated[float, Field(ge=-HEAVIEST, le=HEAVIEST)]  # neither infinite nor NaN
+Weight = Annotated[float, Field(ge=-MAX_LAYER_WEIGHT, le=MAX_LAYER_WEIGHT)]  # neither infinite nor NaN
 Layer = Annotated[
     Literal["mean", "top"] | Number | Annotated[list[Weight], Field(min_length=1)],
-    Field(description="mean, top, a number from 0 (the token layer), or a weight for each layer."),
+    Field(description="mean, top, a number from 0 (the token layer), or one weight per layer."),
 ]
 AnyLayer = Layer | Literal["all"]
+IndexName = Annotated[Text | None, Field(description="Name of an index; the first one if left out.")]
+Results = Annotated[Count, Field(description="Number of results.")]
 
 
 class Request(BaseModel):
-    """What all requests have in common: other keys than those named are refused."""
+    """Base of all requests: unknown fields are an error."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class TokenizeRequest(Request):
-    """Texts to cut into tokens, sentence by sentence."""
+    """Texts to segment into sentences and tokens."""
 
-    texts: Annotated[list[Text], Field(min_length=1, description="Of any number of sentences.")]
-    index: Text | None = Field(None, description="Cut as this index was; else as the model cuts.")
+    texts: Annotated[list[Text], Field(min_length=1, description="Each may have any number of sentences.")]
+    index: Text | None = Field(None, description="Segment like this index; like the model if left out.")
 
 
 class EmbedRequest(Request):
-    """Texts, one vector each."""
+    """Texts to embed, one vector each."""
 
     texts: Texts
     layer: Layer = "mean"
@@ -58,61 +62,61 @@ class EmbedRequest(Request):
 
 
 class EmbedAllRequest(Request):
-    """Texts, one vector a token."""
+    """Texts to embed, one vector per token."""
 
     texts: Texts
     layer: AnyLayer = "mean"
 
 
 class ScoreRequest(Request):
-    """Texts, and how likely the model finds them."""
+    """Texts to score with the language model."""
 
     texts: Texts
 
 
 class MarkedSentence(Request):
-    """A word in a sentence: in a text, or at a place among tokens."""
+    """A word in a sentence: in a text, or at a position in a list of tokens."""
 
     text: Text | None = None
     tokens: list[Token] | None = None
-    place: Number | None = None
+    position: Number | None = Field(None, description="Index of the word among the tokens, from 0.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> MarkedSentence:
-        if self.tokens is not None and (self.place is None or self.place >= len(self.tokens)):
-            raise ValueError("tokens need a place among them")
+    def _check_alternatives(self) -> MarkedSentence:
+        if self.tokens is not None and (self.position is None or self.position >= len(self.tokens)):
+            raise ValueError("tokens need a position among them")
         if self.tokens is not None and self.text is not None:
-            raise ValueError("give a text, or tokens with a place, not both")
+            raise ValueError("give a text, or tokens with a position, not both")
         return self
 
 
 class SubstitutesRequest(MarkedSentence):
-    """A sentence with one word in [brackets], or tokens and a place."""
+    """A sentence with one word in [brackets], or tokens and a position."""
 
-    k: Count = 10
+    k: Results = 10
 
     @model_validator(mode="after")
-    def _something(self) -> SubstitutesRequest:
+    def _check_present(self) -> SubstitutesRequest:
         if self.text is None and self.tokens is None:
-            raise ValueError("give a text with a word in [brackets], or tokens with a place")
+            raise ValueError("give a text with a word in [brackets], or tokens with a position")
         return self
 
 
 class NearestRequest(MarkedSentence):
-    """A word, and for usages in its sense the sentence that it stands in."""
+    """A word; with the sentence it stands in, usages in the same sense are searched instead of words."""
 
     word: Token
-    index: Text | None = None
-    k: Count = 10
-    min_count: Count = 1
-    min_chars: Count = 1
-    which: Count | None = None
-    same_word: bool = False
-    approximate: bool = False
+    index: IndexName = None
+    k: Results = 10
+    min_count: Count = Field(1, description="Only words with at least this many usages.")
+    min_chars: Count = Field(1, description="Only words with at least this many characters.")
+    which: Count | None = Field(None, description="Which occurrence of the word in the text, from 1.")
+    same_word: bool = Field(False, description="Only usages of the same word.")
+    approximate: bool = Field(False, description="Use the graph of the index: faster, not exact.")
     layers: bool = Field(
         False,
-        description="Products of all layers, too, to mix them otherwise. With any word, `others` are the k "
-        "usages that are nearest without context, as far as they are not among `usages`.",
+        description="Also return dot products of all layers, to mix them in other ways. Unless same_word is "
+        "set, `others` are the k usages nearest in the token layer that are not among `usages`.",
     )
 
 
@@ -120,37 +124,37 @@ class SensesRequest(Request):
     """A word of an index."""
 
     word: Token
-    index: Text | None = None
-    most: Annotated[int, Field(ge=1, le=20, strict=True)] = 6
+    index: IndexName = None
+    max_senses: Annotated[int, Field(ge=1, le=20, strict=True)] = 6
 
 
 class ChangeRequest(Request):
-    """Two indexes of one model, and words of both; without words, the frequent ones that moved most."""
+    """Two indexes of one model, and words of both; without words, the frequent ones that changed most."""
 
-    one: Text
-    other: Text
+    one: Text = Field(description="Name of the first index.")
+    other: Text = Field(description="Name of the second index.")
     words: Annotated[list[Token], Field(min_length=1, max_length=100)] | None = None
-    k: Count = 20
+    k: Results = 20
 
 
 class SimilarityRequest(Request):
-    """Two texts."""
+    """Two texts to compare."""
 
     texts: Annotated[list[Text], Field(min_length=2, max_length=2)]
-    layer: Layer = "mean"
+    layer: Layer = "top"
 
 
 class PredictRequest(Request):
-    """Questions to a task model: texts, or pairs of texts."""
+    """Texts, or pairs of texts, for a task model."""
 
-    task: Text | None = None
+    task: Text | None = Field(None, description="Name of a task model; the first one if left out.")
     texts: Annotated[
         list[Text | Annotated[list[Text], Field(min_length=2, max_length=2)]], Field(min_length=1)
     ]
 
 
 class OpenAiRequest(BaseModel):
-    """As OpenAI has it, null for what is left out too; what it may hold besides is let pass."""
+    """OpenAI's request; null means left out, and unknown fields are ignored."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
     input: Text | Annotated[list[Text], Field(min_length=1)]

@@ -1,10 +1,9 @@
-"""What answers look like: pydantic models, from which /docs and openapi.json are made.
+"""Schemas of responses, for /docs and openapi.json.
 
     server.http.responses  ->  server.http.openapi  ->  /docs, openapi.json
 
-They describe, and nothing more: an answer is written without them (server.http.rendering), which is
-faster; a test
-holds the answers of all routes against them. Fields with None as their default may be absent.
+They document only: responses are written without them (server.http.rendering), which is faster. A test
+validates the responses of all routes against them. Fields whose default is None may be absent.
 """
 
 from __future__ import annotations
@@ -17,120 +16,120 @@ Vector = list[float]
 Matrix = list[Vector]
 
 
-class TokenPlace(BaseModel):
-    """A token, and its characters in the text."""
+class TokenOffsets(BaseModel):
+    """A token and its offsets in the text."""
 
     text: str
     start: int
     end: int
-    sentence: int = Field(description="The number of its sentence in the text, from 0.")
+    sentence: int = Field(description="Number of its sentence in the text, from 0.")
 
 
-class TokenizeResult(BaseModel):
+class TokenizeResponse(BaseModel):
     """Tokens."""
 
-    tokens: list[list[TokenPlace]] = Field(description="Those of each text, with their places in it.")
+    tokens: list[list[TokenOffsets]] = Field(description="The tokens of each text.")
 
 
-class EmbedResult(BaseModel):
+class EmbedResponse(BaseModel):
     """Vectors of texts."""
 
-    vectors: list[Vector] = Field(description="One a text.")
-    size: int = Field(description="How many values a vector has.")
+    vectors: list[Vector] = Field(description="One vector per text.")
+    size: int = Field(description="Number of values in a vector.")
 
 
-class EmbedAllResult(BaseModel):
+class EmbedAllResponse(BaseModel):
     """Vectors of tokens."""
 
-    tokens: list[list[str]] = Field(description="Those of each text.")
+    tokens: list[list[str]] = Field(description="The tokens of each text.")
     vectors: list[Matrix | list[Matrix]] = Field(
-        description="Of each text, a vector for each token; with layer all, a list of such vectors a layer."
+        description='Per text, one vector per token; with layer "all", such a list per layer.'
     )
 
 
 class TextScore(BaseModel):
-    """How likely a text is: natural logarithms of probabilities."""
+    """Natural log probabilities of a text."""
 
     tokens: list[str]
-    forward: float = Field(description="Of the whole text, read from the left.")
-    backward: float = Field(description="Of the whole text, read from the right.")
-    mean: float = Field(description="Of both.")
-    token_scores: list[float] = Field(description="Of each token, the mean of both.")
-    unknown: list[bool] = Field(description="Of each token, whether the model does not know it.")
+    forward: float = Field(description="Of the whole text, by the forward model.")
+    backward: float = Field(description="Of the whole text, by the backward model.")
+    mean: float = Field(description="Mean of forward and backward.")
+    token_scores: list[float] = Field(description="Per token, the mean of both directions.")
+    unknown: list[bool] = Field(description="Per token, whether it is missing from the vocabulary.")
 
 
-class ScoreResult(BaseModel):
+class ScoreResponse(BaseModel):
     """Scores."""
 
-    scores: list[TextScore]
+    scores: list[TextScore] = Field(description="One score per text.")
 
 
-class Fit(BaseModel):
+class SubstituteWord(BaseModel):
     """A word that fits."""
 
     word: str
     probability: float
 
 
-class Fits(BaseModel):
-    """Words that fit, by one measure."""
+class SubstituteRanking(BaseModel):
+    """Words that fit, by one ranking."""
 
-    best: list[Fit] = Field(description="The most probable first.")
-    rank: int | None = Field(description="Of the word that stood there, from 1; null if it is not known.")
+    best: list[SubstituteWord] = Field(description="Most probable first.")
+    rank: int | None = Field(description="Rank of the original word, from 1; null if it is unknown.")
 
 
-class SubstitutesResult(BaseModel):
-    """Words for a place of a sentence."""
+class SubstitutesResponse(BaseModel):
+    """Words that fit a position of a sentence."""
 
     tokens: list[str]
-    place: int
-    forward: Fits = Field(description="Judged by what stands to the left.")
-    backward: Fits = Field(description="Judged by what stands to the right.")
-    joint: Fits = Field(description="Judged by both.")
+    position: int
+    forward: SubstituteRanking = Field(description="Given the tokens to the left.")
+    backward: SubstituteRanking = Field(description="Given the tokens to the right.")
+    joint: SubstituteRanking = Field(description="Given both sides.")
 
 
-class NearWord(BaseModel):
-    """A word near to another."""
+class NeighbourWord(BaseModel):
+    """A word near another."""
 
     word: str
     cosine: float
-    count: int = Field(description="Its usages.")
+    count: int = Field(description="Number of its usages.")
 
 
-class UsagePlace(BaseModel):
-    """A word in its sentence."""
+class UsageLocation(BaseModel):
+    """A usage: a word in its sentence."""
 
     word: str
     sentence: str
-    start: int = Field(description="The first character of the word in the sentence.")
-    stop: int = Field(description="The character behind the word.")
-    document: str = Field(description="The name of its file.")
+    start: int = Field(description="Offset of the first character of the word in the sentence.")
+    stop: int = Field(description="Offset after the last character of the word.")
+    document: str = Field(description="Name of its file.")
     line: int
 
 
-class NearUsage(UsagePlace):
-    """A usage near to another."""
+class NeighbourUsage(UsageLocation):
+    """A usage near another."""
 
     cosine: float
-    own: Matrix | None = Field(None, description="With layers: products of its layers with each other.")
-    cross: Matrix | None = Field(None, description="With layers: products of the word's layers with its own.")
+    own: Matrix | None = Field(None, description="With layers: dot products of its layers with each other.")
+    cross: Matrix | None = Field(None, description="With layers: dot products of the query's and its layers.")
 
 
-class OwnProducts(BaseModel):
-    """The layers of the word that was asked for."""
+class QueryProducts(BaseModel):
+    """The layers of the query."""
 
-    own: Matrix = Field(description="Products of its layers with each other.")
+    own: Matrix = Field(description="Dot products of its layers with each other.")
 
 
-class NearestResult(BaseModel):
-    """The nearest words, or usages where a sentence was given."""
+class NearestResponse(BaseModel):
+    """The nearest words, or the nearest usages if the request has a context."""
 
-    words: list[NearWord] | None = Field(None, description="Without a sentence.")
-    usages: list[NearUsage] | None = Field(None, description="With a sentence.")
-    others: list[NearUsage] | None = Field(
-        None, description="With layers: further usages, which are nearest in the token layer."
+    words: list[NeighbourWord] | None = Field(None, description="Without a context.")
+    usages: list[NeighbourUsage] | None = Field(None, description="With a context.")
+    others: list[NeighbourUsage] | None = Field(
+        None, description="With layers: further usages, nearest in the token layer."
     )
-    query: OwnProducts | None = Field(None, description="With layers.")
+    query: QueryProducts | None = Field(None, description="With layers.")
 
 
 class SenseGroup(BaseModel):
@@ -138,90 +137,90 @@ class SenseGroup(BaseModel):
 
     share: float
     count: int
-    neighbours: list[str] = Field(description="Words that lie nearest to its centre.")
-    examples: list[str] = Field(description="The sentences nearest to its centre, the word in brackets.")
+    neighbours: list[str] = Field(description="Words nearest to its centre.")
+    examples: list[str] = Field(description="Sentences nearest to its centre, with the word in [brackets].")
     documents: dict[str, float] = Field(description="Its share of the usages in each document.")
 
 
-class MapUsage(UsagePlace):
+class MapUsage(UsageLocation):
     """A usage on the map."""
 
     x: float
     y: float
-    sense: int = Field(description="The number of its sense, from 0.")
+    sense: int = Field(description="Number of its sense, from 0.")
 
 
-class SensesResult(BaseModel):
+class SensesResponse(BaseModel):
     """The senses of a word."""
 
     word: str
-    stability: float = Field(description="How surely the same groups come back from a part of the usages.")
-    silhouette: float = Field(description="How far the groups lie apart.")
-    documents: dict[str, int] = Field(description="Usages in each document.")
-    senses: list[SenseGroup] = Field(description="The most frequent first.")
-    usages: list[MapUsage] = Field(description="Some of the usages, on a map.")
+    stability: float = Field(description="How well the groups are reproduced from samples of the usages.")
+    silhouette: float = Field(description="How well the groups are separated.")
+    documents: dict[str, int] = Field(description="Number of usages in each document.")
+    senses: list[SenseGroup] = Field(description="Most frequent first.")
+    usages: list[MapUsage] = Field(description="A sample of the usages, as a map.")
 
 
 class WordChange(BaseModel):
-    """How a word moved."""
+    """The change of a word between two indexes."""
 
     word: str
     counts: Annotated[list[int], Field(min_length=2, max_length=2)] = Field(
-        description="Usages in both indexes."
+        description="Number of usages in both indexes."
     )
-    distance: float
-    prototype: float = Field(description="The distance of the mean vectors, by which words are ranked.")
-    shift: float = Field(description="How much the shares of the senses differ, from 0 to 1.")
+    distance: float = Field(description="Mean distance between usages of the two indexes.")
+    prototype: float = Field(description="Distance of the mean vectors; words are ranked by it.")
+    shift: float = Field(description="Difference of the shares of the senses, from 0 to 1.")
     shares: list[Annotated[list[float], Field(min_length=2, max_length=2)]] = Field(
-        description="Of each sense, its shares in both indexes."
+        description="Per sense, its shares in both indexes."
     )
-    p: float = Field(description="How often chance moves the prototypes as far.")
-    shift_p: float
-    distance_p: float
-    neighbours: list[list[str]] = Field(description="Of each sense, words that lie nearest to its centre.")
-    changed: bool = Field(description="Whether the senses shifted by more than chance.")
+    p: float = Field(description="p-value of prototype.")
+    shift_p: float = Field(description="p-value of shift.")
+    distance_p: float = Field(description="p-value of distance.")
+    neighbours: list[list[str]] = Field(description="Per sense, the words nearest to its centre.")
+    changed: bool = Field(description="Whether the senses shifted significantly.")
 
 
-class ChangeResult(BaseModel):
-    """How words moved."""
+class ChangeResponse(BaseModel):
+    """Changes of words."""
 
-    changes: list[WordChange] = Field(description="The greatest first.")
-    complete: bool = Field(description="False where the time was over before all words were looked at.")
-
-
-class SimilarityResult(BaseModel):
-    """How near two texts are."""
-
-    cosine: float | None = Field(description="Of the mean vectors; null where a text has no words.")
-    tokens: list[list[str]]
-    matrix: Matrix = Field(description="Cosines of the words of the first text with those of the second.")
+    changes: list[WordChange] = Field(description="Greatest change first.")
+    complete: bool = Field(description="False if time ran out before all words were compared.")
 
 
-class PredictResult(BaseModel):
+class SimilarityResponse(BaseModel):
+    """The similarity of two texts."""
+
+    cosine: float | None = Field(description="Of the mean vectors; null if a text has no tokens.")
+    tokens: list[list[str]] = Field(description="The tokens of both texts.")
+    matrix: Matrix = Field(description="Cosines of the tokens of the first text with those of the second.")
+
+
+class PredictResponse(BaseModel):
     """Predictions."""
 
     predictions: list[dict[str, Any]] = Field(
-        description="One per question, as the task has it: tokens, and a label, labels, tags or a number."
+        description="One per question, as the task defines it: tokens, and a label, labels, tags or a number."
     )
 
 
 class OpenAiVector(BaseModel):
-    """A vector, as OpenAI has it."""
+    """A vector in OpenAI's format."""
 
     object: Literal["embedding"]
     index: int
-    embedding: Vector | str = Field(description="Numbers; or base64 of float32, little-endian.")
+    embedding: Vector | str = Field(description="Numbers, or base64 of little-endian float32.")
 
 
 class OpenAiUsage(BaseModel):
-    """What was read."""
+    """Number of tokens."""
 
     prompt_tokens: int
     total_tokens: int
 
 
-class OpenAiResult(BaseModel):
-    """Vectors, as OpenAI has them."""
+class OpenAiResponse(BaseModel):
+    """Vectors in OpenAI's format."""
 
     object: Literal["list"]
     data: list[OpenAiVector]
@@ -230,7 +229,7 @@ class OpenAiResult(BaseModel):
 
 
 class OpenAiModel(BaseModel):
-    """A model, as OpenAI has it."""
+    """A model in OpenAI's format."""
 
     id: str
     object: Literal["model"]
@@ -238,23 +237,23 @@ class OpenAiModel(BaseModel):
     owned_by: str
 
 
-class OpenAiModels(BaseModel):
-    """Models, as OpenAI has them."""
+class OpenAiModelsResponse(BaseModel):
+    """Models in OpenAI's format."""
 
     object: Literal["list"]
     data: list[OpenAiModel]
 
 
-class HealthResult(BaseModel):
+class HealthResponse(BaseModel):
     """The server is ready."""
 
     status: Literal["ready"]
 
 
 class CurvePoint(BaseModel):
-    """Held-out perplexities at one moment of training."""
+    """Validation perplexities at one point of training."""
 
-    tokens: int = Field(description="Read so far.")
+    tokens: int = Field(description="Tokens trained on so far.")
     forward: float
     backward: float
     mean: float
@@ -266,14 +265,14 @@ class ModelInfo(BaseModel):
     name: str
     path: str
     layers: int
-    size: int = Field(description="Of a vector.")
-    segment: str = Field(description="How texts are cut.")
+    size: int = Field(description="Number of values in a vector.")
+    segment: str = Field(description="Segmentation of texts.")
     language: str | None
-    vocabulary: int | None
-    has_softmax: bool = Field(description="Whether it can predict words.")
-    facts: list[list[str]] = Field(description="Names and values.")
-    card: str | None = Field(description="Markdown.")
-    curves: list[CurvePoint]
+    vocabulary: int | None = Field(description="Number of words.")
+    has_softmax: bool = Field(description="Whether the model can predict words.")
+    facts: list[list[str]] = Field(description="Pairs of name and value.")
+    card: str | None = Field(description="The model card, Markdown.")
+    curves: list[CurvePoint] = Field(description="Learning curve of pretraining.")
 
 
 class IndexExamples(BaseModel):
@@ -291,7 +290,7 @@ class IndexInfo(BaseModel):
     usages: int
     words: int
     layer: Any
-    view: str = Field(description="word, or place: what stands around the word.")
+    view: str = Field(description="word, or context: the states around the word.")
     documents: list[str]
     examples: IndexExamples
 
@@ -304,21 +303,21 @@ class TaskInfo(BaseModel):
     labels: list[str]
 
 
-class InfoResult(BaseModel):
-    """What is served."""
+class InfoResponse(BaseModel):
+    """Everything this server offers."""
 
     version: str
     model: ModelInfo
     indexes: list[IndexInfo]
     tasks: list[TaskInfo]
     limits: dict[str, float] = Field(description="By the names of the options of polyseme serve.")
-    key: bool = Field(description="Whether requests need a key.")
+    key: bool = Field(description="Whether requests need an API key.")
 
 
-class Refusal(BaseModel):
-    """Why there is no answer."""
+class ErrorResponse(BaseModel):
+    """An error."""
 
-    error: str = Field(description="One sentence; it never repeats what was sent.")
+    error: str = Field(description="One sentence; it never repeats the request.")
     error_type: str
-    code: str | None = Field(None, description="Which of the refusals of its kind it is.")
-    values: dict[str, Any] | None = Field(None, description="With a code: what the sentence tells.")
+    code: str | None = Field(None, description="Stable name of this error.")
+    values: dict[str, Any] | None = Field(None, description="With a code: the values in the sentence.")

@@ -1,11 +1,11 @@
-"""Texts that arrive together are read together: batches by token budget, in two lanes.
+"""Batches of texts that arrive at the same time, within a token budget, in two lanes.
 
-    server.verbs  ->  server.jobs.batching  ->  embedder, in threads of its own
+    server.verbs, server.openai  ->  server.jobs.batching  ->  elmo, in a thread per lane
 
-A lane is a queue and a thread. Long texts have one lane, short ones the other, so that nobody with a short
-text waits for a long one. A batch holds texts that want the same choice of layers, in the order of arrival,
-within the token budget; a free lane begins at once, a busy one waits a moment for more texts to join.
-What must not change: the vectors of a text do not depend on who shares its batch.
+A lane is a queue and a thread. Long texts have their own lane, so that short ones do not wait for them.
+A batch holds texts that ask for the same layers, in order of arrival. An idle lane starts at once; a busy one
+waits a moment for more texts to join.
+What must not change: the vectors of a text do not depend on the other texts of its batch.
 """
 
 from __future__ import annotations
@@ -18,107 +18,108 @@ from dataclasses import dataclass
 
 from polyseme.elmo import Array, Elmo
 from polyseme.model.output import OutputSpec
-from polyseme.server.http.limits import Limits, RefusedError, busy, no_memory
+from polyseme.server.http.limits import HttpError, Limits, busy, out_of_memory
 from polyseme.server.http.metrics import Metrics
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.training.out_of_memory import is_out_of_memory
 
-LONG = 128  # tokens: longer texts take the second lane
-FRAME = 2  # <S> and </S>
+LONG_TEXT_TOKENS = 128  # longer texts use the second lane
+BOUNDARY_TOKENS = 2  # <S> and </S>
 logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Waiting:
+class QueuedText:
     """A text in a queue."""
 
     tokens: list[str]
     spec: OutputSpec
-    answer: asyncio.Future[Array]
+    vectors: asyncio.Future[Array]
 
     @property
     def width(self) -> int:
-        """Tokens that the model reads."""
-        return len(self.tokens) + FRAME
+        """Number of tokens that the model processes."""
+        return len(self.tokens) + BOUNDARY_TOKENS
 
 
 class Lane:
-    """A queue of texts and the thread that reads them."""
+    """A queue of texts and the thread that embeds them."""
 
     def __init__(self, name: str, elmo: Elmo, limits: Limits, metrics: Metrics) -> None:
         self._elmo, self._limits, self._metrics = elmo, limits, metrics
         self._thread = WorkerPool(name, 1)
-        self._queue: deque[Waiting] = deque()
-        self._worker: asyncio.Task[None] | None = None
+        self._queue: deque[QueuedText] = deque()
+        self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._queue)
 
-    def add(self, texts: Sequence[Waiting]) -> None:
-        """Put texts into the queue; the lane wakes up if it slept."""
+    def add(self, texts: Sequence[QueuedText]) -> None:
+        """Queue texts, and start the lane if it is idle."""
         self._queue.extend(texts)
-        if self._worker is None or self._worker.done():
-            self._worker = asyncio.get_running_loop().create_task(self._work())
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def remove(self, texts: Collection[Waiting]) -> None:
-        """Take texts that nobody waits for any more out of the queue."""
+    def remove(self, texts: Collection[QueuedText]) -> None:
+        """Remove texts whose request has ended."""
         self._queue = deque(text for text in self._queue if text not in texts)
 
-    async def _work(self) -> None:
-        """Read batches until the queue is empty."""
+    async def _run(self) -> None:
+        """Run batches until the queue is empty."""
         while self._queue:
-            batch = self._take()
+            batch = self._next_batch()
             if batch:
-                await self._answer(batch)
-            if self._queue and self._tokens() < self._limits.batch_tokens:
-                await asyncio.sleep(self._limits.batch_wait)  # those who were just answered may ask again
+                await self._run_batch(batch)
+            if self._queue and self._queued_tokens() < self._limits.batch_tokens:
+                await asyncio.sleep(self._limits.batch_wait)  # clients with a response may send again
 
-    def _tokens(self) -> int:
+    def _queued_tokens(self) -> int:
         return sum(text.width for text in self._queue)
 
-    def _take(self) -> list[Waiting]:
-        """The next batch; texts that nobody waits for any more are dropped."""
-        batch: list[Waiting] = []
-        others: deque[Waiting] = deque()
+    def _next_batch(self) -> list[QueuedText]:
+        """Take the next batch from the queue; drop texts whose request has ended."""
+        batch: list[QueuedText] = []
+        skipped: deque[QueuedText] = deque()
         width = 0
         while self._queue:
             text = self._queue.popleft()
-            if text.answer.done():
+            if text.vectors.done():
                 continue
-            wider = max(width, text.width)
-            if batch and wider * (len(batch) + 1) > self._limits.batch_tokens:
-                others.append(text)
+            new_width = max(width, text.width)
+            if batch and new_width * (len(batch) + 1) > self._limits.batch_tokens:
+                skipped.append(text)
                 break
             if batch and text.spec != batch[0].spec:
-                others.append(text)
+                skipped.append(text)
                 continue
             batch.append(text)
-            width = wider
-        others.extend(self._queue)
-        self._queue = others
+            width = new_width
+        skipped.extend(self._queue)
+        self._queue = skipped
         return batch
 
-    async def _answer(self, batch: list[Waiting]) -> None:
+    async def _run_batch(self, batch: list[QueuedText]) -> None:
+        """Embed a batch, and set the results or the error of its texts."""
         tokens = [text.tokens for text in batch]
-        self._metrics.batch(len(batch), sum(map(len, tokens)))
+        self._metrics.count_batch(len(batch), sum(map(len, tokens)))
         try:
-            found = await self._thread.run(lambda: self._read(tokens, batch[0].spec))
+            results = await self._thread.run(lambda: self._embed(tokens, batch[0].spec))
         except Exception as problem:
             logger.exception("a batch failed")
             for text in batch:
-                if not text.answer.done():
-                    text.answer.set_exception(problem)
+                if not text.vectors.done():
+                    text.vectors.set_exception(problem)
             return
-        for text, vectors in zip(batch, found, strict=True):
-            if text.answer.done():
+        for text, result in zip(batch, results, strict=True):
+            if text.vectors.done():
                 continue
-            if isinstance(vectors, RefusedError):
-                text.answer.set_exception(vectors)
+            if isinstance(result, HttpError):
+                text.vectors.set_exception(result)
             else:
-                text.answer.set_result(vectors)
+                text.vectors.set_result(result)
 
-    def _read(self, tokens: list[list[str]], spec: OutputSpec) -> list[Array | RefusedError]:
-        """The vectors of token lists; where memory runs out, of one half after the other."""
+    def _embed(self, tokens: list[list[str]], spec: OutputSpec) -> list[Array | HttpError]:
+        """Vectors of token lists; if memory runs out, one half after the other."""
         try:
             with self._elmo.track_counts() as counts:
                 budget = self._limits.batch_tokens
@@ -127,9 +128,9 @@ class Lane:
             if not is_out_of_memory(problem):
                 raise
         if len(tokens) == 1:
-            return [no_memory()]
+            return [out_of_memory()]
         half = len(tokens) // 2
-        return self._read(tokens[:half], spec) + self._read(tokens[half:], spec)
+        return self._embed(tokens[:half], spec) + self._embed(tokens[half:], spec)
 
     def close(self) -> None:
         """Let the thread end."""
@@ -137,41 +138,54 @@ class Lane:
 
 
 class Batcher:
-    """Both lanes."""
+    """Embeds texts in two lanes, by length."""
 
     def __init__(self, elmo: Elmo, limits: Limits, metrics: Metrics) -> None:
         self._limits, self._metrics = limits, metrics
-        self._lanes = [Lane(name, elmo, limits, metrics) for name in ("short", "long")]
+        self._short, self._long = (Lane(name, elmo, limits, metrics) for name in ("short", "long"))
 
     def __len__(self) -> int:
-        """How many texts wait."""
-        return sum(map(len, self._lanes))
+        """Number of waiting texts."""
+        return len(self._short) + len(self._long)
 
-    async def vectors(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
-        """The chosen vectors of each sentence; a refusal where too many wait already."""
+    async def embed(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
+        """Embed sentences together with those of other requests.
+
+        Args:
+            sentences: Token lists.
+            spec: Which vectors to return.
+
+        Returns:
+            One array per sentence.
+
+        Raises:
+            HttpError: If too many texts are waiting, or memory runs out.
+
+        """
         if len(self) + len(sentences) > self._limits.queue:
-            raise busy("Too many texts are waiting. Ask again in a moment.")
+            raise busy("Too many texts are waiting. Try again in a moment.")
         loop = asyncio.get_running_loop()
-        texts = [Waiting(tokens, spec, loop.create_future()) for tokens in sentences]
-        for number, lane in enumerate(self._lanes):
-            own = [text for text in texts if (len(text.tokens) > LONG) == bool(number)]
-            if own:
-                lane.add(own)
-        self._metrics.queue(len(self))
+        texts = [QueuedText(tokens, spec, loop.create_future()) for tokens in sentences]
+        long = [text for text in texts if len(text.tokens) > LONG_TEXT_TOKENS]
+        short = [text for text in texts if len(text.tokens) <= LONG_TEXT_TOKENS]
+        for lane, its_texts in ((self._short, short), (self._long, long)):
+            if its_texts:
+                lane.add(its_texts)
+        self._metrics.set_queued_texts(len(self))
         try:
-            return list(await asyncio.gather(*(text.answer for text in texts)))
+            return list(await asyncio.gather(*(text.vectors for text in texts)))
         finally:
-            self._leave(texts)
-            self._metrics.queue(len(self))
+            self._remove(texts)
+            self._metrics.set_queued_texts(len(self))
 
-    def _leave(self, texts: Sequence[Waiting]) -> None:
-        """Whoever left, or was refused, frees its places in the queue at once."""
-        gone = {text for text in texts if text.answer.cancel() or text.answer.cancelled()}
-        if gone:
-            for lane in self._lanes:
-                lane.remove(gone)
+    def _remove(self, texts: Sequence[QueuedText]) -> None:
+        """Remove texts that still wait when their request ends."""
+        waiting = {text for text in texts if text.vectors.cancel() or text.vectors.cancelled()}
+        if waiting:
+            self._short.remove(waiting)
+            self._long.remove(waiting)
 
     def close(self) -> None:
-        """Let all threads end."""
-        for lane in self._lanes:
-            lane.close()
+        """Let the threads end."""
+        self._short.close()
+        self._long.close()

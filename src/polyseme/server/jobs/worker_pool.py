@@ -1,10 +1,10 @@
-"""Job off the event loop: a few threads, and the works that wait for them.
+"""Work off the event loop: a few threads, and a queue of jobs.
 
     server.jobs.batching, server.state  ->  server.jobs.worker_pool  ->  the library
 
-A work counts from when it is given until its thread is done with it, whether or not anybody still waits for
-it: so what runs cannot pile up. One that has not begun leaves at once with whoever gave it; one that runs may
-look at its event `left`, which is set when nobody waits any more, and end early.
+A job counts from when it is queued until its thread has finished it, even if its caller is gone: so running
+jobs cannot pile up. A queued job is removed as soon as its caller is gone. A running job may check its event
+`abandoned`, which is set when nobody waits for the result, and end early.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from polyseme.server.http.limits import busy, no_memory
+from polyseme.server.http.limits import busy, out_of_memory
 from polyseme.training.out_of_memory import is_out_of_memory
 
 PREFIX = "polyseme-"  # of the names of all threads of a server
@@ -24,120 +24,135 @@ Result = TypeVar("Result")
 
 
 class Job(NamedTuple):
-    """Something to do, and where its result goes."""
+    """A function to call, and the future for its result."""
 
-    do: Callable[[], Any]
+    function: Callable[[], Any]
     result: Future[Any]
 
 
 class WorkerPool:
-    """`count` threads and one queue; more than `most` works, waiting or running, are refused.
+    """Threads that share one queue.
 
-    watch: is told the name and how many works wait, whenever that may have changed.
+    Args:
+        name: Name of the pool, for its threads and metrics.
+        threads: Number of threads.
+        max_jobs: Further jobs, waiting or running, are refused; None for no limit.
+        on_queue_change: Receives the name and the number of waiting jobs whenever it may have changed.
+
     """
 
     def __init__(
         self,
         name: str,
-        count: int,
-        most: int | None = None,
-        watch: Callable[[str, int], None] = lambda name, waiting: None,
+        threads: int,
+        max_jobs: int | None = None,
+        on_queue_change: Callable[[str, int], None] = lambda name, waiting: None,
     ) -> None:
-        self._name, self._watch = name, watch
-        self._most, self._running, self._closed = most, 0, False
+        self._name, self._on_queue_change = name, on_queue_change
+        self._max_jobs, self._running, self._closed = max_jobs, 0, False
         self._waiting: deque[Job] = deque()
-        self._news = threading.Condition()
-        self._tell()
-        for number in range(count):  # daemons: a process that stops does not wait for what nobody waits for
+        self._changed = threading.Condition()
+        self._report_queue()
+        for number in range(threads):  # daemons: a stopping process does not wait for abandoned jobs
             start_daemon(f"{name}-{number}", self._work)
 
     def __len__(self) -> int:
-        """How many works wait or run."""
+        """Number of jobs that wait or run."""
         return len(self._waiting) + self._running
 
-    async def run(self, do: Callable[[], Result], left: threading.Event | None = None) -> Result:
-        """What `do` gives; a refusal where too much is under way, or where memory ran out.
+    async def run(self, function: Callable[[], Result], abandoned: threading.Event | None = None) -> Result:
+        """Call `function` in a thread.
 
-        left: is set when nobody waits any more; then what `do` gives is not read, and need not be whole.
+        Args:
+            function: What to call.
+            abandoned: Set when nobody waits for the result any more; it may then be incomplete.
+
+        Returns:
+            What the function returns.
+
+        Raises:
+            HttpError: If too many jobs are waiting, or memory runs out.
+
         """
-        work = Job(do, Future())
-        self._add(work)
+        job = Job(function, Future())
+        self._add(job)
         try:
-            found: Result = await asyncio.wrap_future(work.result)
+            result: Result = await asyncio.wrap_future(job.result)
         except (MemoryError, RuntimeError) as problem:
             if not is_out_of_memory(problem):
                 raise
-            raise no_memory() from None
+            raise out_of_memory() from None
         finally:
-            self._leave(work)
-            if left is not None:
-                left.set()
-        return found
+            self._remove(job)
+            if abandoned is not None:
+                abandoned.set()
+        return result
 
-    def _add(self, work: Job) -> None:
-        with self._news:
-            if self._most is not None and len(self) >= self._most:
-                raise busy("Too many questions are waiting. Ask again in a moment.")
-            self._waiting.append(work)
-            self._tell()
-            self._news.notify()
+    def _add(self, job: Job) -> None:
+        with self._changed:
+            if self._max_jobs is not None and len(self) >= self._max_jobs:
+                raise busy("Too many requests are waiting. Try again in a moment.")
+            self._waiting.append(job)
+            self._report_queue()
+            self._changed.notify()
 
-    def _leave(self, work: Job) -> None:
-        """Take a work that has not begun out of the queue."""
-        with self._news:
-            if work.result.cancel() and work in self._waiting:
-                self._waiting.remove(work)
-                self._tell()
+    def _remove(self, job: Job) -> None:
+        """Remove a job from the queue, if it has not begun."""
+        with self._changed:
+            if job.result.cancel() and job in self._waiting:
+                self._waiting.remove(job)
+                self._report_queue()
 
     def _work(self) -> None:
-        """What each thread does: one work after the other."""
-        while (work := self._next()) is not None:
-            _do(work)
-            del work  # or the last result would be kept until the next work comes
-            with self._news:
+        """Run one job after the other, in each thread."""
+        while (job := self._next()) is not None:
+            _run(job)
+            del job  # or the last result would stay in memory until the next job
+            with self._changed:
                 self._running -= 1
 
     def _next(self) -> Job | None:
-        """The next work that somebody waits for; None at the end."""
-        with self._news:
+        """Wait for the next job; None when the pool is closed."""
+        with self._changed:
             while True:
-                self._news.wait_for(lambda: self._waiting or self._closed)
+                self._changed.wait_for(lambda: self._waiting or self._closed)
                 if self._closed:
                     return None
-                work = self._waiting.popleft()
-                self._tell()
-                if work.result.set_running_or_notify_cancel():
+                job = self._waiting.popleft()
+                self._report_queue()
+                if job.result.set_running_or_notify_cancel():
                     self._running += 1
-                    return work
+                    return job
 
     def close(self) -> None:
-        """Let the threads end; what waits is given up."""
-        with self._news:
+        """Cancel waiting jobs and let the threads end."""
+        with self._changed:
             self._closed = True
-            for work in self._waiting:
-                work.result.cancel()
+            for job in self._waiting:
+                job.result.cancel()
             self._waiting.clear()
-            self._tell()
-            self._news.notify_all()
+            self._report_queue()
+            self._changed.notify_all()
 
-    def _tell(self) -> None:
-        self._watch(self._name, len(self._waiting))
+    def _report_queue(self) -> None:
+        self._on_queue_change(self._name, len(self._waiting))
 
 
-def _do(work: Job) -> None:
+def _run(job: Job) -> None:
+    """Call the function of a job and set its result."""
     try:
-        found = work.do()
+        result = job.function()
     except BaseException as problem:
-        work.result.set_exception(problem)
+        job.result.set_exception(problem)
     else:
-        work.result.set_result(found)
+        job.result.set_result(result)
 
 
-def start_daemon(name: str, do: Callable[[], None]) -> None:
-    """A thread that the end of the process does not wait for."""
-    threading.Thread(target=do, name=PREFIX + name, daemon=True).start()
+def start_daemon(name: str, function: Callable[[], None]) -> None:
+    """Start a thread that the end of the process does not wait for."""
+    threading.Thread(target=function, name=PREFIX + name, daemon=True).start()
 
 
-def any_left() -> bool:
+def has_running_threads() -> bool:
     """Whether a thread of a server still runs."""
-    return any(one.name.startswith(PREFIX) for one in threading.enumerate())
+    return any(thread.name.startswith(PREFIX) for thread in threading.enumerate())

@@ -24,7 +24,7 @@ export function NearestUsages({ text, words, position, params, navigate }) {
   const body = {
     word: words[position],
     tokens: words,
-    place: position,
+    position,
     index: index?.name,
     k: CANDIDATES,
     same_word: sameWord,

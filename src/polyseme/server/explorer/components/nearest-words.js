@@ -54,7 +54,7 @@ function WordList({ words, word, index, lang }) {
 export function Substitutes({ text, token, words, position }) {
   const info = useInfo();
   const hasSoftmax = info.model.has_softmax;
-  const request = useRequest(hasSoftmax ? "/substitutes" : null, { tokens: words, place: position, k: SHOWN });
+  const request = useRequest(hasSoftmax ? "/substitutes" : null, { tokens: words, position, k: SHOWN });
   return html`
     <section aria-labelledby="substitutes-title">
       <h2 id="substitutes-title">${t("substitutes.title")}</h2>
@@ -66,7 +66,7 @@ export function Substitutes({ text, token, words, position }) {
 }
 
 function Rankings({ data, lang }) {
-  const word = data.tokens[data.place];
+  const word = data.tokens[data.position];
   const csvRows = () => [
     ["direction", "rank", "word", "probability"],
     ...DIRECTIONS.flatMap((name) => data[name].best.map((substitute, i) => [name, i + 1, substitute.word, substitute.probability])),

@@ -41,7 +41,7 @@ function WithIndex({ info, index, params, navigate }) {
   const word = (params.word ?? "").trim();
   const max = parseMax(params.max);
   const hasSpace = /\s/.test(word);
-  const request = useRequest(word && !hasSpace ? "/senses" : null, { word, index: index.name, most: max });
+  const request = useRequest(word && !hasSpace ? "/senses" : null, { word, index: index.name, max_senses: max });
   const cleared = { sense: null, area: null };
   // The request is sent on submit, not while typing: grouping is costly, and half a word has no senses.
   const [typed, type] = useTyped(params.word ?? "", null);
