@@ -56,14 +56,14 @@ def test_all_mistakes_are_reported_at_once_each_with_its_full_name():
     for part in (
         "segment is 'klingon', should be 'split', 'en', 'zh', 'zh-char' or 'auto'.",
         "words.dim is missing.",
-        "chars.filter is no setting. Did you mean filters?",
+        "chars.filter is not a setting. Did you mean filters?",
         "chars.dim is 0, should be greater than 0.",
         "chars.max_chars is 2, should be greater than or equal to 3.",
         "chars.filters.0.1 is -4, should be greater than 0.",
         "recurrent.cell is 'lsmt', should be 'lstm', 'gru' or 'rnn'.",
         "recurrent.layers is 'two', should be a valid integer",
         "recurrent.cell_clip is -1, should be greater than 0.",
-        "recurent is no setting. Did you mean recurrent?",
+        "recurent is not a setting. Did you mean recurrent?",
     ):
         assert part in message
 
@@ -74,17 +74,17 @@ def test_all_mistakes_are_reported_at_once_each_with_its_full_name():
 )
 def test_an_unknown_name_is_answered_with_the_nearest_of_its_section(name, guess):
     message = mistakes(SMALL | {"recurrent": SMALL["recurrent"] | {name: 1}})
-    assert message == f"recurrent.{name} is no setting.{guess}"
+    assert message == f"recurrent.{name} is not a setting.{guess}"
 
 
 def test_a_name_of_another_section_is_not_suggested():
-    assert mistakes(SMALL | {"activation": "relu"}) == "activation is no setting."
+    assert mistakes(SMALL | {"activation": "relu"}) == "activation is not a setting."
 
 
 @pytest.mark.parametrize("values", [None, [], 5, "text", [1, 2]], ids=repr)
 def test_what_is_no_section_is_refused(values):
-    assert mistakes(values) == f"it is {values!r}, should be a section of settings with names."
-    assert mistakes(SMALL | {"chars": 5}) == "chars is 5, should be a section of settings with names."
+    assert mistakes(values) == f"it is {values!r}, should be a section."
+    assert mistakes(SMALL | {"chars": 5}) == "chars is 5, should be a section."
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -100,7 +100,7 @@ def test_numbers_are_finite(name, value):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "A model needs a [chars] or a [words] section, or both."),
+        ({}, "A model needs a [chars] section, a [words] section, or both."),
         (
             SMALL | {"recurrent": {"cells": 4, "outputs": 5}},
             "recurrent.outputs is 5, more than recurrent.cells (4). The projection must shrink: set "
@@ -192,7 +192,7 @@ def test_toml_and_json_say_the_same(tmp_path):
         ("a.json", "", r"a\.json:1: not valid JSON"),
         ("a.json", "[" * 100_000, r"a\.json: not valid JSON"),
         ("a.json", '{"dim": ' + "9" * 5000 + "}", r"a\.json: not valid JSON \(Exceeds the limit"),
-        ("a.json", "[1, 2]", r"a\.json: holds a list, expected settings with names"),
+        ("a.json", "[1, 2]", r"a\.json: contains a list, expected named settings"),
         ("a.toml", "segment = 'zh'\n[words\ndim = 4", r"a\.toml:2: not valid TOML \("),
         ("a.toml", "segment = 'zh'\nsegment = 'en'\n", r"a\.toml:2: not valid TOML \(Cannot overwrite"),
         ("a.toml", "x = [1, 2", r"a\.toml: not valid TOML \(Unclosed array \(at end of document\)\)"),

@@ -30,7 +30,7 @@ from polyseme.errors import UsageError
 from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, ShardJournal, Share, TextFile
 from polyseme.formats.vectors.writers import WRITERS, cast_vectors, check_vector_format, open_writer
-from polyseme.io.atomic import check_file
+from polyseme.io.atomic import check_output_file
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
 from polyseme.text.corpus.documents import expand_inputs
@@ -104,7 +104,7 @@ def check_embed_target(
         _check_folder(out, share=share, force=force)
         return
     check_vector_format(out)
-    check_file(out, force=force)
+    check_output_file(out, force=force)
     if share.of > 1:
         raise UsageError(
             f"{out}: one file cannot be written by several processes. Name a folder for --shard."
@@ -119,12 +119,12 @@ def _check_folder(folder: Path, *, share: Share, force: bool) -> None:
             "Remove the folder yourself, then start all of them."
         )
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: is a file, a folder is to be written there. Choose another name.")
+        raise UsageError(f"{folder}: is a file, but a folder will be written. Choose another name.")
     passing = re.compile(r"tmp\w{8}")  # of another process, on a disk without unnamed files
     names = os.listdir(folder) if folder.is_dir() else []
     others = [name for name in names if not manifest.is_output_file(name) and not passing.fullmatch(name)]
     if others:
-        raise UsageError(f"{folder}: holds other files, such as {min(others)}. Choose another folder.")
+        raise UsageError(f"{folder}: contains other files, such as {min(others)}. Choose another folder.")
 
 
 def embed_folder(
@@ -299,4 +299,4 @@ def _make_folder(folder: Path, force: bool) -> None:
         if force:
             manifest.remove_output(folder)
     except OSError as problem:
-        raise UsageError(f"{folder}: cannot be written ({problem.strerror}). Choose another place.") from None
+        raise UsageError(f"{folder}: cannot be written ({problem.strerror}). Choose another path.") from None

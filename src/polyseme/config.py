@@ -1,9 +1,10 @@
-"""Settings: frozen, checked, all mistakes reported at once.
+"""Settings of a model, and how settings of any kind are read and checked.
 
-    TOML or JSON, or a plain dict  ->  config  ->  formats, training, cli
+    TOML or JSON, or a plain dict  ->  config  ->  formats, training, tasks
 
-People write TOML, the library saves JSON. What the program can count (words, characters, tokens) is
-no setting. `nn.Module`s never see these classes: `formats.models.pretrained` hands them plain numbers.
+Users write TOML, the library saves JSON. Settings are frozen. All mistakes are reported at once, with the
+name of the setting and a suggestion. What the program can count (words, characters, tokens) is not a setting.
+`nn.Module`s never see these classes: `formats.models.pretrained` passes them plain numbers.
 """
 
 from __future__ import annotations
@@ -34,29 +35,30 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 
 class Settings(BaseModel):
-    """Base of all settings: they cannot change, and unknown names are mistakes."""
+    """Base of all settings: immutable, and unknown names are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class CharsSettings(Settings):
-    """A word read from its characters: embedding, convolutions, highways."""
+    """Character encoder: a word is read from its characters by convolutions and highway layers."""
 
-    encoding: Literal["bytes", "codepoints"] = "bytes"
-    max_chars: Annotated[int, Field(ge=3)] = 50  # with the begin and the end of the word
-    dim: PositiveInt = 16
+    encoding: Literal["bytes", "codepoints"] = "bytes"  # what a character is
+    max_chars: Annotated[int, Field(ge=3)] = 50  # characters per word, with its begin and end mark
+    dim: PositiveInt = 16  # size of a character vector
+    # Width and number of the convolutions.
     filters: Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)] = PUBLISHED_FILTERS
-    activation: Literal["relu", "tanh"] = "relu"
-    highways: NonNegativeInt = 2
+    activation: Literal["relu", "tanh"] = "relu"  # after the maximum over the word
+    highways: NonNegativeInt = 2  # highway layers after the convolutions
 
     @property
     def size(self) -> int:
-        """Values a word before any projection: the sum of the filters."""
+        """Values per word before any projection: the sum of the filters."""
         return sum(count for _, count in self.filters)
 
     @property
     def longest(self) -> str:
-        """The longest word that is read whole: '48 bytes', or '48 characters'."""
+        """The longest word that is not truncated: '48 bytes' or '48 characters'."""
         return f"{self.max_chars - 2} {'bytes' if self.encoding == 'bytes' else 'characters'}"
 
     @model_validator(mode="after")
@@ -71,7 +73,7 @@ class CharsSettings(Settings):
 
 
 class WordsSettings(Settings):
-    """A word looked up in a table; unknown words share one row."""
+    """Word table: one vector per word of the vocabulary; unknown words share one."""
 
     dim: PositiveInt  # size of a word vector
     trained: bool = True  # False: the table is frozen at its static vectors
@@ -81,18 +83,18 @@ class WordsSettings(Settings):
 
 
 class RecurrentSettings(Settings):
-    """The two stacks, one reading forward and one backward."""
+    """The two recurrent stacks, one per direction."""
 
-    cell: Literal["lstm", "gru", "rnn"] = "lstm"
-    layers: PositiveInt = 2
-    cells: PositiveInt = 4096  # size of the memory
-    outputs: PositiveInt = 512  # size after the projection; an ELMo vector is twice this
-    projection: bool | None = None  # None: where outputs and cells differ
-    cell_clip: PositiveFloat | None = 3.0
-    output_clip: PositiveFloat | None = 3.0  # of the projected output; no projection, no clip
-    residual: bool = True
-    forget_bias: float = 1.0  # added to the forget gate beside the learned bias (lstm)
-    candidate_bias: bool = False  # a bias of its own for the candidate (gru)
+    cell: Literal["lstm", "gru", "rnn"] = "lstm"  # kind of recurrent cell
+    layers: PositiveInt = 2  # layers per direction
+    cells: PositiveInt = 4096  # size of the cell state
+    outputs: PositiveInt = 512  # D: size of one direction; an ELMo vector is twice this
+    projection: bool | None = None  # project cells to outputs; None: if the sizes differ
+    cell_clip: PositiveFloat | None = 3.0  # clip of the cell state (lstm)
+    output_clip: PositiveFloat | None = 3.0  # clip of the projected output; needs a projection
+    residual: bool = True  # every layer but the first adds its input
+    forget_bias: float = 1.0  # added to the forget gate, beside the learned bias (lstm)
+    candidate_bias: bool = False  # a separate bias for the candidate (gru)
 
     @property
     def projects(self) -> bool:
@@ -115,40 +117,40 @@ class RecurrentSettings(Settings):
 
 
 class ModelSettings(Settings):
-    """A biLM: how its text was segmented, how a token becomes a vector, what reads the sentence."""
+    """A biLM: the segmentation of its text, its token encoder, its recurrent stacks."""
 
-    segment: Segmentation = "split"
-    chars: CharsSettings | None = None
-    words: WordsSettings | None = None
-    token_projection: bool | None = None  # None: where the token's size and recurrent.outputs differ
-    recurrent: RecurrentSettings = RecurrentSettings()
+    segment: Segmentation = "split"  # how raw text is segmented
+    chars: CharsSettings | None = None  # None: words are not read from characters
+    words: WordsSettings | None = None  # None: no word table
+    token_projection: bool | None = None  # project tokens to recurrent.outputs; None: if the sizes differ
+    recurrent: RecurrentSettings = RecurrentSettings()  # what reads the sentence
 
     @property
     def token_size(self) -> int:
-        """Values a token before the projection."""
+        """Values per token before the projection."""
         return (self.words.dim if self.words else 0) + (self.chars.size if self.chars else 0)
 
     @property
     def projects_tokens(self) -> bool:
-        """Whether a projection stands between the token encoder and the stacks."""
+        """Whether token vectors are projected before the stacks."""
         if self.token_projection is None:
             return self.token_size != self.recurrent.outputs
         return self.token_projection
 
     @property
     def layers(self) -> int:
-        """How many layers a vector is mixed from: the token layer and the recurrent ones."""
+        """L: the token layer and the recurrent layers."""
         return self.recurrent.layers + 1
 
     @property
     def size(self) -> int:
-        """H: values in a contextual vector, both directions."""
+        """H: values per contextual vector, of both directions."""
         return 2 * self.recurrent.outputs
 
     @model_validator(mode="after")
     def _tokens_fit_the_stacks(self) -> Self:
         if self.chars is None and self.words is None:
-            raise ValueError("A model needs a [chars] or a [words] section, or both.")
+            raise ValueError("A model needs a [chars] section, a [words] section, or both.")
         if self.token_projection is False and self.token_size != self.recurrent.outputs:
             raise ValueError(
                 f"token_projection is false, but a token has {self.token_size} values and recurrent.outputs "
@@ -161,16 +163,35 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def parse_settings(kind: type[AnySettings], values: object, source: str) -> AnySettings:
-    """Check `values` against `kind`; every mistake is named in one ConfigError that begins with `source`."""
+    """Check values and turn them into settings.
+
+    Args:
+        kind: The class of the settings.
+        values: Nested values, as TOML or JSON gives them.
+        source: Where they come from; error messages begin with it.
+
+    Raises:
+        ConfigError: The values are invalid; the message lists every mistake.
+
+    Example:
+        >>> parse_settings(RecurrentSettings, {"cells": 1024, "outputs": 128}, "model.toml").layers
+        2
+
+    """
     try:
         return kind.model_validate(values)
     except ValidationError as problem:
-        mistakes = [_mistake(kind, error) for error in problem.errors(include_url=False)]
+        mistakes = [_describe_mistake(kind, error) for error in problem.errors(include_url=False)]
         raise ConfigError(f"{source}: " + " ".join(mistakes)) from None
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """Read a .toml or .json file as plain values."""
+    """Read a .toml or .json file as nested values.
+
+    Raises:
+        ConfigError: The file is missing, not UTF-8, or not valid TOML or JSON.
+
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
@@ -182,41 +203,41 @@ def read_values(path: Path) -> dict[str, Any]:
         line = problem.object[: problem.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: not UTF-8. Save it as UTF-8.") from None
     except (ValueError, RecursionError) as problem:  # ValueError: also numbers too long to read
-        place = re.search(r"line (\d+)", str(problem))
-        where = f":{place[1]}" if place else ""
-        raise ConfigError(f"{path}{where}: not valid {path.suffix[1:].upper()} ({problem}).") from None
+        match = re.search(r"line (\d+)", str(problem))
+        line_number = f":{match[1]}" if match else ""
+        raise ConfigError(f"{path}{line_number}: not valid {path.suffix[1:].upper()} ({problem}).") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: holds a {type(values).__name__}, expected settings with names.")
+        raise ConfigError(f"{path}: contains a {type(values).__name__}, expected named settings.")
     return values
 
 
 def suggest(word: str, choices: Mapping[str, Any] | list[str]) -> str:
-    """' Did you mean x?' for the choice most like `word`, or nothing."""
+    """Return ' Did you mean x?' with the closest choice, or an empty string."""
     guesses = difflib.get_close_matches(word, list(choices), n=1)
     return f" Did you mean {guesses[0]}?" if guesses else ""
 
 
-def _mistake(kind: type[Settings], error: Any) -> str:
-    """Turn one of pydantic's errors into a plain sentence with the setting's full name."""
-    place = [str(part) for part in error["loc"]]
-    name = ".".join(place) or "it"
+def _describe_mistake(kind: type[Settings], error: Any) -> str:
+    """Turn an error of pydantic into a sentence with the full name of the setting."""
+    path = [str(part) for part in error["loc"]]
+    name = ".".join(path) or "it"
     if error["type"] == "extra_forbidden":
-        known = _fields_at(kind, place[:-1])
-        return f"{name} is no setting.{suggest(place[-1], known)}"
+        known = _list_fields(kind, path[:-1])
+        return f"{name} is not a setting.{suggest(path[-1], known)}"
     if error["type"] == "missing":
         return f"{name} is missing."
-    if error["type"] == "value_error":  # from the validators above: a sentence already
+    if error["type"] == "value_error":  # raised by a validator above: already a sentence
         return str(error["ctx"]["error"])
     if error["type"] == "model_type":
-        return f"{name} is {error['input']!r:.60}, should be a section of settings with names."
+        return f"{name} is {error['input']!r:.60}, should be a section."
     message = str(error["msg"])
     rule = message.partition(" should ")[2]
     return f"{name} is {error['input']!r:.60}" + (f", should {rule}." if rule else f": {message}.")
 
 
-def _fields_at(kind: type[Settings], place: list[str]) -> list[str]:
-    """Names of the settings in the section `place` of `kind`."""
-    for part in place:
+def _list_fields(kind: type[Settings], path: list[str]) -> list[str]:
+    """Names of the settings in the section at `path`, such as ["model", "chars"]."""
+    for part in path:
         field = kind.model_fields.get(part)
         if field is None:
             return []

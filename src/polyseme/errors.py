@@ -1,15 +1,17 @@
-"""The errors a user can cause, each one clear line: what, why, what now.
+"""The errors that a user can cause: one line each, with what is wrong, why, and what to do.
 
-    PolysemeError
-    ├── ConfigError        a setting is wrong or does not fit the others
-    ├── FormatError        a model or vector file is not what it should be
-    ├── DataError          a text or data file is wrong; begins with file:line
-    ├── UsageError         a call or a command line asks for something impossible
-    │   └── UnknownWordError   a word that is not there; a KeyError, too
-    └── MissingExtraError  an optional package is needed; names the install command
+    PolysemeError               base class; exit code 2 of the command line
+    ├── ConfigError             a setting is invalid or contradicts another one
+    ├── FormatError             a model, checkpoint or vector file is damaged or of an unknown format
+    ├── DataError               a text or data file is invalid; the message begins with file:line
+    ├── UsageError              an argument is invalid; also a ValueError
+    │   └── UnknownWordError    a word that is not in the vocabulary; also a KeyError
+    └── MissingExtraError       an optional package is not installed; also an ImportError
 
-Anything else that is raised is a bug of ours and shows its traceback.
-Every other module stands below this one.
+Modules define a few more below these: DivergedError and StoppedError (training.loop), TooLargeError
+(training.out_of_memory), FirstFailedError (training.distributed). Advice is in Python terms and in backticks
+(`force=True`); cli.errors translates it into flags. Any other exception is a bug and shows its traceback.
+Imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -19,39 +21,49 @@ from types import ModuleType
 
 
 class PolysemeError(Exception):
-    """Base of all errors that a user can mend."""
+    """Base of all errors that a user can fix."""
 
     exit_code = 2  # of the command line
 
 
 class ConfigError(PolysemeError):
-    """A setting is wrong or does not fit the others."""
+    """A setting is invalid or contradicts another one."""
 
 
 class FormatError(PolysemeError):
-    """A model or vector file is not what it should be."""
+    """A model, checkpoint or vector file is damaged or of an unknown format."""
 
 
 class DataError(PolysemeError):
-    """A text or data file is wrong; the message begins with its place."""
+    """A text or data file is invalid; the message begins with its location, `file:line`."""
 
 
 class UsageError(PolysemeError, ValueError):
-    """A call or a command line asks for something impossible."""
+    """An argument is invalid."""
 
 
 class UnknownWordError(UsageError, KeyError):
-    """A word that is not there; also a KeyError, as gensim raises it."""
+    """A word is not in the vocabulary; also a KeyError, as in gensim."""
 
-    __str__ = Exception.__str__  # not the quoted text of a KeyError
+    __str__ = Exception.__str__  # KeyError would quote the message
 
 
 class MissingExtraError(PolysemeError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is not installed."""
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import the optional `module`, or say which command installs it (`Writing x.parquet needs …`)."""
+    """Import an optional module.
+
+    Args:
+        module: The module to import.
+        extra: The extra of Polyseme that installs it.
+        purpose: What needs it, as the start of a sentence: `Writing x.parquet`.
+
+    Raises:
+        MissingExtraError: The module is not installed; the message has the command that installs it.
+
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:

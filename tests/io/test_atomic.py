@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import UsageError
-from polyseme.io.atomic import check_file, check_folder, check_target, new_file, new_folder
+from polyseme.io.atomic import (
+    check_output_file,
+    check_output_path,
+    check_replaceable_folder,
+    new_file,
+    new_folder,
+)
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -87,7 +93,7 @@ def test_a_fault_leaves_what_was_there_before(tmp_path):
     with pytest.raises(RuntimeError, match="half way"):
         fail(new_file(file, force=True))
     with pytest.raises(RuntimeError, match="half way"):
-        fail(new_folder(folder, force=True, ours=["weights"]))
+        fail(new_folder(folder, force=True, known_names=["weights"]))
     assert file.read_text() == (folder / "weights").read_text() == "old"
     assert below(tmp_path) == ["m", "m/weights", "x"]
 
@@ -111,11 +117,11 @@ def test_what_the_disk_refuses_is_a_users_error(tmp_path):
 def test_what_exists_is_replaced_only_by_force(tmp_path):
     path = tmp_path / "x"
     path.write_text("old")
-    for call in (check_target, check_file, fill):
-        with pytest.raises(UsageError, match=r"x: exists already\. Choose another name, or say --force"):
+    for call in (check_output_path, check_output_file, fill):
+        with pytest.raises(UsageError, match=r"x: exists already\. Choose another name, or `force=True`"):
             call(path)
     assert path.read_text() == "old"
-    check_file(path, force=True)
+    check_output_file(path, force=True)
     fill(path, force=True)
     assert path.read_text() == "new"
 
@@ -123,8 +129,8 @@ def test_what_exists_is_replaced_only_by_force(tmp_path):
 @pytest.mark.parametrize("force", [False, True])
 def test_a_file_never_replaces_a_folder(force, tmp_path):
     (tmp_path / "x").mkdir()
-    for call in (check_file, fill):
-        with pytest.raises(UsageError, match="x: is a folder, a file is to be written there"):
+    for call in (check_output_file, fill):
+        with pytest.raises(UsageError, match="x: is a folder, but a file will be written"):
             call(tmp_path / "x", force=force)
 
 
@@ -133,8 +139,8 @@ def test_a_folder_is_replaced_by_force_if_it_holds_nothing_else(tmp_path):
     fill_folder(path)
     (path / "old").write_text("ours too")
     with pytest.raises(UsageError, match="m: exists already"):
-        fill_folder(path, ours=["weights", "old"])
-    fill_folder(path, force=True, ours=["weights", "old"])
+        fill_folder(path, known_names=["weights", "old"])
+    fill_folder(path, force=True, known_names=["weights", "old"])
     assert below(tmp_path) == ["m", "m/weights"]
 
 
@@ -143,9 +149,9 @@ def test_a_folder_with_other_files_is_not_replaced_even_by_force(tmp_path):
     path.mkdir()
     for name in "edcba":
         (path / name).write_text("theirs")
-    for call in (check_folder, fill_folder):
-        with pytest.raises(UsageError, match="m: holds other files, a, b, c and 1 more, which would"):
-            call(path, force=True, ours=["e"])
+    for call in (check_replaceable_folder, fill_folder):
+        with pytest.raises(UsageError, match="m: contains other files, a, b, c and 1 more, which would"):
+            call(path, force=True, known_names=["e"])
     assert below(path) == ["a", "b", "c", "d", "e"]
 
 
@@ -163,13 +169,15 @@ def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
 
 
 def test_a_check_writes_nothing(tmp_path):
-    check_target(tmp_path / "a/b/x")
-    check_file(tmp_path / "a/b/x")
-    check_folder(tmp_path / "a/b/x")
+    check_output_path(tmp_path / "a/b/x")
+    check_output_file(tmp_path / "a/b/x")
+    check_replaceable_folder(tmp_path / "a/b/x")
     assert below(tmp_path) == []
 
 
-@pytest.mark.parametrize("call", [check_target, check_file, check_folder, fill, fill_folder])
+@pytest.mark.parametrize(
+    "call", [check_output_path, check_output_file, check_replaceable_folder, fill, fill_folder]
+)
 def test_a_place_that_cannot_be_written_is_refused(call, tmp_path):
     (tmp_path / "file").write_text("a file, no folder")
     refused = ["/proc/nowhere/x", str(tmp_path / "file" / "x"), str(tmp_path / ("x" * 300))]
@@ -177,7 +185,7 @@ def test_a_place_that_cannot_be_written_is_refused(call, tmp_path):
         (tmp_path / "locked").mkdir(mode=0o500)
         refused += [str(tmp_path / "locked" / "x"), str(tmp_path / "locked" / "a" / "b")]
     for name in refused:
-        with pytest.raises(UsageError, match=r"cannot be written \(.+\)\. Choose another place"):
+        with pytest.raises(UsageError, match=r"cannot be written \(.+\)\. Choose another path"):
             call(Path(name))
 
 
@@ -187,7 +195,7 @@ def test_relative_paths_and_the_root_are_checked_too(tmp_path, monkeypatch):
     fill(Path("a/x"))
     assert below(tmp_path) == ["a", "a/x", "x"]
     with pytest.raises(UsageError, match="is a folder"):
-        check_file(Path("/"), force=True)
+        check_output_file(Path("/"), force=True)
 
 
 # ---- permissions ----

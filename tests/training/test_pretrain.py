@@ -146,7 +146,7 @@ def test_a_bad_setting_is_reported_with_all_others(tmp_path: Path):
     with pytest.raises(ConfigError) as problem:
         read_pretrain_settings("tiny", ["train.sede=7", "model.recurrent.cels=3", "train.dropout=2"])
     message = str(problem.value)
-    assert "train.sede is no setting. Did you mean seed?" in message
+    assert "train.sede is not a setting. Did you mean seed?" in message
     assert "Did you mean cells?" in message
     assert "train.dropout" in message
     with pytest.raises(ConfigError, match="Did you mean novel"):

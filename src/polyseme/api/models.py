@@ -12,7 +12,7 @@ from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
-from polyseme.io.atomic import check_file, check_target
+from polyseme.io.atomic import check_output_file, check_output_path
 from polyseme.text.vocab import Vocab
 
 
@@ -58,7 +58,7 @@ def cache(model: Elmo | str | Path, vocab: str | Path, out: str | Path, *, force
     The file is bilm-tf's: `Elmo.cache.read` and bilm-tf take it, with the same vocabulary.
     """
     place = Path(out).expanduser()
-    check_file(place, force=force)
+    check_output_file(place, force=force)
     words = Vocab.read(vocab)
     loaded(model, BATCH_TOKENS).cache.write(place, words, force=force)
     return len(words)
@@ -81,7 +81,7 @@ def convert(
     if to not in ("native", "hdf5"):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     place = Path(target).expanduser()
-    check_target(place, force=force)
+    check_output_path(place, force=force)
     model = open_pretrained(source, options, precision=None)
     words = locate_model(source) / WORDS
     kept = words.read_bytes() if to == "native" and words.exists() else None  # source may be the target

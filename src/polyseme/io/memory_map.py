@@ -1,10 +1,9 @@
-"""Files of numbers as arrays that the system pages in and out.
+"""Read files of numbers as memory-mapped arrays.
 
     text.corpus.counts, text.corpus.build  ->  io.memory_map  ->  text.corpus.renumber, text.corpus.prepared
 
-Comes in: a file of plain numbers. Goes out: a memory map of it. Pages that were touched count as memory of
-the process until the system wants them back; `release` gives them back at once, so that memory stays the
-same however large the file is.
+Pages that were read count as memory of the process until the system takes them back. `release` returns them
+at once, so that memory stays constant however large the file is.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from numpy.typing import NDArray
 
 
 def map_ids(file: Path, kind: Any) -> Any:
-    """A file of numbers as an array: mapped, unless it is empty, which cannot be mapped."""
+    """Map a file of numbers as an array; an empty file, which cannot be mapped, gives an empty array."""
     return np.memmap(file, kind, "r") if file.stat().st_size else np.zeros(0, kind)
 
 
 def release(*arrays: NDArray[Any] | None) -> None:
-    """Give back the pages of mapped arrays; what was written to them stays, other arrays are left alone."""
+    """Return the pages of mapped arrays to the system; written values are kept, other arrays are ignored."""
     for array in arrays:
         owner: Any = array
         while isinstance(owner, np.ndarray):

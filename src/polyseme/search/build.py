@@ -20,7 +20,7 @@ from typing import Any
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
-from polyseme.io.atomic import check_folder, check_place
+from polyseme.io.atomic import check_output_folder, check_replaceable_folder
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.approximate import FILE as GRAPH
@@ -158,9 +158,11 @@ def _refuse_doubles(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) 
 
 def _make_room(folder: Path, *, force: bool) -> None:
     """An empty folder; with `force` an index that stands there goes, anything else stays and is refused."""
-    check_place(folder, force=True)
+    check_output_folder(folder, force=True)
     if folder.exists() and force:
-        check_folder(folder, force=True, ours=[path.name for path in folder.iterdir() if _is_ours(path)])
+        check_replaceable_folder(
+            folder, force=True, known_names=[path.name for path in folder.iterdir() if _is_ours(path)]
+        )
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: exists already and is no index. Choose another name.")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import UsageError
-from polyseme.io.atomic import check_place
+from polyseme.io.atomic import check_output_folder
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
 REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png")
@@ -26,7 +26,7 @@ def create_folder(folder: Path, plan: dict[str, str], *, force: bool) -> None:
 
     The model of the earlier experiment stays until the new one is written.
     """
-    check_place(folder, force=force)
+    check_output_folder(folder, force=force)
     if folder.exists():
         _check_ours(folder)
         for name in (RUNS, VECTORS):

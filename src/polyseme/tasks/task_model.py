@@ -238,7 +238,7 @@ class TaskModel:
 
         """
         folder = Path(path).expanduser()
-        with new_folder(folder, force=force, ours=(TASK, HEAD, ELMO, CARD, COPY)) as new:
+        with new_folder(folder, force=force, known_names=(TASK, HEAD, ELMO, CARD, COPY)) as new:
             self.write_into(new, copy=copy)
 
     def write_into(self, folder: Path, *, copy: bool = True) -> None:

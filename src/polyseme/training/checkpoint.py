@@ -52,7 +52,7 @@ def save(
     """Write a checkpoint below `folder` and remove all but the last two; `carried`: of every rank."""
     path = folder / f"step-{position.step:09d}"
     with new_folder(
-        path, force=True, ours=(POSITION, MODEL, OPTIMIZER, *map(_carried, range(len(carried))))
+        path, force=True, known_names=(POSITION, MODEL, OPTIMIZER, *map(_carried, range(len(carried))))
     ) as new:
         save_file(weights_of(module), new / MODEL)
         save_file(_optimizer_tensors(module, optimizer), new / OPTIMIZER)
@@ -95,7 +95,7 @@ def restore(
 
 def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> None:
     """Keep the weights of the best validation so far."""
-    with new_folder(folder / "best", force=True, ours=(MODEL, METRICS)) as new:
+    with new_folder(folder / "best", force=True, known_names=(MODEL, METRICS)) as new:
         save_file(weights_of(module), new / MODEL)
         (new / METRICS).write_text(json.dumps(dict(metrics)) + "\n", encoding="utf-8")
 

@@ -20,7 +20,7 @@ import torch
 from polyseme.errors import ConfigError, FormatError, PolysemeError, UsageError
 from polyseme.formats.models import native
 from polyseme.formats.models.pretrained import Pretrained, build_network
-from polyseme.io.atomic import check_target, remove_leftovers
+from polyseme.io.atomic import check_output_path, remove_leftovers
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.bilm import BiLM
 from polyseme.model.init import initialise
@@ -222,7 +222,7 @@ class _PretrainRun:
             raise UsageError(f"{self.out}: is a file, but a folder will be written. Choose another name.")
         names = {entry.name for entry in self.out.iterdir()} if self.out.is_dir() else set()
         only_text = bool(names) and all(name == CORPUS or name.startswith(f".{CORPUS}-") for name in names)
-        check_target(self.out, force=force or only_text)
+        check_output_path(self.out, force=force or only_text)
 
     def remove_empty_folder(self) -> None:
         """Remove the folder if nothing is in it, so that the next attempt need not overwrite it."""

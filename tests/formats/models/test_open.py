@@ -198,7 +198,7 @@ def test_what_exists_is_replaced_only_by_force(to: str, name: str, tmp_path: Pat
     first, second = (random_model(small_config(), seed) for seed in (1, 2))
     save_pretrained(first, tmp_path / name, to=to)
     before = names(tmp_path)
-    with pytest.raises(UsageError, match=r"exists already.*--force"):
+    with pytest.raises(UsageError, match=r"exists already.*`force=True`"):
         save_pretrained(second, tmp_path / name, to=to)
     assert_same_vectors(open_pretrained(tmp_path / name), first)
     save_pretrained(second, tmp_path / name, to=to, force=True)
@@ -246,7 +246,7 @@ def test_force_replaces_an_empty_folder_and_a_link_but_not_what_it_points_to(tmp
 @pytest.mark.parametrize(("to", "name"), [("native", "model"), ("hdf5", "model"), ("hdf5", "model.hdf5")])
 def test_a_place_that_cannot_be_written_is_refused_before_work(to: str, name: str, tmp_path: Path):
     (tmp_path / "file").write_text("x")  # below a file nothing can be written, not even by root
-    with pytest.raises(UsageError, match=r"cannot be written.*Choose another place"):
+    with pytest.raises(UsageError, match=r"cannot be written.*Choose another path"):
         save_pretrained(random_model(small_config()), tmp_path / "file" / name, to=to)
     with pytest.raises(UsageError, match="cannot be written"):
         save_pretrained(random_model(small_config()), tmp_path / ("n" * 300 + name), to=to)

@@ -175,7 +175,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
         open_corpus(tmp_path)
     corpus = prepare_corpus([file], tmp_path / "c", PLAIN)
     write(corpus.folder / "notes.txt", "of the user")
-    with pytest.raises(UsageError, match=r"c: holds other files, notes\.txt, which would be lost"):
+    with pytest.raises(UsageError, match=r"c: contains other files, notes\.txt, which would be lost"):
         prepare_corpus([file], corpus.folder, changed(PLAIN, min_count=1))
     assert (corpus.folder / "notes.txt").exists()
 

@@ -96,7 +96,7 @@ def write(
 
     tables: those of words, characters and softmax, too.
     """
-    with new_folder(folder, force=force, ours=FILES) as new:
+    with new_folder(folder, force=force, known_names=FILES) as new:
         _write_files(model, new, folder.name, precision, tables=tables)
 
 

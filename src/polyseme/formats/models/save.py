@@ -17,7 +17,7 @@ from polyseme.formats.models import hdf5, native
 from polyseme.formats.models.open import weights_prefix
 from polyseme.formats.models.precision import has_narrow_tables
 from polyseme.formats.models.pretrained import Pretrained
-from polyseme.io.atomic import check_target, new_file, new_folder
+from polyseme.io.atomic import check_output_path, new_file, new_folder
 from polyseme.model.fast.quantisation import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def save_pretrained(
     if place.suffix.lower() == ".hdf5":
         _write_files(model, place, force=force)
     else:
-        with new_folder(place, force=force, ours=(WEIGHTS, OPTIONS, VOCAB)) as new:
+        with new_folder(place, force=force, known_names=(WEIGHTS, OPTIONS, VOCAB)) as new:
             hdf5.write(model, new / WEIGHTS, new / OPTIONS)
             if model.vocab is not None:
                 model.vocab.write(new / VOCAB)
@@ -101,9 +101,9 @@ def _write_files(model: Pretrained, weights: Path, *, force: bool) -> None:
     """Write the three files beside each other; the weights get their name last."""
     options, vocab = (weights.with_name(f"{weights_prefix(weights)}_{rest}") for rest in (OPTIONS, VOCAB))
     for file in (weights, options, vocab):  # a vocabulary left there would be taken for this model's
-        check_target(file, force=force)
+        check_output_path(file, force=force)
         if file.is_dir():
-            raise UsageError(f"{file}: is a folder, a file is to be written there. Choose another name.")
+            raise UsageError(f"{file}: is a folder, but a file will be written. Choose another name.")
     with ExitStack() as files:
         new_weights, new_options = (files.enter_context(new_file(f, force=force)) for f in (weights, options))
         if model.vocab is not None:

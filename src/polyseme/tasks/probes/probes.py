@@ -18,7 +18,7 @@ from typing import Any
 from polyseme.elmo import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.io import plots
-from polyseme.io.atomic import check_place
+from polyseme.io.atomic import check_output_folder
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.tasks.experiment import Experiment, Files, train
 from polyseme.tasks.tagging.task import Tagging
@@ -70,7 +70,7 @@ def probe(
     elmo = model if isinstance(model, Elmo) else load(model)
     folder = None if out is None else Path(out).expanduser()
     if folder is not None:
-        check_place(folder, force=force)
+        check_output_folder(folder, force=force)
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
         for layer in [*range(elmo.config.layers), "mix"]:

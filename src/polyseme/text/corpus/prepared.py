@@ -124,7 +124,7 @@ def prepare_corpus(
     packed = any(file.suffix in (".gz", ".zst") for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
     _check_folder(folder)
-    with new_folder(folder, force=True, ours=(*_RESULTS, _META)) as temporary:
+    with new_folder(folder, force=True, known_names=(*_RESULTS, _META)) as temporary:
         report, used = prepare(
             sources, temporary, spec, _given(vocab), alphabet, workers or usual_workers(size), on_progress
         )
