@@ -25,7 +25,7 @@ from polyseme import api
 from polyseme.elmo import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.models.save import save_pretrained
-from polyseme.language import generate, score, substitutes
+from polyseme.language import find_substitutes, generate, score
 from polyseme.model.output import resolve_output
 from polyseme.text.vocab import Vocab
 from polyseme.torch_layer import ElmoLayer
@@ -183,7 +183,7 @@ LANGUAGE: dict[str, Callable[[Elmo], Any]] = {
     "score in order": lambda elmo: [s.mean for s in score(elmo, SENTENCES, stateful=True)],
     "substitutes": lambda elmo: [
         substitute.log_prob
-        for substitute in substitutes(elmo, "the [bank] failed", 3, context=["the river"]).joint.best
+        for substitute in find_substitutes(elmo, "the [bank] failed", 3, context=["the river"]).joint.best
     ],
     "generate": lambda elmo: generate(elmo, "the bank", tokens=5, temperature=0).log_probs,
 }

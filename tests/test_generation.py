@@ -11,7 +11,7 @@ from bigrams import bigram_model
 from builders import WORDS, random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.language import generate, join
+from polyseme.language import generate, join_tokens
 from polyseme.language.scoring import score
 
 
@@ -132,7 +132,7 @@ def test_a_model_without_softmax_cannot_write() -> None:
     ],
 )
 def test_tokens_are_joined_readably(tokens: str, text: str) -> None:
-    assert join(tokens.split()) == text
+    assert join_tokens(tokens.split()) == text
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_tokens_are_joined_readably(tokens: str, text: str) -> None:
     ],
 )
 def test_a_text_goes_on_where_it_stopped(before: str, tokens: list[str], text: str) -> None:
-    assert before + join(tokens, before) == text
+    assert before + join_tokens(tokens, before) == text

@@ -20,7 +20,7 @@ from polyseme.io.progress import ProgressEvent
 from polyseme.language import (
     Hypothesis,
     evaluate,
-    perplexity,
+    measure_perplexity,
     read_nbest,
     rerank,
     score,
@@ -186,7 +186,7 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
     with torch.no_grad():
         elmo.model.softmax.weight.zero_()
         elmo.model.softmax.bias.zero_()
-    found = perplexity(elmo, TEXT)
+    found = measure_perplexity(elmo, TEXT)
     size = len(WORDS) + 3
     for value in (found.forward, found.backward, found.mean, *found.known.perplexities.values()):
         assert value == pytest.approx(size)
@@ -194,7 +194,7 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
 
 def test_perplexity_counts_words_marks_and_unknown_words() -> None:
     elmo = small_elmo()
-    found = perplexity(elmo, [*SENTENCES, []])
+    found = measure_perplexity(elmo, [*SENTENCES, []])
     by_hand = [brute_force(elmo.model, tokens) for tokens in SENTENCES]
     ahead, behind = (np.concatenate(parts) for parts in zip(*by_hand, strict=True))
     assert (found.sentences, found.words, found.unknown, found.targets) == (3, 10, 2, 13)
@@ -221,7 +221,7 @@ def test_evaluation_sums_up_its_files() -> None:
     assert found.total.words == 5
     assert events[-1].detail.startswith("5 tokens, ")
     assert found.total.forward == pytest.approx(
-        perplexity(elmo, [["the", "bank"], ["of"], ["river", "x"]]).forward
+        measure_perplexity(elmo, [["the", "bank"], ["of"], ["river", "x"]]).forward
     )
     values = found.as_dict()
     assert values["files"]["b.txt"]["unknown"] == 1
@@ -250,7 +250,7 @@ def test_a_model_without_softmax_says_what_to_do() -> None:
         lambda: evaluate(elmo, lines("a", "the")),
         lambda: rerank(elmo, []),
     ):
-        with pytest.raises(UsageError, match=r"polyseme pretrain TEXT --from MODEL --out FOLDER$"):
+        with pytest.raises(UsageError, match=r"polyseme\.pretrain\(text, out, base=model\)"):
             use()
 
 
@@ -266,7 +266,7 @@ NBEST = lines("n.tsv", "0\tthe bank failed\t-3.5", "0\tbank the failed\t-2", "",
 
 
 def test_nbest_lines_of_both_kinds_are_read() -> None:
-    assert [(h.list_id, h.text, h.own) for h in read_nbest(NBEST)] == [
+    assert [(h.list_id, h.text, h.score) for h in read_nbest(NBEST)] == [
         ("0", "the bank failed", -3.5),
         ("0", "bank the failed", -2.0),
         ("1", "river", -1.0),
@@ -278,7 +278,7 @@ def test_nbest_lines_of_both_kinds_are_read() -> None:
         "0 ||| the river ||| d= 0 lm= -3 ||| -8 ||| 0-0 1-1",
         "1 ||| of",
     )
-    assert [(h.list_id, h.text, h.own) for h in read_nbest(moses)] == [
+    assert [(h.list_id, h.text, h.score) for h in read_nbest(moses)] == [
         ("0", "the bank", -7.25),
         ("0", "the river", -8.0),
         ("1", "of", None),
@@ -302,10 +302,10 @@ def test_nbest_scores_are_mixed_and_normalised() -> None:
     alone = {(one.list_id, one.text): one.lm for one in rerank(elmo, read_nbest(NBEST))}
     for normalise in ("none", "lm", "total"):
         for one in rerank(elmo, read_nbest(NBEST), weight=0.3, normalise=normalise):  # type: ignore[arg-type]
-            assert one.own is not None
+            assert one.score is not None
             targets = len(one.text.split()) + 1
             lm = alone[one.list_id, one.text] / (targets if normalise == "lm" else 1)
-            total = 0.7 * one.own + 0.3 * lm
+            total = 0.7 * one.score + 0.3 * lm
             assert one.total == pytest.approx(total / (targets if normalise == "total" else 1), rel=1e-5)
     own = list(rerank(elmo, read_nbest(NBEST), weight=0.0))
     assert [one.text for one in own] == ["bank the failed", "the bank failed", "river", ""]
@@ -329,8 +329,8 @@ def test_a_hypothesis_does_not_win_by_unknown_words() -> None:
         (["0\tthe\t-1\t-2"], r"n:1: 4 columns"),
         (["0\tthe\tlow"], r"n:1: the score is 'low', expected a number"),
         (["0\tthe\tnan"], r"n:1: the score is 'nan'"),
-        (["0\tthe\t1", "0\tof"], r"n:2: no score of its own"),
-        (["0\tthe\t1", "1\tof\t1", "0\tof\t1"], r"n:3: list '0' goes on here, after it began at n:1"),
+        (["0\tthe\t1", "0\tof"], r"n:2: no score to mix with"),
+        (["0\tthe\t1", "1\tof\t1", "0\tof\t1"], r"n:3: list '0' continues here, but it began at n:1"),
     ],
 )
 def test_bad_nbest_lines_are_named(text: list[str], message: str) -> None:
@@ -351,3 +351,20 @@ def test_bad_nbest_lines_are_named(text: list[str], message: str) -> None:
 def test_bad_nbest_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(changes))):
         rerank(small_elmo(), [], **changes)
+
+
+def test_scores_show_themselves_briefly_and_as_tables() -> None:
+    elmo = small_elmo()
+    scores = score(elmo, [["the", "<b>"], ["river"] * 90])
+    assert scores[0].as_row()["sentence"] == "the <b>"
+    assert len(repr(scores[1])) < 140
+    assert scores._repr_html_().count("<tr>") == 3
+    tokens = scores[0]._repr_html_()
+    assert "&lt;b&gt;" in tokens
+    assert tokens.count("<tr>") == 1 + 2 + 1 + 1  # heading, tokens, marks, total
+    found = evaluate(elmo, [*lines("a.txt", "the bank"), *lines("<b>.txt", "river")])
+    assert repr(found).splitlines()[2].endswith("all")
+    assert found._repr_html_().count("<tr>") == 1 + 3
+    assert "&lt;b&gt;.txt" in found._repr_html_()
+    assert repr(found.total).startswith("Perplexity(forward ")
+    assert "<table>" in found.total._repr_html_()

@@ -9,7 +9,7 @@ from bigrams import bigram_model
 from builders import WORDS, random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.language import RankedSubstitutes, find_substitutes_at, substitutes
+from polyseme.language import RankedSubstitutes, find_substitutes, find_substitutes_at
 from polyseme.language.scoring import score
 
 PAIRS = ("he rides a horse away", "she rides a bike away", "he eats a cake now", "we eat the cake now")
@@ -24,14 +24,14 @@ def random_elmo() -> Elmo:
 
 
 def test_left_right_and_both_sides_have_their_say() -> None:
-    found = substitutes(bigram_model(PAIRS), "he rides a [horse] away")
+    found = find_substitutes(bigram_model(PAIRS), "he rides a [horse] away")
     assert best(found.forward, 3) == {"horse", "bike", "cake"}
     assert best(found.backward, 2) == {"horse", "bike"}
     assert best(found.joint, 2) == {"horse", "bike"}
     assert found.word == "horse"
-    assert found.place == 3
+    assert found.position == 3
     assert found.joint.rank in (1, 2)
-    cake = substitutes(bigram_model(PAIRS), "he rides a [cake] away")
+    cake = find_substitutes(bigram_model(PAIRS), "he rides a [cake] away")
     assert cake.forward.rank in (1, 2, 3)
     assert cake.backward.rank is not None
     assert cake.backward.rank > 2
@@ -55,7 +55,7 @@ def test_log_probabilities_are_those_of_the_score() -> None:
 
 def test_the_marked_word_itself_does_not_matter() -> None:
     elmo = random_elmo()
-    one, other, gap = (substitutes(elmo, f"the {word} of") for word in ("[bank]", "[xyzzy]", "[ ]"))
+    one, other, gap = (find_substitutes(elmo, f"the {word} of") for word in ("[bank]", "[xyzzy]", "[ ]"))
     for ranking, second, third in zip(
         (one.forward, one.backward, one.joint),
         (other.forward, other.backward, other.joint),
@@ -72,17 +72,17 @@ def test_the_marked_word_itself_does_not_matter() -> None:
 def test_counts_make_frequent_words_less_of_a_surprise() -> None:
     elmo = bigram_model(PAIRS)
     counts = {"horse": 1000, "bike": 1}
-    found = substitutes(elmo, "he rides a [] away", counts=counts)
+    found = find_substitutes(elmo, "he rides a [] away", counts=counts)
     assert found.joint.best[0].word == "bike"
-    found = substitutes(elmo, "he rides a [] away", counts={"horse": 1, "bike": 1000})
+    found = find_substitutes(elmo, "he rides a [] away", counts={"horse": 1, "bike": 1000})
     assert found.joint.best[0].word == "horse"
 
 
 def test_context_goes_on_into_both_directions() -> None:
     elmo = random_elmo()
-    alone = substitutes(elmo, "the [bank] of")
-    before = substitutes(elmo, "the [bank] of", context=["river river failed", "他 !"])
-    behind = substitutes(elmo, "the [bank] of", following=[["river", "river"]])
+    alone = find_substitutes(elmo, "the [bank] of")
+    before = find_substitutes(elmo, "the [bank] of", context=["river river failed", "他 !"])
+    behind = find_substitutes(elmo, "the [bank] of", following=[["river", "river"]])
     assert before.forward.log_prob != pytest.approx(alone.forward.log_prob, abs=1e-4)
     assert before.backward.log_prob == pytest.approx(alone.backward.log_prob, abs=1e-6)
     assert behind.forward.log_prob == pytest.approx(alone.forward.log_prob, abs=1e-6)
@@ -93,15 +93,26 @@ def test_context_goes_on_into_both_directions() -> None:
 
 def test_raw_text_is_cut_around_the_mark() -> None:
     elmo = random_elmo()
-    assert substitutes(elmo, "他去[银行]!", segment="zh").tokens == ["他", "去", "银行", "!"]
-    assert substitutes(elmo, "The river[bank].", segment="en").tokens == ["The", "river", "bank", "."]
-    assert substitutes(elmo, "他 [银行家] 走 了").tokens == ["他", "银行家", "走", "了"]
+    assert find_substitutes(elmo, "他去[银行]!", segment="zh").tokens == ["他", "去", "银行", "!"]
+    assert find_substitutes(elmo, "The river[bank].", segment="en").tokens == ["The", "river", "bank", "."]
+    assert find_substitutes(elmo, "他 [银行家] 走 了").tokens == ["他", "银行家", "走", "了"]
 
 
 def test_bad_numbers_and_models_are_refused() -> None:
     with pytest.raises(UsageError, match="k is 0"):
-        substitutes(random_elmo(), "[the]", k=0)
-    with pytest.raises(UsageError, match="place is 4, the sentence has tokens 0 to 0"):
+        find_substitutes(random_elmo(), "[the]", k=0)
+    with pytest.raises(UsageError, match="position is 4, the sentence has tokens 0 to 0"):
         find_substitutes_at(random_elmo(), ["the"], 4)
     with pytest.raises(UsageError, match="no softmax"):
-        substitutes(Elmo(random_model(small_config())), "[the]")
+        find_substitutes(Elmo(random_model(small_config())), "[the]")
+
+
+def test_substitutes_show_three_rankings_side_by_side() -> None:
+    found = find_substitutes(random_elmo(), "<b> the [bank] failed", 3)
+    heading, columns, *rows = repr(found).splitlines()
+    assert heading.startswith("<b> the [bank] failed (rank of bank: ")
+    assert columns.split("  ")[0] == "from both"
+    assert len(rows) == 3
+    assert found._repr_html_().count("<tr>") == 4
+    assert "&lt;b&gt; the [bank] failed" in found._repr_html_()
+    assert find_substitutes(random_elmo(), "the []", 2)._table()[2] == "the []"

@@ -12,7 +12,7 @@ import polyseme
 import training_story as story
 from polyseme.errors import ConfigError, UsageError
 from polyseme.formats.models.open import open_pretrained
-from polyseme.language import evaluate, substitutes
+from polyseme.language import evaluate, find_substitutes
 from polyseme.text.reading import Line
 from polyseme.training.loop import DivergedError
 from polyseme.training.pretrain import pretrain
@@ -61,7 +61,7 @@ def test_the_model_learns_what_a_verb_calls_for(tmp_path: Path):
     run(tmp_path, *WORDS_AND_CHARS, "train.epochs=20", "train.order=sentences", "train.dropout=0", lines=500)
     model = polyseme.load(tmp_path / "model")
     for verb, things in story.VERBS.items():
-        best = substitutes(model, f"Anna {verb} the [map] .", 3).forward.best
+        best = find_substitutes(model, f"Anna {verb} the [map] .", 3).forward.best
         assert best[0].word in {*things, "old", "very"}
         assert {one.word for one in best} <= {*things, "old", "very"}
 

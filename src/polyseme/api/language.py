@@ -120,8 +120,8 @@ def substitutes(
     counts: Mapping[str, int] | None = None,
     segment: str | None = None,
 ) -> language.Substitutes:
-    """The words that fit the bracketed place of `sentence`; see `language.substitutes`."""
-    return language.substitutes(
+    """The words that fit the bracketed place of `sentence`; see `language.find_substitutes`."""
+    return language.find_substitutes(
         loaded(model), sentence, k, context=context, following=following, counts=counts, segment=segment
     )
 

@@ -141,8 +141,8 @@ def _print_ranked(ranked: Iterable[RankedHypothesis], *, as_json: bool) -> None:
         if as_json:
             print(json.dumps(dataclasses.asdict(one), ensure_ascii=False))
         else:
-            own = "" if one.own is None else f"{one.own:g}"
-            print(f"{one.list_id}\t{one.text}\t{one.total:.4f}\t{one.lm:.4f}\t{own}")
+            score = "" if one.score is None else f"{one.score:g}"
+            print(f"{one.list_id}\t{one.text}\t{one.total:.4f}\t{one.lm:.4f}\t{score}")
 
 
 def substitutes(

@@ -1,31 +1,31 @@
-"""The biLM as a language model: how likely is a text, which word fits, how does it go on.
+"""The biLM as a language model: how likely is a text, which word fits, how does it continue.
 
-    embedder  ->  language  ->  training, server, api
+    elmo  ->  language  ->  training, tasks, server, api
 
     scoring      log probability of every token, in both directions
-    perplexity   the same summed up, per file
-    nbest        re-ranking the lists of a recogniser or a translator
-    substitutes  which words fit a marked place
+    perplexity   the same, summed up per file
+    reranking    n-best lists of a speech recognizer or translator
+    substitutes  words that fit a position
     generation   new text, word by word
-    joining      tokens to readable text
+    detokenize   tokens to readable text
 
 A sentence is <S> w1 … wn </S>. The forward half of the top layer at a token predicts the next token, the
-backward half the one before; words outside the vocabulary are predicted as its unknown word.
+backward half the one before. Words outside the vocabulary are predicted as its unknown word.
 """
 
 from __future__ import annotations
 
-from polyseme.language.detokenize import join
+from polyseme.language.detokenize import join_tokens
 from polyseme.language.generation import GeneratedText, generate
-from polyseme.language.perplexity import Evaluation, Perplexity, evaluate, perplexity
+from polyseme.language.perplexity import Evaluation, Perplexity, evaluate, measure_perplexity
 from polyseme.language.reranking import Hypothesis, RankedHypothesis, read_nbest, rerank
 from polyseme.language.scoring import SentenceScore, score, score_stream
 from polyseme.language.substitutes import (
     RankedSubstitutes,
     Substitute,
     Substitutes,
+    find_substitutes,
     find_substitutes_at,
-    substitutes,
 )
 
 __all__ = [
@@ -39,13 +39,13 @@ __all__ = [
     "Substitute",
     "Substitutes",
     "evaluate",
+    "find_substitutes",
     "find_substitutes_at",
     "generate",
-    "join",
-    "perplexity",
+    "join_tokens",
+    "measure_perplexity",
     "read_nbest",
     "rerank",
     "score",
     "score_stream",
-    "substitutes",
 ]

@@ -1,10 +1,10 @@
-"""A prompt to new text, word by word, with the forward language model.
+"""Generate text word by word with the forward language model.
 
     model.recurrent (the forward stack), model.softmax  ->  language.generation  ->  api, server
 
-The state is carried from word to word, so that a word costs the same wherever it stands. What must not
-change: the same model, prompt, settings and seed give the same words, and they are the words that reading
-the whole text anew for each of them would give.
+The state is carried from word to word, so each word costs the same. Must not change: the same model, prompt,
+settings and seed give the same words, and they are the words that reading the whole text again for each word
+would give. D one direction, V words.
 """
 
 from __future__ import annotations
@@ -20,55 +20,67 @@ from torch import Tensor
 
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
-from polyseme.language.detokenize import join
-from polyseme.language.scoring import Predictor, predictor
+from polyseme.language.detokenize import join_tokens
+from polyseme.language.scoring import Predictor, require_predictor
 from polyseme.model.recurrent import State
 from polyseme.text.segment import sentences
 
-BEGIN, END = 0, 1  # rows of <S> and </S> in what `Pretrained.token_ids` gives
+BEGIN, END = 0, 1  # rows of <S> and </S> in `Pretrained.token_ids`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GeneratedText:
-    """A prompt and how the model went on."""
+    """A prompt and its continuation.
+
+    Attributes:
+        prompt: The prompt.
+        tokens: The new words, without <S> and </S>.
+        log_probs: Natural log probability of each new word under the model, whatever the temperature.
+        ended: Whether the model ended the sentence (only with `stop_at_end`).
+
+    """
 
     prompt: str
-    tokens: list[str]  # the new words, without marks
-    log_probs: list[float]  # of the new words under the model itself, whatever the temperature
-    ended: bool  # whether the model ended its sentence, with `stop_at_end`
+    tokens: list[str]
+    log_probs: list[float]
+    ended: bool
 
     @property
     def text(self) -> str:
-        """The prompt and the new words, readable."""
-        return self.prompt + join(self.tokens, self.prompt)
+        """The prompt and the new words as readable text."""
+        return self.prompt + join_tokens(self.tokens, self.prompt)
+
+    def __repr__(self) -> str:
+        return f"GeneratedText({self.text!r})"
 
 
 class ForwardReader:
-    """The forward half of a model, reading word by word with its state."""
+    """Reads word by word with the forward half of a model and keeps its state."""
 
     def __init__(self, elmo: Elmo) -> None:
         self._model = elmo.model
         elmo.model.network.pack()  # the weights of a loaded model are final
         self._stack = elmo.model.network.forward_stack
         self._states: list[State] = self._stack.zero_state(1)
-        self._known: dict[str, Tensor] = {}  # vectors of words read before
+        self._token_vectors: dict[str, Tensor] = {}  # of words read before
 
-    def begin(self) -> Tensor:
-        """Read <S>: what predicts the first word, (1, D)."""
-        return self._read(self._vectors([])[BEGIN : BEGIN + 1])
+    def begin_sentence(self) -> Tensor:
+        """Read <S>; return the output (1, D) that predicts the first word."""
+        return self._read(self._embed([])[BEGIN : BEGIN + 1])
 
-    def end(self) -> None:
+    def end_sentence(self) -> None:
         """Read </S>."""
-        self._read(self._vectors([])[END : END + 1])
+        self._read(self._embed([])[END : END + 1])
 
-    def words(self, tokens: list[str]) -> Tensor:
-        """Read one word or more: what predicts the next one, (1, D)."""
-        new = [token for token in dict.fromkeys(tokens) if token not in self._known]
+    def read_words(self, tokens: list[str]) -> Tensor:
+        """Read one or more words; return the output (1, D) that predicts the next one."""
+        new = [token for token in dict.fromkeys(tokens) if token not in self._token_vectors]
         if new:
-            self._known |= zip(new, self._vectors(new)[2:].split(1), strict=True)
-        return self._read(torch.cat([self._known[token] for token in tokens]))
+            self._token_vectors |= zip(new, self._embed(new)[2:].split(1), strict=True)
+        return self._read(torch.cat([self._token_vectors[token] for token in tokens]))
 
-    def _vectors(self, tokens: list[str]) -> Tensor:
+    def _embed(self, tokens: list[str]) -> Tensor:
+        """The token vectors of <S>, </S> and `tokens`."""
         vectors: Tensor = self._model.network.tokens(*self._model.token_ids(tokens))
         return vectors
 
@@ -90,73 +102,90 @@ def generate(
     stop_at_end: bool = True,
     segment: str | None = None,
 ) -> GeneratedText:
-    """Go on after `prompt` for at most `tokens` words.
+    """Continue a prompt.
 
-    temperature: below 1 the likely words become likelier, 0 always takes the likeliest.
-    top_k: choose among the k likeliest words only.
-    stop_at_end: stop where the model ends the sentence; otherwise it begins the next one.
-    The last sentence of the prompt is taken as not yet ended. No mark is ever drawn but </S>.
+    The last sentence of the prompt counts as unfinished. <S> and the unknown word are never generated.
+
+    Args:
+        elmo: A model with a softmax.
+        prompt: The text to continue; empty to start a new sentence.
+        tokens: The largest number of new words.
+        temperature: Below 1, likely words become likelier; 0 always takes the likeliest word.
+        top_k: Choose only among the k likeliest words.
+        seed: Seeds the choices.
+        stop_at_end: Stop when the model ends the sentence; otherwise start the next one.
+        segment: How to split the prompt into tokens; as the model was trained if None.
+
+    Returns:
+        The prompt with its continuation.
+
+    Raises:
+        UsageError: The model has no softmax, or a setting is out of range.
+
+    Example:
+        >>> generate(elmo, "却说", tokens=20, temperature=0.8).text
+
     """
-    _check(tokens, temperature, top_k, seed)
-    predict = predictor(elmo)
+    _check_settings(tokens, temperature, top_k, seed)
+    predictor = require_predictor(elmo)
     rng = np.random.default_rng(seed)
     reader = ForwardReader(elmo)
-    output, fresh = _read_prompt(reader, prompt, elmo.config.segment if segment is None else segment)
+    output, is_empty = _read_prompt(reader, prompt, elmo.config.segment if segment is None else segment)
     words: list[str] = []
     log_probs: list[float] = []
     while len(words) < tokens:
-        scores = predict.softmax(output)[0].cpu().double().numpy()  # (V,)
-        row = _draw(scores, _allowed(predict, end=not fresh), temperature, top_k, rng)
-        word = predict.vocab.words[row]
-        if word == predict.vocab.end:
+        scores = predictor.softmax(output)[0].cpu().double().numpy()  # (V,)
+        row = _draw(scores, _allowed_rows(predictor, end=not is_empty), temperature, top_k, rng)
+        word = predictor.vocab.words[row]
+        if word == predictor.vocab.end:
             if stop_at_end:
                 return GeneratedText(prompt, words, log_probs, ended=True)
-            reader.end()
-            output, fresh = reader.begin(), True
+            reader.end_sentence()
+            output, is_empty = reader.begin_sentence(), True
             continue
         words.append(word)
         log_probs.append(float(scores[row]))
-        output, fresh = reader.words([word]), False
+        output, is_empty = reader.read_words([word]), False
     return GeneratedText(prompt, words, log_probs, ended=False)
 
 
-def _check(tokens: int, temperature: float, top_k: int | None, seed: int) -> None:
+def _check_settings(tokens: int, temperature: float, top_k: int | None, seed: int) -> None:
     if tokens < 1:
         raise UsageError(f"tokens is {tokens}, expected 1 or more.")
     if not (isfinite(temperature) and temperature >= 0):
-        raise UsageError(f"temperature is {temperature}, expected a number from 0 (always the likeliest) up.")
+        raise UsageError(f"temperature is {temperature}, expected 0 (always the likeliest word) or more.")
     if top_k is not None and top_k < 1:
         raise UsageError(f"top_k is {top_k}, expected 1 or more, or None for all words.")
     if seed < 0:
         raise UsageError(f"seed is {seed}, expected 0 or more.")
 
 
-def _read_prompt(reader: ForwardReader, prompt: str, how: str) -> tuple[Tensor, bool]:
-    """Read the prompt: what predicts the next word (1, D), and whether its sentence is still empty."""
-    output = reader.begin()
-    fresh = True
-    for sentence in sentences(prompt, how):
-        if not fresh:
-            reader.end()
-            reader.begin()
-        output, fresh = reader.words([token.text for token in sentence]), False
-    return output, fresh
+def _read_prompt(reader: ForwardReader, prompt: str, segment: str) -> tuple[Tensor, bool]:
+    """Read the prompt; return the output (1, D) for the next word, and whether the sentence is empty."""
+    output = reader.begin_sentence()
+    is_empty = True
+    for sentence in sentences(prompt, segment):
+        if not is_empty:
+            reader.end_sentence()
+            reader.begin_sentence()
+        output, is_empty = reader.read_words([token.text for token in sentence]), False
+    return output, is_empty
 
 
-def _allowed(predict: Predictor, *, end: bool) -> NDArray[np.bool_]:
-    """Which rows may be drawn (V,): words, </S> if asked for, and the unknown word where no other is."""
-    vocab = predict.vocab
+def _allowed_rows(predictor: Predictor, *, end: bool) -> NDArray[np.bool_]:
+    """Which rows may be drawn (V,): words, </S> if `end`, and the unknown word if there is no other."""
+    vocab = predictor.vocab
     allowed = np.ones(len(vocab), dtype=np.bool_)
-    allowed[_rows(predict, (vocab.begin, vocab.end, vocab.unknown))] = False
+    allowed[_rows(predictor, (vocab.begin, vocab.end, vocab.unknown))] = False
     if not allowed.any():
-        allowed[_rows(predict, (vocab.unknown,))] = True
+        allowed[_rows(predictor, (vocab.unknown,))] = True
     if end:
-        allowed[_rows(predict, (vocab.end,))] = True
+        allowed[_rows(predictor, (vocab.end,))] = True
     return allowed
 
 
-def _rows(predict: Predictor, words: Iterable[str]) -> list[int]:
-    return [predict.vocab.id(word) - 1 for word in words]
+def _rows(predictor: Predictor, words: Iterable[str]) -> list[int]:
+    return [predictor.vocab.id(word) - 1 for word in words]
 
 
 def _draw(
@@ -166,7 +195,7 @@ def _draw(
     top_k: int | None,
     rng: np.random.Generator,
 ) -> int:
-    """Draw a row from log probabilities (V,)."""
+    """Draw a row by its log probability (V,)."""
     rows = np.flatnonzero(allowed)
     if temperature == 0:
         return int(rows[scores[rows].argmax()])
@@ -174,5 +203,5 @@ def _draw(
         rows = rows[np.sort(np.argsort(-scores[rows], kind="stable")[:top_k])]
     shifted = (scores[rows] - scores[rows].max()) / temperature
     cumulated = np.cumsum(np.exp(shifted))
-    place = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
-    return int(rows[min(place, len(rows) - 1)])
+    number = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
+    return int(rows[min(number, len(rows) - 1)])

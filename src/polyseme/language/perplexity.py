@@ -1,10 +1,11 @@
-"""Text to perplexity: forward, backward and mean, for all of it and for each file.
+"""Perplexity of text: forward, backward and mean, in all and per file.
 
     text.segment.stream, language.scoring  ->  language.perplexity  ->  training, api
 
 Perplexity is exp(mean negative log likelihood) over the targets of one direction, or of both for the mean.
-Targets are all tokens and one mark a sentence. Unknown words count as the vocabulary's unknown word, which
-is easy to predict where there are many: so the perplexity of the known targets alone stands beside it.
+Targets are all tokens and one mark (<S> or </S>) per sentence. Unknown words count as the vocabulary's
+unknown word, which is easy to predict if there are many, so the perplexity of the known targets is reported
+as well.
 """
 
 from __future__ import annotations
@@ -17,46 +18,62 @@ from typing import Any
 
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError
-from polyseme.language.scoring import SentenceScore, predictor, score_sentences, score_stream
+from polyseme.io.html import Cell, format_table, render_table
+from polyseme.language.scoring import SentenceScore, require_predictor, score_sentences, score_stream
 from polyseme.text.reading import Line, ReadingProgress
 from polyseme.text.segment.stream import sentences_of_lines
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Log likelihood of one kind of targets, summed up."""
+class LogLikelihood:
+    """Sums of log probabilities over some targets.
 
-    targets: int = 0  # of one direction
+    Attributes:
+        targets: How many targets each direction has.
+        forward: Sum of the forward log probabilities.
+        backward: Sum of the backward log probabilities.
+
+    """
+
+    targets: int = 0
     forward: float = 0.0
     backward: float = 0.0
 
-    def plus(self, other: Sums) -> Sums:
-        """Both together."""
-        return Sums(
-            self.targets + other.targets, self.forward + other.forward, self.backward + other.backward
+    def __add__(self, addend: LogLikelihood) -> LogLikelihood:
+        return LogLikelihood(
+            self.targets + addend.targets, self.forward + addend.forward, self.backward + addend.backward
         )
 
     @property
     def perplexities(self) -> dict[str, float]:
-        """Forward, backward and mean; nan without any target."""
+        """Perplexity forward, backward and mean; nan without targets."""
         sums = {"forward": self.forward, "backward": self.backward}
         sums["mean"] = (self.forward + self.backward) / 2
         return {name: _perplexity(value, self.targets) for name, value in sums.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Perplexity:
-    """What was counted, and how well it was predicted."""
+    """Counts of a text, and how well a model predicts it.
+
+    Attributes:
+        sentences: How many sentences.
+        words: How many tokens, without <S> and </S>.
+        unknown: How many tokens are outside the vocabulary.
+        all: Log likelihood of all targets.
+        known: Log likelihood without the unknown words.
+
+    """
 
     sentences: int = 0
-    words: int = 0  # tokens without the marks
-    unknown: int = 0  # words outside the vocabulary
-    all: Sums = field(default_factory=Sums)
-    known: Sums = field(default_factory=Sums)  # without the unknown words
+    words: int = 0
+    unknown: int = 0
+    all: LogLikelihood = field(default_factory=LogLikelihood)
+    known: LogLikelihood = field(default_factory=LogLikelihood)
 
     @property
     def targets(self) -> int:
-        """How many predictions of each direction were counted: the words, and one mark a sentence."""
+        """How many predictions each direction made: the words, and one mark per sentence."""
         return self.all.targets
 
     @property
@@ -66,12 +83,12 @@ class Perplexity:
 
     @property
     def forward(self) -> float:
-        """Perplexity of each token given what stands left of it."""
+        """Perplexity of each token given what is left of it."""
         return self.all.perplexities["forward"]
 
     @property
     def backward(self) -> float:
-        """Perplexity of each token given what stands right of it."""
+        """Perplexity of each token given what is right of it."""
         return self.all.perplexities["backward"]
 
     @property
@@ -79,18 +96,17 @@ class Perplexity:
         """Perplexity over the predictions of both directions."""
         return self.all.perplexities["mean"]
 
-    def plus(self, other: Perplexity) -> Perplexity:
-        """Both texts together."""
+    def __add__(self, addend: Perplexity) -> Perplexity:
         return Perplexity(
-            self.sentences + other.sentences,
-            self.words + other.words,
-            self.unknown + other.unknown,
-            self.all.plus(other.all),
-            self.known.plus(other.known),
+            self.sentences + addend.sentences,
+            self.words + addend.words,
+            self.unknown + addend.unknown,
+            self.all + addend.all,
+            self.known + addend.known,
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "perplexity": self.all.perplexities,
             "perplexity_of_known_words": self.known.perplexities,
@@ -101,17 +117,58 @@ class Perplexity:
             "unknown_rate": self.unknown_rate,
         }
 
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        return {
+            "forward": self.forward,
+            "backward": self.backward,
+            "mean": self.mean,
+            "known words": self.known.perplexities["mean"],
+            "sentences": self.sentences,
+            "words": self.words,
+            "unknown": f"{self.unknown_rate:.2%}",
+        }
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        values = f"forward {self.forward:.2f}, backward {self.backward:.2f}, mean {self.mean:.2f}"
+        return f"Perplexity({values}, {self.words:,} words, {self.unknown_rate:.2%} unknown)"
+
+    def _repr_html_(self) -> str:
+        row = self.as_row()
+        return render_table(list(row), [list(row.values())], caption="Perplexity")
+
+
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The perplexity of a text, and of each of its files."""
+    """The perplexity of a text.
+
+    Attributes:
+        total: Of all of it.
+        files: Of each file.
+
+    """
 
     total: Perplexity
     files: dict[str, Perplexity]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return self.total.as_dict() | {"files": {name: part.as_dict() for name, part in self.files.items()}}
+
+    def __repr__(self) -> str:
+        columns, rows = self._table()
+        return format_table(columns, rows, caption="Perplexity")
+
+    def _repr_html_(self) -> str:
+        columns, rows = self._table()
+        return render_table(columns, rows, caption="Perplexity")
+
+    def _table(self) -> tuple[list[str], list[list[Cell]]]:
+        """The total, and each file if there are several."""
+        parts = {"all": self.total} | (self.files if len(self.files) > 1 else {})
+        return [*self.total.as_row(), "text"], [
+            [*part.as_row().values(), name] for name, part in parts.items()
+        ]
 
 
 def evaluate(
@@ -122,57 +179,80 @@ def evaluate(
     stateful: bool = False,
     reading: ReadingProgress | None = None,
 ) -> Evaluation:
-    """Perplexity of `lines` (see `text.reading.read_lines`), cut into sentences as the model was trained.
+    """Measure the perplexity of lines of text, in all and per file. Files without words are left out.
 
-    stateful: state is carried from sentence to sentence of a file. `reading` reports progress.
-    A file without words is left out.
+    Args:
+        elmo: A model with a softmax.
+        lines: Lines of files, as `text.reading.read_lines` yields them.
+        segment: How to split text into sentences and tokens; as the model was trained if None.
+        stateful: Carry the state from sentence to sentence of a file.
+        reading: Receives progress.
+
+    Raises:
+        UsageError: The model has no softmax.
+        DataError: There are no words at all.
+
+    Example:
+        >>> evaluate(elmo, read_lines("valid.txt")).total.mean
+
     """
-    predictor(elmo)
+    require_predictor(elmo)
     lines = lines if reading is None else reading.count_lines(lines)
     total = Perplexity()
     files: dict[str, Perplexity] = {}
-    seen = ""
+    last_source = ""
     with elmo.track_counts() as counts:
-        for source, run in groupby(lines, key=lambda line: line.source):
-            found = sentences_of_lines(run, elmo.config.segment if segment is None else segment)
-            part = _summed(score_sentences(elmo, _filled(found), counts, stateful=stateful), reading)
-            seen = source
+        for source, source_lines in groupby(lines, key=lambda line: line.source):
+            sentences = sentences_of_lines(source_lines, elmo.config.segment if segment is None else segment)
+            scores = score_sentences(elmo, _drop_empty(sentences), counts, stateful=stateful)
+            part = _sum_scores(scores, reading)
+            last_source = source
             if part.words:
                 files[source] = part
-                total = total.plus(part)
+                total += part
     if not files:
-        raise DataError(f"{seen or 'The text'}: no words in it, so there is no perplexity. Check the file.")
+        raise DataError(f"{last_source or 'The text'}: no words in it, so there is no perplexity.")
     return Evaluation(total, files)
 
 
-def perplexity(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False) -> Perplexity:
-    """Perplexity of token lists, in constant memory; those without tokens are left out."""
-    return _summed(score_stream(elmo, _filled(sentences), stateful=stateful))
+def measure_perplexity(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False) -> Perplexity:
+    """Measure the perplexity of token lists in constant memory; empty ones are left out.
+
+    Args:
+        elmo: A model with a softmax.
+        sentences: Token lists.
+        stateful: Carry the state from sentence to sentence.
+
+    Raises:
+        UsageError: The model has no softmax.
+
+    """
+    return _sum_scores(score_stream(elmo, _drop_empty(sentences), stateful=stateful))
 
 
-def _summed(scores: Iterable[SentenceScore], reading: ReadingProgress | None = None) -> Perplexity:
+def _sum_scores(scores: Iterable[SentenceScore], reading: ReadingProgress | None = None) -> Perplexity:
     total = Perplexity()
-    for scored in scores:
-        total = total.plus(_of_sentence(scored))
+    for score in scores:
+        total += _sentence_perplexity(score)
         if reading is not None:
-            reading.add_tokens(len(scored.tokens))
+            reading.add_tokens(len(score.tokens))
     return total
 
 
-def _filled(sentences: Iterable[list[str]]) -> Iterator[list[str]]:
+def _drop_empty(sentences: Iterable[list[str]]) -> Iterator[list[str]]:
     return (sentence for sentence in sentences if sentence)
 
 
-def _of_sentence(scored: SentenceScore) -> Perplexity:
-    words = len(scored.tokens)
-    unknown = int(scored.unknown.sum())
-    forward, backward, _ = scored.totals
-    known = Sums(
+def _sentence_perplexity(score: SentenceScore) -> Perplexity:
+    words = len(score.tokens)
+    unknown = int(score.unknown.sum())
+    forward, backward, _ = score.totals
+    known = LogLikelihood(
         words + 1 - unknown,
-        forward - float(scored.forward[:-1][scored.unknown].sum()),
-        backward - float(scored.backward[:-1][scored.unknown].sum()),
+        forward - float(score.forward[:-1][score.unknown].sum()),
+        backward - float(score.backward[:-1][score.unknown].sum()),
     )
-    return Perplexity(1, words, unknown, Sums(words + 1, forward, backward), known)
+    return Perplexity(1, words, unknown, LogLikelihood(words + 1, forward, backward), known)
 
 
 def _perplexity(log_likelihood: float, targets: int) -> float:

@@ -1,86 +1,122 @@
-"""Lists of hypotheses of a recogniser or a translator to the same lists, best first.
+"""Rerank the n-best lists of a speech recognizer or translator with the language model.
 
     text.reading, language.scoring  ->  language.reranking  ->  api
 
-A line is a hypothesis, the lines of a list stand together:
+One hypothesis per line, the lines of a list together:
 
     id <TAB> hypothesis [<TAB> score]
     id ||| hypothesis [||| features …] [||| score] [||| alignment]      (Moses)
 
 Of the Moses fields, the last one that is a single number is the score.
-total = (1 - weight) * own score + weight * the language model's log probability.
+total = (1 - weight) * score of the hypothesis + weight * log probability of the language model.
 
-The unknown word stands for many words and is therefore likely; a hypothesis must not win by it. So an unknown
-word has the probability of the unknown word shared out to as many words as the vocabulary has.
+The unknown word stands for many words and is therefore likely, but a hypothesis must not win by it. So an
+unknown word gets the probability of the unknown word divided by the size of the vocabulary.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isfinite, log
 from typing import Literal, NamedTuple
 
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
-from polyseme.language.scoring import SentenceScore, predictor, score_stream
+from polyseme.io.html import Cell
+from polyseme.language.scoring import SentenceScore, require_predictor, score_stream
 from polyseme.text.reading import Line
 
 Direction = Literal["both", "forward", "backward"]
 Normalise = Literal["none", "lm", "total"]
-DIRECTIONS = ("forward", "backward", "both")  # as SentenceScore.totals has them
+DIRECTIONS = ("forward", "backward", "both")  # in the order of SentenceScore.totals
 NORMALISE = ("none", "lm", "total")
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One line of an n-best file."""
+    """One line of an n-best file.
+
+    Attributes:
+        list_id: The list it belongs to.
+        text: The hypothesis.
+        score: The score of the program that made it; None if it has none.
+        location: file:line.
+
+    """
 
     list_id: str
     text: str
-    own: float | None  # the score of the program that made it
-    place: str  # file:line
+    score: float | None
+    location: str
 
 
 @dataclass(frozen=True)
 class RankedHypothesis:
-    """A hypothesis with its place in its list."""
+    """A hypothesis with its rank in its list.
+
+    Attributes:
+        list_id: The list it belongs to.
+        rank: From 1.
+        text: The hypothesis.
+        total: What the list is sorted by.
+        lm: Log probability of the model with the penalty for unknown words; per token if normalised.
+        score: The score of the program that made it; None if it has none.
+        tokens: How many tokens it has.
+
+    """
 
     list_id: str
-    rank: int  # from 1
+    rank: int
     text: str
     total: float
-    lm: float  # log probability under the model, unknown words penalised, per token if asked for
-    own: float | None
+    lm: float
+    score: float | None
     tokens: int
+
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        return {
+            "list": self.list_id,
+            "rank": self.rank,
+            "total": self.total,
+            "lm": self.lm,
+            "score": self.score,
+            "hypothesis": self.text,
+        }
 
 
 def read_nbest(lines: Iterable[Line]) -> Iterator[Hypothesis]:
-    """Parse the lines of an n-best file; blank lines are skipped."""
+    """Parse the lines of an n-best file; blank lines are skipped.
+
+    Raises:
+        DataError: A line has the wrong number of columns, or a score that is not a number.
+
+    """
     for line in lines:
         if not line.text.strip():
             continue
-        place = f"{line.source}:{line.number}"
+        location = f"{line.source}:{line.number}"
         if "|||" in line.text and "\t" not in line.text.partition("|||")[0]:
             fields = [part.strip() for part in line.text.split("|||")]
-            numbers = [value for value in map(_number, fields[2:]) if value is not None]
-            yield Hypothesis(fields[0], fields[1], numbers[-1] if numbers else None, place)
+            numbers = [value for value in map(_parse_number, fields[2:]) if value is not None]
+            yield Hypothesis(fields[0], fields[1], numbers[-1] if numbers else None, location)
             continue
         fields = line.text.split("\t")
         if len(fields) not in (2, 3):
             raise DataError(
-                f"{place}: {len(fields)} columns, expected id<TAB>hypothesis[<TAB>score], "
+                f"{location}: {len(fields)} columns, expected id<TAB>hypothesis[<TAB>score], "
                 "or id ||| hypothesis ||| … ||| score."
             )
-        own = _number(fields[2]) if len(fields) == 3 else None
-        if len(fields) == 3 and own is None:
-            raise DataError(f"{place}: the score is {fields[2]!r:.40}, expected a number.")
-        yield Hypothesis(fields[0].strip(), fields[1].strip(), own, place)
+        score = _parse_number(fields[2]) if len(fields) == 3 else None
+        if len(fields) == 3 and score is None:
+            raise DataError(f"{location}: the score is {fields[2]!r:.40}, expected a number.")
+        yield Hypothesis(fields[0].strip(), fields[1].strip(), score, location)
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
@@ -98,91 +134,105 @@ def rerank(
     unknown_penalty: float | None = None,
     segment: str | None = None,
 ) -> Iterator[RankedHypothesis]:
-    """The hypotheses of each list, best first; lists in the order of the file, memory holds a few of them.
+    """Sort the hypotheses of each list, best first. Lists keep the order of the file; memory holds a few.
 
-    weight: 1 for the language model alone, less to mix it with the hypotheses' own scores.
-    direction: which log probability is used; "both" is the mean of the two.
-    normalise: "lm" divides the model's log probability by the number of tokens (where the own scores are
-        means already), "total" divides the mixture (where they are sums); short hypotheses gain less then.
-    unknown_penalty: taken from the log probability for each unknown word; None is log V, 0 is none.
+    Args:
+        elmo: A model with a softmax.
+        hypotheses: The hypotheses, those of a list together; see `read_nbest`.
+        weight: 1 uses the language model alone, less mixes it with the scores of the hypotheses.
+        direction: Which log probability to use; "both" is the mean of the two.
+        normalise: "lm" divides the model's log probability by the number of tokens (if the scores are means
+            already), "total" divides the mixture (if they are sums). Both favour short hypotheses less.
+        unknown_penalty: Subtracted from the log probability for each unknown word; None is log V, 0 is none.
+        segment: How to split hypotheses into tokens; as the model was trained if None.
+
+    Returns:
+        The hypotheses, list by list.
+
+    Raises:
+        UsageError: The model has no softmax, or a setting is out of range.
+        DataError: A list is split, or a hypothesis has no score to mix with.
+
+    Example:
+        >>> for ranked in rerank(elmo, read_nbest(read_lines("nbest.tsv")), weight=0.5):
+        ...     print(ranked.list_id, ranked.rank, ranked.text)
+
     """
     if not 0 <= weight <= 1:
-        raise UsageError(f"weight is {weight}, expected 0 (own scores alone) to 1 (the model alone).")
+        raise UsageError(f"weight is {weight}, expected 0 (only the scores) to 1 (only the model).")
     if direction not in DIRECTIONS:
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
     if normalise not in NORMALISE:
         raise UsageError(f"normalise is {normalise!r}, expected one of {', '.join(NORMALISE)}.")
-    penalty = log(len(predictor(elmo).vocab)) if unknown_penalty is None else unknown_penalty
+    penalty = log(len(require_predictor(elmo).vocab)) if unknown_penalty is None else unknown_penalty
     if not isfinite(penalty):
-        raise UsageError(f"unknown_penalty is {penalty}, expected a number.")
-    how = _Mixing(weight, DIRECTIONS.index(direction), normalise, penalty)
-    return _ranked_lists(_scored(elmo, hypotheses, segment, mixed=weight < 1), how)
+        raise UsageError(f"unknown_penalty is {penalty}, expected a finite number.")
+    mixture = _Mixture(weight, DIRECTIONS.index(direction), normalise, penalty)
+    return _rank_lists(_score_hypotheses(elmo, hypotheses, segment, need_score=weight < 1), mixture)
 
 
-class _Mixing(NamedTuple):
-    """How a total is made."""
+class _Mixture(NamedTuple):
+    """How a total is computed."""
 
     weight: float
-    direction: int  # a place in SentenceScore.totals
+    direction: int  # index of SentenceScore.totals
     normalise: str
     penalty: float
 
 
-def _ranked_lists(
-    scored: Iterable[tuple[Hypothesis, SentenceScore]], how: _Mixing
+def _rank_lists(
+    scored: Iterable[tuple[Hypothesis, SentenceScore]], mixture: _Mixture
 ) -> Iterator[RankedHypothesis]:
     for _, pairs in groupby(scored, key=lambda pair: pair[0].list_id):
-        ranked = [_mix(hypothesis, found, how) for hypothesis, found in pairs]
-        ranked.sort(key=lambda one: -one.total)  # stable: equal ones stay in the order of the file
-        for rank, one in enumerate(ranked, start=1):
-            yield RankedHypothesis(one.list_id, rank, one.text, one.total, one.lm, one.own, one.tokens)
+        ranked = [_mix(hypothesis, score, mixture) for hypothesis, score in pairs]
+        ranked.sort(key=lambda hypothesis: -hypothesis.total)  # stable: equals stay in the order of the file
+        for rank, hypothesis in enumerate(ranked, start=1):
+            yield replace(hypothesis, rank=rank)
 
 
-def _scored(
-    elmo: Elmo, hypotheses: Iterable[Hypothesis], segment: str | None, *, mixed: bool
+def _score_hypotheses(
+    elmo: Elmo, hypotheses: Iterable[Hypothesis], segment: str | None, *, need_score: bool
 ) -> Iterator[tuple[Hypothesis, SentenceScore]]:
-    """Each hypothesis with its score, batched over the borders of the lists."""
+    """Each hypothesis with its score; batches span lists."""
     waiting: deque[Hypothesis] = deque()
 
     def sentences() -> Iterator[list[str]]:
-        for hypothesis in _checked(hypotheses, mixed=mixed):
+        for hypothesis in _check_hypotheses(hypotheses, need_score=need_score):
             waiting.append(hypothesis)
             yield elmo.token_texts(hypothesis.text, segment)
 
-    for found in score_stream(elmo, sentences()):
-        yield waiting.popleft(), found
+    for score in score_stream(elmo, sentences()):
+        yield waiting.popleft(), score
 
 
-def _checked(hypotheses: Iterable[Hypothesis], *, mixed: bool) -> Iterator[Hypothesis]:
-    """Refuse lists that are torn apart, and hypotheses without a score where one is needed."""
-    begun: dict[str, str] = {}
+def _check_hypotheses(hypotheses: Iterable[Hypothesis], *, need_score: bool) -> Iterator[Hypothesis]:
+    """Refuse lists that are split, and hypotheses without a score if one is needed."""
+    first_locations: dict[str, str] = {}
     current: str | None = None
     for hypothesis in hypotheses:
         if hypothesis.list_id != current:
             current = hypothesis.list_id
-            if current in begun:
+            if current in first_locations:
                 raise DataError(
-                    f"{hypothesis.place}: list {current!r:.40} goes on here, after it began at "
-                    f"{begun[current]} and another list followed. Sort the file by list."
+                    f"{hypothesis.location}: list {current!r:.40} continues here, but it began at "
+                    f"{first_locations[current]} and another list followed. Sort the file by list."
                 )
-            begun[current] = hypothesis.place
-        if mixed and hypothesis.own is None:
-            raise DataError(
-                f"{hypothesis.place}: no score of its own to mix with. Add it, or leave out the weight."
-            )
+            first_locations[current] = hypothesis.location
+        if need_score and hypothesis.score is None:
+            raise DataError(f"{hypothesis.location}: no score to mix with. Add one, or leave out `weight`.")
         yield hypothesis
 
 
-def _mix(hypothesis: Hypothesis, found: SentenceScore, how: _Mixing) -> RankedHypothesis:
-    targets = len(found.tokens) + 1
-    lm = found.totals[how.direction] - how.penalty * int(found.unknown.sum())
-    if how.normalise == "lm":
+def _mix(hypothesis: Hypothesis, score: SentenceScore, mixture: _Mixture) -> RankedHypothesis:
+    targets = len(score.tokens) + 1
+    lm = score.totals[mixture.direction] - mixture.penalty * int(score.unknown.sum())
+    if mixture.normalise == "lm":
         lm /= targets
-    total = how.weight * lm
-    if how.weight < 1 and hypothesis.own is not None:
-        total += (1 - how.weight) * hypothesis.own
-    if how.normalise == "total":
+    total = mixture.weight * lm
+    if mixture.weight < 1 and hypothesis.score is not None:
+        total += (1 - mixture.weight) * hypothesis.score
+    if mixture.normalise == "total":
         total /= targets
     return RankedHypothesis(
-        hypothesis.list_id, 0, hypothesis.text, total, lm, hypothesis.own, len(found.tokens)
+        hypothesis.list_id, 0, hypothesis.text, total, lm, hypothesis.score, len(score.tokens)
     )

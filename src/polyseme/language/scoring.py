@@ -1,10 +1,10 @@
-"""Sentences to the log probability of each of their tokens, given what stands left or right of it.
+"""Log probability of each token of a sentence, given what is left or right of it.
 
-    embedder, model.softmax  ->  language.scoring  ->  language.perplexity, language.reranking, api
+    elmo, model.softmax  ->  language.scoring  ->  language.perplexity, language.reranking, api, server
 
-B sentences, T tokens incl. <S> and </S>, n tokens of a sentence, D one direction, V words.
-Log probabilities are natural logarithms. What must not change: every sentence of n tokens has n + 1
-targets in each direction, and its score does not depend on the batch, unless state is asked for.
+B sentences, T tokens incl. <S> and </S>, n tokens of a sentence, D one direction, V words. Log probabilities
+are natural logarithms. Must not change: a sentence of n tokens has n + 1 targets in each direction, and its
+score does not depend on the batch unless `stateful`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from torch import Tensor
 
 from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import UsageError
+from polyseme.io.html import Cell, render_table
+from polyseme.io.result_list import ResultList
 from polyseme.model.fast.packing import BiState
 from polyseme.model.softmax import AnySoftmax
 from polyseme.text.length_batches import chunk_sentences
@@ -27,21 +29,29 @@ from polyseme.text.validate import Sentences
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
-STRETCH = 10_000  # tokens over which the backward half carries its state, in one piece
+STRETCH = 10_000  # tokens over which the backward state is carried in one piece
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SentenceScore:
-    """Log probabilities of one sentence, in the order of the text in both directions."""
+    """Log probabilities of one sentence, both directions in the order of the text.
+
+    Attributes:
+        tokens: The n tokens.
+        forward: (n + 1,) each token given what is left of it, then </S>.
+        backward: (n + 1,) each token given what is right of it, then <S>.
+        unknown: (n,) whether a token is outside the vocabulary and was scored as the unknown word.
+
+    """
 
     tokens: list[str]
-    forward: LogProbs  # (n + 1,): w1 … wn, each given what stands left of it, then </S>
-    backward: LogProbs  # (n + 1,): w1 … wn, each given what stands right of it, then <S>
-    unknown: NDArray[np.bool_]  # (n,): outside the vocabulary, predicted as the unknown word
+    forward: LogProbs
+    backward: LogProbs
+    unknown: NDArray[np.bool_]
 
     @property
     def mean(self) -> LogProbs:
-        """(n + 1,): the mean of both directions; the last is that of the two marks."""
+        """(n + 1,) the mean of both directions; the last value is that of </S> and <S>."""
         return (self.forward + self.backward) / 2
 
     @property
@@ -49,6 +59,33 @@ class SentenceScore:
         """Log probability of the whole sentence: forward, backward, mean."""
         forward, backward = float(self.forward.sum()), float(self.backward.sum())
         return forward, backward, (forward + backward) / 2
+
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        forward, backward, mean = self.totals
+        return {"forward": forward, "backward": backward, "mean": mean, "sentence": " ".join(self.tokens)}
+
+    def __repr__(self) -> str:
+        forward, backward, mean = self.totals
+        text = " ".join(self.tokens)
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        return f"SentenceScore({shown!r}, forward {forward:.2f}, backward {backward:.2f}, mean {mean:.2f})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Cell, ...]] = [
+            (token, float(forward), float(backward), float(mean), "unknown" if is_unknown else "")
+            for token, forward, backward, mean, is_unknown in zip(
+                [*self.tokens, "</S> <S>"],
+                self.forward,
+                self.backward,
+                self.mean,
+                [*self.unknown, False],
+                strict=True,
+            )
+        ]
+        forward, backward, mean = self.totals
+        rows.append(("total", forward, backward, mean, ""))
+        return render_table(["token", "forward", "backward", "mean", ""], rows, max_rows=len(rows))
 
 
 class Predictor(NamedTuple):
@@ -58,49 +95,78 @@ class Predictor(NamedTuple):
     vocab: Vocab
 
     def rows(self, tokens: Iterable[str]) -> Tensor:
-        """Rows of the softmax (N,) of `tokens`."""
+        """Return the rows of the softmax (N,) of tokens."""
         return torch.from_numpy(self.vocab.ids(tokens) - 1)
 
 
-def predictor(elmo: Elmo) -> Predictor:
-    """The softmax of a model, or a clear refusal."""
+def require_predictor(elmo: Elmo) -> Predictor:
+    """Return the softmax of a model and its vocabulary.
+
+    Raises:
+        UsageError: The model has no softmax or no vocabulary.
+
+    """
     softmax, vocab = elmo.model.softmax, elmo.model.vocab
     if softmax is None:
         raise UsageError(
             "The model has no softmax, so it cannot predict words (published ELMo files leave it out). "
-            "Use a model that was trained here, or train one from it: "
-            "polyseme pretrain TEXT --from MODEL --out FOLDER"
+            "Use a model trained with Polyseme, or train one from it: "
+            "`polyseme.pretrain(text, out, base=model)`."
         )
     if vocab is None:
-        raise UsageError("The model has a softmax and no vocabulary. Put its vocab.txt beside the weights.")
+        raise UsageError("The model has a softmax but no vocabulary. Put its vocab.txt beside the weights.")
     return Predictor(softmax, vocab)
 
 
 def score(
     elmo: Elmo, sentences: Sentences, *, stateful: bool = False, segment: str | None = None
-) -> list[SentenceScore]:
-    """Log probabilities of `sentences`: a string (one sentence), a list of strings or of token lists.
+) -> ResultList[SentenceScore]:
+    """Score sentences: the log probability of every token in both directions.
 
-    stateful: both directions carry their state from sentence to sentence, forward from the first to the
-        last, backward from the last to the first; otherwise each sentence is scored for itself.
     A sentence without tokens is scored as <S> </S>.
+
+    Args:
+        elmo: A model with a softmax.
+        sentences: A string (one sentence), strings, or token lists.
+        stateful: Carry the state from sentence to sentence: forward from the first to the last, backward
+            from the last to the first. Otherwise each sentence is scored by itself.
+        segment: How to split strings into tokens; as the model was trained if None.
+
+    Returns:
+        One score per sentence.
+
+    Raises:
+        UsageError: The model has no softmax.
+
+    Example:
+        >>> score(elmo, ["The bank failed .", "Bank the . failed"])[0].totals
+
     """
-    return list(score_stream(elmo, elmo.token_lists(sentences, segment), stateful=stateful))
+    return ResultList(score_stream(elmo, elmo.token_lists(sentences, segment), stateful=stateful))
 
 
 def score_stream(
     elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False
 ) -> Iterator[SentenceScore]:
-    """Score token lists one after the other, in their order; memory holds a few batches.
+    """Score token lists one after the other, in order, in constant memory.
 
-    `stateful` works as in `score`, but the backward state begins anew every STRETCH tokens: a stream has
-    no last sentence to begin from.
+    Args:
+        elmo: A model with a softmax.
+        sentences: Token lists.
+        stateful: As for `score`, but the backward state starts again every STRETCH tokens: a stream has no
+            last sentence to start from.
+
+    Raises:
+        UsageError: The model has no softmax; raised at once, not at the first sentence.
+
     """
-    predictor(elmo)  # refuses a model without one at once, not at the first sentence
-    return _one_call(elmo, sentences, stateful=stateful)
+    require_predictor(elmo)
+    return _score_with_counts(elmo, sentences, stateful=stateful)
 
 
-def _one_call(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool) -> Iterator[SentenceScore]:
+def _score_with_counts(
+    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool
+) -> Iterator[SentenceScore]:
     with elmo.track_counts() as counts:
         yield from score_sentences(elmo, sentences, counts, stateful=stateful)
 
@@ -108,66 +174,67 @@ def _one_call(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool) -> 
 def score_sentences(
     elmo: Elmo, sentences: Iterable[list[str]], counts: Counts, *, stateful: bool
 ) -> Iterator[SentenceScore]:
-    """As `score_stream`, as a part of the call whose `counts` these are."""
-    run = _in_order if stateful else _in_batches
-    return run(elmo, predictor(elmo), sentences, counts)
+    """Score as `score_stream` does, and add what was read to `counts`."""
+    run = _score_in_order if stateful else _score_in_batches
+    return run(elmo, require_predictor(elmo), sentences, counts)
 
 
 @torch.inference_mode()
-def _in_order(
-    elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]], counts: Counts
+def _score_in_order(
+    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts
 ) -> Iterator[SentenceScore]:
-    """The forward half goes on from the sentence before, the backward half from the one behind."""
-    ahead: BiState | None = None
+    """The forward state comes from the sentence before, the backward state from the one after."""
+    forward_state: BiState | None = None
     for stretch in chunk_sentences(sentences, STRETCH):
-        behind: BiState | None = None
-        halves: list[Tensor] = []
+        backward_state: BiState | None = None
+        backward_halves: list[Tensor] = []
         for sentence in reversed(stretch):
-            layers, behind = elmo.compute_layers([sentence], behind, frame_empty=True)
-            halves.append(layers[-1, ..., elmo.config.size // 2 :].clone())
+            layers, backward_state = elmo.compute_layers([sentence], backward_state, frame_empty=True)
+            backward_halves.append(layers[-1, ..., elmo.config.size // 2 :].clone())
         for sentence in stretch:
-            layers, ahead = elmo.compute_layers([sentence], ahead, frame_empty=True)
-            top = torch.cat([layers[-1, ..., : elmo.config.size // 2], halves.pop()], dim=-1)
-            yield _scored(predict, [sentence], top)[0]
+            layers, forward_state = elmo.compute_layers([sentence], forward_state, frame_empty=True)
+            top = torch.cat([layers[-1, ..., : elmo.config.size // 2], backward_halves.pop()], dim=-1)
+            yield _score_batch(predictor, [sentence], top)[0]
         elmo.add_counts(stretch, counts)
 
 
-def _in_batches(
-    elmo: Elmo, predict: Predictor, sentences: Iterable[list[str]], counts: Counts
+def _score_in_batches(
+    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts
 ) -> Iterator[SentenceScore]:
     for chunk in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
-        results: dict[int, SentenceScore] = {}
+        scores: dict[int, SentenceScore] = {}
         for batch in elmo.batches(chunk):
             layers, _ = elmo.compute_layers(batch.sentences, frame_empty=True)
-            results |= zip(batch.numbers, _scored(predict, batch.sentences, layers[-1]), strict=True)
+            scores |= zip(batch.numbers, _score_batch(predictor, batch.sentences, layers[-1]), strict=True)
         elmo.add_counts(chunk, counts)
-        yield from (results[number] for number in range(len(chunk)))
+        yield from (scores[number] for number in range(len(chunk)))
 
 
 @torch.inference_mode()
-def _scored(predict: Predictor, sentences: list[list[str]], top: Tensor) -> list[SentenceScore]:
-    """Pick the log probability of every token out of the top layer (B, T, H) of a batch."""
+def _score_batch(predictor: Predictor, sentences: list[list[str]], top: Tensor) -> list[SentenceScore]:
+    """Pick the log probability of every token from the top layer (B, T, H) of a batch."""
     size = top.shape[2] // 2
-    ahead = [rows[: len(tokens) + 1, :size] for rows, tokens in zip(top, sentences, strict=True)]
-    behind = [rows[1 : len(tokens) + 2, size:] for rows, tokens in zip(top, sentences, strict=True)]
-    vocab = predict.vocab
-    flat = predict.rows(word for tokens in sentences for word in (*tokens, vocab.end))
-    flat_back = predict.rows(word for tokens in sentences for word in (vocab.begin, *tokens))
-    targets = torch.cat([flat, flat_back]).to(top.device)
-    picked = predict.softmax.target_log_probs(torch.cat([*ahead, *behind]), targets)
-    forward, backward = picked.cpu().double().numpy().reshape(2, len(flat))
-    unknown = flat.numpy() == vocab.id(vocab.unknown) - 1
-    results = []
+    forward_outputs = [rows[: len(tokens) + 1, :size] for rows, tokens in zip(top, sentences, strict=True)]
+    backward_outputs = [rows[1 : len(tokens) + 2, size:] for rows, tokens in zip(top, sentences, strict=True)]
+    vocab = predictor.vocab
+    forward_rows = predictor.rows(word for tokens in sentences for word in (*tokens, vocab.end))
+    backward_rows = predictor.rows(word for tokens in sentences for word in (vocab.begin, *tokens))
+    targets = torch.cat([forward_rows, backward_rows]).to(top.device)
+    outputs = torch.cat([*forward_outputs, *backward_outputs])
+    log_probs = predictor.softmax.target_log_probs(outputs, targets).cpu().double().numpy()
+    forward, backward = log_probs.reshape(2, len(forward_rows))
+    unknown = forward_rows.numpy() == vocab.id(vocab.unknown) - 1
+    scores = []
     start = 0
     for tokens in sentences:
         stop = start + len(tokens) + 1
-        results.append(
+        scores.append(
             SentenceScore(
                 list(tokens),
                 forward[start:stop].copy(),
-                np.roll(backward[start:stop], -1),  # <S> goes last, so that places agree
+                np.roll(backward[start:stop], -1),  # <S> goes last, so that positions agree
                 unknown[start : stop - 1].copy(),
             )
         )
         start = stop
-    return results
+    return scores

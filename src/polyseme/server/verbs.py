@@ -15,7 +15,7 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 from polyseme.errors import PolysemeError
-from polyseme.language import find_substitutes_at, score, substitutes
+from polyseme.language import find_substitutes, find_substitutes_at, score
 from polyseme.model.output import OutputSpec, resolve_output
 from polyseme.search.change import MIN_USAGES
 from polyseme.search.index import Index, Usage
@@ -158,7 +158,7 @@ class VerbRoutes:
             if tokens is not None:
                 found = find_substitutes_at(elmo, tokens, body.position or 0, body.k)
             else:
-                found = substitutes(elmo, text, body.k)
+                found = find_substitutes(elmo, text, body.k)
             self._state.metrics.count_tokens(len(found.tokens))
             return json_response(substitutes_to_json(found))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from polyseme.errors import DataError
-from polyseme.language.detokenize import join
+from polyseme.language.detokenize import join_tokens
 from polyseme.text.segment import Token, tokenize
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TokenizedText:
     def span_text(self, start: int, stop: int) -> str:
         """The text of the tokens from `start` to `stop`: of the raw text, or joined as people write."""
         if self.text is None or stop <= start:
-            return join(self.tokens[start:stop])
+            return join_tokens(self.tokens[start:stop])
         return self.text[self.offsets[start][0] : self.offsets[stop - 1][1]]
 
     def span_offsets(self, start: int, stop: int) -> Offsets | None:

@@ -62,7 +62,7 @@ def substitutes_to_json(substitutes: Substitutes) -> JsonObject:
         return {"best": best, "rank": ranked.rank}
 
     rankings = {name: ranking(getattr(substitutes, name)) for name in ("forward", "backward", "joint")}
-    return {"tokens": substitutes.tokens, "position": substitutes.place, **rankings}
+    return {"tokens": substitutes.tokens, "position": substitutes.position, **rankings}
 
 
 def key_by_file_name(by_path: Mapping[str, Value]) -> dict[str, Value]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyseme.io.html import Cell
-from polyseme.language.detokenize import join
+from polyseme.language.detokenize import join_tokens
 from polyseme.tasks.examples import TokenizedText, Tokens
 from polyseme.tasks.labels import round_probabilities
 
@@ -51,7 +51,7 @@ class ClassificationPrediction:
 
     def as_row(self) -> Mapping[str, Cell]:
         """Cells of a table."""
-        return {"text": join(self.tokens), "label": self.label, "probability": self.probability}
+        return {"text": join_tokens(self.tokens), "label": self.label, "probability": self.probability}
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ class MultiLabelPrediction:
 
     def as_row(self) -> Mapping[str, Cell]:
         """Cells of a table."""
-        return {"text": join(self.tokens), "labels": ", ".join(self.labels)}
+        return {"text": join_tokens(self.tokens), "labels": ", ".join(self.labels)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyseme.io.html import Cell
-from polyseme.language.detokenize import join
+from polyseme.language.detokenize import join_tokens
 from polyseme.tasks.examples import TokenizedText, Tokens
 from polyseme.tasks.labels import round_probabilities
 
@@ -47,7 +47,7 @@ class PairPrediction:
 
     def as_row(self) -> Mapping[str, Cell]:
         """Cells of a table."""
-        first, second = map(join, self.tokens)
+        first, second = map(join_tokens, self.tokens)
         return {"first": first, "second": second, "label": self.label, "probability": self.probability}
 
 
@@ -64,5 +64,5 @@ class NumberPrediction:
 
     def as_row(self) -> Mapping[str, Cell]:
         """Cells of a table."""
-        first, second = map(join, self.tokens)
+        first, second = map(join_tokens, self.tokens)
         return {"first": first, "second": second, "number": self.number}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyseme.io.html import Cell
-from polyseme.language.detokenize import join
+from polyseme.language.detokenize import join_tokens
 from polyseme.tasks.examples import Offsets, TokenizedText, Tokens
 
 
@@ -94,4 +94,4 @@ class TaggingPrediction:
         """Cells of a table."""
         spans = ", ".join(f"{span.text} ({span.label})" for span in self.spans)
         shown = spans or " ".join(dict.fromkeys(tag for tag in self.tags if tag != "O"))
-        return {"text": join(self.tokens), "tags": shown, "probability": self.probability}
+        return {"text": join_tokens(self.tokens), "tags": shown, "probability": self.probability}
