@@ -88,7 +88,13 @@ class StrictTensor(Tensor):
 
 
 class StrictModule(_DummyBackendModule):
-    """What would be `torch.strict`: autocast asks it which dtypes it may use."""
+    """What would be `torch.strict`: torch asks it for dtypes and generator states."""
+
+    def get_rng_state(self, device: Any = None) -> Tensor:
+        return torch.empty(0, dtype=torch.uint8)
+
+    def set_rng_state(self, state: Tensor, device: Any = None) -> None:
+        pass
 
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         return [torch.bfloat16]

@@ -156,7 +156,9 @@ def test_what_is_no_token_list_is_refused(elmo, sentences, message):
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 50), (3, 12), (1, 2, 3, 12)])
 def test_ids_of_another_shape_are_refused(elmo, shape):
-    with pytest.raises(UsageError, match=r"expected \(sentences, tokens, 12\)\. Make them with the layer's"):
+    with pytest.raises(
+        UsageError, match=r"expected \(sentences, tokens, 12\)\. Make them with `batch_to_ids`"
+    ):
         layer_of(elmo)(torch.ones(shape, dtype=torch.long))
 
 

@@ -79,7 +79,7 @@ class Elmo:
         >>> elmo = polyseme.load("en-classic")
         >>> river, money = elmo.embed(["He sat on the river bank .", "The bank failed ."])
         >>> river.shape
-        (7, 512)
+        (7, 256)
 
     """
 
@@ -274,9 +274,9 @@ class Elmo:
 
         Example:
             >>> elmo.embed("The bank failed .").shape
-            (4, 512)
+            (4, 256)
             >>> elmo.embed(frame["text"], pool="mean").shape  # a pandas column of 1,000 rows
-            (1000, 512)
+            (1000, 256)
 
         """
         spec = resolve_output(layer, pool, direction, self.config.layers)
@@ -372,7 +372,7 @@ class Elmo:
 
         Example:
             >>> elmo.features("The bank failed .", "concat", "glove.txt").shape
-            (4, 1124)
+            (4, 612)
 
         """
         if method not in JOIN_METHODS:
@@ -515,7 +515,7 @@ def load(
     Example:
         >>> elmo = polyseme.load("en-classic")
         >>> elmo.embed("The bank failed .").shape
-        (4, 512)
+        (4, 256)
 
     """
     target = resolve_device(device)

@@ -1,17 +1,24 @@
 """ELMo as a layer of a PyTorch model: tokens or character ids in, mixed vectors out.
 
-    formats, model.mix  ->  layer  ->  tasks, and the users' own networks
+    formats, elmo, model.mix  ->  torch_layer  ->  tasks, and the networks of users
 
-B sentences, T tokens, C characters, H = both directions.
 `batch_to_ids` and `ElmoLayer` take the place of AllenNLP's `batch_to_ids` and `Elmo`.
+
+The biLM is opaque to torch.compile and torch.export: its Python loop over time steps and its C library cannot
+be traced. With character ids a frozen layer is one operator, `polyseme::frozen_layers`, whose shapes the
+compiler knows; otherwise the layer runs outside of the compiled graph.
+
+B sentences, T tokens, C characters, H = both directions, L layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
@@ -22,19 +29,50 @@ from polyseme.formats.models.pretrained import Pretrained
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.packing import BiState
 from polyseme.model.mix import Mix
-from polyseme.text.chars import ByteAlphabet
+from polyseme.text.chars import Alphabet, ByteAlphabet
 from polyseme.text.validate import list_token_lists
+
+_keys = count()
+_layers_by_key: WeakValueDictionary[int, ElmoLayer] = WeakValueDictionary()  # for `frozen_layers`
 
 
 class Representations(NamedTuple):
-    """What an ElmoLayer gives: a tensor (B, T, H) for each mix, and which tokens are real (B, T)."""
+    """The output of an ElmoLayer: a tensor (B, T, H) for each mix, and a mask (B, T) of the real tokens."""
 
     vectors: list[Tensor]
     mask: Tensor
 
 
 class ElmoLayer(nn.Module):
-    """A biLM, frozen or fine-tuned, under one or several mixes."""
+    """A biLM, frozen or fine-tuned, under one or several mixes.
+
+    The layer computes in the precision of its weights, under `torch.autocast` too. It can be copied, pickled
+    and moved to another device. `torch.compile` keeps the biLM out of its graphs; give the layer character
+    ids there, since token lists make it run the whole network uncompiled. `torch.export` works with
+    character ids for a frozen layer, and the result runs in this process. `torch.jit` is refused.
+
+    Args:
+        model: A loaded model, or a path as for `polyseme.load`.
+        mixes: Number of mixes, each with its own weights.
+        dropout: Dropout on the mixed vectors, in training.
+        layer_norm: Normalise each layer over the batch before mixing.
+        by_direction: One weight per layer and direction.
+        top_only: No mix: the top layer times a trained gamma.
+        weights: Initial weights of the layers, before the softmax; zeros by default.
+        gamma: Initial scale of the mix.
+        trained_mix: Whether weights and gamma are trained.
+        fine_tune: Whether the biLM is trained too, on a copy; otherwise its weights are shared and frozen.
+        keep_boundaries: Keep the vectors of <S> and </S> in the output.
+        stateful: Carry state from batch to batch, row by row, until `reset()` or a switch between training
+            and evaluation.
+
+    Example:
+        >>> layer = polyseme.ElmoLayer("en-classic")
+        >>> vectors, mask = layer([["The", "bank", "failed", "."], ["Hello"]])
+        >>> vectors[0].shape
+        torch.Size([2, 4, 256])
+
+    """
 
     def __init__(
         self,
@@ -52,18 +90,11 @@ class ElmoLayer(nn.Module):
         keep_boundaries: bool = False,
         stateful: bool = False,
     ) -> None:
-        """Put `model` (loaded, or a path) under `mixes` mixtures; see `model.mix.Mix` for their options.
-
-        fine_tune: the biLM's own weights are trained too, on a copy; otherwise they are shared, and stay.
-        keep_boundaries: the vectors of <S> and </S> stay in the output.
-        stateful: state is carried from batch to batch, row by row, until `reset()` or a change between
-            training and evaluation.
-        """
         super().__init__()
         if isinstance(model, str | Path):
             model = load(model)
         self.pretrained = model.model if isinstance(model, Elmo) else model
-        self.network = _own(self.pretrained.network, fine_tune)
+        self.network = _copy_network(self.pretrained.network, fine_tune)
         self.fine_tune, self.keep_boundaries, self.stateful = fine_tune, keep_boundaries, stateful
         self.mixes = nn.ModuleList(
             Mix(
@@ -79,6 +110,19 @@ class ElmoLayer(nn.Module):
             for _ in range(mixes)
         )
         self._state: BiState | None = None
+        self._register()
+
+    def _register(self) -> None:
+        """Take a key under which `frozen_layers` finds this layer."""
+        self._key = next(_keys)
+        _layers_by_key[self._key] = self
+
+    def __prepare_scriptable__(self) -> None:
+        """Refuse `torch.jit.script`, which calls this on every module."""
+        raise UsageError(
+            "ElmoLayer cannot be scripted: torch.jit cannot compile the biLM. Call the layer as it is, and "
+            "script the modules that follow it."
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out a network that only shares the weights of the model, which are copied or pickled once."""
@@ -91,11 +135,12 @@ class ElmoLayer(nn.Module):
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         if "network" not in self._modules:
             mixes = self._modules.pop("mixes")
-            self.network = _own(self.pretrained.network, fine_tune=False)
+            self.network = _copy_network(self.pretrained.network, fine_tune=False)
             self._modules["mixes"] = mixes  # the order of the state dict
+        self._register()
 
     def _shares_weights(self) -> bool:
-        """Whether the network is still the model's own, not moved, converted or trained."""
+        """Whether the network still uses the model's memory: not moved, converted or trained."""
         mine, theirs = self.network.parameters(), self.pretrained.network.parameters()
         return not self.fine_tune and all(
             a.data_ptr() == b.data_ptr() and a.dtype == b.dtype for a, b in zip(mine, theirs, strict=True)
@@ -103,43 +148,68 @@ class ElmoLayer(nn.Module):
 
     @property
     def size(self) -> int:
-        """H: values in a vector."""
+        """H, the number of values in a vector."""
         return self.pretrained.config.size
 
     def reset(self) -> None:
-        """Forget the state that `stateful=True` carries."""
+        """Clear the state that `stateful=True` carries."""
         self._state = None
 
     def train(self, mode: bool = True) -> Self:
-        """Turn to training, or to evaluation; state does not leak from one into the other."""
+        """Switch to training or evaluation, which clears the carried state."""
         if mode != self.training:
             self.reset()
         return super().train(mode)
 
-    def batch_to_ids(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Character ids (B, T, C) of token lists, for `forward`; rows of zeros are padding."""
+    def batch_to_ids(self, sentences: Iterable[Iterable[str]]) -> Tensor:
+        """Convert token lists to character ids (B, T, C) for `forward`; rows of zeros are padding.
+
+        Args:
+            sentences: An ordered iterable of token lists.
+
+        Returns:
+            The ids, with the character limit and encoding of the layer's model.
+
+        Raises:
+            UsageError: If the model has a word table, or `sentences` holds anything but token lists.
+
+        """
+        alphabet = self._char_alphabet()
+        return _pad([torch.from_numpy(alphabet.encode(tokens)) for tokens in _check_batch(sentences)])
+
+    def _char_alphabet(self) -> Alphabet:
         alphabet = self.pretrained.alphabet
         if alphabet is None or self.pretrained.config.words is not None:
             raise UsageError("This model reads word ids too: give its layer token lists, not character ids.")
-        return _pad([torch.from_numpy(alphabet.encode(tokens)) for tokens in _checked(sentences)])
+        return alphabet
 
-    def forward(self, sentences: Tensor | Sequence[Sequence[str]]) -> Representations:
-        """Mixed vectors of a batch.
-
-        The layer computes in the precision of its own weights, under `torch.autocast`, too: the vectors have
-        the dtype of the weights, float32 unless the layer was converted.
+    def forward(self, sentences: Tensor | Iterable[Iterable[str]]) -> Representations:
+        """Compute the mixed vectors of a batch.
 
         Args:
             sentences: Token lists, or character ids (B, T, C) from `batch_to_ids`.
 
         Returns:
-            A tensor (B, T, H) for each mix, and a mask (B, T) of the real tokens.
+            A tensor (B, T, H) for each mix, and a mask (B, T) of the real tokens. The vectors have the dtype
+            of the weights, float32 unless the layer was converted.
 
         Raises:
             UsageError: If `sentences` is neither, or under `torch.jit.trace`, which would freeze the lengths
                 of the traced batch.
 
         """
+        if torch.compiler.is_compiling() and isinstance(sentences, Tensor) and not self._is_stateful():
+            self._check_ids(sentences)
+            layers, lengths = frozen_layers(sentences, self._key)
+            return self._mix(layers, lengths)
+        return self._forward_uncompiled(sentences)  # type: ignore[no-any-return]
+
+    def _is_stateful(self) -> bool:
+        """Whether a call changes more than its result: weights that are trained, or a carried state."""
+        return self.fine_tune or self.stateful
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _forward_uncompiled(self, sentences: Tensor | Iterable[Iterable[str]]) -> Representations:
         if torch._C._is_tracing():  # torch.jit.is_tracing, which is untyped
             raise UsageError(
                 "ElmoLayer cannot be traced: torch.jit.trace would keep the sentence lengths of this batch "
@@ -147,15 +217,21 @@ class ElmoLayer(nn.Module):
             )
         kind = self.network.device.type
         if not torch.is_autocast_enabled(kind):
-            return self._forward(sentences)
+            return self._mix(*self.compute_layers(sentences))
         with torch.autocast(kind, enabled=False):
-            return self._forward(sentences)
+            return self._mix(*self.compute_layers(sentences))
 
-    def _forward(self, sentences: Tensor | Sequence[Sequence[str]]) -> Representations:
+    def compute_layers(self, sentences: Tensor | Iterable[Iterable[str]]) -> tuple[Tensor, Tensor]:
+        """Run the biLM on a batch, as `forward` does before the mixes.
+
+        Returns:
+            All layers (L, B, T, H) with <S> and </S>, zero behind each sentence, and the lengths (B,).
+
+        """
         chars, words, lengths = (
             self._from_ids(sentences)
             if isinstance(sentences, Tensor)
-            else self._from_tokens(_checked(sentences))
+            else self._from_tokens(_check_batch(sentences))
         )
         with torch.set_grad_enabled(self.fine_tune and torch.is_grad_enabled()):
             if not torch.is_grad_enabled():
@@ -163,17 +239,17 @@ class ElmoLayer(nn.Module):
             layers, after = self.network(chars, words, lengths, self._carried())
         if self.stateful:
             self._state = BiState(*([(a.detach(), b.detach()) for a, b in half] for half in after))
-        return self._mix(layers, lengths)
+        return layers, lengths
 
     def _carried(self) -> BiState | None:
-        """The state of the batch before, where the weights are now and as precise as they are."""
+        """The state of the previous batch, with the device and dtype of the weights."""
         if self._state is None:
             return None
         like = next(self.network.parameters())
         return BiState(*([(a.to(like), b.to(like)) for a, b in half] for half in self._state))
 
     def _mix(self, layers: Tensor, lengths: Tensor) -> Representations:
-        """(L, B, T, H) with boundaries to the mixes; as in AllenNLP the layer norm sees the boundaries."""
+        """Mix (L, B, T, H) with boundaries; as in AllenNLP, the layer norm includes the boundaries."""
         times = torch.arange(layers.shape[2], device=layers.device)
         mask = times < lengths[:, None]
         vectors = [mix(layers, mask) for mix in self.mixes]
@@ -183,7 +259,7 @@ class ElmoLayer(nn.Module):
         return Representations([mixed * mask[..., None] for mixed in vectors], mask)
 
     def _from_tokens(self, sentences: list[list[str]]) -> tuple[Tensor | None, Tensor | None, Tensor]:
-        """Ids of every token with its boundaries; a sentence without tokens has none."""
+        """Ids of all tokens in <S> … </S>; a sentence without tokens has none."""
         ids = [self.pretrained.token_ids(tokens) for tokens in sentences]
         lengths = [len(tokens) + 2 if tokens else 0 for tokens in sentences]
         chars, words = (
@@ -200,15 +276,8 @@ class ElmoLayer(nn.Module):
         )
 
     def _from_ids(self, ids: Tensor) -> tuple[Tensor, None, Tensor]:
-        """Put the rows of <S> and </S> around character ids (B, T, C)."""
-        alphabet = self.pretrained.alphabet
-        if alphabet is None or self.pretrained.config.words is not None:
-            raise UsageError("This model reads word ids too: give its layer token lists, not character ids.")
-        if ids.ndim != 3 or ids.shape[2] != alphabet.max_chars:
-            raise UsageError(
-                f"The ids are {tuple(ids.shape)}, expected (sentences, tokens, {alphabet.max_chars}). "
-                "Make them with the layer's own batch_to_ids."
-            )
+        """Add the rows of <S> and </S> to character ids (B, T, C)."""
+        alphabet = self._check_ids(ids)
         ids = ids.to(self.network.device)
         boundaries = torch.from_numpy(alphabet.boundaries()).to(ids)
         tokens = (ids != 0).any(dim=2).sum(dim=1)  # (B,)
@@ -219,28 +288,82 @@ class ElmoLayer(nn.Module):
         framed[filled, tokens[filled] + 1] = boundaries[1]
         return framed, None, torch.where(tokens > 0, tokens + 2, 0)
 
+    def _check_ids(self, ids: Tensor) -> Alphabet:
+        """Refuse ids that are not of this model's shape (B, T, C)."""
+        alphabet = self._char_alphabet()
+        if ids.ndim != 3 or ids.shape[2] != alphabet.max_chars:
+            raise UsageError(
+                f"The ids are {tuple(ids.shape)}, expected (sentences, tokens, {alphabet.max_chars}). "
+                "Make them with `batch_to_ids` of the layer."
+            )
+        return alphabet
 
-def batch_to_ids(sentences: Sequence[Sequence[str]], max_chars: int = 50) -> Tensor:
-    """Token lists to the character ids (B, T, C) of the published models; rows of zeros are padding."""
+
+@torch.library.custom_op("polyseme::frozen_layers", mutates_args=())
+def frozen_layers(ids: Tensor, key: int) -> tuple[Tensor, Tensor]:
+    """Run the frozen biLM of the layer `key` on character ids (B, T, C), opaque to the compiler.
+
+    Returns the layers (L, B, T + 2, H) and the lengths (B,), with boundaries.
+    """
+    layer = _layers_by_key.get(key)
+    if layer is None:
+        raise UsageError(
+            "This graph was exported from an ElmoLayer that is not in this process: build the layer and "
+            "export it again."
+        )
+    with torch.autocast(layer.network.device.type, enabled=False):
+        return layer.compute_layers(ids)
+
+
+@frozen_layers.register_fake
+def _(ids: Tensor, key: int) -> tuple[Tensor, Tensor]:
+    layer = _layers_by_key[key]
+    batch, width = ids.shape[0], ids.shape[1]
+    config, weight = layer.pretrained.config, next(layer.network.parameters())
+    shape = config.layers, batch, width + 2, config.size
+    return (
+        ids.new_empty(shape, dtype=weight.dtype, device=weight.device),
+        ids.new_empty(batch, dtype=torch.long, device=weight.device),
+    )
+
+
+def batch_to_ids(sentences: Iterable[Iterable[str]], max_chars: int = 50) -> Tensor:
+    """Convert token lists to the character ids of the published models.
+
+    Args:
+        sentences: An ordered iterable of token lists.
+        max_chars: C, the bytes per token, with the marks around it.
+
+    Returns:
+        Ids (B, T, C); rows of zeros are padding.
+
+    Raises:
+        UsageError: If `sentences` is empty or holds anything but token lists.
+
+    Example:
+        >>> batch_to_ids([["The", "bank"], ["Hello"]]).shape
+        torch.Size([2, 2, 50])
+
+    """
     alphabet = ByteAlphabet(max_chars)
-    return _pad([torch.from_numpy(alphabet.encode(tokens)) for tokens in _checked(sentences)])
+    return _pad([torch.from_numpy(alphabet.encode(tokens)) for tokens in _check_batch(sentences)])
 
 
-def _checked(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+def _check_batch(sentences: Iterable[Iterable[str]]) -> list[list[str]]:
     token_lists = list_token_lists(sentences)
     if not token_lists:
         raise UsageError("There is no sentence in the batch.")
     return token_lists
 
 
-def _own(network: BiLM, fine_tune: bool) -> BiLM:
-    """The layer's own network: a copy to train, or one that shares the weights of `network`, frozen."""
+def _copy_network(network: BiLM, fine_tune: bool) -> BiLM:
+    """A copy to train, or one that shares the weights of `network`, frozen."""
     if fine_tune:
-        own = deepcopy(network)
-        own.memory_mapped = False
-        for module in own.quantisable_modules().values():
+        copy = deepcopy(network)
+        copy.memory_mapped = False
+        for module in copy.quantisable_modules().values():
             module.dequantise()  # now: an optimiser must find the weights that will be trained
-        return own
+        return copy
     shared = {id(values): nn.Parameter(values.detach(), False) for values in network.parameters()}
     return deepcopy(network, shared)  # deepcopy takes what is in its memo instead of copying it
 

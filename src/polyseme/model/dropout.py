@@ -1,8 +1,8 @@
-"""Values that are dropped in training, by random bits.
+"""Dropout by random bits.
 
     model.dropout  ->  model.fast.paired, model.mix, tasks
 
-Several times faster on a CPU than torch's own dropout, which draws a number of its own for each value.
+Several times faster on a CPU than torch's dropout, which draws one random number per value.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ from collections.abc import Sequence
 from math import prod
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """Drops a share of the values in training; leaves all of them as they are otherwise."""
+    """Drop a share of the values in training and scale up the rest; do nothing in evaluation."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape; what is kept grows, so that the mean stays."""
+        """Return x with dropped values; the shape and the expected mean stay the same."""
         if not self.training or not self.share:
             return x
+        if torch.compiler.is_compiling():  # the compiler knows no random bits
+            return F.dropout(x, self.share)
         return x * draw_mask(x.shape, self.share, x)
 
     def extra_repr(self) -> str:
@@ -33,9 +36,10 @@ class Dropout(nn.Module):
 
 
 def draw_mask(shape: Sequence[int], share: float, like: Tensor) -> Tensor:
-    """Zeros, about a `share` of all, and else what keeps the mean: of `shape`, dtype and device as `like`.
+    """Draw a dropout mask: about `share` zeros, and else the factor that keeps the mean.
 
-    Four values are decided by one random number of 64 bits; the share is rounded to a multiple of 1/65536.
+    Dtype and device are those of `like`. One random number of 64 bits decides four values; the share is
+    rounded to a multiple of 1/65536.
     """
     dropped = min(round(share * 65536), 65535)
     count = prod(shape)

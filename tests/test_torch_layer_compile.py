@@ -1,0 +1,136 @@
+"""An ElmoLayer under torch.compile, torch.export and torch.jit.
+
+The compilers of these tests are "eager" and "aot_eager", which trace as inductor does and build no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._dynamo.utils import counters
+
+from builders import SENTENCES, WORDS, random_model, small_config
+from polyseme.errors import UsageError
+from polyseme.torch_layer import ElmoLayer, frozen_layers
+
+BATCHES = 12
+
+
+class Tagger(nn.Module):
+    def __init__(self, **options) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.elmo = ElmoLayer(random_model(small_config()), **options)
+        self.output = nn.Linear(8, 3)
+
+    def forward(self, batch: Tensor | list[list[str]]) -> Tensor:
+        vectors, mask = self.elmo(batch)
+        return self.output(vectors[0]) * mask[..., None]
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> Iterator[None]:
+    torch._dynamo.reset()
+    counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def random_batches() -> Iterator[list[list[str]]]:
+    """Batches of 2 to 5 sentences of 2 to 11 tokens; none is of size 1, for which compilers specialise."""
+    rng = np.random.default_rng(0)
+    for _ in range(BATCHES):
+        yield [list(rng.choice(WORDS, rng.integers(2, 12))) for _ in range(rng.integers(2, 6))]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_character_ids_compile_into_one_graph_for_all_lengths(training):
+    tagger = Tagger(dropout=0.0).train(training)
+    compiled = torch.compile(tagger, backend="aot_eager", fullgraph=True)
+    for sentences in random_batches():
+        ids = tagger.elmo.batch_to_ids(sentences)
+        torch.testing.assert_close(compiled(ids), tagger(ids))
+    assert counters["stats"]["unique_graphs"] <= 2  # the first lengths, then all others
+
+
+def test_a_compiled_network_trains_its_mix(fresh_compiler):
+    plain, tagger = Tagger(dropout=0.0), Tagger(dropout=0.0)
+    compiled = torch.compile(tagger, backend="aot_eager", fullgraph=True)
+    ids = tagger.elmo.batch_to_ids(SENTENCES)
+    for network in (plain, compiled):
+        network(ids).square().sum().backward()
+    torch.testing.assert_close(tagger.elmo.mixes[0].weights.grad, plain.elmo.mixes[0].weights.grad)
+    assert tagger.elmo.mixes[0].weights.grad.any()
+
+
+def test_dropout_is_compiled_too():
+    tagger = Tagger(dropout=0.5).train()
+    compiled = torch.compile(tagger.elmo, backend="aot_eager", fullgraph=True)
+    ids = tagger.elmo.batch_to_ids([["the", "bank", "failed"]] * 40)
+    (vectors,), _ = compiled(ids)
+    assert 0.4 < (vectors == 0).float().mean() < 0.6
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # dynamo's own, at a graph break
+@pytest.mark.parametrize("options", [{"fine_tune": True}, {"stateful": True}], ids=str)
+def test_what_cannot_be_compiled_runs_outside_of_the_graph_without_recompilation(options):
+    tagger, wanted = Tagger(dropout=0.0, **options).eval(), Tagger(dropout=0.0, **options).eval()
+    compiled = torch.compile(tagger, backend="eager")
+    for sentences in random_batches():
+        ids = tagger.elmo.batch_to_ids(sentences)
+        torch.testing.assert_close(compiled(ids), wanted(ids))
+    assert counters["stats"]["unique_graphs"] <= 4
+    assert not counters["recompile_limit"]
+
+
+def test_token_lists_run_uncompiled_without_recompilation():
+    tagger = Tagger(dropout=0.0)
+    compiled = torch.compile(tagger, backend="eager")
+    for sentences in random_batches():
+        torch.testing.assert_close(compiled(sentences), tagger(sentences))
+    assert counters["frames"]["total"] <= 4
+    assert not counters["recompile_limit"]
+
+
+def test_an_exported_network_takes_other_lengths():
+    tagger = Tagger().eval()
+    batch, tokens = torch.export.Dim("batch"), torch.export.Dim("tokens")
+    ids = tagger.elmo.batch_to_ids(SENTENCES)
+    exported = torch.export.export(tagger, (ids,), dynamic_shapes=({0: batch, 1: tokens},))
+    assert "frozen_layers" in exported.graph_module.code
+    for sentences in random_batches():
+        ids = tagger.elmo.batch_to_ids(sentences)
+        torch.testing.assert_close(exported.module()(ids), tagger(ids))
+
+
+def test_copies_are_operators_of_their_own():
+    layer = ElmoLayer(random_model(small_config()), fine_tune=False).eval()
+    other = deepcopy(layer)
+    assert other._key != layer._key
+    ids = layer.batch_to_ids(SENTENCES)
+    torch.testing.assert_close(frozen_layers(ids, other._key)[0], frozen_layers(ids, layer._key)[0])
+
+
+def test_the_operator_has_the_shapes_that_it_promises():
+    layer = ElmoLayer(random_model(small_config())).eval()
+    ids = layer.batch_to_ids(SENTENCES)
+    torch.library.opcheck(frozen_layers, (ids, layer._key))
+
+
+def test_the_operator_of_a_layer_that_is_gone_says_so():
+    with pytest.raises(UsageError, match="not in this process: build the layer and export it again"):
+        frozen_layers(torch.ones(1, 2, 12, dtype=torch.long), -1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch would rather have no scripts either
+def test_a_layer_refuses_to_be_scripted_or_traced_in_a_network():
+    tagger = Tagger().eval()
+    with pytest.raises(UsageError, match="ElmoLayer cannot be scripted"):
+        torch.jit.script(tagger)
+    with pytest.raises(UsageError, match="ElmoLayer cannot be traced"):
+        torch.jit.trace(tagger, tagger.elmo.batch_to_ids(SENTENCES), check_trace=False)
