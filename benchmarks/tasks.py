@@ -312,7 +312,7 @@ def high_water() -> int:
 def adapted(found: Set, train: Path, work: Path) -> Path:
     """The model of the language, fine-tuned on the sentences of the training file; kept."""
     import polyseme
-    from polyseme.tasks.examples import make_segmenter
+    from polyseme.tasks.examples import Segmenter
     from polyseme.tasks.experiment import Experiment
 
     out: Path = work / "adapted" / found.name
@@ -320,8 +320,8 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
         return out
     base = polyseme.load(MODELS[found.language])
     task = Experiment(found.task, settings=found.settings).make_task()
-    segment = make_segmenter(task.settings.data.segment or base.config.segment)
-    examples = task.read(str(train), segment)
+    segmenter = Segmenter(task.settings.data.segment or base.config.segment)
+    examples = task.read(str(train), segmenter)
     sentences = dict.fromkeys(" ".join(tokens) for example in examples for tokens in example.sentences)
     text = out.with_suffix(".txt")
     text.parent.mkdir(parents=True, exist_ok=True)

@@ -10,11 +10,11 @@ import zstandard
 
 import task_files as toys
 from polyseme.errors import ConfigError, DataError, PolysemeError, UsageError
-from polyseme.tasks.examples import make_segmenter
+from polyseme.tasks.examples import Segmenter
 from polyseme.tasks.experiment import Experiment, prepare
 from polyseme.tasks.task_model import make_store
 
-SEGMENT = make_segmenter("split")
+SEGMENT = Segmenter("split")
 MARKED = '1\t"<e1>a</e1> hits <e2>b</e2>"'
 
 

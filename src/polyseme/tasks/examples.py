@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from polyseme.errors import DataError
 from polyseme.language.detokenize import join_tokens
-from polyseme.text.segment import Token, tokenize
+from polyseme.text.segment import Token, sentences, tokenize
 
 if TYPE_CHECKING:
     from polyseme.tasks.protocol import Example
@@ -25,8 +25,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Tokens = tuple[str, ...]
 Offsets = tuple[int, int]  # start and stop in characters of the raw text
-Segmenter = Callable[[str], list[Token]]  # a raw text to its tokens
 AnyExample = TypeVar("AnyExample", bound="Example")
+
+
+@dataclass(frozen=True)
+class Segmenter:
+    """How raw text becomes tokens with offsets; `name` is a segmentation of `text.segment`."""
+
+    name: str
+
+    def tokens(self, text: str) -> list[Token]:
+        """The tokens of a text, as one sentence."""
+        return tokenize(text, self.name)
+
+    def sentences(self, text: str) -> list[list[Token]]:
+        """The tokens of a longer text, sentence by sentence."""
+        return sentences(text, self.name)
 
 
 @dataclass(frozen=True)
@@ -56,13 +70,8 @@ class TokenizedText:
         return self.offsets[start][0], self.offsets[stop - 1][1]
 
 
-def make_segmenter(segment: str) -> Segmenter:
-    """The function that turns raw text into tokens with offsets; `segment` names a segmentation."""
-    return lambda text: tokenize(text, segment)
-
-
 def tokenize_text(
-    text: str | Sequence[str], segment: Segmenter, location: str, max_tokens: int | None = None
+    text: str | Sequence[str], segmenter: Segmenter, location: str, max_tokens: int | None = None
 ) -> TokenizedText:
     """Tokenize a raw text, or check a list of tokens.
 
@@ -71,9 +80,9 @@ def tokenize_text(
 
     """
     if isinstance(text, str):
-        found = segment(text)
-        tokens: Sequence[str] = [token.text for token in found]
-        offsets = tuple((token.start, token.end) for token in found)
+        segmented = segmenter.tokens(text)
+        tokens: Sequence[str] = [token.text for token in segmented]
+        offsets = tuple((token.start, token.end) for token in segmented)
     else:
         tokens, offsets = text, ()
     check_tokens(tokens, location, max_tokens)

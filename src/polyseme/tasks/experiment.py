@@ -34,7 +34,6 @@ from polyseme.tasks.examples import (
     drop_empty,
     hash_examples,
     hold_out,
-    make_segmenter,
     sample_examples,
 )
 from polyseme.tasks.metrics import Scores
@@ -200,8 +199,8 @@ def prepare(experiment: Experiment, elmo: Elmo, files: Files) -> tuple[AnyTask, 
         None if data is None else open_source(data, name)
         for data, name in zip(files, ("train", "dev", "test"), strict=True)
     )
-    segment = make_segmenter(task.settings.data.segment or elmo.config.segment)
-    examples = _read(task, train, segment)
+    segmenter = Segmenter(task.settings.data.segment or elmo.config.segment)
+    examples = _read(task, train, segmenter)
     if len(examples) < 2:
         raise DataError(f"{train}: {len(examples)} examples. There is nothing to learn from.")
     held_out: list[Example] = []
@@ -211,8 +210,8 @@ def prepare(experiment: Experiment, elmo: Elmo, files: Files) -> tuple[AnyTask, 
         examples, held_out = hold_out(examples, labels, settings.data.dev_share, settings.train.seed)
     task = task.learn(examples)
     if dev is not None:
-        held_out = _read_checked(task, dev, segment)
-    tested = None if test is None else _read_checked(task, test, segment)
+        held_out = _read_checked(task, dev, segmenter)
+    tested = None if test is None else _read_checked(task, test, segmenter)
     return task, TaskData(examples, held_out, tested), task.settings.data.segment or elmo.config.segment
 
 
@@ -232,13 +231,13 @@ def _check_settings(task: AnyTask, experiment: Experiment, elmo: Elmo) -> AnyTas
     return type(task)(replace_in(settings, "input", static=static), task.learned)
 
 
-def _read(task: AnyTask, source: Any, segment: Segmenter) -> list[Example]:
-    return drop_empty(task.read(source, segment), str(source), task.settings.data.empty)
+def _read(task: AnyTask, source: Any, segmenter: Segmenter) -> list[Example]:
+    return drop_empty(task.read(source, segmenter), str(source), task.settings.data.empty)
 
 
-def _read_checked(task: AnyTask, source: Any, segment: Segmenter) -> list[Example]:
+def _read_checked(task: AnyTask, source: Any, segmenter: Segmenter) -> list[Example]:
     """The examples of a dev or test set, whose labels must be in the training data."""
-    examples = _read(task, source, segment)
+    examples = _read(task, source, segmenter)
     if not examples:
         raise DataError(f"{source}: no examples in it.")
     task.check(examples)

@@ -99,7 +99,7 @@ class Task(Protocol[ExampleType, PredictionType]):
     def labels(self) -> tuple[str, ...]:
         """The labels it chooses from; empty if it predicts something else."""
 
-    def read(self, source: Source, segment: Segmenter, *, labelled: bool = True) -> list[ExampleType]:
+    def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[ExampleType]:
         """Read examples; with `labelled=False` labels may be missing. Empty texts give empty sentences."""
 
     def learn(self, examples: Sequence[ExampleType]) -> Self:
@@ -113,7 +113,7 @@ class Task(Protocol[ExampleType, PredictionType]):
     def check(self, examples: Sequence[ExampleType]) -> None:
         """Raise `DataError` for a label that is not in the training data."""
 
-    def parse(self, question: Any, segment: Segmenter, location: str) -> ExampleType:
+    def parse(self, question: Any, segmenter: Segmenter, location: str) -> ExampleType:
         """The example of a question, as a program passes it to `predict`."""
 
     def count_labels(self, example: ExampleType) -> Mapping[str, int]:

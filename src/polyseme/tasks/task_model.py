@@ -23,7 +23,7 @@ from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.mix import Mix
 from polyseme.tasks.data.sources import Data, open_source
-from polyseme.tasks.examples import Segmenter, Tokens, drop_empty, is_empty, make_segmenter
+from polyseme.tasks.examples import Segmenter, Tokens, drop_empty, is_empty
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.protocol import AnyNetwork, AnyTask, Example
@@ -226,7 +226,7 @@ class TaskModel:
         return self.task.score(examples, self.predict_examples(examples, progress))
 
     def _segmenter(self) -> Segmenter:
-        return make_segmenter(self.segment)
+        return Segmenter(self.segment)
 
     def save(self, path: str | Path, *, copy: bool = True, force: bool = False) -> None:
         """Write a task folder.

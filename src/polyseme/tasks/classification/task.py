@@ -58,7 +58,7 @@ class Classification:
         return tuple(self.learned.get("labels", ()))
 
     def read(
-        self, source: Source, segment: Segmenter, *, labelled: bool = True
+        self, source: Source, segmenter: Segmenter, *, labelled: bool = True
     ) -> list[ClassificationExample]:
         """CSV, TSV, JSON lines, lines that begin with a label, a folder per label, or records.
 
@@ -68,11 +68,11 @@ class Classification:
         file_format = table_format(source, data.format)
         if file_format == "lines" and not labelled:
             lines = remove_labels(list(read_lines(str(source))), self.labels)
-            return [self.parse(line.text, segment, line.location) for line in lines]
+            return [self.parse(line.text, segmenter, line.location) for line in lines]
         columns = {"data.text": data.text, "data.label": data.label}
         examples, long = [], 0
         for row in read_rows(source, file_format, columns, labelled=labelled):
-            text = tokenize_text(row.text(data.text), segment, row.location)
+            text = tokenize_text(row.text(data.text), segmenter, row.location)
             labels = self._labels_of(row) if labelled and text.tokens else None
             if labels is None or set(labels).isdisjoint(data.skip):
                 long += len(text.tokens) > data.max_tokens
@@ -108,13 +108,13 @@ class Classification:
         labels = ((example.location, label) for example in examples for label in example.labels or ())
         check_labels(labels, self.labels)
 
-    def parse(self, question: Any, segment: Segmenter, location: str) -> ClassificationExample:
+    def parse(self, question: Any, segmenter: Segmenter, location: str) -> ClassificationExample:
         """A text, or its tokens."""
         if not isinstance(question, str | list | tuple):
             raise UsageError(
                 f"{location}: a text to classify is a string or a list of tokens, not {question!r:.60}."
             )
-        text = tokenize_text(question, segment, location)
+        text = tokenize_text(question, segmenter, location)
         return ClassificationExample(location, text.truncate(self.settings.data.max_tokens))
 
     def count_labels(self, example: ClassificationExample) -> Mapping[str, int]:

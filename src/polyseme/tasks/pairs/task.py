@@ -63,7 +63,7 @@ class Pairs:
         """Whether a pair has a number instead of a label."""
         return self.settings.head.answer == "number"
 
-    def read(self, source: Source, segment: Segmenter, *, labelled: bool = True) -> list[PairExample]:
+    def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[PairExample]:
         """CSV, TSV, JSON lines or records with two texts and a label or a number."""
         data = self.settings.data
         file_format = table_format(source, data.format)
@@ -73,7 +73,7 @@ class Pairs:
         examples = []
         for row in read_rows(source, file_format, columns, labelled=labelled):
             first, second = (
-                tokenize_text(row.text(name), segment, row.location, data.max_tokens)
+                tokenize_text(row.text(name), segmenter, row.location, data.max_tokens)
                 for name in (data.first, data.second)
             )
             label = self._label_of(row) if labelled and first.tokens and second.tokens else None
@@ -112,12 +112,12 @@ class Pairs:
         if not self.predicts_numbers:
             check_labels(((example.location, str(example.label)) for example in examples), self.labels)
 
-    def parse(self, question: Any, segment: Segmenter, location: str) -> PairExample:
+    def parse(self, question: Any, segmenter: Segmenter, location: str) -> PairExample:
         """Two texts, or the tokens of both."""
         if not isinstance(question, list | tuple) or len(question) != 2:
             raise UsageError(f"{location}: a pair is a tuple of two texts, not {question!r:.60}.")
         first, second = (
-            tokenize_text(text, segment, location, self.settings.data.max_tokens) for text in question
+            tokenize_text(text, segmenter, location, self.settings.data.max_tokens) for text in question
         )
         return PairExample(location, first, second)
 

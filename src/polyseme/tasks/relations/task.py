@@ -48,7 +48,7 @@ class Relations:
         """All relations of the training examples."""
         return tuple(self.learned.get("labels", ()))
 
-    def read(self, source: Source, segment: Segmenter, *, labelled: bool = True) -> list[RelationExample]:
+    def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[RelationExample]:
         """SemEval's format, or tables whose texts mark <e1> and <e2>."""
         data = self.settings.data
         file_format = table_format(source, data.format)
@@ -59,7 +59,7 @@ class Relations:
             rows = read_rows(source, file_format, columns, labelled=labelled)
         examples = []
         for row in rows:
-            example = self.parse(row.text(data.text), segment, row.location)
+            example = self.parse(row.text(data.text), segmenter, row.location)
             label = read_label(row, data.label) if labelled and example.text.tokens else None
             if label not in data.skip:
                 examples.append(replace(example, label=label))
@@ -75,7 +75,7 @@ class Relations:
         """Raise `DataError` for a relation that is not in the training data."""
         check_labels(((example.location, str(example.label)) for example in examples), self.labels)
 
-    def parse(self, question: Any, segment: Segmenter, location: str) -> RelationExample:
+    def parse(self, question: Any, segmenter: Segmenter, location: str) -> RelationExample:
         """A text with its marks."""
         if not isinstance(question, str):
             raise UsageError(
@@ -84,7 +84,7 @@ class Relations:
         if not question.strip():
             nothing = Span("e1", 0, 0)
             return RelationExample(location, TokenizedText(()), (nothing, nothing))
-        text, entities = segment_marked(question, segment, location)
+        text, entities = segment_marked(question, segmenter, location)
         check_tokens(text.tokens, location, self.settings.data.max_tokens)
         return RelationExample(location, text, entities)
 
@@ -110,7 +110,7 @@ class Relations:
         raise UsageError(f"{self.name} has no output format {output_format!r}.")
 
 
-def segment_marked(text: str, segment: Segmenter, location: str) -> tuple[TokenizedText, tuple[Span, Span]]:
+def segment_marked(text: str, segmenter: Segmenter, location: str) -> tuple[TokenizedText, tuple[Span, Span]]:
     """The tokens of a text with marks, and the spans of its two entities.
 
     The text is segmented piece by piece, so that a mark always ends a token.
@@ -123,7 +123,7 @@ def segment_marked(text: str, segment: Segmenter, location: str) -> tuple[Tokeni
     end = 0
     for mark in [*MARKS.finditer(text), None]:
         piece = text[end : mark.start() if mark else len(text)]
-        for token in segment(piece):
+        for token in segmenter.tokens(piece):
             tokens.append(token.text)
             offsets.append((len(plain) + token.start, len(plain) + token.end))
         plain += piece

@@ -63,7 +63,7 @@ class Tagging:
         """Whether tags spell spans."""
         return self.settings.data.scheme != "none"
 
-    def read(self, source: Source, segment: Segmenter, *, labelled: bool = True) -> list[TaggingExample]:
+    def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[TaggingExample]:
         """Columns, CoNLL-U, word/tag lines, or records."""
         sentences, columns = self._read_sentences(source, labelled=labelled)
         data = self.settings.data
@@ -119,13 +119,13 @@ class Tagging:
                         "Is it misspelt, or is this the file of another task?"
                     )
 
-    def parse(self, question: Any, segment: Segmenter, location: str) -> TaggingExample:
+    def parse(self, question: Any, segmenter: Segmenter, location: str) -> TaggingExample:
         """A text, or its tokens."""
         if not isinstance(question, str | list | tuple):
             raise UsageError(
                 f"{location}: a sentence to tag is a string or a list of tokens, not {question!r:.60}."
             )
-        text = tokenize_text(question, segment, location, self.settings.data.max_tokens)
+        text = tokenize_text(question, segmenter, location, self.settings.data.max_tokens)
         return TaggingExample(location, text)
 
     def count_labels(self, example: TaggingExample) -> Mapping[str, int]:
