@@ -1,19 +1,24 @@
-"""An Elmo in forked children: they return, within a time limit, and give the parent's vectors bit for bit.
+"""An Elmo in worker processes: they return within a time limit and give the parent's vectors bit for bit.
 
-Each program runs in a process of its own, with several torch threads, since the tests use one.
+Each program runs in a separate process with several torch threads, since the tests use one.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
+import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from builders import random_model, small_config
 from polyseme.formats.models.save import save_pretrained
+from waiting import until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 SECONDS = 120  # the limit for one program; without the fix it never ends
@@ -119,3 +124,115 @@ thread.join()
 print(code)
 """
     assert run(tmp_path, code) == "0"
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_joblib_workers_embed(tmp_path, backend):
+    code = f"""
+import joblib
+
+use_openmp()
+wanted = elmo.embed(SENTENCES)
+parallel = joblib.Parallel(n_jobs=2, backend={backend!r})
+found = parallel(joblib.delayed(elmo.embed)(SENTENCES) for _ in range(2))
+print(all(same(vectors, wanted) for vectors in found))
+"""
+    assert run(tmp_path, code) == "True"
+
+
+def test_spawned_workers_of_a_data_loader_embed(tmp_path):
+    save_pretrained(random_model(small_config()), tmp_path / "model")
+    program = tmp_path / "program.py"
+    program.write_text(
+        SETUP.replace("elmo = polyseme.load(sys.argv[1])", "")
+        + """
+class Vectors(torch.utils.data.Dataset):
+    def __init__(self, elmo):
+        self.elmo = elmo
+
+    def __len__(self):
+        return len(SENTENCES)
+
+    def __getitem__(self, number):
+        return self.elmo.embed([SENTENCES[number]])[0]
+
+if __name__ == "__main__":
+    elmo = polyseme.load(sys.argv[1])
+    wanted = elmo.embed(SENTENCES)
+    loader = torch.utils.data.DataLoader(
+        Vectors(elmo), batch_size=None, num_workers=2, multiprocessing_context="spawn", timeout=60
+    )
+    print(same([vectors.numpy() for vectors in loader], wanted))
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program), str(tmp_path / "model")],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "True"
+
+
+@pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
+def test_the_processes_of_a_dataset_embed(tmp_path):
+    code = """
+import datasets
+
+datasets.disable_progress_bars()
+use_openmp()
+texts = [" ".join(tokens) for tokens in SENTENCES]
+wanted = elmo.embed(texts, pool="mean")
+rows = datasets.Dataset.from_dict({"text": texts})
+done = rows.map(lambda batch: {"vector": elmo.embed(batch["text"], pool="mean")}, batched=True, num_proc=2)
+assert np.array_equal(elmo.embed(rows["text"], pool="mean"), wanted)
+print(np.allclose(np.array(done["vector"]), wanted))
+"""
+    assert run(tmp_path, code) == "True"
+
+
+@pytest.mark.skipif(find_spec("gunicorn") is None, reason="gunicorn is not installed")
+def test_a_preforked_web_server_embeds(tmp_path):
+    save_pretrained(random_model(small_config()), tmp_path / "model")
+    (tmp_path / "service.py").write_text(
+        """
+import json, os
+import torch
+torch.set_num_threads(2)
+import polyseme
+
+elmo = polyseme.load("model")
+elmo.embed([["the", "bank"]] * 40)  # the thread pools of the parent are running when it forks
+parent = os.getpid()
+
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "application/json")])
+    vectors = elmo.embed([["the", "bank"]] * 40)
+    return [json.dumps({"forked": os.getpid() != parent, "shape": vectors[39].shape}).encode()]
+"""
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2", "--bind", address, "service:app"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"HOME": str(tmp_path)},
+    )
+
+    def ask() -> dict[str, object] | None:
+        try:
+            with urllib.request.urlopen(f"http://{address}/", timeout=20) as answer:
+                return json.load(answer)
+        except OSError:
+            return None
+
+    try:
+        until(ask)
+        assert [ask() for _ in range(4)] == [{"forked": True, "shape": [2, 8]}] * 4
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)

@@ -186,23 +186,45 @@ if __name__ == "__main__":
     assert run(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')", str(folder)) == "True"
 
 
-def test_a_grid_search_in_two_processes_holds_a_model(folder):
-    code = """
+def test_a_grid_search_in_two_processes_holds_a_model_and_shares_it(folder, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
 import sys, warnings
 warnings.simplefilter("ignore")
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer
 import polyseme
 
+class Embed(TransformerMixin, BaseEstimator):
+    def __init__(self, elmo, layer="mean"):
+        self.elmo, self.layer = elmo, layer
+
+    def fit(self, texts, labels=None):
+        return self
+
+    def transform(self, texts):
+        return self.elmo.embed(texts, layer=self.layer, pool="mean")
+
 elmo = polyseme.load(sys.argv[1])
-pipeline = make_pipeline(FunctionTransformer(elmo.embed, kw_args={"pool": "mean"}), LogisticRegression())
-search = GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]}, n_jobs=2, cv=2, error_score="raise")
-search.fit(["the bank", "river water"] * 6, [0, 1] * 6)
+assert clone(Embed(elmo)).elmo is elmo
+both = make_union(Embed(elmo), FunctionTransformer(elmo.embed, kw_args={"pool": "max"}))
+pipeline = make_pipeline(both, LogisticRegression())
+grid = {"featureunion__embed__layer": ["top", "mean"]}
+search = GridSearchCV(pipeline, grid, n_jobs=2, cv=2, error_score="raise")
+search.fit(np.array(["the bank", "river water"] * 6), [0, 1] * 6)
 print(search.best_score_)
 """
-    assert float(run(code, str(folder))) == 1.0
+    )
+    done = subprocess.run(
+        [sys.executable, str(program), str(folder)], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == 1.0
 
 
 def test_a_fingerprint_is_computed_once_and_follows_the_weights(folder, monkeypatch):

@@ -112,6 +112,10 @@ class Elmo:
         self.to(torch.device(state["device"]))
         self._state = state["state"] and move_state(state["state"], self.device)
 
+    def __sklearn_clone__(self) -> Self:
+        """Share the model when scikit-learn clones an estimator that holds it: nothing here is fitted."""
+        return self
+
     @property
     def config(self) -> ModelSettings:
         """The model's settings."""
