@@ -135,7 +135,7 @@ def show_commands() -> None:
     console.print(f"Try: {program} generate {MODEL} --prompt 却说", markup=False, soft_wrap=True)
     console.print(f'     {program} substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False, soft_wrap=True)
     console.print(
-        f'     {program} nearest {INDEX} 将 --in "玄德 拜 关羽 为 将"', markup=False, soft_wrap=True
+        f'     {program} nearest {INDEX} 将 --context "玄德 拜 关羽 为 将"', markup=False, soft_wrap=True
     )
     console.print(f"Look: {program} serve {MODEL} {INDEX}", markup=False, soft_wrap=True)
     console.print("      then open http://127.0.0.1:8000", markup=False)

@@ -102,7 +102,7 @@ def test_a_wrong_conversion_is_refused_and_writes_nothing(tmp_path):
 
 def test_embed_writes_what_embed_gives_and_says_how_much(elmo, text, tmp_path):
     done = api.embed(elmo, text, tmp_path / "x.npz", layer="all")
-    assert done == api.Embedded(tmp_path / "x.npz", sentences=4, tokens=9, cut=0)
+    assert done == api.Embedded(tmp_path / "x.npz", sentences=4, tokens=9, truncated=0)
     assert_close(read(tmp_path / "x.npz"), elmo.embed(LINES, layer="all"))
 
 
@@ -191,9 +191,9 @@ def test_embedding_reports_bytes_and_tokens(elmo, text, tmp_path):
 
 def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
     elmo.embed("supercalifragilistic")
-    assert api.embed(elmo, text, tmp_path / "x.npz").cut == 0
+    assert api.embed(elmo, text, tmp_path / "x.npz").truncated == 0
     text.write_text("supercalifragilistic word")
-    assert api.embed(elmo, text, tmp_path / "y.npz").cut == 1
+    assert api.embed(elmo, text, tmp_path / "y.npz").truncated == 1
     assert elmo.counts.truncated == 2
 
 

@@ -33,7 +33,7 @@ from programs import run_program
 
 LINES = [" ".join(f"w{(7 * n + k) % 50}" for k in range(n % 9)) for n in range(200)]  # every ninth is empty
 FORMATS = ["safetensors", "parquet", "npz", "hdf5"]
-SMALL: Any = {"shard_bytes": 500}  # a shard for every group of sentences
+SMALL: Any = {"shard_mb": 500 / 2**20}  # a shard for every group of sentences
 
 
 @pytest.fixture(autouse=True)
@@ -267,7 +267,7 @@ def test_a_journal_whose_last_line_was_cut_off_loses_no_sentence(elmo, text, tmp
         ({"segment": "en"}, "segment split, now en"),
         ({"format": "npz"}, "format safetensors, now npz"),
         ({"direction": "forward"}, "direction both, now forward"),
-        ({"shard_bytes": 4000}, "shard_bytes 500, now 4000"),
+        ({"shard_mb": 4000 / 2**20}, "shard_bytes 500, now 4000"),
         ({"shard": "1/2"}, "1 shares, now 2"),
     ],
     ids=str,
@@ -307,7 +307,7 @@ EMBED = """
 import sys, polyseme
 from polyseme import bulk_embedding
 bulk_embedding.CHUNK = 1
-polyseme.embed(sys.argv[1], sys.argv[2], sys.argv[3], batch_tokens=64, shard_bytes=500)
+polyseme.embed(sys.argv[1], sys.argv[2], sys.argv[3], batch_tokens=64, shard_mb=500 / 2**20)
 """
 
 
@@ -411,7 +411,7 @@ def test_a_sentence_of_100_000_tokens_is_one_sentence(tmp_path):
 def test_very_many_sentences_of_one_token(tmp_path):
     elmo = Elmo(random_model(small_config()))
     text = written(tmp_path / "text.txt", [str(number % 1000) for number in range(20_000)])
-    done = api.embed(elmo, text, tmp_path / "out", shard_bytes=50_000)
+    done = api.embed(elmo, text, tmp_path / "out", shard_mb=50_000 / 2**20)
     assert (done.sentences, done.tokens) == (20_000, 20_000)
     vectors = polyseme.open_vectors(tmp_path / "out")
     np.testing.assert_allclose(vectors[19_999], elmo.embed("999"), atol=2e-3)
@@ -428,7 +428,7 @@ def test_unknown_scripts_and_empty_lines_keep_their_places(elmo, tmp_path):
 
 PEAK = """
 import resource, sys, polyseme
-polyseme.embed(sys.argv[1], sys.argv[2], sys.argv[3], pool="mean", shard_bytes=4 << 20)
+polyseme.embed(sys.argv[1], sys.argv[2], sys.argv[3], pool="mean", shard_mb=4)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

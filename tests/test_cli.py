@@ -237,19 +237,19 @@ def test_float16_halves_the_numbers_and_small_batches_change_nothing(run, bilm):
     assert_close(arrays("z.hdf5"), arrays("x.npz"), atol=2e-3)
 
 
-def test_cut_tokens_are_reported(run, bilm):
+def test_truncated_tokens_are_reported(run, bilm):
     words = ["short"] * 10
     ran = run("embed", bilm, "-", "--out", "x.npz", stdin=" ".join(["much-too-long", *words]).encode())
-    report = "Cut: 1 token, longer than the 10 bytes that the model reads."
+    report = "1 token longer than the model reads: truncated."
     assert ran == Ran(0, f"x.npz: 1 sentence, 11 tokens\n{report}\n", "")
 
 
 def test_raw_text_for_a_model_of_tokenised_text_is_noticed(run, bilm):
     text = "他在银行工作。\n下雨了！\n".encode()
     assert run("embed", bilm, "-", "--out", "x.npz", stdin=text).out.endswith(
-        "that the model reads. Is the text raw? Then say --segment en, zh or auto.\n"
+        "truncated. If the text is not tokenised, use --segment en, zh or auto.\n"
     )
-    assert "raw" not in run("embed", bilm, "-", "--out", "y.npz", "--segment", "zh", stdin=text).out
+    assert "tokenised" not in run("embed", bilm, "-", "--out", "y.npz", "--segment", "zh", stdin=text).out
 
 
 def test_force_replaces_a_file(run, bilm):

@@ -16,7 +16,7 @@ MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(
 
 # A package uses what stands on its own line and on the lines above it, never what stands below.
 ORDER = (
-    ("errors", "segmentations"),
+    ("errors", "segmentations", "choices"),
     ("config",),
     ("io",),
     ("text",),

@@ -151,7 +151,7 @@ def shown_commands(page: Path) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_console_blocks_use_existing_verbs_and_options(page: Path) -> None:
-    verbs = typer.main.get_command(cli.program()).commands  # type: ignore[attr-defined]
+    verbs = typer.main.get_command(cli.make_app()).commands  # type: ignore[attr-defined]
     for verb, *words in shown_commands(page):
         assert verb in verbs
         known = {option for parameter in verbs[verb].params for option in parameter.opts}

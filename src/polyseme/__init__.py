@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from polyseme.api import (
+        cache,
         change,
         convert,
         disambiguate,
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
         generate,
         index,
         info,
-        map_of,
+        map_usages,
         nearest,
         predict,
         pretrain,
         probe,
         rerank,
+        sample,
         score,
         senses,
         similarity,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from polyseme.search.index import open_index
     from polyseme.server.serve import serve
     from polyseme.tasks.task_model import load_task
-    from polyseme.text.samples import sample
     from polyseme.text.segment import Token
     from polyseme.text.static_vectors import StaticVectors, read_vectors
     from polyseme.torch_layer import ElmoLayer, batch_to_ids
@@ -72,6 +73,7 @@ _MODULES = {
     "Vectors": "formats.vectors.readers",
     "WordVectors": "word_vectors",
     "batch_to_ids": "torch_layer",
+    "cache": "api",
     "change": "api",
     "convert": "api",
     "disambiguate": "api",
@@ -82,7 +84,7 @@ _MODULES = {
     "info": "api",
     "load": "elmo",
     "load_task": "tasks.task_model",
-    "map_of": "api",
+    "map_usages": "api",
     "mean_vectors": "word_vectors",
     "nearest": "api",
     "open_index": "search.index",
@@ -93,7 +95,7 @@ _MODULES = {
     "probe": "api",
     "read_vectors": "text.static_vectors",
     "rerank": "api",
-    "sample": "text.samples",
+    "sample": "api",
     "score": "api",
     "senses": "api",
     "serve": "server.serve",
@@ -117,6 +119,7 @@ __all__ = [
     "Vectors",
     "WordVectors",
     "batch_to_ids",
+    "cache",
     "change",
     "convert",
     "disambiguate",
@@ -127,7 +130,7 @@ __all__ = [
     "info",
     "load",
     "load_task",
-    "map_of",
+    "map_usages",
     "mean_vectors",
     "nearest",
     "open_index",

@@ -20,11 +20,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import Direction, Pool, VectorFormat
 from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import UsageError
 from polyseme.formats.vectors import manifest
@@ -32,7 +33,7 @@ from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, ShardJ
 from polyseme.formats.vectors.writers import WRITERS, cast_vectors, check_vector_format, open_writer
 from polyseme.io.atomic import check_output_file
 from polyseme.io.progress import OnProgress, ignore_progress
-from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
+from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import Stamp, check_unchanged, checksum, stamp
 from polyseme.text.length_batches import chunk_sentences
@@ -42,9 +43,7 @@ from polyseme.text.segment.stream import sentences_of_unit, units_of_lines
 SHARD_BYTES = 256 << 20
 BLOCK_CHARACTERS = 1 << 21  # at most
 TOKEN_CHARACTERS, SENTENCE_CHARACTERS = 6, 120  # about; they size blocks so that a block fills a shard
-FORMATS = ("safetensors", "parquet", "npz", "hdf5")
-
-Format = Literal["safetensors", "parquet", "npz", "hdf5"]
+FORMATS = get_args(VectorFormat)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class BulkSettings:
     direction: Direction = "both"
     segment: str | None = None
     dtype: str = "float16"
-    format: Format = "safetensors"
+    format: VectorFormat = "safetensors"
     shard_bytes: int = SHARD_BYTES
     share: Share = ALL
 

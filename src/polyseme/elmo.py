@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from polyseme.choices import Direction, Pool
 from polyseme.config import ModelSettings
 from polyseme.errors import UsageError
 from polyseme.formats.models.open import open_pretrained
@@ -31,7 +32,7 @@ from polyseme.io.html import render_table
 from polyseme.model.device import resolve_device
 from polyseme.model.fast.packing import BatchOutput, BiState, move_state
 from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context, pad_for_tf_hub
-from polyseme.model.output import Direction, Layer, OutputSpec, Pool, resolve_output
+from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.text.length_batches import batch_by_length
 from polyseme.text.segment import Token, sentences, tokenize, words
 from polyseme.text.static_vectors import StaticVectors, read_vectors

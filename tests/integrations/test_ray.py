@@ -110,7 +110,7 @@ def kill_an_actor(folder: Path, killed: list[int], through: threading.Event) -> 
 def test_every_sentence_is_written_once_although_an_actor_is_killed(model, text, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setattr(on_ray, "SHARES", 8)
-    options = {"shard_bytes": 2000, "batch_tokens": 64}
+    options = {"shard_mb": 2000 / 2**20, "batch_tokens": 64}
     killed: list[int] = []
     through = threading.Event()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)

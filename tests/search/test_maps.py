@@ -43,7 +43,7 @@ class Titles(HTMLParser):
 
 
 def test_a_page_tells_every_sentence(tmp_path: Path, index: Index):
-    found = polyseme.map_of(index, ["曹操", "刘备"], tmp_path / "map.html")
+    found = polyseme.map_usages(index, ["曹操", "刘备"], tmp_path / "map.html")
     assert len(found.usages) == 18
     text = (tmp_path / "map.html").read_text(encoding="utf-8")
     assert text.count("<circle") == 18
@@ -62,7 +62,7 @@ def test_a_map_shows_itself_in_a_notebook(index: Index):
 
 
 def test_a_picture_is_drawn_by_sense(tmp_path: Path, index: Index):
-    found = polyseme.map_of(index, ["曹操"], tmp_path / "map.png", by="sense")
+    found = polyseme.map_usages(index, ["曹操"], tmp_path / "map.png", by="sense")
     assert set(found.groups) <= {"曹操 1", "曹操 2", "曹操 3", "曹操 4"}
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="exists already"):
@@ -92,6 +92,6 @@ def test_components_keep_the_largest_spread():
 
 def test_words_must_be_there(index: Index):
     with pytest.raises(KeyError):
-        polyseme.map_of(index, ["孙权"])
+        polyseme.map_usages(index, ["孙权"])
     with pytest.raises(UsageError, match="needs a word"):
-        polyseme.map_of(index, [])
+        polyseme.map_usages(index, [])

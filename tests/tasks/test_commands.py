@@ -44,12 +44,12 @@ def test_evaluate_takes_the_model_that_was_moved(folder: Path, tmp_path: Path):
     assert made.code == 0, made.err
     moved, vectors = model.rename(tmp_path / "moved"), shutil.copy("v.txt", tmp_path / "w.txt")
     assert "its ELMo is missing" in refused("evaluate", str(task), "test.csv")
-    ran = run("evaluate", task, "test.csv", "--model", moved, "--static", vectors)
+    ran = run("evaluate", task, "test.csv", "--elmo", moved, "--static", vectors)
     assert ran.code == 0, ran.err
     assert ran.out.startswith("accuracy\t")
-    assert run("predict", task, "test.csv", "--model", moved).code == 0
-    assert "are for a language model" in refused("evaluate", str(task), "test.csv", "--stateful")
-    assert "are for a task folder" in refused("evaluate", str(moved), "test.csv", "--model", str(moved))
+    assert run("predict", task, "test.csv", "--elmo", moved).code == 0
+    assert "--stateful is for a language model" in refused("evaluate", str(task), "test.csv", "--stateful")
+    assert "--elmo is for a task folder" in refused("evaluate", str(moved), "test.csv", "--elmo", str(moved))
 
 
 def test_a_task_of_another_machine_and_standard_input(folder: Path, tmp_path: Path):

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 from polyseme.api.embedding import Embedded, embed
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
-from polyseme.api.models import cache, convert, info, runtime
+from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.pretraining import pretrain
-from polyseme.api.search import change, disambiguate, index, map_of, nearest, senses, similarity
+from polyseme.api.search import (
+    change,
+    disambiguate,
+    index,
+    map_usages,
+    nearest,
+    open_source,
+    senses,
+    similarity,
+)
 from polyseme.api.tasks import count_examples, predict, probe, train
 
 __all__ = [
@@ -26,13 +35,14 @@ __all__ = [
     "generate",
     "index",
     "info",
-    "map_of",
+    "map_usages",
     "nearest",
+    "open_source",
     "predict",
     "pretrain",
     "probe",
     "rerank",
-    "runtime",
+    "sample",
     "score",
     "senses",
     "similarity",

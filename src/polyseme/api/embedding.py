@@ -1,6 +1,6 @@
-"""Texts to files of vectors; a model and the sentences of texts, for all verbs.
+"""The verb embed: texts to files of vectors. Also loads models and reads sentences for the other verbs.
 
-embedder, bulk, formats.vectors.writers  ->  api.embedding  ->  api
+elmo, bulk_embedding, integrations.ray, formats.vectors.writers  ->  api.embedding  ->  api
 """
 
 from __future__ import annotations
@@ -8,41 +8,50 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from polyseme.bulk_embedding import (
     SHARD_BYTES,
     BulkSettings,
-    Format,
     check_embed_target,
     embed_folder,
     is_folder,
     parse_share,
 )
+from polyseme.choices import Direction, Engine, ModelPrecision, Pool, VectorDtype, VectorFormat
 from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, load
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
-from polyseme.io.progress import ProgressOption, open_progress
-from polyseme.model.output import Direction, Layer, Pool, resolve_output
+from polyseme.io.progress import OnProgress, ProgressOption, open_progress
+from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import ReadingProgress, read_lines
 from polyseme.text.segment.stream import sentences_of_lines
 
+MEBIBYTE = 1 << 20
+
 
 @dataclass(frozen=True)
 class Embedded:
-    """What `embed` wrote."""
+    """What `embed` wrote.
+
+    Attributes:
+        out: The file or folder.
+        sentences: How many sentences.
+        tokens: How many tokens.
+        truncated: How many tokens were longer than the model reads.
+
+    """
 
     out: Path
     sentences: int
     tokens: int
-    cut: int  # tokens longer than the model's character limit
+    truncated: int
 
 
 def embed(
     model: Elmo | str | Path,
-    text: str | Path | Sequence[str | Path],
+    texts: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
     layer: Layer = "mean",
@@ -51,91 +60,150 @@ def embed(
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
-    precision: str | None = None,
-    dtype: Literal["float32", "float16"] | None = None,
-    format: Format = "safetensors",  # noqa: A002  # the word that people look for
+    precision: ModelPrecision | None = None,
+    dtype: VectorDtype | None = None,
+    format: VectorFormat = "safetensors",  # noqa: A002  # the word that people look for
     shard: str = "1/1",
-    shard_bytes: int = SHARD_BYTES,
-    engine: Literal["local", "ray"] = "local",
+    shard_mb: float = SHARD_BYTES / MEBIBYTE,
+    engine: Engine = "local",
     address: str | None = None,
     actors: int | None = None,
     options: str | Path | None = None,
     force: bool = False,
     progress: ProgressOption = None,
 ) -> Embedded:
-    """Write the vectors of all sentences of `text` (files, folders, .gz, .zst or -) to `out`.
+    """Write the vectors of all sentences of texts to a file or a folder.
 
-    An ending of `out` says the format of one file, of float32 unless `dtype` says otherwise. A name without
-    one is a folder for bulk work, of float16: files of `format` with about `shard_bytes` each and a manifest;
-    the same call goes on where it was killed, and with `shard` as i/n it does the i-th of n shares. The
-    engine "ray" has `actors` of a Ray cluster at `address` (None: of this machine) do all shares of a folder.
-    With `split`, a line is a sentence and an empty line an empty one, so that the numbers agree with
-    the lines. `stateful` carries the state from sentence to sentence, from zeros, as bilm-tf's dumps do.
-    progress: see `polyseme.io.progress`.
+    A file is written in one go, in the format of its ending. A path without an ending is a folder of files
+    with a manifest: the same call resumes it after an interruption, and several processes can share the work.
+
+    Args:
+        model: The ELMo, loaded or as a path.
+        texts: Files, folders, or "-" for standard input; .gz and .zst are decompressed.
+        out: A new .hdf5, .npz, .parquet or .safetensors file, or a folder.
+        layer: "mean", "top", "all", a number from 0, weights, or (weights, gamma).
+        pool: One vector per sentence, by this pooling of its tokens; None is one vector per token.
+        direction: "both", "forward" or "backward".
+        segment: How to split text into sentences and tokens; as the model was trained if None. With "split" a
+            line is a sentence, and an empty line an empty sentence.
+        stateful: Carry the state from sentence to sentence, as bilm-tf does; only for files.
+        batch_tokens: Size of a batch in tokens, if the model is loaded here.
+        precision: Precision of the computation, if the model is loaded here; see `load`.
+        dtype: Type of the numbers; None is float32 for a file and float16 for a folder.
+        format: Format of the files of a folder.
+        shard: Write only share i of n of a folder, as "i/n".
+        shard_mb: Approximate size of a file of a folder, in MiB.
+        engine: "ray" distributes the shares of a folder over a Ray cluster.
+        address: Address of the Ray cluster; None starts Ray on this machine.
+        actors: Number of Ray actors, each with a copy of the model; None is one per core.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+        force: Replace what `out` holds.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        The path and the counts.
+
+    Raises:
+        UsageError: If `out` exists, or arguments do not fit each other.
+        DataError: If a text cannot be read.
+
+    Example:
+        >>> polyseme.embed("en-classic", "books/", "vectors.parquet", layer="top")
+        >>> polyseme.embed("en-classic", "books/", "vectors", shard="1/4")  # the first of four processes
+
     """
     out = Path(out).expanduser()
+    if not shard_mb > 0:
+        raise UsageError(f"`shard_mb` is {shard_mb:g}, expected more than 0.")
     check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
-    texts = [text] if isinstance(text, str | Path) else list(text)
+    paths = [texts] if isinstance(texts, str | Path) else list(texts)
     if is_folder(out):
-        plan = BulkSettings(
-            layer, pool, direction, segment, dtype or "float16", format, shard_bytes, parse_share(shard)
+        bulk = BulkSettings(
+            layer=layer,
+            pool=pool,
+            direction=direction,
+            segment=segment,
+            dtype=dtype or "float16",
+            format=format,
+            shard_bytes=round(shard_mb * MEBIBYTE),
+            share=parse_share(shard),
         )
         with open_progress(progress) as on_progress:
             if engine == "ray":
-                path, cluster = _path_of(model), Cluster(address, actors, batch_tokens, precision)
-                done = embed_on_ray(
-                    path, options, texts, out, plan, cluster, force=force, on_progress=on_progress
+                path, cluster = _require_path(model), Cluster(address, actors, batch_tokens, precision)
+                counts = embed_on_ray(
+                    path, options, paths, out, bulk, cluster, force=force, on_progress=on_progress
                 )
             else:
-                elmo = loaded(model, batch_tokens, options, precision)
-                done = embed_folder(elmo, texts, out, plan, force=force, on_progress=on_progress)
-        return Embedded(out, done.sentences, done.tokens, done.truncated)
-    elmo = loaded(model, batch_tokens, options, precision)
+                elmo = ensure_loaded(model, batch_tokens, options, precision)
+                counts = embed_folder(elmo, paths, out, bulk, force=force, on_progress=on_progress)
+        return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
+    elmo = ensure_loaded(model, batch_tokens, options, precision)
+    with open_progress(progress) as on_progress:
+        return _embed_file(
+            elmo, paths, out, layer, pool, direction, segment, stateful, dtype, force, on_progress
+        )
+
+
+def _embed_file(
+    elmo: Elmo,
+    texts: Sequence[str | Path],
+    out: Path,
+    layer: Layer,
+    pool: Pool | None,
+    direction: Direction,
+    segment: str | None,
+    stateful: bool,
+    dtype: VectorDtype | None,
+    force: bool,
+    on_progress: OnProgress,
+) -> Embedded:
+    """Write one file."""
     spec = resolve_output(layer, pool, direction, elmo.config.layers)
-    kind = dtype or "float32"
-    empty = spec.empty(elmo.config.layers, elmo.config.size).numpy().astype(kind)
+    stored_type = dtype or "float32"
+    empty = spec.empty(elmo.config.layers, elmo.config.size).numpy().astype(stored_type)
+    reading = ReadingProgress(on_progress, *texts, stage="embedding")
+    sentences = read_sentences(elmo, texts, segment, reading)
     if stateful:
         elmo.reset()
     with (
-        open_progress(progress) as on_progress,
-        open_writer(out, empty, pooled=pool is not None, force=force) as dump,
+        open_writer(out, empty, pooled=pool is not None, force=force) as writer,
         elmo.track_counts() as counts,
     ):
-        reading = ReadingProgress(on_progress, *texts, stage="embedding")
-        sentences = sentences_of(elmo, texts, segment, reading)
         for chunk in chunk_sentences(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
             vectors = elmo.embed_tokens(chunk, spec, counts, stateful=stateful)
             for sentence, array in zip(chunk, vectors, strict=True):
-                dump.add(sentence, cast_vectors(array, kind))
+                writer.add(sentence, cast_vectors(array, stored_type))
             reading.add_tokens(sum(map(len, chunk)))
     return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
 
 
-def sentences_of(
+def read_sentences(
     elmo: Elmo,
     texts: Sequence[str | Path],
     segment: str | None,
     reading: ReadingProgress | None = None,
 ) -> Iterator[list[str]]:
-    """The sentences of texts as lists of words, cut as the model was trained unless told otherwise."""
-    how = elmo.config.segment if segment is None else segment
+    """Yield the sentences of texts as token lists; None segments as the model was trained."""
     lines = (line for text in texts for line in read_lines(text))
-    return sentences_of_lines(lines if reading is None else reading.count_lines(lines), how)
+    counted_lines = lines if reading is None else reading.count_lines(lines)
+    return sentences_of_lines(counted_lines, elmo.config.segment if segment is None else segment)
 
 
-def loaded(
+def ensure_loaded(
     model: Elmo | str | Path,
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
-    precision: str | None = None,
+    precision: ModelPrecision | None = None,
 ) -> Elmo:
-    """The model itself, or the one at that path."""
+    """Return the model itself, or load it from a path."""
     if isinstance(model, Elmo):
         return model
     return load(model, options, precision=precision, batch_tokens=batch_tokens)
 
 
-def _path_of(model: Elmo | str | Path) -> str | Path:
+def _require_path(model: Elmo | str | Path) -> str | Path:
     if isinstance(model, Elmo):
-        raise UsageError("The engine ray needs the path of a model: each actor loads it for itself.")
+        raise UsageError("`engine='ray'` needs the path of a model: each actor loads it.")
     return model

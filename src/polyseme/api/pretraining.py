@@ -1,4 +1,7 @@
-"""The verb pretrain."""
+"""The verb pretrain.
+
+training  ->  api.pretraining  ->  api
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from polyseme.training.tensorboard_log import TensorBoardLog
 
 
 def pretrain(
-    texts: Sequence[str | Path],
+    texts: str | Path | Sequence[str | Path],
     out: str | Path,
     config: str = "novel",
     *,
@@ -34,27 +37,53 @@ def pretrain(
     progress: ProgressOption = None,
     on_metrics: OnMetrics | None = None,
 ) -> Pretraining:
-    """Train a model on `texts` and write it to the folder `out`.
+    """Pretrain a biLM on text, or fine-tune one, and write it to a folder.
 
-    config: a preset's name or a .toml file; settings: overrides such as "train.seed=7"; base: a model to
-    fine-tune, which then decides the model's own settings; tensorboard: note the course of the run in
-    out/tensorboard, too. See `training.pretrain.pretrain`.
+    Args:
+        texts: Files, folders or globs; .gz, .zst, .jsonl and .conllu are read, too.
+        out: The folder of the model.
+        config: A preset (tiny, novel, small, …) or a .toml file.
+        settings: Overrides such as "train.seed=7".
+        valid: Held-out text; a part of `texts` is held out if empty.
+        base: A model to fine-tune; it decides the settings of the model.
+        options: The options.json of `base`, if it is an .hdf5 file and they are not beside it.
+        new_vocabulary: With `base`: take the vocabulary of the new text.
+        resume: Continue from the last checkpoint in `out`.
+        force: Replace what `out` holds; with `resume`, continue although settings or text differ.
+        workers: Processes that segment the text; None decides by its size.
+        tensorboard: Also log to out/tensorboard.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+        on_metrics: Receives position and numbers after every step and every validation.
+
+    Returns:
+        The folder, what was counted in the text, and the held-out perplexity.
+
+    Raises:
+        UsageError: If `out` exists, or there is no run to resume.
+        ConfigError: If a setting is wrong.
+        DataError: If a text cannot be read, or is too short.
+
+    Example:
+        >>> result = polyseme.pretrain(["novel.txt"], "my-elmo", "novel", settings=["train.epochs=5"])
+        >>> result.metrics["mean"]  # held-out perplexity
+
     """
-    place = Path(out).expanduser()
-    chosen = read_pretrain_settings(config, settings)
-    old = open_pretrained(base, options) if base is not None else None
-    if old is not None:
-        chosen = adapt_settings(chosen, old.config, settings)
+    folder = Path(out).expanduser()
+    run_settings = read_pretrain_settings(config, settings)
+    base_model = open_pretrained(base, options) if base is not None else None
+    if base_model is not None:
+        run_settings = adapt_settings(run_settings, base_model.config, settings)
     with (
-        TensorBoardLog(place) if tensorboard else nullcontext() as board,
+        TensorBoardLog(folder) if tensorboard else nullcontext() as board,
         open_progress(progress) as on_progress,
     ):
         result = training.pretrain(
-            texts,
-            place,
-            chosen,
+            [texts] if isinstance(texts, str | Path) else texts,
+            folder,
+            run_settings,
             valid=valid,
-            base=old,
+            base=base_model,
             new_vocabulary=new_vocabulary,
             resume=resume,
             force=force,

@@ -1,6 +1,9 @@
-"""Verbs about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change.
+"""Verbs about words in a corpus: index, nearest, similarity, senses, map_usages, disambiguate, change.
 
-search, words  ->  api.search  ->  api
+    search, word_vectors  ->  api.search  ->  api
+
+An index may be given open or as a path; options that take effect when it is opened (`uncorrected`, `memory`,
+`model`) need the path.
 """
 
 from __future__ import annotations
@@ -8,9 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import overload
 
-from polyseme.api.embedding import loaded
+from polyseme.api.embedding import ensure_loaded
+from polyseme.choices import (
+    Correction,
+    GraphDtype,
+    IndexPrecision,
+    IndexView,
+    MapColour,
+    MapMethod,
+    SpaceKind,
+    UsageView,
+)
 from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.open import make_portable
@@ -19,18 +32,20 @@ from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
 from polyseme.search.approximate import check_graph
 from polyseme.search.build import build_index
-from polyseme.search.change import Change, draw_sense_shares, find_changes
-from polyseme.search.disambiguation import Correction, Disambiguator, Prior, SenseScores, check_correction
-from polyseme.search.index import Index, is_index, open_index
+from polyseme.search.change import MIN_COUNT, Change, draw_sense_shares, find_changes
+from polyseme.search.disambiguation import Disambiguator, Prior, SenseScores, check_correction
+from polyseme.search.index import Index, Usage, is_index, open_index
 from polyseme.search.maps import Map, make_map
 from polyseme.search.sense_data import read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.similarity import Similarity, compare_texts, make_encoder
-from polyseme.search.space import SpaceKind
-from polyseme.search.usage_store import IndexView, Precision
-from polyseme.search.usage_vectors import UsageView, check_view, embed_usages
+from polyseme.search.usage_vectors import check_view, embed_usages
 from polyseme.search.usage_writer import WordFilter
+from polyseme.text.reading import read_lines
 from polyseme.word_vectors import Neighbour, WordVectors, open_words
+
+MEGABYTE = 10**6
+BUILD_INDEX = "`polyseme.index(model, texts, out)`"
 
 
 def index(
@@ -42,36 +57,62 @@ def index(
     view: IndexView = "word",
     min_count: int = 1,
     max_count: int | None = None,
-    stop: Iterable[str] = (),
-    only: Iterable[str] = (),
+    stop: str | Path | Iterable[str] = (),
+    only: str | Path | Iterable[str] = (),
     segment: str | None = None,
     space: SpaceKind = "whiten",
-    precision: Precision = "fp16",
-    graph: Literal["float16", "int8"] | None = None,
+    precision: IndexPrecision = "fp16",
+    graph: GraphDtype | None = None,
     add: bool = False,
     force: bool = False,
     progress: ProgressOption = None,
 ) -> Index:
-    """Index every usage of every word of `texts` in the folder `out`; killed, the same call goes on.
+    """Index every usage of every word of a corpus.
 
-    layer: whose vectors, or the weights of a mix. view: of the "word", or of its "context", the states of the
-    model around it without its own letters: by these `change` is nearer to what people judge.
-    min_count, max_count, stop, only: which words have their usages kept; counts are those of `texts`.
-    space: how the cone of contextual vectors is corrected, none, centre, components or whiten.
-    precision: of the vectors on disk, fp16 or fp32. add: to one that is there.
-    graph: build one for approximate search, too, of vectors in that type.
+    The vectors go to the folder `out` block by block. The same call resumes an index that was interrupted.
+
+    Args:
+        model: The ELMo, loaded or as a path.
+        texts: Files and folders; .gz and .zst are decompressed.
+        out: The folder of the index.
+        layer: Layer of the vectors: "top", "mean", a number from 0, weights, or (weights, gamma).
+        view: "word" for the vector of the word, "context" for the states of the model around it, without the
+            word itself; `change` is closer to human judgements with "context".
+        min_count: Only words with at least this many usages in `texts`.
+        max_count: Only words with at most this many usages in `texts`.
+        stop: Words to leave out, or a file of them, separated by white space.
+        only: The only words to keep, or a file of them.
+        segment: How to split text into tokens; as the model was trained if None.
+        space: Correction of the space before cosines are taken: "none", "centre", "components" or "whiten".
+        precision: Of the vectors on disk.
+        graph: Also build a graph for approximate search, of vectors in this type.
+        add: Add `texts` to an index that exists.
+        force: Replace an index that exists.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        The index, open.
+
+    Raises:
+        UsageError: If `out` holds something else or an index with other settings.
+        DataError: If a text cannot be read, or no usage is left to index.
+
+    Example:
+        >>> index = polyseme.index("en-classic", "books/", "books-index", min_count=5)
+        >>> polyseme.nearest(index, "bank", context="He sat on the river bank .")
+
     """
     if graph is not None:
         check_graph(graph)
-    elmo = loaded(model)
-    given = [texts] if isinstance(texts, str | Path) else list(texts)
-    place = Path(out).expanduser()
-    filters = WordFilter(min_count, max_count, tuple(sorted(set(stop))), tuple(sorted(set(only))))
+    elmo = ensure_loaded(model)
+    folder = Path(out).expanduser()
+    filters = WordFilter(min_count, max_count, _read_words(stop), _read_words(only))
     with open_progress(progress) as on_progress:
         build_index(
             elmo,
-            given,
-            place,
+            [texts] if isinstance(texts, str | Path) else list(texts),
+            folder,
             layer=layer,
             view=view,
             filters=filters,
@@ -83,93 +124,319 @@ def index(
             force=force,
             on_progress=on_progress,
         )
-        found = open_index(place, elmo)
+        built = open_index(folder, elmo)
         if graph is not None:
-            found.add_graph(graph, on_progress)
-    return found
+            built.add_graph(graph, on_progress)
+    return built
+
+
+def _read_words(words: str | Path | Iterable[str]) -> tuple[str, ...]:
+    """The words of a file or an iterable, each once, sorted."""
+    if isinstance(words, str | Path):
+        words = (word for line in read_lines(words) for word in line.text.split())
+    return tuple(sorted(set(words)))
+
+
+@overload
+def nearest(
+    source: WordVectors | Index | str | Path,
+    word: str,
+    k: int = ...,
+    *,
+    context: None = ...,
+    same_word: bool = ...,
+    which: int | None = ...,
+    approximate: bool = ...,
+    like: Sequence[str] = ...,
+    unlike: Sequence[str] = ...,
+    min_count: int = ...,
+    min_chars: int = ...,
+    layer: Layer | None = ...,
+    uncorrected: bool = ...,
+    memory: int | None = ...,
+    model: Elmo | str | Path | None = ...,
+) -> ResultList[Neighbour]: ...
+
+
+@overload
+def nearest(
+    source: WordVectors | Index | str | Path,
+    word: str,
+    k: int = ...,
+    *,
+    context: str,
+    same_word: bool = ...,
+    which: int | None = ...,
+    approximate: bool = ...,
+    like: Sequence[str] = ...,
+    unlike: Sequence[str] = ...,
+    min_count: int = ...,
+    min_chars: int = ...,
+    layer: Layer | None = ...,
+    uncorrected: bool = ...,
+    memory: int | None = ...,
+    model: Elmo | str | Path | None = ...,
+) -> ResultList[Usage]: ...
+
+
+@overload
+def nearest(
+    source: WordVectors | Index | str | Path,
+    word: str,
+    k: int = ...,
+    *,
+    context: str | None,
+    same_word: bool = ...,
+    which: int | None = ...,
+    approximate: bool = ...,
+    like: Sequence[str] = ...,
+    unlike: Sequence[str] = ...,
+    min_count: int = ...,
+    min_chars: int = ...,
+    layer: Layer | None = ...,
+    uncorrected: bool = ...,
+    memory: int | None = ...,
+    model: Elmo | str | Path | None = ...,
+) -> ResultList[Neighbour] | ResultList[Usage]: ...
 
 
 def nearest(
-    words: WordVectors | Index | str | Path, word: str, k: int = 10, *, min_count: int = 1, min_chars: int = 1
-) -> ResultList[Neighbour]:
-    """The `k` words nearest to `word`, with their cosines, by the mean of their contextual vectors.
+    source: WordVectors | Index | str | Path,
+    word: str,
+    k: int = 10,
+    *,
+    context: str | None = None,
+    same_word: bool = False,
+    which: int | None = None,
+    approximate: bool = False,
+    like: Sequence[str] = (),
+    unlike: Sequence[str] = (),
+    min_count: int = 1,
+    min_chars: int = 1,
+    layer: Layer | None = None,
+    uncorrected: bool = False,
+    memory: int | None = None,
+    model: Elmo | str | Path | None = None,
+) -> ResultList[Neighbour] | ResultList[Usage]:
+    """Find the words nearest to a word or, with `context`, the usages nearest to a word in a sentence.
 
-    words: an index, a model that has vectors of words beside it (`open_words`), or what `mean_vectors` gives.
-    min_count, min_chars: only words with so many usages, of so many characters.
+    Args:
+        source: An index; or, for words only, a model with word vectors (see `open_words`) or `WordVectors`.
+        word: The word.
+        k: How many results.
+        context: A sentence that uses the word; [brackets] may mark it. Finds usages instead of words.
+        same_word: With `context`: only usages of this word.
+        which: With `context`: which occurrence, from 1, if the word occurs several times.
+        approximate: With `context`: search the graph, which is faster and may miss some.
+        like: Words to add: a is to b as c is to ? is `nearest(source, b, like=[c], unlike=[a])`.
+        unlike: Words to subtract.
+        min_count: Only words with at least this many usages.
+        min_chars: Only words with at least this many characters.
+        layer: Refuse an index of another layer.
+        uncorrected: Of an index: take cosines of the vectors as the model computed them.
+        memory: Of an index: megabytes of vectors to keep in memory.
+        model: The ELMo of an index, if it has moved.
+
+    Returns:
+        Nearest first: `Neighbour`s with word and cosine or, with `context`, `Usage`s.
+
+    Raises:
+        UsageError: If arguments do not fit each other or the source.
+        UnknownWordError: If a word has no vector.
+
+    Example:
+        >>> polyseme.nearest("en-classic", "mother", 5)
+        >>> polyseme.nearest("books-index", "bank", context="He sat on the river bank .", same_word=True)
+
     """
-    return words_of(words).nearest(word, k, min_count=min_count, min_chars=min_chars)
+    needing = {"same_word": same_word, "which": which is not None, "approximate": approximate}
+    excluded = {"like": like, "unlike": unlike, "min_count": min_count > 1, "min_chars": min_chars > 1}
+    for name, is_set in (needing if context is None else excluded).items():
+        if is_set:
+            reason = "needs `context`, a sentence" if context is None else "has no effect with `context`"
+            raise UsageError(f"`{name}` {reason}. Leave it out{', or add one' if context is None else ''}.")
+    opened = open_source(
+        source,
+        for_usages=context is not None,
+        layer=layer,
+        uncorrected=uncorrected,
+        memory=memory,
+        model=model,
+    )
+    if context is not None and isinstance(opened, Index):
+        return opened.usages(word, context, k, same_word=same_word, which=which, approximate=approximate)
+    words = opened.words if isinstance(opened, Index) else opened
+    weighted = [(word, 1.0), *((other, 1.0) for other in like), *((other, -1.0) for other in unlike)]
+    return words.nearest_to_sum(weighted, k, min_count=min_count, min_chars=min_chars)
 
 
-def words_of(source: WordVectors | Index | str | Path) -> WordVectors:
-    """The vectors of words of an index, which must be finished, or those that lie beside a model."""
-    if isinstance(source, WordVectors):
-        return source
+def open_source(
+    source: WordVectors | Index | str | Path,
+    *,
+    for_usages: bool = False,
+    layer: Layer | None = None,
+    uncorrected: bool = False,
+    memory: int | None = None,
+    model: Elmo | str | Path | None = None,
+) -> Index | WordVectors:
+    """Open what `nearest` searches: an index, or the word vectors of a model.
+
+    Args:
+        source: An index or word vectors, open or as a path.
+        for_usages: Whether usages are searched (`context`), which needs an index.
+        layer: Refuse an index of another layer.
+        uncorrected: Of an index: leave its vectors as the model computed them.
+        memory: Of an index: megabytes of vectors to keep in memory.
+        model: The ELMo of an index, if it has moved.
+
+    Returns:
+        An open index, or word vectors.
+
+    Raises:
+        UsageError: If an option is set that needs an index, or the path of one.
+
+    """
+    if isinstance(source, str | Path) and is_index(source):
+        opened = open_index(source, model, memory=_bytes(memory), corrected=not uncorrected)
+        if layer is not None:
+            opened.check_layer(layer)
+        if model is not None:
+            opened.elmo  # noqa: B018  # refuses a model that the index was not built with
+        return opened
+    options = {"uncorrected": uncorrected, "memory": memory is not None, "model": model is not None}
     if isinstance(source, Index):
-        return source.words
-    return open_index(source).words if is_index(source) else open_words(source)
+        for name, is_set in options.items():
+            if is_set:
+                raise UsageError(f"`{name}` needs the path of the index: this one is open already.")
+        if layer is not None:
+            source.check_layer(layer)
+        return source
+    for name, is_set in ({"context": for_usages} | options | {"layer": layer is not None}).items():
+        if is_set:
+            argument = f", layer={layer!r}" if name == "layer" else ""
+            build = f"`polyseme.index(model, texts, out{argument})`"
+            raise UsageError(f"{_name(source)}: `{name}` needs an index. Build one: {build}.")
+    return source if isinstance(source, WordVectors) else open_words(source)
 
 
 def similarity(
-    source: Index | Elmo | str | Path, one: str, other: str, *, layer: Layer | None = None
-) -> float:
-    """The cosine of two words, of two usages (the word in [brackets]) or of two sentences (their means).
-
-    source: an index, whose correction of the space is used, or a model, whose vectors are taken as they are.
-    layer: of a model, "top" if left out; an index has one layer, and another one is refused.
-    """
-    return float(likeness(source, [one, other], layer=layer).cosines[0, 1])
-
-
-def likeness(
-    source: Index | Elmo | str | Path, texts: Sequence[str], *, layer: Layer | None = None
+    source: Index | Elmo | str | Path,
+    *texts: str,
+    layer: Layer | None = None,
+    uncorrected: bool = False,
+    model: Elmo | str | Path | None = None,
 ) -> Similarity:
-    """As `similarity`, of two or more texts: the cosines of all pairs, and which is the odd one out."""
+    """Compare two or more words, usages (the word in [brackets]) or sentences (the mean of their tokens).
+
+    Args:
+        source: An index, whose correction of the space applies, or a model, whose vectors are not corrected.
+        texts: Two or more texts of one kind.
+        layer: Layer of a model, "top" if None; an index has one layer and refuses another.
+        uncorrected: Of an index: take cosines of the vectors as the model computed them.
+        model: The ELMo of an index, if it has moved.
+
+    Returns:
+        The cosines of all pairs and, of three or more texts, the odd one out; `cosine` is that of two texts.
+
+    Raises:
+        UsageError: If there are fewer than two texts, or they are not of one kind.
+
+    Example:
+        >>> polyseme.similarity("en-classic", "king", "queen").cosine
+        >>> polyseme.similarity(elmo, "the river [bank]", "the [bank] failed", "a [shore]").odd_one_out
+
+    """
     if not isinstance(source, Index | Elmo) and is_index(source):
-        source = open_index(source)
+        source = open_index(source, model, corrected=not uncorrected)
+    elif uncorrected or model is not None:
+        name = "uncorrected" if uncorrected else "model"
+        raise UsageError(f"{_name(source)}: `{name}` needs the path of an index. Build one: {BUILD_INDEX}.")
     if isinstance(source, Index):
         if layer is not None:
             source.check_layer(layer)
-        index = source
-        return compare_texts(texts, lambda: index.words, lambda: index.encoder)
-    model = source
-    encoder = cache(lambda: make_encoder(loaded(model), "top" if layer is None else layer))
+        opened = source
+        return compare_texts(texts, lambda: opened.words, lambda: opened.encoder)
+    elmo = source
+    encoder = cache(lambda: make_encoder(ensure_loaded(elmo), "top" if layer is None else layer))
 
     @cache
     def words() -> WordVectors:
-        if isinstance(model, Elmo):
-            raise FormatError("A loaded model has no vectors of words: give its path, or an index.")
+        if isinstance(elmo, Elmo):
+            raise FormatError("A loaded model has no word vectors: give its path, or an index.")
         if layer is not None:
             raise UsageError(
-                f"{model}: the words beside a model have vectors of one layer only. For another one make an "
-                "index: polyseme index MODEL TEXT --out DIR --layer …"
+                f"{elmo}: the word vectors of a model are of one layer. For another layer build an index: "
+                f"`polyseme.index(model, texts, out, layer={layer!r})`."
             )
-        return open_words(model)
+        return open_words(elmo)
 
     return compare_texts(texts, words, encoder)
 
 
-def senses(index: Index | str | Path, word: str, *, most: int = 6, seed: int = 0) -> Senses:
-    """The senses of a word in an index: groups of its usages, at most `most`; see `search.senses`."""
-    return find_senses(
-        index if isinstance(index, Index) else open_index(index), word, max_senses=most, seed=seed
-    )
+def senses(
+    index: Index | str | Path, word: str, *, max_senses: int = 6, seed: int = 0, memory: int | None = None
+) -> Senses:
+    """Find the senses of a word in a corpus: groups of its usages.
+
+    Args:
+        index: An index, open or as a path.
+        word: The word.
+        max_senses: The largest number of senses to look for; the data decide, and it may be one.
+        seed: Seeds the sampling and the clustering.
+        memory: Megabytes of vectors to keep in memory.
+
+    Returns:
+        The senses, most frequent first, with their nearest words and most typical usages.
+
+    Raises:
+        UsageError: If the word has too few usages.
+        UnknownWordError: If the word has no usages.
+
+    Example:
+        >>> for sense in polyseme.senses("books-index", "bank").senses:
+        ...     print(f"{sense.share:.0%}", sense.neighbours)
+
+    """
+    return find_senses(_open(index, memory), word, max_senses=max_senses, seed=seed)
 
 
-def map_of(
+def map_usages(
     index: Index | str | Path,
     words: str | Sequence[str],
     out: str | Path | None = None,
     *,
-    by: Literal["word", "sense"] = "word",
-    method: Literal["pca", "tsne"] = "pca",
+    by: MapColour = "word",
+    method: MapMethod = "pca",
+    memory: int | None = None,
     force: bool = False,
 ) -> Map:
-    """The usages of words on a plane; `out`: a .png or .html file to write."""
-    given = [words] if isinstance(words, str) else list(dict.fromkeys(words))
-    found = make_map(index if isinstance(index, Index) else open_index(index), given, by=by, method=method)
+    """Draw the usages of words on a plane.
+
+    Args:
+        index: An index, open or as a path.
+        words: A word, or several.
+        out: A .html or .png file to write.
+        by: What colours stand for: "word" or "sense".
+        method: "pca", or "tsne", which needs openTSNE.
+        memory: Megabytes of vectors to keep in memory.
+        force: Replace `out` if it exists.
+
+    Returns:
+        The usages and their points.
+
+    Raises:
+        UsageError: If `out` exists, or has another ending.
+        UnknownWordError: If a word has no usages.
+
+    Example:
+        >>> polyseme.map_usages("books-index", ["bank", "shore"], "map.html", by="sense")
+
+    """
+    unique_words = [words] if isinstance(words, str) else list(dict.fromkeys(words))
+    usage_map = make_map(_open(index, memory), unique_words, by=by, method=method)
     if out is not None:
-        found.save(out, force=force)
-    return found
+        usage_map.save(out, force=force)
+    return usage_map
 
 
 def disambiguate(
@@ -179,55 +446,104 @@ def disambiguate(
     *,
     layer: Layer = "mean",
     view: UsageView = "sentence",
-    first: str | Path | None = None,
+    wordnet: str | Path | None = None,
     space: Correction = "senses",
     prior: Prior = "auto",
     segment: str | None = None,
 ) -> tuple[SenseScores | None, list[str | None]]:
-    """Learn senses from labelled words and give those of others: how good they are, and the senses.
+    """Learn the senses of words from labelled examples, and predict those of others.
 
-    Where no word of `test` has its sense beside it, there is nothing to judge by: None.
+    Args:
+        model: The ELMo, loaded or as a path.
+        train: Labelled examples: a file, or a folder of CoarseWSD-20; see `search.sense_data`.
+        test: Examples to predict, in the same form; their labels may be missing.
+        layer: Layer of the vectors: "top", "mean", a number from 0, weights, or (weights, gamma).
+        view: What represents a usage: "word", the vector of the word; "context", the states of the model
+            around it; "sentence", these and the mean of the sentence.
+        wordnet: WordNet's index.sense: the first sense is predicted for words without examples.
+        space: Correction of the space: as for an index, or "senses", by how far examples of one sense are
+            apart.
+        prior: Weight of the logarithm of a sense's share of the examples beside its cosine; "auto" chooses
+            it by leaving examples out.
+        segment: How to split sentences into tokens; as the model was trained if None.
 
-    train, test: files or folders as `search.labelled` reads them; first: WordNet's index.sense, for words
-    without examples. view: what of a sentence tells the sense: the word's own vector ("word"), the states of
-    the model around it ("context"), or these and the mean of the sentence ("sentence"). space: how the cone
-    of contextual vectors is corrected: as in an index, or by how far examples of one sense lie apart
-    ("senses").
-    prior: how much the logarithm of a sense's share of the examples counts beside its cosine; "auto" chooses
-    it by leaving examples out.
-    segment: how the sentences of plain rows are cut around the marked word; as the model was trained if left
-    out.
+    Returns:
+        The scores, None if no example of `test` is labelled, and the predicted sense of each example.
+
+    Raises:
+        DataError: If a file cannot be read.
+
+    Example:
+        >>> scores, senses = polyseme.disambiguate("en-classic", "train.tsv", "test.tsv")
+
     """
     check_correction(space)
     check_view(view)
-    elmo = loaded(model)
-    cut = partial(elmo.token_texts, segment=segment)
-    asked = read_sense_data(test, "test", cut)
-    known = [example for example in read_sense_data(train, "train", cut) if example.senses]
-    senses = None if first is None else read_wordnet_senses(first)
-    examples = embed_usages(elmo, known, layer, view)
-    found = Disambiguator.learn(known, examples, wordnet=senses, space=space, prior=prior)
-    guesses = found.predict(asked, embed_usages(elmo, asked, layer, view))
-    return found.evaluate(asked, guesses) if any(one.senses for one in asked) else None, guesses
+    elmo = ensure_loaded(model)
+    split = partial(elmo.token_texts, segment=segment)
+    test_usages = read_sense_data(test, "test", split)
+    train_usages = [usage for usage in read_sense_data(train, "train", split) if usage.senses]
+    first_senses = None if wordnet is None else read_wordnet_senses(wordnet)
+    train_vectors = embed_usages(elmo, train_usages, layer, view)
+    learned = Disambiguator.learn(train_usages, train_vectors, wordnet=first_senses, space=space, prior=prior)
+    predictions = learned.predict(test_usages, embed_usages(elmo, test_usages, layer, view))
+    is_labelled = any(usage.senses for usage in test_usages)
+    return learned.evaluate(test_usages, predictions) if is_labelled else None, predictions
 
 
 def change(
-    one: Index | str | Path,
-    other: Index | str | Path,
-    words: str | Iterable[str] | None = None,
+    first: Index | str | Path,
+    second: Index | str | Path,
+    words: str | Sequence[str] = (),
     *,
-    min_count: int = 20,
+    k: int = 30,
+    min_count: int = MIN_COUNT,
     seed: int = 0,
     out: str | Path | None = None,
+    memory: int | None = None,
     force: bool = False,
 ) -> ResultList[Change]:
-    """How words moved between two indexes of one model, the greatest change first; see `search.change`.
+    """Measure how the use of words changed between two corpora, such as two periods, authors or books.
 
-    out: a .png file, for a picture of the shares of the senses of the first words.
+    Args:
+        first: An index.
+        second: Another index, of the same model, layer and view.
+        words: The words to compare, all of which are returned; all frequent words if empty.
+        k: How many words to return, if `words` is empty.
+        min_count: The fewest usages in both indexes, if `words` is empty.
+        seed: Seeds the sampling and the tests of significance.
+        out: A .png file for a plot of the shares of the senses.
+        memory: Megabytes of vectors to keep in memory, of each index.
+        force: Replace `out` if it exists.
+
+    Returns:
+        The words, greatest change first.
+
+    Raises:
+        UsageError: If the indexes cannot be compared, or a word has too few usages.
+
+    Example:
+        >>> polyseme.change("1900-index", "2000-index", ["gay", "broadcast"])
+
     """
-    first, second = (found if isinstance(found, Index) else open_index(found) for found in (one, other))
-    asked = [words] if isinstance(words, str) else words
-    moved = find_changes(first, second, asked, min_count=min_count, seed=seed)
+    indexes = _open(first, memory), _open(second, memory)
+    names = [words] if isinstance(words, str) else list(words)
+    changes = find_changes(*indexes, names or None, min_count=min_count, seed=seed)
+    if not names:
+        changes = changes[:k]
     if out is not None:
-        draw_sense_shares(moved, (first.folder.name, second.folder.name), out, force=force)
-    return moved
+        draw_sense_shares(changes, (indexes[0].folder.name, indexes[1].folder.name), out, force=force)
+    return changes
+
+
+def _open(index: Index | str | Path, memory: int | None = None) -> Index:
+    return index if isinstance(index, Index) else open_index(index, memory=_bytes(memory))
+
+
+def _bytes(megabytes: int | None) -> int | None:
+    return None if megabytes is None else megabytes * MEGABYTE
+
+
+def _name(source: WordVectors | Index | Elmo | str | Path) -> str:
+    """What to call a source in an error message."""
+    return str(source) if isinstance(source, str | Path) else type(source).__name__

@@ -189,6 +189,8 @@ def predict(
     *,
     plain_text: bool = False,
     format: str = "jsonl",  # noqa: A002  # as the option is named
+    elmo: Elmo | str | Path | None = None,
+    static: str | Path | None = None,
     progress: ProgressOption = None,
 ) -> Iterator[str]:
     """Predict for the examples of a file, as lines of text.
@@ -201,6 +203,8 @@ def predict(
         plain_text: Whether `data` is a file of plain text: a question per line, several texts of a question
             separated by tabs.
         format: "jsonl", or "columns" for tagging.
+        elmo: The ELMo of the folder, if it has moved.
+        static: The static vectors of the folder, if they have moved.
         progress: As for `train`.
 
     Yields:
@@ -210,7 +214,7 @@ def predict(
         UsageError: If the task has no such format.
 
     """
-    loaded = model if isinstance(model, TaskModel) else load_task(model)
+    loaded = model if isinstance(model, TaskModel) else load_task(model, elmo, static=static)
     task = loaded.task
     if format not in task.output_formats:
         raise UsageError(

@@ -1,9 +1,9 @@
 """The command line: parses, calls api, prints.
 
-    api  ->  cli  ->  a person's terminal
+    api  ->  cli  ->  the terminal
 
 A user's mistake is one line on standard error and exit code 2; anything else is a bug and shows its
-traceback. torch is loaded only inside the verbs, so that `polyseme --help` answers at once.
+traceback. Commands import torch when they run, so that `polyseme --help` is fast.
 """
 
 from __future__ import annotations
@@ -14,38 +14,32 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import caching, language, models, pretraining, serving, tasks, words
+from polyseme.cli import language, models, pretraining, serving, tasks, words
 from polyseme.cli.errors import collect_flags, translate_advice
 from polyseme.errors import PolysemeError
 
-STOPPED = 130  # what a shell says of a program stopped by Ctrl-C
-VERBS = (
-    pretraining.pretrain,
-    models.embed,
-    tasks.train,
-    tasks.predict,
-    models.info,
-    models.convert,
-    caching.cache,
-    language.evaluate,
-    language.score,
-    language.substitutes,
-    language.generate,
-    words.index,
-    words.nearest,
-    words.similarity,
-    words.senses,
-    words.disambiguate,
-    words.map_words,
-    words.change,
-    serving.serve,
-    pretraining.sample,
-)
-NAMES = {"map_words": "map"}  # verbs whose names Python has taken
+STOPPED = 130  # exit code of shells for a program that Ctrl-C stopped
+COMMANDS = {  # by the panel of `polyseme --help` that lists them
+    "Models": (pretraining.pretrain, models.info, models.convert, models.cache, models.sample),
+    "Vectors": (models.embed,),
+    "Tasks": (tasks.train, tasks.predict),
+    "Language model": (language.evaluate, language.score, language.substitutes, language.generate),
+    "Words in a corpus": (
+        words.index,
+        words.nearest,
+        words.similarity,
+        words.senses,
+        words.map_usages,
+        words.change,
+        words.disambiguate,
+    ),
+    "Server": (serving.serve,),
+}
+NAMES = {"map_usages": "map"}  # commands whose names Python has taken
 
 
-def program() -> typer.Typer:
-    """The program with all its verbs."""
+def make_app() -> typer.Typer:
+    """Make the program with all its commands."""
     app = typer.Typer(
         name="polyseme",
         no_args_is_help=True,
@@ -54,36 +48,35 @@ def program() -> typer.Typer:
         pretty_exceptions_enable=False,
         callback=_polyseme,
     )
-    for verb in VERBS:
-        app.command(NAMES.get(verb.__name__))(verb)
+    for panel, commands in COMMANDS.items():
+        for command in commands:
+            app.command(NAMES.get(command.__name__), rich_help_panel=panel)(command)
     return app
 
 
 def _polyseme(
-    version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", is_eager=True)
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
 ) -> None:
-    """ELMo for your own text: contextual word vectors from any published model or your own."""
+    """ELMo for your own text: contextual word vectors from your own or any published model."""
     if version:
-        from importlib.metadata import version as installed
+        from importlib.metadata import version as read_version
 
-        print(f"polyseme {installed('polyseme')}")
+        print(f"polyseme {read_version('polyseme')}")
         raise typer.Exit
 
 
 def main() -> None:
     """Run the command line; the entry point of the `polyseme` program."""
-    said = logging.StreamHandler()
-    said.addFilter(lambda record: record.name != "polyseme.elmo")  # the verbs tell what was cut, in sum
-    logging.basicConfig(level=logging.WARNING, format="polyseme: %(message)s", handlers=[said])
-    app = program()
+    handler = logging.StreamHandler()
+    handler.addFilter(lambda record: record.name != "polyseme.elmo")  # commands print what was truncated
+    logging.basicConfig(level=logging.WARNING, format="polyseme: %(message)s", handlers=[handler])
+    app = make_app()
     try:
         code = app(prog_name="polyseme", standalone_mode=False)
     except PolysemeError as problem:
         message = translate_advice(str(problem), collect_flags(app), _find_command(app))
         _refuse(message, code=problem.exit_code)
-    except typer.TyperException as problem:  # a verb or an option that there is not, or a wrong value
+    except typer.TyperException as problem:  # an unknown command or option, or a wrong value
         _refuse(problem.format_message(), getattr(problem, "ctx", None))
     if code == STOPPED:
         print("polyseme: stopped.", file=sys.stderr)
@@ -91,16 +84,16 @@ def main() -> None:
 
 
 def _find_command(app: typer.Typer) -> str | None:
-    """The name of the command that the arguments ask for."""
+    """The name of the command in the arguments."""
     names = collect_flags(app)
     return next((argument for argument in sys.argv[1:] if argument in names), None)
 
 
 def _refuse(message: str, context: typer.Context | None = None, code: int = 2) -> NoReturn:
-    """End with one line that says what is wrong, and where the help is."""
-    if not message.strip():  # no verb at all: the help is printed already
+    """Exit with a one-line error."""
+    if not message.strip():  # no command at all: the help has been printed
         sys.exit(2)
-    line = " ".join(message.splitlines())
+    line = " ".join(message.splitlines()).replace(": Value error, ", ": ")  # as typer words a wrong choice
     if context is not None:
         line += f"{'' if line[-1] in '.?!' else '.'} See {context.command_path} --help."
     print(f"polyseme: {line}", file=sys.stderr)

@@ -50,13 +50,13 @@ def translate_advice(message: str, flags: Mapping[str, Flags], command: str | No
         The message, with flags in place of arguments and commands in place of calls.
 
     """
-    own_flags = flags.get(command or "", {})
+    command_flags = flags.get(command or "", {})
 
     def replace(match: re.Match[str]) -> str:
         if call := CALL.fullmatch(match[1]):
             return _translate_call(call["verb"], call["arguments"], flags) or match[0]
         if argument := ARGUMENT.fullmatch(match[1]):
-            return _translate_argument(argument["name"], argument["value"], own_flags) or match[0]
+            return _translate_argument(argument["name"], argument["value"], command_flags) or match[0]
         return match[0]
 
     return QUOTED.sub(replace, message)

@@ -1,6 +1,6 @@
-"""Verbs about the biLM as a language model: evaluate, score, substitutes, generate.
+"""Commands about the biLM as a language model: evaluate, score, substitutes, generate.
 
-api  ->  cli.language  ->  a person's terminal
+api  ->  cli.language  ->  the terminal
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polyseme.choices import Direction, Normalise
 from polyseme.cli.options import AsJson, BatchTokens, ModelPath, Options, Segment, Stateful, TextPath
 from polyseme.cli.tasks import ElmoPath, StaticPath, print_scores
-from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
-    from polyseme.language import RankedHypothesis, SentenceScore
+    from polyseme.language import Evaluation, RankedHypothesis, SentenceScore
 
 SENTENCE_COLUMNS = "\t".join(("sentence", "tokens", "forward", "backward", "mean", "text"))
-TOKEN_COLUMNS = "\t".join(("sentence", "place", "token", "forward", "backward", "mean", "unknown"))
+TOKEN_COLUMNS = "\t".join(("sentence", "position", "token", "forward", "backward", "mean", "unknown"))
 
 
 def evaluate(
@@ -30,27 +30,36 @@ def evaluate(
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
-    elmo_path: ElmoPath = None,
+    elmo: ElmoPath = None,
     static: StaticPath = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how well a model predicts a text: perplexity, by file; of a task folder, the task's scores."""
-    from polyseme import api, load
-    from polyseme.tasks.task_folder import is_task
+    """Measure the perplexity of a model on a text; for a task folder, the scores of the task."""
+    from polyseme import api
+    from polyseme.tasks.metrics import Scores
 
-    if is_task(model):
-        if segment or stateful or options:
-            raise UsageError("--segment, --stateful and --options are for a language model. Leave them out.")
-        print_scores(model, text, elmo_path, static, as_json=as_json)
-        return
-    if elmo_path or static:
-        raise UsageError("--model and --static are for a task folder. Leave them out.")
-    elmo = load(model, options, batch_tokens=batch_tokens)
-    found = api.evaluate(elmo, text, segment=segment, stateful=stateful, progress=True)
+    result = api.evaluate(
+        model,
+        text,
+        segment=segment,
+        stateful=stateful,
+        batch_tokens=batch_tokens,
+        options=options,
+        elmo=elmo,
+        static=static,
+        progress=True,
+    )
     if as_json:
-        print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
-        return
-    rows = {"all": found.total} | (found.files if len(found.files) > 1 else {})
+        print(json.dumps(result.as_dict(), ensure_ascii=False, indent=2))
+    elif isinstance(result, Scores):
+        print_scores(result)
+    else:
+        _print_perplexity(result)
+
+
+def _print_perplexity(result: Evaluation) -> None:
+    """Print a row for the whole text and, of several files, for each."""
+    rows = {"all": result.total} | (result.files if len(result.files) > 1 else {})
     print("forward\tbackward\tmean\tknown words\tsentences\twords\tunknown\ttext")
     for name, part in rows.items():
         numbers = (part.forward, part.backward, part.mean, part.known.perplexities["mean"])
@@ -61,154 +70,167 @@ def evaluate(
 def score(
     model: ModelPath,
     text: TextPath,
-    tokens: Annotated[bool, typer.Option("--tokens", help="A line a token.")] = False,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Print a line per token.")] = False,
     nbest: Annotated[
         bool,
-        typer.Option("--nbest", help="TEXT is n-best lists: id<TAB>hypothesis[<TAB>score], or id ||| … ."),
+        typer.Option(
+            "--nbest", help="Re-rank n-best lists; lines are id<TAB>hypothesis[<TAB>score], or id ||| … ."
+        ),
     ] = False,
     weight: Annotated[
-        float, typer.Option(help="With --nbest: (1 - weight) * own score + weight * log probability.")
+        float, typer.Option(help="With --nbest: (1 - weight) * given score + weight * log probability.")
     ] = 1.0,
-    direction: Annotated[str, typer.Option(help="With --nbest: both, forward or backward.")] = "both",
+    direction: Annotated[Direction, typer.Option(help="With --nbest: the language model to use.")] = "both",
     normalise: Annotated[
-        str, typer.Option(help="With --nbest: none, or divide lm or total by the number of tokens.")
+        Normalise, typer.Option(help="With --nbest: what to divide by the number of tokens.")
     ] = "none",
     unknown_penalty: Annotated[
-        float | None, typer.Option(help="With --nbest: taken off for each unknown word; log V if left out.")
+        float | None, typer.Option(help="With --nbest: subtracted per unknown word. [default: log V]")
     ] = None,
     segment: Segment = None,
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of columns.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
-    """Give the log probability of every sentence and token, or re-rank n-best lists."""
-    from polyseme import api, load
+    """Compute the log probability of every sentence and token, or re-rank n-best lists."""
+    from polyseme import api
 
-    elmo = load(model, options, batch_tokens=batch_tokens)
-    if not nbest:
-        _print_scores(
-            api.score(elmo, text, segment=segment, stateful=stateful), tokens=tokens, as_json=as_json
+    if nbest:
+        ranked = api.rerank(
+            model,
+            text,
+            weight=weight,
+            direction=direction,
+            normalise=normalise,
+            unknown_penalty=unknown_penalty,
+            segment=segment,
+            batch_tokens=batch_tokens,
+            options=options,
         )
+        _print_ranked(ranked, as_json=as_json)
         return
-    ranked = api.rerank(
-        elmo,
-        text,
-        weight=weight,
-        direction=direction,  # type: ignore[arg-type]
-        normalise=normalise,  # type: ignore[arg-type]
-        unknown_penalty=unknown_penalty,
-        segment=segment,
+    scores = api.score(
+        model, text, segment=segment, stateful=stateful, batch_tokens=batch_tokens, options=options
     )
-    _print_ranked(ranked, as_json=as_json)
+    _print_scores(scores, tokens=tokens, as_json=as_json)
 
 
-def _print_scores(found: Iterable[SentenceScore], *, tokens: bool, as_json: bool) -> None:
-    """A line a sentence, or a line a token, as columns or JSON; sentences are numbered as `embed` does."""
+def _print_scores(scores: Iterable[SentenceScore], *, tokens: bool, as_json: bool) -> None:
+    """Print a line per sentence or per token; sentences are numbered as `embed` numbers them."""
     if not as_json:
         print(TOKEN_COLUMNS if tokens else SENTENCE_COLUMNS)
-    for number, one in enumerate(found):
+    for number, sentence in enumerate(scores):
         if as_json:
-            print(json.dumps(_score_values(number, one), ensure_ascii=False))
+            print(json.dumps(_score_values(number, sentence), ensure_ascii=False))
         elif tokens:
-            unknown = [*one.unknown.tolist(), False]
-            for place, token in enumerate([*one.tokens, "</S> <S>"]):
-                numbers = (one.forward[place], one.backward[place], one.mean[place])
-                columns = "\t".join(f"{value:.4f}" for value in numbers)
-                print(f"{number}\t{place}\t{token}\t{columns}\t{int(unknown[place])}")
+            unknown = [*sentence.unknown.tolist(), False]
+            for position, token in enumerate([*sentence.tokens, "</S> <S>"]):
+                log_probs = (sentence.forward[position], sentence.backward[position], sentence.mean[position])
+                columns = "\t".join(f"{value:.4f}" for value in log_probs)
+                print(f"{number}\t{position}\t{token}\t{columns}\t{int(unknown[position])}")
         else:
-            columns = "\t".join(f"{value:.4f}" for value in one.totals)
-            print(f"{number}\t{len(one.tokens)}\t{columns}\t{' '.join(one.tokens)}")
+            columns = "\t".join(f"{value:.4f}" for value in sentence.totals)
+            print(f"{number}\t{len(sentence.tokens)}\t{columns}\t{' '.join(sentence.tokens)}")
 
 
-def _score_values(number: int, one: SentenceScore) -> dict[str, Any]:
-    forward, backward, mean = one.totals
+def _score_values(number: int, sentence: SentenceScore) -> dict[str, Any]:
+    forward, backward, mean = sentence.totals
     return {
         "sentence": number,
         "forward": forward,
         "backward": backward,
         "mean": mean,
-        "tokens": one.tokens,
-        "unknown": one.unknown.tolist(),
-        "token_forward": one.forward.tolist(),
-        "token_backward": one.backward.tolist(),
+        "tokens": sentence.tokens,
+        "unknown": sentence.unknown.tolist(),
+        "token_forward": sentence.forward.tolist(),
+        "token_backward": sentence.backward.tolist(),
     }
 
 
 def _print_ranked(ranked: Iterable[RankedHypothesis], *, as_json: bool) -> None:
-    """A line a hypothesis, best first: list, hypothesis, total, log probability, own score."""
-    for one in ranked:
+    """Print a line per hypothesis, best first: list, hypothesis, total, log probability, given score."""
+    for hypothesis in ranked:
         if as_json:
-            print(json.dumps(dataclasses.asdict(one), ensure_ascii=False))
+            print(json.dumps(dataclasses.asdict(hypothesis), ensure_ascii=False))
         else:
-            score = "" if one.score is None else f"{one.score:g}"
-            print(f"{one.list_id}\t{one.text}\t{one.total:.4f}\t{one.lm:.4f}\t{score}")
+            given_score = "" if hypothesis.score is None else f"{hypothesis.score:g}"
+            columns = (hypothesis.list_id, hypothesis.text, f"{hypothesis.total:.4f}", f"{hypothesis.lm:.4f}")
+            print("\t".join((*columns, given_score)))
 
 
 def substitutes(
     model: ModelPath,
-    sentence: Annotated[str, typer.Argument(help="With one word in brackets: He sat on the \\[bank] .")],
+    sentence: Annotated[
+        str, typer.Argument(help="A sentence with one word in brackets: He sat on the \\[bank] .")
+    ],
     k: Annotated[int, typer.Option("-k", min=1, help="How many words.")] = 10,
-    context: Annotated[
-        list[str] | None, typer.Option(help="A sentence before it; may be given several times.")
-    ] = None,
-    following: Annotated[
-        list[str] | None, typer.Option(help="A sentence after it; may be given several times.")
-    ] = None,
+    context: Annotated[list[str] | None, typer.Option(help="A sentence before it; can be repeated.")] = None,
+    following: Annotated[list[str] | None, typer.Option(help="A sentence after it; can be repeated.")] = None,
     segment: Segment = None,
     options: Options = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the words that fit a marked place: from the left, from the right, from both."""
-    from polyseme import api, load
+    """Rank the words that fit in place of a word."""
+    from polyseme import api
 
-    found = api.substitutes(
-        load(model, options), sentence, k, context=context or (), following=following or (), segment=segment
+    result = api.substitutes(
+        model,
+        sentence,
+        k,
+        context=context or (),
+        following=following or (),
+        segment=segment,
+        options=options,
     )
     if as_json:
-        print(json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2))
+        print(json.dumps(dataclasses.asdict(result), ensure_ascii=False, indent=2))
         return
-    rankings = {"forward": found.forward, "backward": found.backward, "both": found.joint}
+    rankings = {"forward": result.forward, "backward": result.backward, "both": result.joint}
     print("\t".join(rankings))
     for row in zip(*(ranking.best for ranking in rankings.values()), strict=True):
-        print("\t".join(f"{one.word} {one.log_prob:.2f}" for one in row))
+        print("\t".join(f"{candidate.word} {candidate.log_prob:.2f}" for candidate in row))
     ranks = [f"{name} {ranking.rank}" for name, ranking in rankings.items() if ranking.rank is not None]
     if ranks:
-        print(f"{found.word} has rank: {', '.join(ranks)}")
-    elif found.word:
-        print(f"{found.word} is outside the vocabulary and has no rank.")
+        print(f"{result.word} has rank: {', '.join(ranks)}")
+    elif result.word:
+        print(f"{result.word} is outside the vocabulary and has no rank.")
 
 
 def generate(
     model: ModelPath,
     prompt: Annotated[str, typer.Option(help="How the text begins.")] = "",
-    tokens: Annotated[int, typer.Option(min=1, help="At most so many new words.")] = 50,
+    tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 50,
     temperature: Annotated[
-        float, typer.Option(min=0, help="Below 1: likelier words; 0: always the likeliest.")
+        float, typer.Option(min=0, help="Below 1 likely words become likelier; 0 takes the likeliest.")
     ] = 1.0,
     top_k: Annotated[int | None, typer.Option(min=1, help="Choose among the k likeliest words.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another text.")] = 0,
-    go_on: Annotated[
-        bool, typer.Option("--go-on", help="Begin a new sentence where the model ends one.")
-    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another text.")] = 0,
+    stop_at_end: Annotated[
+        bool,
+        typer.Option(
+            "--stop-at-end/--no-stop-at-end", help="Stop when the model ends a sentence, or begin another."
+        ),
+    ] = True,
     segment: Segment = None,
     options: Options = None,
     as_json: AsJson = False,
 ) -> None:
     """Write new text, word by word."""
-    from polyseme import api, load
+    from polyseme import api
 
-    found = api.generate(
-        load(model, options),
+    result = api.generate(
+        model,
         prompt,
         tokens=tokens,
         temperature=temperature,
         top_k=top_k,
         seed=seed,
-        stop_at_end=not go_on,
+        stop_at_end=stop_at_end,
         segment=segment,
+        options=options,
     )
     if as_json:
-        print(json.dumps(dataclasses.asdict(found) | {"text": found.text}, ensure_ascii=False, indent=2))
+        print(json.dumps(dataclasses.asdict(result) | {"text": result.text}, ensure_ascii=False, indent=2))
         return
-    print(found.text)
+    print(result.text)

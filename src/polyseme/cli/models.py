@@ -1,6 +1,6 @@
-"""Verbs about models and vectors: info, convert, embed.
+"""The commands info, convert, embed, cache and sample.
 
-api  ->  cli.models  ->  a person's terminal
+api  ->  cli.models  ->  the terminal
 """
 
 from __future__ import annotations
@@ -8,11 +8,21 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from polyseme.choices import (
+    Direction,
+    Engine,
+    ModelFormat,
+    Pool,
+    SavedPrecision,
+    VectorDtype,
+    VectorFormat,
+)
 from polyseme.cli.options import (
+    LAYER,
     MODEL,
     AsJson,
     BatchTokens,
@@ -23,146 +33,163 @@ from polyseme.cli.options import (
     Segment,
     Stateful,
     TextPaths,
-    count_of,
+    format_count,
     parse_layer,
 )
-from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
     from polyseme.api import Embedded
-    from polyseme.elmo import Elmo
+
+LONG_TOKENS_SHARE = 0.1  # of truncated tokens, above which text that counts as tokenised is probably not
 
 
 def info(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL)] = None,
     options: Options = None,
-    as_json: AsJson = False,
     runtime: Annotated[
-        bool, typer.Option("--runtime", help="Say what runs models on this machine, and why.")
+        bool, typer.Option("--runtime", help="Also print what computes models on this machine, and why.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what a model is, or how models run here."""
+    """Describe a model, or how models run on this machine."""
     from polyseme import api
-    from polyseme.formats.models.bundled import bundled_names
 
-    if model is None and not runtime:
-        raise UsageError(f"info needs a MODEL (in the box: {', '.join(bundled_names())}), or --runtime.")
-    facts: dict[str, Any] = {"facts": {}} if model is None else api.info(model, options)
-    if runtime:
-        facts["runtime"] = api.runtime()
-        facts["facts"] |= facts["runtime"]
+    values = api.info(model, options=options, runtime=runtime)
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        print(json.dumps(values, ensure_ascii=False, indent=2))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in facts["facts"].items():
-        table.add_row(Text(name, style="bold"), Text(value))  # as they are: brackets are no markup
+    for name, value in values["facts"].items():
+        table.add_row(Text(name, style="bold"), Text(value))  # Text, because brackets are not markup here
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def convert(
-    source: Annotated[str, typer.Argument(metavar="SRC", help="Any model.")],
-    target: Annotated[Path, typer.Argument(metavar="DST", help="A new folder, or a new .hdf5 file.")],
-    to: Annotated[str, typer.Option(help="native or hdf5.")] = "native",
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=MODEL)],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new folder, or a new .hdf5 file.")],
+    to: Annotated[
+        ModelFormat, typer.Option(help="native: a folder of Polyseme; hdf5: as bilm-tf and AllenNLP.")
+    ] = "native",
     precision: Annotated[
-        str | None,
-        typer.Option(help="fp32, bf16 or int8 (smaller native folders); as in SRC if left out."),
+        SavedPrecision | None,
+        typer.Option(help="Precision of the weights of a native folder. [default: that of SOURCE]"),
     ] = None,
     tables: Annotated[
-        bool, typer.Option("--tables", help="With bf16 or int8: words, characters and softmax, too.")
+        bool,
+        typer.Option("--tables", help="With bf16 or int8: also store words, characters and softmax so."),
     ] = False,
     options: Options = None,
     force: Force = False,
 ) -> None:
-    """Write a model in another format."""
+    """Write a model in another format or precision."""
     from polyseme import api
 
-    chosen: Any = to  # checked there
-    api.convert(source, target, to=chosen, precision=precision, tables=tables, options=options, force=force)
+    api.convert(source, target, to=to, precision=precision, tables=tables, options=options, force=force)
     print(f"{source} -> {target} ({to})")
 
 
 def embed(
     model: ModelPath,
-    text: TextPaths,
+    texts: TextPaths,
     out: Annotated[
         Path,
-        typer.Option(
-            help="x.hdf5, x.npz, x.parquet or x.safetensors; without an ending a folder, for bulk work."
-        ),
+        typer.Option(help="A new .hdf5, .npz, .parquet or .safetensors file; without an ending, a folder."),
     ],
-    layer: Annotated[
-        str, typer.Option(help="mean, top, all, a number from 0, or weights: 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4")
-    ] = "mean",
-    pool: Annotated[
-        str | None, typer.Option(help="One vector a sentence: mean, max, first, last or sum.")
-    ] = None,
-    direction: Annotated[str, typer.Option(help="both, forward or backward.")] = "both",
+    layer: Annotated[str, typer.Option(help=f"all, {LAYER}")] = "mean",
+    pool: Annotated[Pool | None, typer.Option(help="One vector per sentence, by this pooling.")] = None,
+    direction: Annotated[Direction, typer.Option(help="Direction of the language model.")] = "both",
     segment: Segment = None,
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     precision: Precision = None,
     dtype: Annotated[
-        str | None, typer.Option(help="float32 or float16. [default: float32, float16 for a folder]")
+        VectorDtype | None, typer.Option(help="Number type. [default: float32, for a folder float16]")
     ] = None,
     format: Annotated[  # noqa: A002  # the word that people look for
-        str, typer.Option(help="Of the files of a folder: safetensors, parquet, npz or hdf5.")
+        VectorFormat, typer.Option(help="Format of the files of a folder.")
     ] = "safetensors",
     shard: Annotated[
-        str, typer.Option(help="Do the i-th of n shares of a folder: i/n, such as 1/4.")
+        str, typer.Option(help="Write only share i of n of a folder, as i/n: 1/4, 2/4, …")
     ] = "1/1",
-    shard_mb: Annotated[int, typer.Option(min=1, help="About the size of a file of a folder, in MiB.")] = 256,
-    engine: Annotated[str, typer.Option(help="local, or ray: a Ray cluster does all shares.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster. [default: this machine]")] = None,
+    shard_mb: Annotated[float, typer.Option(help="Approximate size of a file of a folder, in MiB.")] = 256.0,
+    engine: Annotated[
+        Engine, typer.Option(help="ray: distribute the shares of a folder over a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Address of the Ray cluster. [default: start Ray on this machine]")
+    ] = None,
     actors: Annotated[
-        int | None, typer.Option(min=1, help="Processes of Ray, each with a model. [default: the cores]")
+        int | None,
+        typer.Option(min=1, help="Ray actors, each with its own model. [default: one per core]"),
     ] = None,
     options: Options = None,
     force: Force = False,
 ) -> None:
     """Write the vectors of texts to a file or a folder.
 
-    A folder is written in files of bounded size; the same command goes on where it was killed.
+    A folder is written in files of bounded size; the same command resumes it after an interruption.
     """
-    from polyseme import api, load
-    from polyseme.bulk_embedding import check_embed_target
+    from polyseme import api
 
-    check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
-    elmo = load(model, options, precision=precision, batch_tokens=batch_tokens)
-    done = api.embed(
-        model if engine == "ray" else elmo,
-        text,
+    written = api.embed(
+        model,
+        texts,
         out,
         layer=parse_layer(layer),
-        pool=pool,  # type: ignore[arg-type]
-        direction=direction,  # type: ignore[arg-type]
+        pool=pool,
+        direction=direction,
         segment=segment,
         stateful=stateful,
-        dtype=dtype,  # type: ignore[arg-type]
-        format=format,  # type: ignore[arg-type]
-        shard=shard,
-        shard_bytes=shard_mb << 20,
         batch_tokens=batch_tokens,
         precision=precision,
-        engine=engine,  # type: ignore[arg-type]
+        dtype=dtype,
+        format=format,
+        shard=shard,
+        shard_mb=shard_mb,
+        engine=engine,
         address=address,
         actors=actors,
         options=options,
         force=force,
         progress=True,
     )
-    _say_embedded(done, elmo, segment)
+    _print_embedded(written, segment)
 
 
-def _say_embedded(done: Embedded, elmo: Elmo, segment: str | None) -> None:
-    """What was written, and whether words were cut."""
-    print(f"{done.out}: {count_of(done.sentences, 'sentence')}, {count_of(done.tokens, 'token')}")
-    if done.cut and elmo.config.chars:
-        raw = (segment or elmo.config.segment) == "split" and done.cut * 10 >= done.tokens
-        advice = " Is the text raw? Then say --segment en, zh or auto." if raw else ""
-        cut = count_of(done.cut, "token")
-        print(f"Cut: {cut}, longer than the {elmo.config.chars.longest} that the model reads.{advice}")
+def _print_embedded(written: Embedded, segment: str | None) -> None:
+    """Print what was written, and whether tokens were truncated."""
+    counts = f"{format_count(written.sentences, 'sentence')}, {format_count(written.tokens, 'token')}"
+    print(f"{written.out}: {counts}")
+    if written.truncated:
+        is_raw = segment in (None, "split") and written.truncated >= LONG_TOKENS_SHARE * written.tokens
+        advice = " If the text is not tokenised, use --segment en, zh or auto." if is_raw else ""
+        print(f"{format_count(written.truncated, 'token')} longer than the model reads: truncated.{advice}")
+
+
+def cache(
+    model: ModelPath,
+    vocab: Annotated[
+        str, typer.Argument(metavar="VOCAB", help="One word per line, among them <S>, </S> and <UNK>.")
+    ],
+    out: Annotated[Path, typer.Option(help="A new .hdf5 file.")],
+    options: Options = None,
+    force: Force = False,
+) -> None:
+    """Write the vectors of words before any context, as bilm-tf's token embeddings."""
+    from polyseme import api
+
+    count = api.cache(model, vocab, out, options=options, force=force)
+    print(f"{out}: {format_count(count, 'word')}")
+
+
+def sample(
+    name: Annotated[str, typer.Argument(help="sanguo, kjv, sotu or moby-dick.")],
+) -> None:
+    """Print a sample corpus; it is fetched once and checked."""
+    from polyseme import api
+
+    sys.stdout.buffer.write(api.sample(name).encode("utf-8"))

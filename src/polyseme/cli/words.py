@@ -1,6 +1,6 @@
-"""Verbs about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change.
+"""Commands about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change.
 
-api  ->  cli.words  ->  a person's terminal
+api  ->  cli.words  ->  the terminal
 """
 
 from __future__ import annotations
@@ -8,279 +8,320 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
-from itertools import combinations
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polyseme.cli.options import AsJson, Force, ModelPath, Segment, count_of, parse_layer
+from polyseme.choices import (
+    Correction,
+    GraphDtype,
+    IndexPrecision,
+    IndexView,
+    MapColour,
+    MapMethod,
+    SpaceKind,
+    UsageView,
+)
+from polyseme.cli.options import LAYER, AsJson, Force, ModelPath, Segment, format_count, parse_layer
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
-    from polyseme.search.index import Index, Usage
+    from polyseme.search.index import Usage
+    from polyseme.word_vectors import Neighbour, WordVectors
 
-USUALLY = 10  # neighbours
-HOW = "polyseme index MODEL TEXT --out DIR"
-IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that index wrote.")]
-Space = Annotated[str, typer.Option(help="How the cone is corrected: none, centre, components or whiten.")]
-Memory = Annotated[int | None, typer.Option(min=0, help="MB of vectors that may stay in memory.")]
-Layer = Annotated[str, typer.Option(help="top, mean, a number from 0, or weights: 0.2,0.3,0.5*1.4.")]
-OneLayer = Annotated[
-    str | None, typer.Option("--layer", help="Of a model; an index has one, and another is refused.")
+SHOWN_DOCUMENTS = 5  # per sense
+
+IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder written by polyseme index.")]
+Layer = Annotated[str, typer.Option(help=LAYER)]
+SourceLayer = Annotated[
+    str | None,
+    typer.Option("--layer", help="Layer to use; only for models (an index stores a single layer)."),
 ]
-Raw = Annotated[bool, typer.Option("--raw", help="Of an index: without its correction of the cone.")]
-OwnModel = Annotated[str | None, typer.Option("--model", help="The ELMo, if it does not lie where it did.")]
+Uncorrected = Annotated[
+    bool, typer.Option("--uncorrected", help="Index: take cosines of the vectors as the model computed them.")
+]
+Memory = Annotated[int | None, typer.Option(min=0, help="Megabytes of vectors to keep in memory.")]
+IndexModel = Annotated[str | None, typer.Option("--model", help="The ELMo of the index, if it has moved.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the sampling.")]
 
 
 def index(
     model: ModelPath,
-    text: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Files, folders, .gz or .zst.")],
-    out: Annotated[Path, typer.Option(help="A new folder for the index, or one to go on with.")],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Files and folders; .gz and .zst too.")],
+    out: Annotated[Path, typer.Option(help="A folder for the index; an interrupted one is resumed.")],
     layer: Layer = "top",
-    view: Annotated[str, typer.Option(help="word, or context: what stands around it, for change.")] = "word",
-    min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages in TEXT.")] = 1,
-    max_count: Annotated[int | None, typer.Option(min=1, help="Only words with at most so many.")] = None,
-    stop: Annotated[str | None, typer.Option(help="A file of words to leave out, one a line.")] = None,
-    only: Annotated[str | None, typer.Option(help="A file of the only words to keep, one a line.")] = None,
-    segment: Segment = None,
-    space: Space = "whiten",
-    precision: Annotated[str, typer.Option(help="Of the vectors on disk: fp16 or fp32.")] = "fp16",
-    graph: Annotated[
-        str | None, typer.Option(help="For approximate search, too: float16 or int8, with usearch.")
+    view: Annotated[
+        IndexView, typer.Option(help="Vectors of words, or of their context alone, which suits change.")
+    ] = "word",
+    min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,
+    max_count: Annotated[
+        int | None, typer.Option(min=1, help="Only words with at most this many usages.")
     ] = None,
-    add: Annotated[bool, typer.Option("--add", help="Add this text to an index that is there.")] = False,
+    stop: Annotated[str | None, typer.Option(help="A file of words to leave out.")] = None,
+    only: Annotated[str | None, typer.Option(help="A file of the only words to keep.")] = None,
+    segment: Segment = None,
+    space: Annotated[
+        SpaceKind, typer.Option(help="Correction of the vectors before cosines are taken.")
+    ] = "whiten",
+    precision: Annotated[IndexPrecision, typer.Option(help="Precision of the vectors on disk.")] = "fp16",
+    graph: Annotated[
+        GraphDtype | None, typer.Option(help="Also build a graph for approximate search (needs usearch).")
+    ] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add this text to an existing index.")] = False,
     force: Force = False,
 ) -> None:
     """Index every usage of every word of a corpus."""
     from polyseme import api
 
-    kind: Any = space  # checked there
-    how: Any = graph
-    kept: Any = precision
-    looks: Any = view
-    found = api.index(
+    built = api.index(
         model,
-        text,
+        texts,
         out,
         layer=parse_layer(layer),
-        view=looks,
+        view=view,
         min_count=min_count,
         max_count=max_count,
-        stop=_words(stop),
-        only=_words(only),
+        stop=stop or (),
+        only=only or (),
         segment=segment,
-        space=kind,
-        precision=kept,
-        graph=how,
+        space=space,
+        precision=precision,
+        graph=graph,
         add=add,
         force=force,
         progress=True,
     )
-    blocks = count_of(len(found.blocks), "block")
-    print(f"{out}: {count_of(len(found), 'usage')} of {count_of(len(found.words), 'word')} in {blocks}")
-    if found.anisotropy is not None:
-        before, after = (round(value, 3) + 0.0 for value in found.anisotropy)  # -0.0 is 0.0
-        print(f"mean cosine of random pairs: {before:.3f} as they are, {after:.3f} corrected ({space})")
+    usages, words = format_count(len(built), "usage"), format_count(len(built.words), "word")
+    print(f"{out}: {usages} of {words} in {format_count(len(built.blocks), 'block')}")
+    if built.anisotropy is not None:
+        before, after = (round(value, 3) + 0.0 for value in built.anisotropy)  # -0.0 becomes 0.0
+        print(f"mean cosine of random usages: {before:.3f}, corrected ({space}) {after:.3f}")
 
 
 def nearest(
-    model: Annotated[
+    source: Annotated[
         str,
-        typer.Argument(metavar="INDEX", help="An index, a model trained here, or en-classic or zh-classic."),
+        typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en-classic, …"),
     ],
-    word: Annotated[str, typer.Argument(help="The word to look at.")],
-    sentence: Annotated[
-        str | None, typer.Option("--in", help="A sentence: usages that mean what the word means there.")
+    word: Annotated[str, typer.Argument(help="The word.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many results.")] = 10,
+    context: Annotated[
+        str | None, typer.Option(help="A sentence that uses the word: find usages with the same meaning.")
     ] = None,
-    same_word: Annotated[bool, typer.Option("--word", help="With --in: usages of this word only.")] = False,
+    same_word: Annotated[
+        bool, typer.Option("--same-word", help="With --context: only usages of the same word.")
+    ] = False,
     which: Annotated[
-        int | None, typer.Option(min=1, help="With --in: which of several such words, from 1.")
+        int | None, typer.Option(min=1, help="With --context: which of several occurrences, from 1.")
     ] = None,
     approximate: Annotated[
-        bool, typer.Option("--approximate", help="With --in: by the graph, which is quicker.")
+        bool, typer.Option("--approximate", help="With --context: search the graph, which is faster.")
     ] = False,
-    k: Annotated[int | None, typer.Option("-k", min=1, help="How many; 10 if left out.")] = None,
-    min_count: Annotated[int, typer.Option(min=1, help="Only words with so many usages.")] = 1,
-    min_chars: Annotated[int, typer.Option(min=1, help="Only words of so many characters.")] = 1,
     like: Annotated[
-        list[str] | None, typer.Option(help="Another word that is added: a : b = c : ? is b --like c")
+        list[str] | None,
+        typer.Option(help="A word to add; a : b = c : ? is b --like c --unlike a. Can be repeated."),
     ] = None,
-    unlike: Annotated[list[str] | None, typer.Option(help="A word that is taken away: … --unlike a")] = None,
-    layer: OneLayer = None,
-    raw: Raw = False,
+    unlike: Annotated[list[str] | None, typer.Option(help="A word to subtract; can be repeated.")] = None,
+    min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,
+    min_chars: Annotated[int, typer.Option(min=1, help="Only words with at least this many characters.")] = 1,
+    layer: Annotated[str | None, typer.Option(help="Fail unless the index stores this layer.")] = None,
+    uncorrected: Uncorrected = False,
     memory: Memory = None,
-    own: OwnModel = None,
+    model: IndexModel = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the words nearest to a word, or the usages nearest to a word in a sentence."""
-    needs = {"--word": same_word, "--which": which is not None, "--approximate": approximate}
-    excludes = {
-        "--like": like,
-        "--unlike": unlike,
-        "--min-count": min_count > 1,
-        "--min-chars": min_chars > 1,
-    }
-    _refuse_idle(excludes if sentence is not None else needs, sentence is not None)
-    index = _index_or_none(model, own, memory, raw=raw, layer=layer)
-    if own is not None and index is not None:
-        index.elmo  # noqa: B018  # another model than its own is refused
-    if sentence is not None:
-        if index is None:
-            raise UsageError(f"{model}: --in needs an index. Make one: {HOW}.")
-        wanted = _how_many(k, len(index), "usages")
-        found = index.usages(
-            word, sentence, wanted, same_word=same_word, which=which, approximate=approximate
-        )
-        _print_usages(found, as_json=as_json)
-        return
-    from polyseme import open_words
+    """Search words by meaning, or usages by meaning in context."""
+    from polyseme import api
+    from polyseme.search.index import Index, Usage
+    from polyseme.word_vectors import Neighbour
 
-    words = open_words(model) if index is None else index.words
-    wanted = _how_many(k, len(words), "words")
-    signs = [(word, 1.0), *((w, 1.0) for w in like or ()), *((w, -1.0) for w in unlike or ())]
-    near = words.nearest_to_sum(signs, wanted, min_count=min_count, min_chars=min_chars)
+    opened = api.open_source(
+        source,
+        for_usages=context is not None,
+        layer=None if layer is None else parse_layer(layer),
+        uncorrected=uncorrected,
+        memory=memory,
+        model=model,
+    )
+    results = api.nearest(
+        opened,
+        word,
+        k,
+        context=context,
+        same_word=same_word,
+        which=which,
+        approximate=approximate,
+        like=like or (),
+        unlike=unlike or (),
+        min_count=min_count,
+        min_chars=min_chars,
+    )
+    words = opened.words if isinstance(opened, Index) else opened
+    usages = [result for result in results if isinstance(result, Usage)]
+    neighbours = [result for result in results if isinstance(result, Neighbour)]
+    if context is not None:
+        _print_usages(usages, as_json=as_json)
+    else:
+        _print_neighbours(neighbours, words, as_json=as_json)
+
+
+def _print_neighbours(neighbours: Sequence[Neighbour], words: WordVectors, *, as_json: bool) -> None:
+    """Print cosine, count and word of each."""
+    rows = [{"word": word, "cosine": cosine, "count": words.count(word)} for word, cosine in neighbours]
     if as_json:
-        rows = [{"word": other, "cosine": cosine, "count": words.count(other)} for other, cosine in near]
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return
-    for other, cosine in near:
-        print(f"{cosine:.3f}\t{words.count(other)}\t{other}")
+    for row in rows:
+        print(f"{row['cosine']:.3f}\t{row['count']}\t{row['word']}")
 
 
-def _how_many(k: int | None, most: int, what: str) -> int:
-    if k is not None and k > most:
-        raise UsageError(f"-k {k}: there are {most:,} {what} in all. Ask for so many at most.")
-    return k or USUALLY
+def _print_usages(usages: Sequence[Usage], *, as_json: bool) -> None:
+    """Print cosine, location and sentence of each."""
+    if as_json:
+        names = ("word", "cosine", "sentence", "start", "stop", "document", "line")
+        rows = [{name: getattr(usage, name) for name in names} for usage in usages]
+        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    for usage in usages:
+        print(f"{usage.cosine:.3f}\t{Path(usage.document).name}:{usage.line}\t{_mark(usage)}")
+
+
+def _mark(usage: Usage) -> str:
+    """The sentence with its word marked: in bold on a terminal, in brackets elsewhere."""
+    return usage.marked("\033[1m", "\033[0m") if sys.stdout.isatty() else usage.marked()
 
 
 def similarity(
-    model: Annotated[str, typer.Argument(metavar="INDEX", help="An index, or a model.")],
+    source: Annotated[str, typer.Argument(metavar="INDEX", help="An index, or a model.")],
     texts: Annotated[
         list[str],
         typer.Argument(metavar="A B…", help="Words, sentences, or sentences with a word in \\[brackets]."),
     ],
-    layer: OneLayer = None,
-    raw: Raw = False,
-    own: OwnModel = None,
+    layer: SourceLayer = None,
+    uncorrected: Uncorrected = False,
+    model: IndexModel = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the cosine of words, of usages or of sentences; of three or more, which is the odd one out."""
-    from polyseme.api.search import likeness
+    """Compare words, usages or sentences by cosine; of three or more, find the odd one out."""
+    from polyseme import api
 
-    index = _index_or_none(model, own, None, raw=raw, layer=None)
-    chosen = None if layer is None else parse_layer(layer)
-    found = likeness(model if index is None else index, texts, layer=chosen)
-    pairs = list(combinations(range(len(texts)), 2))
+    compared = api.similarity(
+        source,
+        *texts,
+        layer=None if layer is None else parse_layer(layer),
+        uncorrected=uncorrected,
+        model=model,
+    )
     if as_json:
-        rows = [{"texts": [texts[a], texts[b]], "cosine": float(found.cosines[a, b])} for a, b in pairs]
-        values = {"kind": found.kind, "pairs": rows, "odd": found.odd_one_out}
+        rows = [{"texts": [pair.first, pair.second], "cosine": pair.cosine} for pair in compared.pairs]
+        values = {"kind": compared.kind, "pairs": rows, "odd_one_out": compared.odd_one_out}
         print(json.dumps(values, ensure_ascii=False, indent=2))
         return
-    for a, b in pairs:
-        print(f"{found.cosines[a, b]:.3f}\t{texts[a]}\t{texts[b]}")
-    if found.odd_one_out is not None:
-        print(f"odd one out: {found.odd_one_out}")
+    for pair in compared.pairs:
+        print(f"{pair.cosine:.3f}\t{pair.first}\t{pair.second}")
+    if compared.odd_one_out is not None:
+        print(f"odd one out: {compared.odd_one_out}")
 
 
 def senses(
-    folder: IndexPath,
-    word: Annotated[str, typer.Argument(help="The word to look at.")],
-    most: Annotated[int, typer.Option(min=1, help="Senses at most.")] = 6,
+    index: IndexPath,
+    word: Annotated[str, typer.Argument(help="The word.")],
+    max_senses: Annotated[int, typer.Option(min=1, help="The largest number of senses to look for.")] = 6,
+    seed: Seed = 0,
     memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which senses a word has in a corpus: groups of its usages."""
+    """Find the senses of a word in a corpus: groups of its usages."""
     from polyseme import api
 
-    found = api.senses(_open(folder, memory), word, most=most)
-    several = len(found.senses) > 1
+    found = api.senses(index, word, max_senses=max_senses, seed=seed, memory=memory)
+    has_several = len(found.senses) > 1
     if as_json:
-        unknown = {} if several else {"stability": None}  # there is nothing that could come back
+        unknown = {} if has_several else {"stability": None}  # one group has nothing to compare
         print(json.dumps(found.as_dict() | unknown, ensure_ascii=False, indent=2))
         return
-    print(
-        f"{word}: "
-        + (f"{len(found.senses)} senses, stability {found.stability:.2f}" if several else "one sense")
-    )
+    stability = f"{len(found.senses)} senses, stability {found.stability:.2f}"
+    print(f"{word}: {stability if has_several else 'one sense'}")
     for number, sense in enumerate(found.senses, start=1):
         print(f"\n{number}. {sense.share:.0%} ({sense.count:,})  {' '.join(sense.neighbours)}")
         for usage in sense.examples:
-            print(f"   {_marked(usage)}")
+            print(f"   {_mark(usage)}")
         if len(sense.documents) > 1:
-            counts = {name: round(share * found.documents[name]) for name, share in sense.documents.items()}
-            most_of = sorted(counts, key=lambda name: -counts[name])[:5]
-            parts = (f"{Path(name).stem} {sense.documents[name]:.0%} ({counts[name]})" for name in most_of)
-            print("   " + ", ".join(parts))
+            print(f"   {_describe_documents(sense.documents, found.documents)}")
 
 
-def map_words(
-    folder: IndexPath,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Whose usages are drawn.")],
+def _describe_documents(shares: dict[str, float], totals: dict[str, int]) -> str:
+    """The documents with most usages of a sense, with share and count."""
+    counts = {name: round(share * totals[name]) for name, share in shares.items()}
+    names = sorted(counts, key=lambda name: -counts[name])[:SHOWN_DOCUMENTS]
+    return ", ".join(f"{Path(name).stem} {shares[name]:.0%} ({counts[name]})" for name in names)
+
+
+def map_usages(
+    index: IndexPath,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="The words whose usages to draw.")],
     out: Annotated[Path, typer.Option(help="A .html or .png file.")],
-    by: Annotated[str, typer.Option(help="Colours by word or by sense.")] = "word",
-    method: Annotated[str, typer.Option(help="pca, or tsne with openTSNE.")] = "pca",
+    by: Annotated[MapColour, typer.Option(help="What colours stand for.")] = "word",
+    method: Annotated[MapMethod, typer.Option(help="Projection; tsne needs openTSNE.")] = "pca",
     memory: Memory = None,
     force: Force = False,
 ) -> None:
     """Draw the usages of words on a plane."""
     from polyseme import api
 
-    colours: Any = by  # checked there
-    how: Any = method
-    found = api.map_of(_open(folder, memory), words, out, by=colours, method=how, force=force)
-    print(f"{out}: {len(found.usages):,} usages")
+    drawn = api.map_usages(index, words, out, by=by, method=method, memory=memory, force=force)
+    print(f"{out}: {format_count(len(drawn.usages), 'usage')}")
 
 
 def disambiguate(
     model: ModelPath,
-    train: Annotated[str, typer.Option(help="Words with their senses: a file, or a folder of CoarseWSD-20.")],
-    test: Annotated[str, typer.Option(help="Words to give senses to, in the same form.")],
+    train: Annotated[str, typer.Option(help="Labelled examples: a file, or a folder of CoarseWSD-20.")],
+    test: Annotated[str, typer.Option(help="Examples to predict, in the same form.")],
     layer: Layer = "mean",
     view: Annotated[
-        str,
-        typer.Option(help="What tells the sense: word, context (around it), or sentence (both)."),
+        UsageView,
+        typer.Option(help="What represents a usage: the word, its context, or context and sentence."),
     ] = "sentence",
-    first: Annotated[
-        str | None, typer.Option(help="WordNet's index.sense: first senses for words without examples.")
+    wordnet: Annotated[
+        str | None,
+        typer.Option(help="WordNet's index.sense: predict the first sense of words without examples."),
     ] = None,
     space: Annotated[
-        str, typer.Option(help="How the cone is corrected: none, centre, components, whiten or senses.")
+        Correction, typer.Option(help="Correction of the vectors before cosines are taken.")
     ] = "senses",
     prior: Annotated[
-        str, typer.Option(help="Weight of a sense's share of the examples: a number, or auto.")
+        str, typer.Option(help="Weight of how frequent a sense is in the examples: a number, or auto.")
     ] = "auto",
     segment: Segment = None,
-    guesses: Annotated[bool, typer.Option("--guesses", help="Print the sense of each word, too.")] = False,
+    guesses: Annotated[bool, typer.Option("--guesses", help="Also print the sense of each example.")] = False,
 ) -> None:
-    """Give words their senses, from labelled examples."""
+    """Predict the senses of words from labelled examples."""
     from polyseme import api
 
-    kind: Any = space  # checked there
-    seen: Any = view
-    judged, found = api.disambiguate(
+    scores, predictions = api.disambiguate(
         model,
         train,
         test,
         layer=parse_layer(layer),
-        view=seen,
-        first=first,
-        space=kind,
-        prior=_prior(prior),
+        view=view,
+        wordnet=wordnet,
+        space=space,
+        prior=_parse_prior(prior),
         segment=segment,
     )
-    if guesses or judged is None:
-        print(*(sense or "?" for sense in found), sep="\n")
-    if judged is None:
+    if guesses or scores is None:
+        print(*(sense or "?" for sense in predictions), sep="\n")
+    if scores is None:
         return
-    print(f"accuracy {judged.accuracy:.4f}, mean over words {judged.accuracy_by_word:.4f}")
+    print(f"accuracy {scores.accuracy:.4f}, mean over words {scores.accuracy_by_word:.4f}")
     print(
-        f"first sense alone {judged.baseline:.4f}; {judged.unseen:.1%} of {judged.count:,} without examples"
+        f"first sense alone {scores.baseline:.4f}; {scores.unseen:.1%} of {scores.count:,} without examples"
     )
 
 
-def _prior(text: str) -> float | Literal["auto"]:
+def _parse_prior(text: str) -> float | Literal["auto"]:
     if text == "auto":
         return "auto"
     try:
@@ -293,83 +334,45 @@ def _prior(text: str) -> float | Literal["auto"]:
 
 
 def change(
-    one: IndexPath,
-    other: Annotated[Path, typer.Argument(metavar="INDEX", help="Another one, of the same model.")],
+    first: IndexPath,
+    second: Annotated[
+        Path, typer.Argument(metavar="INDEX", help="Another index, of the same model, layer and view.")
+    ],
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS…]", help="All frequent words if left out.")
+        list[str] | None, typer.Argument(metavar="[WORDS…]", help="Words. [default: all frequent words]")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 30,
-    min_count: Annotated[int, typer.Option(min=1, help="Usages in both, where no words are given.")] = 20,
-    out: Annotated[Path | None, typer.Option(help="A .png file: the shares of the senses.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many words, if none are named.")] = 30,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="The fewest usages in both indexes, if no words are named.")
+    ] = 20,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="A .png file: plot the shares of the senses.")] = None,
     memory: Memory = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how words moved between two corpora: two periods, authors or books."""
+    """Measure how the use of words changed between two corpora: periods, authors or books."""
     from polyseme import api
 
-    pair = _open(one, memory), _open(other, memory)
-    found = api.change(*pair, words or None, min_count=min_count, out=out, force=force)[:k]
-    if not found:
-        raise UsageError(f"No word has {min_count:,} usages in both indexes. Set --min-count lower.")
+    changes = api.change(
+        first,
+        second,
+        words or (),
+        k=k,
+        min_count=min_count,
+        seed=seed,
+        out=out,
+        memory=memory,
+        force=force,
+    )
+    if not changes:
+        raise UsageError(f"No word has {min_count:,} usages in both indexes. Lower `min_count`.")
     if as_json:
-        print(json.dumps([one.as_dict() for one in found], ensure_ascii=False, indent=2))
+        print(json.dumps([moved.as_dict() for moved in changes], ensure_ascii=False, indent=2))
         return
     print("distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword")
-    for moved in found:
+    for moved in changes:
         pairs = ((moved.distance, moved.distance_p), (moved.prototype, moved.p), (moved.shift, moved.shift_p))
-        figures = "\t".join(f"{value:.3f}\t{p:.3f}" for value, p in pairs)
+        values = "\t".join(f"{value:.3f}\t{p:.3f}" for value, p in pairs)
         counts = f"{moved.counts[0]} {moved.counts[1]}"
-        print(f"{figures}\t{'yes' if moved.changed else 'no'}\t{counts}\t{moved.word}")
-
-
-def _refuse_idle(options: dict[str, Any], with_sentence: bool) -> None:
-    """Refuse options that would do nothing."""
-    given = [name for name, value in options.items() if value]
-    if given:
-        what = "says nothing beside --in" if with_sentence else "needs --in SENTENCE"
-        raise UsageError(f"{given[0]} {what}. Leave it out{'' if with_sentence else ', or say --in'}.")
-
-
-def _open(folder: str | Path, memory: int | None, own: str | None = None, *, raw: bool = False) -> Index:
-    from polyseme import open_index
-
-    return open_index(folder, own, memory=None if memory is None else memory * 10**6, corrected=not raw)
-
-
-def _index_or_none(
-    path: str, own: str | None, memory: int | None, *, raw: bool, layer: str | None
-) -> Index | None:
-    """The index at a path, with what is asked of it; None for a model, which knows nothing of these."""
-    from polyseme.search.index import is_index
-
-    if is_index(path):
-        index = _open(path, memory, own, raw=raw)
-        if layer is not None:
-            index.check_layer(parse_layer(layer))
-        return index
-    given = {"--raw": raw, "--layer": layer, "--memory": memory is not None, "--model": own}
-    for name in [name for name, value in given.items() if value]:
-        more = f" --layer {layer}" if name == "--layer" else ""
-        raise UsageError(f"{path}: {name} needs an index. Make one: {HOW}{more}.")
-    return None
-
-
-def _words(path: str | None) -> list[str]:
-    from polyseme.text.reading import read_lines
-
-    return [] if path is None else [word for line in read_lines(path) for word in line.text.split()]
-
-
-def _print_usages(found: Iterable[Usage], *, as_json: bool) -> None:
-    if as_json:
-        rows = [{name: value for name, value in vars(usage).items() if name != "number"} for usage in found]
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
-        return
-    for usage in found:
-        print(f"{usage.cosine:.3f}\t{Path(usage.document).name}:{usage.line}\t{_marked(usage)}")
-
-
-def _marked(usage: Usage) -> str:
-    """The sentence with its word marked: in bold on a terminal, in brackets elsewhere."""
-    return usage.marked("\033[1m", "\033[0m") if sys.stdout.isatty() else usage.marked()
+        print(f"{values}\t{'yes' if moved.changed else 'no'}\t{counts}\t{moved.word}")

@@ -21,16 +21,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isfinite, log
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from polyseme.choices import Direction, Normalise
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.io.html import Cell
 from polyseme.language.scoring import SentenceScore, require_predictor, score_stream
 from polyseme.text.reading import Line
 
-Direction = Literal["both", "forward", "backward"]
-Normalise = Literal["none", "lm", "total"]
 DIRECTIONS = ("forward", "backward", "both")  # in the order of SentenceScore.totals
 NORMALISE = ("none", "lm", "total")
 

@@ -11,17 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import Literal
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+from polyseme.choices import Direction
 from polyseme.errors import UsageError
 from polyseme.model.fast.packing import BatchOutput
 
 Layer = str | int | Sequence[float] | tuple[Sequence[float], float]
-Pool = Literal["mean", "max", "first", "last", "sum"]
-Direction = Literal["both", "forward", "backward"]
 
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda vectors: vectors.mean(dim=-2),
@@ -30,7 +29,7 @@ POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "last": lambda vectors: vectors[..., -1, :],
     "sum": lambda vectors: vectors.sum(dim=-2),
 }
-DIRECTIONS = ("both", "forward", "backward")
+DIRECTIONS = get_args(Direction)
 
 
 @dataclass(frozen=True)

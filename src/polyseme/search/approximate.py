@@ -9,11 +9,12 @@ index's own vectors, so that cosines are exact; now and then one is missed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import GraphDtype
 from polyseme.errors import FormatError, UsageError, require
 from polyseme.io.atomic import new_file
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
@@ -37,7 +38,7 @@ def check_graph(dtype: str) -> None:
 
 def build_graph(
     index: Index,
-    dtype: Literal["float16", "int8"] = "float16",
+    dtype: GraphDtype = "float16",
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
     """Build the graph of a finished index; return what index.json notes about it."""

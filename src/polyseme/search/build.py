@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from polyseme.choices import IndexPrecision, IndexView, SpaceKind
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
@@ -24,15 +25,13 @@ from polyseme.io.atomic import check_output_folder, check_replaceable_folder
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.approximate import FILE as GRAPH
-from polyseme.search.space import SpaceKind, check_space
+from polyseme.search.space import check_space
 from polyseme.search.statistics import LENGTHS, SPACE, finish
 from polyseme.search.usage_store import (
     FORMAT,
     HEAD,
     INDEX_VIEWS,
     PRECISIONS,
-    IndexView,
-    Precision,
     read_head,
     write_head,
 )
@@ -55,7 +54,7 @@ def build_index(
     filters: WordFilter = WordFilter(),  # noqa: B008  # frozen
     segment: str | None = None,
     space: SpaceKind = "whiten",
-    precision: Precision = "fp16",
+    precision: IndexPrecision = "fp16",
     model: str | None = None,
     add: bool = False,
     force: bool = False,

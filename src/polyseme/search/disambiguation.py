@@ -14,19 +14,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import Correction
 from polyseme.errors import UsageError
 from polyseme.search.sense_data import LabelledUsage
-from polyseme.search.space import SPACE_KINDS, Space, SpaceKind, fit_space, normalize
+from polyseme.search.space import Space, fit_space, normalize
 
 Array = NDArray[np.float32]
 Flags = NDArray[np.bool_]
-Correction = SpaceKind | Literal["senses"]
-CORRECTIONS: tuple[Correction, ...] = (*SPACE_KINDS, "senses")
+CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 Prior = float | Literal["auto"]
 MAX_SAMPLE = 50_000  # examples that the space is fitted to and the prior is chosen with
 BLOCK = 4096  # usages that are predicted together

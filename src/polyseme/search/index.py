@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import GraphDtype
 from polyseme.elmo import Elmo, load
 from polyseme.errors import FormatError, UsageError
 from polyseme.io.html import Cell, Highlight, render_table
@@ -407,9 +408,7 @@ class Index:
         order = np.lexsort((numbers, -cosines))[:k]
         return self._usages(numbers[order], cosines[order])
 
-    def add_graph(
-        self, dtype: Literal["float16", "int8"] = "float16", progress: ProgressOption = None
-    ) -> None:
+    def add_graph(self, dtype: GraphDtype = "float16", progress: ProgressOption = None) -> None:
         """Build the graph for approximate search, and note it in the index."""
         with open_progress(progress) as on_progress:
             self.head["graph"] = approximate.build_graph(self, dtype, on_progress)

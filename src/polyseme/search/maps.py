@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import MapColour, MapMethod
 from polyseme.errors import UsageError, require
 from polyseme.io import plots
 from polyseme.io.atomic import new_file
@@ -82,8 +82,8 @@ def make_map(
     index: Index,
     words: Sequence[str],
     *,
-    by: Literal["word", "sense"] = "word",
-    method: Literal["pca", "tsne"] = "pca",
+    by: MapColour = "word",
+    method: MapMethod = "pca",
     seed: int = 0,
 ) -> Map:
     """Place the usages of words in two dimensions, at most MAX_USAGES of each word.

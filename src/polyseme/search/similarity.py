@@ -127,6 +127,18 @@ class Similarity:
     odd_one_out: str | None
 
     @property
+    def cosine(self) -> float:
+        """The cosine of two texts.
+
+        Raises:
+            UsageError: There are more than two; see `cosines`.
+
+        """
+        if len(self.texts) != 2:
+            raise UsageError(f"{len(self.texts)} texts have more than one cosine: see `cosines` or `pairs`.")
+        return float(self.cosines[0, 1])
+
+    @property
     def pairs(self) -> ResultList[SimilarityPair]:
         """Every pair of texts with its cosine, in the order of the texts."""
         numbers = combinations(range(len(self.texts)), 2)

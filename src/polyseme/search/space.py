@@ -15,16 +15,16 @@ N vectors, H values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import SpaceKind
 from polyseme.errors import UsageError
 
 Array = NDArray[np.float32]
-SpaceKind = Literal["none", "centre", "components", "whiten"]
-SPACE_KINDS: tuple[SpaceKind, ...] = ("none", "centre", "components", "whiten")
+SPACE_KINDS: tuple[SpaceKind, ...] = get_args(SpaceKind)
 ROWS = 1024  # vectors at a time: they stay in the cache
 TOP_COMPONENTS = 2  # removed by "components"
 MIN_VARIANCE = 1e-12  # assumed for vectors that are all the same

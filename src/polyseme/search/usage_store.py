@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from polyseme.choices import IndexPrecision, IndexView
 from polyseme.errors import FormatError
 from polyseme.formats.vectors.flat import build_header, map_tensors, release_pages
 from polyseme.io.atomic import new_file
@@ -52,10 +53,11 @@ KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, an
     **dict.fromkeys(("text", "types"), (("u1",), 1)),
     **dict.fromkeys(("text_ends", "type_ends"), (("i8",), 1)),
 }
-IndexView = Literal["word", "context"]  # what a vector stands for: the word, or its context alone
-INDEX_VIEWS: tuple[IndexView, ...] = ("word", "context")
-Precision = Literal["fp16", "fp32"]
-PRECISIONS: dict[Precision, type[np.float16] | type[np.float32]] = {"fp16": np.float16, "fp32": np.float32}
+INDEX_VIEWS: tuple[IndexView, ...] = get_args(IndexView)
+PRECISIONS: dict[IndexPrecision, type[np.float16] | type[np.float32]] = {
+    "fp16": np.float16,
+    "fp32": np.float32,
+}
 Vectors = NDArray[np.float16] | NDArray[np.float32]
 
 
@@ -73,7 +75,7 @@ class StoredUsage(NamedTuple):
 class UsageBlockWriter:
     """A block that is being written: its vectors go to the file as they come, the rest when it is closed."""
 
-    def __init__(self, path: Path, size: int, precision: Precision = "fp16") -> None:
+    def __init__(self, path: Path, size: int, precision: IndexPrecision = "fp16") -> None:
         self._kind, self._size = np.dtype(PRECISIONS[precision]), size
         self._open = ExitStack()
         temporary = self._open.enter_context(new_file(path, force=True))

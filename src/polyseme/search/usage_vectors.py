@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.choices import UsageView
 from polyseme.elmo import CHUNK, Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.model.output import Layer, OutputSpec, resolve_output
@@ -26,8 +27,7 @@ from polyseme.search.sense_data import LabelledUsage
 from polyseme.text.length_batches import chunk_by_size
 
 Array = NDArray[np.float32]
-UsageView = Literal["word", "context", "sentence"]
-USAGE_VIEWS: tuple[UsageView, ...] = ("word", "context", "sentence")
+USAGE_VIEWS: tuple[UsageView, ...] = get_args(UsageView)
 
 
 def check_view(view: str, views: Sequence[str] = USAGE_VIEWS) -> None:

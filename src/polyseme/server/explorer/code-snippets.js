@@ -35,7 +35,7 @@ export function nearestUsages({ text, words, position, index, sameWord, k, weigh
   if (weights) return reranked({ ...body, k: candidates, layers: true }, weights, k);
   const which = occurrenceOf(words, position);
   const python = [py(word), py(text), k, sameWord && "same_word=True", which && `which=${which}`];
-  const options = [`--in=${sh(text)}`, sameWord && "--word", which && `--which ${which}`, `-k ${k}`];
+  const options = [`--context=${sh(text)}`, sameWord && "--same-word", which && `--which ${which}`, `-k ${k}`];
   return {
     python: script(
       `index = polyseme.open_index(${py(index.path)})`,
@@ -127,11 +127,11 @@ export function senses({ word, index, max }) {
   return {
     python: script(
       `index = polyseme.open_index(${py(index.path)})`,
-      `for sense in polyseme.senses(index, ${py(word)}, most=${max}).senses:`,
+      `for sense in polyseme.senses(index, ${py(word)}, max_senses=${max}).senses:`,
       '    print(f"{sense.share:.0%}", *sense.neighbours)',
     ),
     curl: curl("/senses", { word, index: index.name, max_senses: max }),
-    cli: command("senses", index.path, [word], [`--most ${max}`]),
+    cli: command("senses", index.path, [word], [`--max-senses ${max}`]),
   };
 }
 
@@ -140,7 +140,7 @@ export function change({ from, to, words, k }) {
   const wordList = words ? `, ${py(words)}` : "";
   return {
     python: script(
-      `for change in polyseme.change(${py(from.path)}, ${py(to.path)}${wordList})[:${k}]:`,
+      `for change in polyseme.change(${py(from.path)}, ${py(to.path)}${wordList}, k=${k}):`,
       '    print(change.word, f"{change.prototype:.3f}", change.changed)',
     ),
     curl: curl("/change", { one: from.name, other: to.name, words, k }),

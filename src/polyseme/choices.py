@@ -1,0 +1,35 @@
+"""The values that options take by name, each list declared once.
+
+    choices  ->  model, formats, search, language, api, server, cli
+
+Imports nothing heavy, so that the command line starts fast. Segmentations are in `segmentations`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# Vectors of text
+Pool = Literal["mean", "max", "first", "last", "sum"]  # of the tokens of a sentence
+Direction = Literal["both", "forward", "backward"]
+VectorDtype = Literal["float32", "float16"]
+VectorFormat = Literal["safetensors", "parquet", "npz", "hdf5"]  # files of a folder
+Engine = Literal["local", "ray"]
+
+# Models on disk
+ModelFormat = Literal["native", "hdf5"]
+SavedPrecision = Literal["fp32", "bf16", "int8"]
+ModelPrecision = Literal["fp32", "bf16", "int8", "auto"]
+
+# The language model
+Normalise = Literal["none", "lm", "total"]  # what is divided by the number of tokens
+
+# Search
+IndexView = Literal["word", "context"]  # what a vector stands for: the word, or its context alone
+UsageView = Literal["word", "context", "sentence"]
+SpaceKind = Literal["none", "centre", "components", "whiten"]
+Correction = Literal["none", "centre", "components", "whiten", "senses"]
+IndexPrecision = Literal["fp16", "fp32"]
+GraphDtype = Literal["float16", "int8"]
+MapColour = Literal["word", "sense"]
+MapMethod = Literal["pca", "tsne"]

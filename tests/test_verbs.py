@@ -1,0 +1,85 @@
+"""One function per verb: Python and the command line have the same names, arguments and defaults."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+import polyseme
+from polyseme import api, cli
+from polyseme.server.http.limits import Limits
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    command.__name__: command for commands in cli.COMMANDS.values() for command in commands
+}
+# Arguments that only one side can have, with the reason.
+ONLY_PYTHON = {
+    "progress",  # a program always shows it
+    "on_metrics",  # a callback
+    "counts",  # a mapping
+    "started",  # a callback
+    "limits",  # a command has an option for each
+    "key",  # a command reads it from --api-key-file: arguments are visible to other users
+}
+ONLY_CLI = {
+    "as_json": "printing",
+    "tokens of score": "printing",
+    "guesses of disambiguate": "printing",
+    "dry_run of train": "api.count_examples",
+    "nbest of score": "api.rerank",
+    "api_key_file of serve": "key",
+}
+
+
+def normalise(value: Any) -> Any:
+    """A default as both sides can write it: no values are None in options that can be repeated."""
+    return None if value is inspect.Parameter.empty or value in ((), []) else value
+
+
+def read_arguments(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {parameter.name: normalise(parameter.default) for parameter in parameters}
+
+
+def expected_arguments(verb: str) -> dict[str, Any]:
+    arguments = read_arguments(getattr(polyseme, verb))
+    if verb == "score":
+        arguments = read_arguments(api.rerank) | arguments
+    if verb == "serve":
+        arguments |= {field.name: field.default for field in fields(Limits)}
+    return {name: value for name, value in arguments.items() if name not in ONLY_PYTHON}
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_verb_has_the_same_arguments_and_defaults_in_python_and_on_the_command_line(verb: str):
+    options = {
+        name: value
+        for name, value in read_arguments(COMMANDS[verb]).items()
+        if name not in ONLY_CLI and f"{name} of {verb}" not in ONLY_CLI
+    }
+    assert options == expected_arguments(verb)
+
+
+def test_every_verb_is_public_and_a_command():
+    verbs = (
+        "pretrain embed train predict evaluate score substitutes generate index nearest senses disambiguate "
+        "change similarity map_usages cache convert sample info serve"
+    )
+    assert set(verbs.split()) == set(COMMANDS)
+    assert all(getattr(polyseme, verb).__doc__ for verb in COMMANDS)
+    assert all(getattr(polyseme, verb) is getattr(api, verb) for verb in COMMANDS if verb != "serve")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb != "serve"])
+def test_the_documentation_of_a_verb_names_every_argument(verb: str):
+    function = getattr(polyseme, verb)
+    text = inspect.getdoc(function)
+    assert text is not None
+    arguments = text[text.index("Args:") :]
+    missing = [name for name in inspect.signature(function).parameters if f"\n    {name}: " not in arguments]
+    assert not missing
+    assert "Example:" in arguments or verb == "predict"
