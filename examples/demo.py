@@ -1,7 +1,7 @@
-"""The main job in one look: a published ELMo, exact and alive. `make demo` runs this.
+"""Load a published ELMo, check its vectors, convert it, and embed raw text. `make demo` runs this.
 
-The model is the small one that AllenNLP 0.9.0 carries in its wheel for its own tests, with sentences and
-the vectors that bilm-tf gave them. The wheel is fetched as a file; it is never installed or imported.
+The model is a small one from the test data of AllenNLP 0.9.0, with sentences and their bilm-tf vectors. The
+wheel is downloaded as a file; it is never installed or imported.
 """
 
 import hashlib
@@ -31,58 +31,61 @@ console = Console(highlight=False)
 
 
 def main(demo: Path = Path("demo")) -> None:
-    """Fetch, load, compare, convert, segment, embed."""
+    """Download, load, compare, convert, segment and embed."""
     published = fetch(demo)
     model = published or write_random_model(demo / "random")
     elmo = polyseme.load(model)
-    title = "A published ELMo, exact" if published else "A random model of the same shape, in its place"
-    show(title, f"{model}: {elmo!r}", agreement(elmo, model) if published else "Its vectors mean nothing.")
+    title = (
+        "A published ELMo, reproduced exactly" if published else "A random model of the same shape instead"
+    )
+    show(title, f"{model}: {elmo!r}", agreement(elmo, model) if published else "Its vectors have no meaning.")
     show("Converted and back", round_trip(model, demo))
     show("From raw text to tokens to vectors", *(segmented(elmo, *pair) for pair in TEXTS.items()))
-    show("One word in two sentences: the cosine of its vectors, layer by layer", compared(elmo))
-    console.print("[dim]Layer 0 sees the word alone, the layers above see its sentence.")
-    console.print("[dim]This is a tiny model for tests: the differences are real, the meaning is not.")
-    show("What next", f"The files lie in {demo}/, {demo}/native with a model card; README.md tells the rest.")
-    console.print("Your model, your text: [bold].venv/bin/polyseme embed MODEL TEXT --out vectors.hdf5")
+    show("One word in two sentences: cosine of its vectors by layer", compared(elmo))
+    console.print("[dim]Layer 0 does not depend on the sentence, the layers above do.")
+    console.print("[dim]This is a tiny test model, so the cosines say nothing about meaning.")
+    show("Next", f"The files are in {demo}/ ({demo}/native has a model card). See README.md for more.")
+    console.print("With your model and text: [bold].venv/bin/polyseme embed MODEL TEXT --out vectors.hdf5")
 
 
 def show(title: str, *parts: str | Table) -> None:
-    """Print a titled part of the demo."""
+    """Print a section of the demo."""
     console.print(f"\n[bold cyan]━━ {title}", *parts, sep="\n")
 
 
 def fetch(demo: Path) -> Path | None:
-    """The published model's folder; None, and a word why, where it cannot be fetched."""
+    """Download the published model and return its folder, or None if that fails."""
     wheel = demo / WHEEL
     if not wheel.exists():
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "-q"]
         command += ["--retries", "1", "--timeout", "20", "-d", str(demo), "allennlp==0.9.0"]
-        done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
-        if done.returncode:
-            print("The package registry cannot be reached, or lacks the model:", done.stderr.strip())
+        process = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
+        if process.returncode:
+            print("The package registry cannot be reached, or lacks the model:", process.stderr.strip())
             return None
     if hashlib.sha256(wheel.read_bytes()).hexdigest() != SHA256:
-        sys.exit(f"{wheel}: not the file that was published. Delete it and run the demo again.")
+        sys.exit(f"{wheel}: not the published file. Delete it and run the demo again.")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(demo, [name for name in archive.namelist() if name.startswith(INSIDE)])
     return demo / INSIDE
 
 
 def agreement(elmo: polyseme.Elmo, model: Path) -> str:
-    """Embed the published sentences as bilm-tf did: 10 batches of 3, the state carried on."""
+    """Embed the published sentences as bilm-tf did: 10 batches of 3 with carried state."""
     rows = json.loads((model / "sentences.json").read_text(encoding="utf-8"))  # 3 rows of 10 sentences
-    away = []
+    differences = []
     for number, batch in enumerate(zip(*rows, strict=True)):
         for row, vectors in enumerate(elmo.embed(batch, layer="top", stateful=True)):
             with h5py.File(model / f"lm_embeddings_{row}.hdf5") as file:
-                away.append(np.abs(vectors - np.hstack(file[str(number)][()])))  # [forward; backward]
+                differences.append(np.abs(vectors - np.hstack(file[str(number)][()])))  # [forward; backward]
     elmo.reset()
-    tokens, most = sum(map(len, away)), max(array.max() for array in away)
-    return f"{len(away)} sentences, {tokens} tokens: at most [bold green]{most:.1e}[/] off what was published"
+    tokens, largest = sum(map(len, differences)), max(array.max() for array in differences)
+    count = len(differences)
+    return f"{count} sentences, {tokens} tokens: largest difference [bold green]{largest:.1e}[/]"
 
 
 def round_trip(model: Path, demo: Path) -> str:
-    """Convert to our own format and back, and compare every bit of every weight."""
+    """Convert to the native format and back, and compare every bit of the weights."""
     polyseme.convert(model, demo / "native", to="native", force=True)
     polyseme.convert(demo / "native", demo / "back.hdf5", to="hdf5", force=True)
     weights: list[str] = []
@@ -94,7 +97,7 @@ def round_trip(model: Path, demo: Path) -> str:
 
 
 def segmented(elmo: polyseme.Elmo, segment: str, text: str) -> Table:
-    """Tokens, their places in the text, and the shape of their vectors in all layers."""
+    """Return a table of tokens and their offsets, with the shape of their vectors in all layers."""
     tokens, shape = elmo.tokenize(text, segment), elmo.embed(text, layer="all", segment=segment).shape
     table = Table.grid(padding=(0, 2, 0, 0))
     table.title, table.title_justify, table.title_style = f"{text} → {shape}", "left", "green"
@@ -104,13 +107,13 @@ def segmented(elmo: polyseme.Elmo, segment: str, text: str) -> Table:
 
 
 def compared(elmo: polyseme.Elmo) -> Table:
-    """The cosine between the two vectors of a word, layer by layer."""
+    """Return a table of cosines between the two vectors of a word, by layer."""
     table = Table("word", "in", "and in", "layer 0", "layer 1", "layer 2", box=None, pad_edge=False)
     for word, (segment, *texts) in PAIRS.items():
-        places = [[token.text for token in elmo.tokenize(text, segment)].index(word) for text in texts]
+        positions = [[token.text for token in elmo.tokenize(text, segment)].index(word) for text in texts]
         vectors = elmo.embed(texts, layer="all", segment=segment)
-        one, two = (array[:, place] for array, place in zip(vectors, places, strict=True))  # (L, H) each
-        cosines = (one * two).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(two, axis=1)
+        a, b = (array[:, at] for array, at in zip(vectors, positions, strict=True))  # (L, H) each
+        cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
         table.add_row(word, *texts, *(f"{cosine:.3f}" for cosine in cosines))
     return table
 

@@ -1,4 +1,4 @@
-"""Sentiment of reviews: the mean of ELMo's vectors, a mix trained in the task, a dense layer of 256.
+"""Classify the sentiment of reviews: mean of ELMo vectors with a trained mix, and a dense layer of 256.
 
 python examples/movie_reviews.py [REVIEWS.csv] [MODEL]      # columns label, text
 """
@@ -14,7 +14,7 @@ model = sys.argv[2] if len(sys.argv) > 2 else "en-classic"
 classifier = polyseme.train(
     "classification",
     model,
-    train=reviews,  # a fifth of it is held out
+    train=reviews,  # a fifth is held out
     config="classification-mixed",
     settings=["train.epochs=30", "train.patience=30"],
 )

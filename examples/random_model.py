@@ -1,8 +1,8 @@
-"""Write a small ELMo with random weights: to try the library, or test your own code, without a download.
+"""Write a small ELMo with random weights, to try the library or test your code without a download.
 
 python examples/random_model.py models/elmo
 
-Its vectors mean nothing, but it is a whole model in the layout of the published ones: 3 layers, 32 values.
+Its vectors have no meaning, but it is a complete model in the published layout: 3 layers, size 32.
 """
 
 import sys
@@ -17,7 +17,7 @@ from polyseme.text.chars import ByteAlphabet
 
 
 def write_random_model(folder: Path, seed: int = 0) -> Path:
-    """Write model.hdf5 and options.json to `folder`, as bilm-tf, AllenNLP and NLPL have them."""
+    """Write model.hdf5 and options.json to `folder`, as bilm-tf, AllenNLP and NLPL do."""
     torch.manual_seed(seed)
     chars = CharsSettings(dim=4, filters=((1, 4), (2, 8), (3, 16), (4, 32), (5, 64)))
     config = ModelSettings(chars=chars, recurrent=RecurrentSettings(layers=2, cells=64, outputs=16))

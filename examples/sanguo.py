@@ -1,9 +1,9 @@
-"""A novel becomes an ELMo: 三国演义, pretrained here, in about five minutes on two cores.
+"""Pretrain an ELMo on the novel 三国演义, in about five minutes on two cores, and explore its words.
 
-    the sample `sanguo`  ->  demo/sanguo/ (a model)  ->  its perplexity, and words in their places
-                         ->  demo/sanguo-index/ (all usages)  ->  neighbours, senses
+    the sample `sanguo`  ->  demo/sanguo/ (a model)  ->  perplexity, substitutes
+                         ->  demo/sanguo-index/ (all usages)  ->  nearest words, senses
 
-Run again, it uses the model that is there, or goes on where an interrupted run stopped.
+A second run uses the existing model, or resumes an interrupted training.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ FOLDER = Path("demo")
 MODEL, TEXT, INDEX = FOLDER / "sanguo", FOLDER / "sanguo.txt", FOLDER / "sanguo-index"
 PRESET = "novel"
 WORDS = ("曹操", "关羽", "荆州")
-# Words that may have several senses. 将: a general, to lead troops, or the mark of what is about to happen;
+# Words that may have several senses. 将: a general, to lead troops, or about to;
 # 见: to see, or to visit; 走: to flee, or to run up; and so on.
 AMBIGUOUS = ("将", "见", "走", "意", "行", "使", "道", "书", "下", "为", "与")
-PLACES = ("操 大怒 ， 欲 斩 此 [将] 。", "玄德 [将] 兵 来 攻 城 。", "天色 [将] 晚 ， 人马 困乏 。")
+CONTEXTS = ("操 大怒 ， 欲 斩 此 [将] 。", "玄德 [将] 兵 来 攻 城 。", "天色 [将] 晚 ， 人马 困乏 。")
 console = Console(highlight=False)
 
 
 def pretrain() -> None:
-    """Train the model, unless it is there already."""
+    """Train the model, unless it exists."""
     if (MODEL / "config.json").exists():
-        console.print(f"{MODEL} is there already.")
+        console.print(f"{MODEL} exists: not trained again.")
         return
-    shutil.rmtree(INDEX, ignore_errors=True)  # of another model
+    shutil.rmtree(INDEX, ignore_errors=True)  # it belongs to another model
     result = polyseme.pretrain(
         [TEXT],
         MODEL,
@@ -52,57 +52,57 @@ def pretrain() -> None:
 
 
 def show_neighbours(index: Index) -> None:
-    """The nearest words of three names, by the mean of each word's vectors over all its places."""
-    table = Table("word", "nearest, by contextual vectors", box=None)
+    """Show the nearest words of three names, by mean contextual vector."""
+    table = Table("word", "nearest words", box=None)
     for word in WORDS:
         near = index.most_similar(word, topn=10, min_count=10, min_chars=2)
-        table.add_row(word, " ".join(other for other, _ in near))
+        table.add_row(word, " ".join(neighbour for neighbour, _ in near))
     console.print(table)
 
 
-def show_places(model: polyseme.Elmo) -> None:
-    """One word in three places: how alike its vectors are, and what else could stand there."""
-    marked = [place.split() for place in PLACES]
-    tokens = [[token.strip("[]") for token in place] for place in marked]
-    where = [next(n for n, token in enumerate(place) if token.startswith("[")) for place in marked]
-    found = model.embed(tokens, layer="top")
-    vectors = [rows[place] / np.linalg.norm(rows[place]) for rows, place in zip(found, where, strict=True)]
-    table = Table("place", "cosine with the first", "what else could stand there", box=None)
-    for place, vector in zip(PLACES, vectors, strict=True):
-        best = polyseme.substitutes(model, place, 8, segment="split").joint.best
-        shown = place.replace("[", "【").replace("]", "】")
-        table.add_row(shown, f"{vector @ vectors[0]:.2f}", " ".join(one.word for one in best))
+def show_contexts(model: polyseme.Elmo) -> None:
+    """Show one word in three contexts: cosines of its vectors, and words that could replace it."""
+    marked = [context.split() for context in CONTEXTS]
+    tokens = [[token.strip("[]") for token in sentence] for sentence in marked]
+    positions = [next(n for n, token in enumerate(sentence) if token.startswith("[")) for sentence in marked]
+    rows = [array[at] for array, at in zip(model.embed(tokens, layer="top"), positions, strict=True)]
+    vectors = [row / np.linalg.norm(row) for row in rows]
+    table = Table("context", "cosine with the first", "substitutes", box=None)
+    for context, vector in zip(CONTEXTS, vectors, strict=True):
+        best = polyseme.substitutes(model, context, 8, segment="split").joint.best
+        shown = context.replace("[", "【").replace("]", "】")
+        table.add_row(shown, f"{vector @ vectors[0]:.2f}", " ".join(candidate.word for candidate in best))
     console.print(table)
 
 
-def senses_of_one_word(index: Index) -> Senses | None:
-    """The senses of the first of the words that may have several, and has; None where none does."""
+def find_ambiguous_word(index: Index) -> Senses | None:
+    """Return the senses of the first word in AMBIGUOUS that has several, or None."""
     for word in AMBIGUOUS:
         if word not in index.words or index.words.count(word) < MIN_USAGES:
             continue
-        found = polyseme.senses(index, word)
-        if len(found.senses) > 1:
-            return found
+        senses = polyseme.senses(index, word)
+        if len(senses.senses) > 1:
+            return senses
     return None
 
 
 def show_senses(index: Index) -> None:
-    """Two or more senses that a word has in the novel: their neighbours and their most central sentences."""
-    found = senses_of_one_word(index)
-    if found is None:
+    """Show the senses of an ambiguous word: their nearest words and most central sentences."""
+    senses = find_ambiguous_word(index)
+    if senses is None:
         console.print(f"None of {' '.join(AMBIGUOUS)} has more than one sense in this text, by this model.")
         return
-    console.print(f"{found.word}: {len(found.senses)} senses among its {len(found.numbers):,} usages")
-    for sense in found.senses:
+    console.print(f"{senses.word}: {len(senses.senses)} senses in {len(senses.numbers):,} usages")
+    for sense in senses.senses:
         console.print(f"[bold]{sense.share:.0%}[/]  near {' '.join(sense.neighbours)}")
         for usage in sense.examples[:2]:
             console.print("     " + usage.marked("【", "】"))
 
 
 def main() -> None:
-    """Fetch, train, index, look."""
+    """Download the novel, train, index and explore."""
     FOLDER.mkdir(exist_ok=True)
-    console.rule("三国演义 becomes an ELMo")
+    console.rule("An ELMo of 三国演义")
     if not TEXT.exists():
         TEXT.write_text(polyseme.sample("sanguo"), encoding="utf-8")
     pretrain()
@@ -110,15 +110,15 @@ def main() -> None:
     index = polyseme.index(MODEL, TEXT, INDEX, progress=True)
     show_neighbours(index)
     console.print()
-    show_places(model)
+    show_contexts(model)
     console.print()
     show_senses(index)
-    console.print(f"\nThe model: {MODEL}/   the report: {MODEL}/report.html   the usages: {INDEX}/")
+    console.print(f"\nModel: {MODEL}/   report: {MODEL}/report.html   index: {INDEX}/")
     show_commands()
 
 
 def command() -> str:
-    """How the program is called from where the person stands: its name, or the path beside this Python."""
+    """Return how to call the program from the working directory: its name, or its path."""
     beside = shutil.which("polyseme", path=str(Path(sys.executable).parent))
     if beside is None:
         return f"{shlex.quote(sys.executable)} -m polyseme"
@@ -130,7 +130,7 @@ def command() -> str:
 
 
 def show_commands() -> None:
-    """What to do with the model and the index now."""
+    """Print commands to continue with."""
     program = command()
     console.print(f"Try: {program} generate {MODEL} --prompt 却说", markup=False, soft_wrap=True)
     console.print(f'     {program} substitutes {MODEL} "他 骑 着 [马] 走 了"', markup=False, soft_wrap=True)

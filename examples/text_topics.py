@@ -1,4 +1,4 @@
-"""Four classes three ways: words joined with ELMo, ELMo alone, and fixed vectors.
+"""Classify texts into four topics in three ways: words and ELMo, ELMo alone, and frozen ELMo vectors.
 
 python examples/text_topics.py [TOPICS.csv] [MODEL]      # columns label, text
 """
