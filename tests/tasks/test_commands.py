@@ -105,6 +105,7 @@ def test_a_dry_run_counts_the_spans_of_each_type(tmp_path: Path):
     ran = run("train", "tagging", "model", "--train", path, "--dev", path, "--dry-run")
     assert ran.code == 0, ran.err
     assert "train: 2 examples, 5 tokens; PER 2, LOC 1" in ran.out
+    assert "test" not in ran.out  # none was given
 
 
 def test_a_dry_run_of_probes_counts_their_tags():

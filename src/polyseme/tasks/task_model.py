@@ -47,6 +47,7 @@ from polyseme.tasks.task_folder import (
 from polyseme.tasks.trainable import as_module, decode_examples
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.reading import read_lines
+from polyseme.text.validate import list_values
 from polyseme.training.devices import choose_device
 
 CHUNK = 512  # examples between two progress events
@@ -140,9 +141,7 @@ class TaskModel:
         """
         if isinstance(questions, str | tuple):
             return self.predict_examples([self.parse(questions, "the question")])[0]
-        if isinstance(questions, bytes) or not isinstance(questions, Iterable):
-            raise UsageError(f"predict takes a text or a list of texts, not {questions!r:.60}.")
-        values = questions.tolist() if hasattr(questions, "tolist") else questions  # a Series, an array
+        values = list_values(questions, "questions")
         examples = [self.parse(question, f"question {n}") for n, question in enumerate(values, start=1)]
         return ResultList(self.predict_examples(examples))
 

@@ -41,7 +41,7 @@ def list_texts(texts: object, name: str = "texts") -> list[str]:
     """
     if isinstance(texts, str):
         raise UsageError(f"{name} is the string {texts!r:.60}, expected a list of strings: pass `[text]`.")
-    values = _list_values(texts, name)
+    values = list_values(texts, name)
     for number, text in enumerate(values):
         if not isinstance(text, str):
             raise _wrong_element(text, f"{name}[{number}]", "a string")
@@ -62,7 +62,7 @@ def list_sentences(sentences: object, name: str = "sentences") -> list[str | lis
         UsageError: If `sentences` has no order, or an element is neither a string nor a list of tokens.
 
     """
-    values = _list_values(sentences, name)
+    values = list_values(sentences, name)
     return [
         sentence if isinstance(sentence, str) else check_tokens(sentence, number)
         for number, sentence in enumerate(values)
@@ -73,7 +73,7 @@ def list_token_lists(sentences: object, name: str = "sentences") -> list[list[st
     """Return `sentences`, an ordered iterable of token lists, as a list of lists; strings are refused."""
     if isinstance(sentences, str):
         raise UsageError(f"{name} is the string {sentences!r:.60}, expected a list of token lists.")
-    return [check_tokens(sentence, number) for number, sentence in enumerate(_list_values(sentences, name))]
+    return [check_tokens(sentence, number) for number, sentence in enumerate(list_values(sentences, name))]
 
 
 def check_tokens(sentence: object, number: int) -> list[str]:
@@ -85,7 +85,7 @@ def check_tokens(sentence: object, number: int) -> list[str]:
         )
     if isinstance(sentence, bytes | Mapping | Set) or not isinstance(sentence, Iterable):
         raise _wrong_element(sentence, f"sentence {number}", "a string or a list of tokens")
-    tokens = _list_values(sentence, f"sentence {number}")
+    tokens = list_values(sentence, f"sentence {number}")
     for position, token in enumerate(tokens):
         if not isinstance(token, str):
             raise _wrong_element(token, f"token {position} of sentence {number}", "a string")
@@ -98,8 +98,8 @@ def check_tokens(sentence: object, number: int) -> list[str]:
     return tokens
 
 
-def _list_values(values: Any, name: str) -> list[Any]:
-    """The elements of an ordered iterable, as Python objects."""
+def list_values(values: Any, name: str) -> list[Any]:
+    """The elements of an ordered iterable, as Python objects; `UsageError` if it is not one."""
     if isinstance(values, list | tuple):
         return list(values)
     kind = type(values).__name__
@@ -121,7 +121,7 @@ def _list_values(values: Any, name: str) -> list[Any]:
 
 
 def _wrong_element(value: object, where: str, expected: str) -> UsageError:
-    if _is_missing(value):
+    if is_missing(value):
         return UsageError(
             f"{where} is a missing value ({value!r:.20}), expected {expected}. Drop or fill missing values "
             "first, for example with pandas' `dropna()`."
@@ -129,7 +129,7 @@ def _wrong_element(value: object, where: str, expected: str) -> UsageError:
     return UsageError(f"{where} is {value!r:.60}, expected {expected}.")
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """Whether `value` is None, NaN, or pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

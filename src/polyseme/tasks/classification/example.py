@@ -10,6 +10,7 @@ from polyseme.io.html import Cell
 from polyseme.language.detokenize import join_tokens
 from polyseme.tasks.examples import TokenizedText, Tokens
 from polyseme.tasks.labels import round_probabilities
+from polyseme.tasks.predictions import format_prediction, render_prediction
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class ClassificationPrediction:
         """Cells of a table."""
         return {"text": join_tokens(self.tokens), "label": self.label, "probability": self.probability}
 
+    __repr__ = format_prediction
+    _repr_html_ = render_prediction
+
 
 @dataclass(frozen=True)
 class MultiLabelPrediction:
@@ -73,3 +77,6 @@ class MultiLabelPrediction:
     def as_row(self) -> Mapping[str, Cell]:
         """Cells of a table."""
         return {"text": join_tokens(self.tokens), "labels": ", ".join(self.labels)}
+
+    __repr__ = format_prediction
+    _repr_html_ = render_prediction

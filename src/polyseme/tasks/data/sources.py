@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import UsageError
+from polyseme.text.validate import is_missing
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,5 @@ def open_source(data: Data, name: str) -> Source:
 
 
 def _without_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """A row of pandas with None for NaN, which stands for a missing value there."""
-    return {
-        str(name): None if isinstance(value, float) and value != value else value
-        for name, value in row.items()
-    }
+    """A row of pandas with None for NaN and NA, which stand for missing values there."""
+    return {str(name): None if is_missing(value) else value for name, value in row.items()}

@@ -10,6 +10,7 @@ from polyseme.io.html import Cell
 from polyseme.language.detokenize import join_tokens
 from polyseme.tasks.examples import TokenizedText, Tokens
 from polyseme.tasks.labels import round_probabilities
+from polyseme.tasks.predictions import format_prediction, render_prediction
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class PairPrediction:
         first, second = map(join_tokens, self.tokens)
         return {"first": first, "second": second, "label": self.label, "probability": self.probability}
 
+    __repr__ = format_prediction
+    _repr_html_ = render_prediction
+
 
 @dataclass(frozen=True)
 class NumberPrediction:
@@ -66,3 +70,6 @@ class NumberPrediction:
         """Cells of a table."""
         first, second = map(join_tokens, self.tokens)
         return {"first": first, "second": second, "number": self.number}
+
+    __repr__ = format_prediction
+    _repr_html_ = render_prediction

@@ -10,6 +10,7 @@ from polyseme.io.html import Cell
 from polyseme.tasks.data.tag_schemes import Span
 from polyseme.tasks.examples import TokenizedText, Tokens
 from polyseme.tasks.labels import round_probabilities
+from polyseme.tasks.predictions import format_prediction, render_prediction
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,6 @@ class RelationPrediction:
         """Cells of a table."""
         first, second = self.entities
         return {"e1": first, "e2": second, "label": self.label, "probability": self.probability}
+
+    __repr__ = format_prediction
+    _repr_html_ = render_prediction

@@ -9,6 +9,7 @@ from typing import Any
 from polyseme.io.html import Cell
 from polyseme.language.detokenize import join_tokens
 from polyseme.tasks.examples import Offsets, TokenizedText, Tokens
+from polyseme.tasks.predictions import format_prediction, render_prediction
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,6 @@ class TaggingPrediction:
         spans = ", ".join(f"{span.text} ({span.label})" for span in self.spans)
         shown = spans or " ".join(dict.fromkeys(tag for tag in self.tags if tag != "O"))
         return {"text": join_tokens(self.tokens), "tags": shown, "probability": self.probability}
+
+    __repr__ = format_prediction
+    _repr_html_ = render_prediction

@@ -1,0 +1,163 @@
+"""What `train`, `predict` and `evaluate` take besides paths: DataFrames, lists, generators, arrays."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import polyseme
+import task_files as toys
+from polyseme.elmo import Elmo
+from polyseme.errors import DataError, UsageError
+from polyseme.tasks.task_model import TaskModel
+
+ROWS = [(f"{word} film", "pos" if word in toys.GOOD else "neg") for word in (*toys.GOOD, *toys.BAD)] * 3
+TAGGED = [(["a", word], ["O", "B-X" if word in toys.GOOD else "O"]) for word in (*toys.GOOD, *toys.BAD)] * 3
+PAIRS = [(a, b, "same" if b in toys.GOOD else "other") for a in toys.GOOD for b in (*toys.GOOD, *toys.BAD)]
+
+
+class PandasFrame:
+    """As much of a pandas DataFrame as is used: a missing value is NaN, and rows come as dicts."""
+
+    def __init__(self, **columns: list[Any]) -> None:
+        self.columns = list(columns)
+        self._rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return self._rows
+
+
+class Frame:
+    """What tells a DataFrame from a Series."""
+
+    columns, shape = ("text",), (1, 1)
+
+
+def train(task: str, elmo: Elmo, rows: Any, *settings: str, **named: Any) -> TaskModel:
+    return polyseme.train(task, elmo, train=rows, settings=(*toys.EPOCH, *settings), **named)
+
+
+def test_rows_of_every_task(elmo: Elmo):
+    assert train("classification", elmo, ROWS).labels == ("neg", "pos")
+    assert train("tagging", elmo, TAGGED).labels == ("O", "B-X", "I-X", "E-X", "S-X")
+    assert train("pairs", elmo, iter(PAIRS)).labels == ("other", "same")
+    marked = [
+        (f"<e1>{w}</e1> and <e2>b</e2>", "R" if w in toys.GOOD else "S") for w in (*toys.GOOD, *toys.BAD)
+    ]
+    assert train("relations", elmo, marked * 2).labels == ("R", "S")
+
+
+def test_rows_give_the_model_that_their_file_gives(tmp_path: Path, elmo: Elmo):
+    text = "text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS)
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    texts, labels = zip(*ROWS, strict=True)
+    models = [
+        train("classification", elmo, source)
+        for source in (
+            tmp_path / "a.csv",
+            (row for row in ROWS),
+            [{"label": label, "text": text} for text, label in ROWS],
+            PandasFrame(label=list(labels), text=list(texts)),
+            pa.table({"text": texts, "label": labels}),
+        )
+    ]
+    wanted = models[0].predict("great film")
+    assert all(model.predict("great film") == wanted for model in models)
+    assert all(model.evaluate(ROWS) == models[0].evaluate(tmp_path / "a.csv") for model in models)
+
+
+def test_columns_of_a_frame_are_named_by_settings(elmo: Elmo):
+    frame = PandasFrame(review=[text for text, _ in ROWS], stars=[int(label == "pos") for _, label in ROWS])
+    model = train("classification", elmo, frame, "data.text=review", "data.label=stars")
+    assert model.labels == ("0", "1")
+    with pytest.raises(DataError, match=r"train:1: no field 'text', 'label'; there are review, stars"):
+        train("classification", elmo, frame)
+    tokens, tags = zip(*TAGGED, strict=True)
+    tagged = PandasFrame(id=list(range(len(tags))), words=[np.array(t) for t in tokens], ner=list(tags))
+    assert "B-X" in train("tagging", elmo, tagged, "data.word=words", "data.tag=ner").labels
+    with pytest.raises(DataError, match=r"train:1: .*expected a tuple \(tokens, tags\)"):
+        train("tagging", elmo, [("a b", "O O")])
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "says"),
+    [
+        (5, UsageError, "train is of type int, expected a path, a DataFrame or an iterable of rows"),
+        ("label,text\n1,a\n", UsageError, "train is a text of several lines, expected a path"),
+        (["a film", "b film"], DataError, r"train:1: 'a film', expected a tuple \(text, label\)"),
+        ([("a", "1"), ("b", "0", "c")], DataError, r"train:2: .*expected a tuple"),
+        ([({"a": 1}, "1"), ("b", "0")], DataError, r"train:1: text is .*expected text"),
+        ([("a", None), ("b", "0")], DataError, r"train:1: 0 labels"),
+    ],
+)
+def test_anything_else_is_refused(elmo: Elmo, rows: Any, error: type[Exception], says: str):
+    with pytest.raises(error, match=says):
+        train("classification", elmo, rows)
+
+
+def test_questions_come_in_any_container(elmo: Elmo):
+    model = train("classification", elmo, ROWS)
+    texts = ["good film", "bad film"]
+    wanted = model.predict(texts)
+    for container in (iter, np.array, pa.array):
+        assert model.predict(container(texts)) == wanted
+    assert list(polyseme.predict(model, [(text,) for text in texts])) == list(polyseme.predict(model, texts))
+    with pytest.raises(UsageError, match=r'expected one column of it, such as `questions\["text"\]`'):
+        model.predict(Frame())
+    with pytest.raises(DataError, match="question 2: the text is empty"):
+        model.predict(["a", " "])
+
+
+# ---- examples without text ----
+
+
+def test_examples_without_text_are_counted_and_skipped(elmo: Elmo, caplog: pytest.LogCaptureFixture):
+    rows = [*ROWS, ("", "pos"), (" ", ""), (None, "neg")]
+    with caplog.at_level(logging.WARNING):
+        model = train("classification", elmo, rows, dev=ROWS)
+    (warning,) = [record.message for record in caplog.records if "no text" in record.message]
+    assert warning.startswith(
+        f"train: 3 of {len(rows)} examples have no text and were skipped; the first is at "
+    )
+    assert f"train:{len(ROWS) + 1}." in warning
+    assert model.results[0].examples == len(ROWS)
+    with pytest.raises(DataError, match=rf"train:{len(ROWS) + 1}: the text is empty"):
+        train("classification", elmo, rows, "data.empty=error")
+
+
+def test_pairs_with_an_empty_text_are_skipped(elmo: Elmo, caplog: pytest.LogCaptureFixture):
+    train("pairs", elmo, [*PAIRS, ("a", "", "same")])
+    assert "train: 1 of 51 examples have no text" in caplog.text
+
+
+def test_a_question_without_text_has_no_prediction(elmo: Elmo, tmp_path: Path):
+    model = train("classification", elmo, ROWS)
+    (tmp_path / "a.csv").write_text('text\ngood film\n""\nbad film\n', encoding="utf-8")
+    lines = list(polyseme.predict(model, tmp_path / "a.csv"))
+    assert len(lines) == 3
+    assert lines[1] == '{"tokens": []}'
+
+
+# ---- how results show themselves ----
+
+
+def test_predictions_scores_and_models_are_shown_briefly_and_as_html(elmo: Elmo):
+    model = train("classification", elmo, [*ROWS, ("<b> film", "pos")])
+    predictions = model.predict(["<b> film", "bad"])
+    shown = [model, predictions, predictions[0], model.evaluate(ROWS)]
+    assert all(len(repr(value)) < 300 for value in shown)
+    assert all(value._repr_html_().count("<table>") for value in shown)
+    assert "&lt;b&gt; film" in predictions._repr_html_()
+    assert repr(model) == "TaskModel(classification: neg, pos)"
+    assert repr(predictions[1]).startswith("ClassificationPrediction(text='bad', label=")
+    assert repr(shown[-1]).startswith("Scores(accuracy: ")
