@@ -36,7 +36,7 @@ static void *packed(int kind, int64_t groups, int64_t n, int64_t k, int turned)
 
 static void *scratch(int kind, int64_t rows, int64_t k)
 {
-    return kind == INT8 ? malloc((size_t)polyseme_scratch_size(rows, k)) : NULL;
+    return kind == FP32 ? NULL : malloc((size_t)polyseme_scratch_size(rows, k));
 }
 
 static void release(void **all, int count)
@@ -67,7 +67,7 @@ static void layer(int kind, int64_t inputs, int64_t m, int64_t d, void *const *w
                      .raw = filled((save ? tokens : batch) * m), .last_h = filled(batch * d),
                      .last_c = filled(batch * m), .d_z = filled(tokens * 4 * m), .d_given = filled(tokens * d),
                      .recurred = filled(tokens * d)};
-    l.scratch = kind == INT8 ? malloc((size_t)polyseme_lstm_scratch_size(&l)) : NULL;
+    l.scratch = kind == FP32 ? NULL : malloc((size_t)polyseme_lstm_scratch_size(&l));
     polyseme_lstm_forward(&l);
     if (x && !save && inputs == d) {
         struct lstm two[] = {l, l};
@@ -75,13 +75,14 @@ static void layer(int kind, int64_t inputs, int64_t m, int64_t d, void *const *w
         polyseme_lstm_read(two, 2, 1);
         free(two[1].output);
     }
-    void *hidden = packed(FP32, 1, d, 4 * m, 1), *projection = packed(FP32, 1, m, d, 1);
+    const int back = kind == BF16 ? BF16 : FP32;
+    void *hidden = packed(back, 1, d, 4 * m, 1), *projection = packed(back, 1, m, d, 1);
     void *all[] = {sizes, x, z, (void *)l.input_scales, (void *)l.hidden_scales,
                    (void *)l.projection_scales, l.scratch, (void *)l.first_h, (void *)l.first_c, (void *)l.bias,
                    (void *)l.d_output, l.output, l.memory, l.raw, l.last_h, l.last_c, l.d_z, l.d_given, l.recurred,
                    hidden, projection};
     if (save) {
-        l.hidden = hidden, l.projection = l.projection ? projection : NULL;
+        l.kind = back, l.hidden = hidden, l.projection = l.projection ? projection : NULL;
         polyseme_lstm_backward(&l);
     }
     release(all, sizeof all / sizeof *all);
@@ -181,7 +182,7 @@ static int threads(int count)
 
 int main(int count, char **arguments)
 {
-    const char *names[] = {"vnni", "avx512", "avx2", "portable"};
+    const char *names[] = {"bf16", "vnni", "avx512", "avx2", "portable"};
     int runs = 0;
     if (count > 1)
         runs = threads(atoi(arguments[1]));

@@ -39,6 +39,19 @@ static inline __m512i emulated_dot(__m512i sum, __m512i x, __m512i y)
     return (__m512i)total;
 }
 
+/* Pairs of bf16, each the upper half of an fp32: both products are added, the odd one first. */
+static inline __m512 emulated_dot_bf16(__m512 sum, words x, words y)
+{
+    EACH(at, 16)
+    {
+        const words a = {x[at] & (int32_t)0xffff0000, x[at] << 16}, b = {y[at] & (int32_t)0xffff0000, y[at] << 16};
+        const __m512 left = (__m512)a, right = (__m512)b;
+        sum[at] = __builtin_fmaf(left[1], right[1], __builtin_fmaf(left[0], right[0], sum[at]));
+    }
+    return sum;
+}
+
+#define _mm512_dpbf16_ps(sum, x, y) emulated_dot_bf16(sum, (words)(x), (words)(y))
 #define _mm512_fmadd_ps(x, y, z) emulated_fma(x, y, z)
 #define _mm512_min_ps(x, y) emulated_min(x, y, x)
 #define _mm512_max_ps(x, y) emulated_max(x, y, x)

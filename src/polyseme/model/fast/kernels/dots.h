@@ -132,7 +132,6 @@ static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows,
     const int64_t panels = n / PANEL, together = rows / strips < ALONE ? panels : 1;
     const int64_t steps = (width + DEPTH - 1) / DEPTH * (panels / together) * strips;
     int64_t step = 0, line = 0;
-    memset(out, 0, 4 * (size_t)(rows * n));
     for (int64_t at = 0; at < width; at += DEPTH) {
         const int64_t depth = width - at < DEPTH ? width - at : DEPTH;
         for (int64_t p = 0; p < panels; p += together) {
@@ -142,7 +141,7 @@ static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows,
                 for (step++; line * steps < lines * step; line++)
                     __builtin_prefetch(next + 64 * line, 0, 2);
                 NAME(strip)(FP32, (int)(to - from), (int)together, a + from * width + at, width, b, ldb, depth,
-                            out + from * n + p * PANEL, n, PANEL);
+                            out + from * n + p * PANEL, n, PANEL, !at);
                 from = to;
             }
         }
@@ -228,7 +227,7 @@ static void NAME(squares)(const struct squares *q)
                 for (int64_t s = 0, from = 0, to; s < strips; s++, from = to) {
                     to = rows * (s + 1) / strips;
                     NAME(strip)(FP32, (int)(to - from), 1, moved + from * width + at, width, b, ldb, depth,
-                                out + from * n + left, n, PANEL);
+                                out + from * n + left, n, PANEL, 0);
                 }
             }
         for (int64_t row = 0; row < rows; row++)

@@ -57,24 +57,20 @@ static INLINE ivec NAME(dot)(ivec sum, ivec x, ivec weight)
 static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int64_t lda, const char *b,
                                    int64_t ldb, int64_t fours, ivec *sum)
 {
-    ivec shift[GROUP * WIDE];
 #pragma GCC unroll 32
-    for (int at = 0; at < R * W; at++)
+    for (int at = 0; at < R * W; at++) {
         sum[at] = (ivec){0};
-#pragma GCC unroll 32
-    for (int w = 0; w < W; w++)
-        shift[w] = (ivec){0};
+        if (VNNI) /* takes back what the 128 that was added to each value brings */
+            memcpy(sum + at, b + at % W / WIDE * ldb + fours * 4 * PANEL + at % W % WIDE * BYTES, BYTES);
+    }
     for (int64_t at = 0; at < fours; at++) {
         __builtin_prefetch(b + (at + AHEAD) * 4 * PANEL);
 #pragma GCC unroll 2
         for (int part = 0; part < 4 / AT_ONCE; part++) {
             ivec weight[GROUP * WIDE];
 #pragma GCC unroll 32
-            for (int w = 0; w < W; w++) {
+            for (int w = 0; w < W; w++)
                 weight[w] = NAME(weights)(b + (w / WIDE) * ldb + at * 4 * PANEL + (w % WIDE) * BYTES, part);
-                if (VNNI) /* what the 128 that was added to each value brings */
-                    shift[w] = NAME(dot)(shift[w], (ivec){0} - 0x7f7f7f80, weight[w]);
-            }
 #pragma GCC unroll 32
             for (int r = 0; r < R; r++) {
                 const ivec x = NAME(values)(a + r * lda + at * (16 / AT_ONCE) + part * 4);
@@ -86,14 +82,12 @@ static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int6
             }
         }
     }
-#pragma GCC unroll 32
-    for (int at = 0; at < R * W && VNNI; at++)
-        sum[at] -= shift[at % W];
 }
 
-/* The same from vector v of a block of panels on: out[r, column] += sum * (scale of the row * scale of the column). */
+/* The same from vector v of a block of panels on: out[r, column] += sum * (scale of the row * scale of the column),
+ * or = if `fresh`. */
 static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *a, const char *b, int64_t k,
-                                   const float *scales, float *out, int64_t ldr)
+                                   const float *scales, float *out, int64_t ldr, int fresh)
 {
     const int64_t lda = row_bytes(k), ldb = panel_bytes(INT8, k);
     ivec sum[ROWS * GROUP * WIDE];
@@ -106,7 +100,8 @@ static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *
         for (int w = 0; w < W; w++) {
             float *to = out + r * ldr + (v + w) * LANES;
             const vec whole = __builtin_convertvector(sum[r * W + w], vec);
-            NAME(store)(to, NAME(load)(to) + whole * (scale * NAME(load)(scales + (v + w) * LANES)));
+            const vec product = whole * (scale * NAME(load)(scales + (v + w) * LANES));
+            NAME(store)(to, fresh ? product : NAME(load)(to) + product);
         }
     }
 }
@@ -115,13 +110,13 @@ static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *
 #define STRIP(R, W)                                                                                          \
     case R:                                                                                                  \
         for (; v + W <= panels * WIDE; v += W)                                                               \
-            NAME(part_int8)(R, W, v, a, b, k, scales, out, ldr);                                             \
+            NAME(part_int8)(R, W, v, a, b, k, scales, out, ldr, fresh);                                          \
         for (; v < panels * WIDE; v++)                                                                       \
-            NAME(part_int8)(R, 1, v, a, b, k, scales, out, ldr);                                             \
+            NAME(part_int8)(R, 1, v, a, b, k, scales, out, ldr, fresh);                                          \
         break;
 
 static void NAME(strip_int8)(int rows, int panels, const char *a, const char *b, int64_t k, const float *scales,
-                             float *out, int64_t ldr)
+                             float *out, int64_t ldr, int fresh)
 {
     int v = 0;
     switch (rows) {
@@ -132,15 +127,15 @@ static void NAME(strip_int8)(int rows, int panels, const char *a, const char *b,
 
 /* Rows in strips, panel by panel: out[r, p, column], r being ldr apart. */
 static void NAME(block_int8)(int64_t rows, int panels, const char *a, const char *b, int64_t k,
-                             const float *scales, float *out, int64_t ldr)
+                             const float *scales, float *out, int64_t ldr, int fresh)
 {
     const int64_t strips = (rows + ROWS - 1) / ROWS;
-    const int together = rows > ROWS ? 1 : panels; /* few rows: one pass over all weights */
+    const int together = rows > ROWS && WIDE > 1 ? 1 : panels; /* one pass over all weights where sums fit registers */
     for (int p = 0; p < panels; p += together) {
         for (int64_t s = 0, from = 0; s < strips; s++) {
             const int64_t to = rows * (s + 1) / strips;
             NAME(strip_int8)((int)(to - from), together, a + from * row_bytes(k), b + p * panel_bytes(INT8, k), k,
-                             scales + p * PANEL, out + from * ldr + p * PANEL, ldr);
+                             scales + p * PANEL, out + from * ldr + p * PANEL, ldr, fresh);
             from = to;
         }
     }

@@ -2,7 +2,7 @@
  *
  *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
  *
- * In: ISA, BYTES, VNNI, ROWS, ALONE, STRIPS, STRIPS_INT8. Out: `struct kernels` under the name of the ISA.
+ * In: ISA, BYTES, VNNI, DOT_BF16, ROWS, ALONE, STRIPS, STRIPS_INT8. Out: `struct kernels` under the name of the ISA.
  */
 
 #include "vector.h"
@@ -20,6 +20,7 @@ static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(for
 #undef ISA
 #undef BYTES
 #undef VNNI
+#undef DOT_BF16
 #undef ROWS
 #undef ALONE
 #undef STRIPS

@@ -2,7 +2,7 @@
  *
  *     native.c  ->  lstm.h  ->  product.h, vector.h
  *
- * The weights may be fp32, bf16 or int8; gates, memory and clips are fp32. The backward pass knows fp32 alone.
+ * The weights may be fp32, bf16 or int8; gates, memory and clips are fp32. The backward pass knows fp32 and bf16.
  *
  * See struct lstm in native.c for what goes in and out. The gates of up to HIGH sentences and PANEL cells are
  * made in one tile that stays in the first cache: product, activations and memory in one pass.
@@ -91,7 +91,7 @@ static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from,
 static void NAME(forward_step)(const struct lstm *l, int64_t n, const float *z, const float *h,
                                const float *before, float *gates, float *memory, float *raw)
 {
-    const int64_t m = l->cells, step = l->kind == INT8 ? row_bytes(l->outputs) : 4 * l->outputs;
+    const int64_t m = l->cells, step = NAME(row_step)(l->kind, l->outputs);
     const char *rows = NAME(rows_for)(l->kind, h, n, l->outputs, l->scratch);
     for (int64_t top = 0; top < n; top += CHUNK) {
         const int64_t end = n < top + CHUNK ? n : top + CHUNK;
@@ -166,15 +166,15 @@ static INLINE void NAME(cell_backward)(const float *gates, const float *before, 
 
 /* `rows` sentences, GROUP panels of cells from `from` on, backward. */
 static void NAME(backward_tile)(const struct lstm *l, int64_t rows, int64_t from, int64_t row, const float *before,
-                                float *d_c)
+                                const char *d_given, float *d_c)
 {
     const int64_t m = l->cells, d = l->outputs, left = (m - from + PANEL - 1) / PANEL;
     const int panels = (int)(left < GROUP ? left : GROUP);
     float tile[HIGH * GROUP * PANEL], gates[4 * PANEL], d_gates[4 * PANEL], old[PANEL], c[PANEL], dc[PANEL];
     if (l->projection) {
         memset(tile, 0, 4 * (size_t)(rows * GROUP * PANEL));
-        NAME(into_tile)(FP32, rows, panels, (const char *)(l->d_given + row * d),
-                        (const char *)l->projection + from / PANEL * panel_bytes(FP32, d), d, NULL, tile);
+        NAME(into_tile)(l->kind, rows, panels, d_given,
+                        (const char *)l->projection + from / PANEL * panel_bytes(l->kind, d), d, NULL, tile);
     }
     for (int64_t r = 0; r < rows; r++) {
         for (int p = 0; p < panels; p++) {
@@ -221,14 +221,16 @@ static void NAME(backward)(const struct lstm *l)
         row -= n;
         const float *before = t ? l->memory + (row - earlier) * m : l->first_c;
         NAME(given)(l, n, row);
+        const char *rows = l->projection ? NAME(rows_for)(l->kind, l->d_given + row * d, n, d, l->scratch) : NULL;
+        const int64_t step = NAME(row_step)(l->kind, d);
         for (int64_t top = 0; top < n; top += CHUNK) {
             const int64_t end = n < top + CHUNK ? n : top + CHUNK;
             for (int64_t from = 0; from < m; from += GROUP * PANEL)
                 for (int64_t r = top; r < end; r += HIGH)
                     NAME(backward_tile)(l, end - r < HIGH ? end - r : HIGH, from, row + r, before + r * m,
-                                        l->last_c + r * m);
+                                        rows ? rows + r * step : NULL, l->last_c + r * m);
         }
-        NAME(product)(&(struct product){FP32, 1, n, 4 * m, d, l->d_z + row * 4 * m, l->hidden, NULL, NULL,
+        NAME(product)(&(struct product){l->kind, 1, n, 4 * m, d, l->d_z + row * 4 * m, l->hidden, NULL, l->scratch,
                                         l->last_h});
         memcpy(l->recurred + row * d, t ? l->output + (row - earlier) * d : l->first_h, 4 * (size_t)(n * d));
     }

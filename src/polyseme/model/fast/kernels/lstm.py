@@ -245,7 +245,7 @@ def prepare_product(a: Tensor, weight: PackedWeight, out: Tensor | None = None) 
     task = native.Product(weight.kind, fresh, len(a), weight.k, weight.n)
     task.a, task.weight, task.scales = a.data_ptr(), weight.packed.data_ptr(), _pointer(weight.scales)
     scratch = None
-    if weight.scales is not None:
+    if weight.kind != native.KINDS[torch.float32]:
         scratch = torch.empty(library.polyseme_scratch_size(len(a), weight.k), dtype=torch.uint8)
     task.scratch, task.out = _pointer(scratch), out.data_ptr()
     task.alive = a, weight, scratch
@@ -303,8 +303,8 @@ def _step_sizes(sizes: list[int], batch: int) -> Any:
 
 
 def _allocate_scratch(task: Any) -> Tensor | None:
-    """The room that int8 needs beside."""
-    if task.hidden_scales is None:
+    """Memory for rows that are rounded to int8 or bf16."""
+    if task.kind == native.KINDS[torch.float32]:
         return None
     return torch.empty(native.load_library().polyseme_lstm_scratch_size(task), dtype=torch.uint8)
 

@@ -30,20 +30,23 @@
 #define FETCHED 4096 /* bytes of stored vectors that are fetched ahead: the machine itself stops at every page */
 #define TOGETHER 256 /* stored vectors of which the best score is noted */
 
-/* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. */
-enum { FP32, BF16, INT8, FP16 };
+/* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. PAIRS are the
+ * words of BF16 where the machine multiplies two bf16 at once (DOT_BF16): rows are rounded to bf16, too. */
+enum { FP32, BF16, INT8, FP16, PAIRS };
 
-/* Bytes of a panel of weights for k values of a row, and of the first k values of a longer one if 4 divides k. */
+/* Bytes of a panel of weights for k values of a row; of FP32, BF16 and PAIRS also of the first k values of a longer one, if 2
+ * divides k. A panel of INT8 ends with a word for each column: -128 times the sum of its weights. */
 static INLINE int64_t panel_bytes(int kind, int64_t k)
 {
-    return 4 * PANEL * (kind == FP32 ? k : kind == BF16 ? (k + 1) / 2 : (k + 3) / 4);
+    return 4 * PANEL * (kind == FP32 || kind == PAIRS ? k : kind == BF16 ? (k + 1) / 2 : (k + 3) / 4 + 1);
 }
 
-/* Bytes of a quantised row: its scale, 4 bytes of nothing, and 2 bytes a value for up to four values more. */
+/* Bytes of a quantised row: its scale, 4 bytes of nothing, and 2 bytes a value for up to four values more. A row
+ * rounded to bf16 needs less. */
 static INLINE int64_t row_bytes(int64_t k) { return 8 + (k + 3) / 4 * 8; }
 
 /* out (rows, n) += a (rows, k) * weight (n, k)^T, the weight packed; with `fresh`, out is = instead. For int8 only:
- * scales (n) of the weight's rows, and scratch of polyseme_scratch_size(rows, k) bytes. */
+ * scales (n) of the weight's rows; for int8 and bf16: scratch of polyseme_scratch_size(rows, k) bytes. */
 struct product {
     int64_t kind, fresh, rows, k, n;
     const float *a;
@@ -58,12 +61,12 @@ struct product {
  * infinity. Forward, the gates' share of the input comes as z, or is made here, of x, for some time steps at once.
  *
  *             forward                                    backward
- * kind        of the weights                             FP32
+ * kind        of the weights                             FP32 or BF16
  * input       packed (4 * M, I), its gates in groups     -
  * hidden      packed (4 * M, D), its gates in groups     packed transpose (D, 4M)
  * projection  packed (D, M), or NULL                     packed transpose (M, D), or NULL
  * …_scales    in   of INT8, as wide as the packed weight -
- * scratch     of INT8, polyseme_lstm_scratch_size bytes  -
+ * scratch     of INT8 and BF16, polyseme_lstm_scratch_size bytes
  * x           in   (N, I), or NULL                       -
  * z           with x: room for (Z, 4 * M'), M' = M up to -; may be where `gates` is
  *             the next whole panel; without: in (N, 4M)
@@ -129,12 +132,36 @@ struct kernels {
 
 #define FOURS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
 
+#define ISA bf16
+#define BYTES 64
+#define ROWS 6
+#define ALONE 7
+#define STRIPS FOURS
+#define VNNI 1
+#define DOT_BF16 1
+#define STRIPS_INT8 FOURS
+#if defined(EMULATED)
+#elif defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma,prefer-vector-width=512")
+#endif
+#include "isa.h"
+#if defined(EMULATED)
+#elif defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
 #define ISA vnni
 #define BYTES 64
 #define ROWS 6
 #define ALONE 7
 #define STRIPS FOURS
 #define VNNI 1
+#define DOT_BF16 0
 #define STRIPS_INT8 FOURS
 #if defined(EMULATED)
 #elif defined(__clang__)
@@ -157,6 +184,7 @@ struct kernels {
 #define ALONE 7
 #define STRIPS FOURS
 #define VNNI 0
+#define DOT_BF16 0
 #define STRIPS_INT8 FOURS
 #if defined(EMULATED)
 #elif defined(__clang__)
@@ -179,6 +207,7 @@ struct kernels {
 #define ALONE 4
 #define STRIPS STRIP(1, 4) STRIP(2, 2) STRIP(3, 2) STRIP(4, 1) STRIP(5, 1) STRIP(6, 1)
 #define VNNI 0
+#define DOT_BF16 0
 #define STRIPS_INT8 STRIP(1, 8) STRIP(2, 4) STRIP(3, 4) STRIP(4, 2) STRIP(5, 2) STRIP(6, 2)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
@@ -198,6 +227,7 @@ struct kernels {
 #define ISA portable
 #define BYTES 16
 #define VNNI 0
+#define DOT_BF16 0
 #if defined(__aarch64__)
 #define ROWS 6
 #define ALONE 2
@@ -227,6 +257,8 @@ static const struct kernels *named(const char *name)
         return &avx512;
     if (!strcmp(name, "vnni") && wide && HAS("avx512vnni"))
         return &vnni;
+    if (!strcmp(name, "bf16") && wide && HAS("avx512vnni") && HAS("avx512bf16"))
+        return &bf16;
 #endif
     return NULL;
 }
@@ -234,7 +266,7 @@ static const struct kernels *named(const char *name)
 static const struct kernels *best(void)
 {
     const struct kernels *found = __atomic_load_n(&chosen, __ATOMIC_ACQUIRE);
-    const char *const names[] = {"vnni", "avx512", "avx2", "portable"};
+    const char *const names[] = {"bf16", "vnni", "avx512", "avx2", "portable"};
     for (int at = 0; !found; at++)
         found = named(names[at]);
     __atomic_store_n(&chosen, found, __ATOMIC_RELEASE);
@@ -242,7 +274,7 @@ static const struct kernels *best(void)
 }
 
 /* Changes with the structs and the functions below, so that an old library is not taken for this one. */
-int polyseme_interface(void) { return 7; }
+int polyseme_interface(void) { return 8; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -262,15 +294,16 @@ int64_t polyseme_packed_size(int kind, int64_t groups, int64_t n, int64_t k)
     return groups * ((n + PANEL - 1) / PANEL) * panel_bytes(kind, k);
 }
 
-/* Bytes that int8 products of so many rows of k values need beside. */
+/* Bytes that int8 and bf16 products of so many rows of k values need beside. */
 int64_t polyseme_scratch_size(int64_t rows, int64_t k) { return (rows < CHUNK ? rows : CHUNK) * row_bytes(k); }
 
-/* Bytes that the loop over a layer of int8 needs beside. */
+/* Bytes that the loop over a layer of int8 or bf16 needs beside, forward or backward. */
 int64_t polyseme_lstm_scratch_size(const struct lstm *l)
 {
     const int64_t wider = l->cells > l->outputs ? l->cells : l->outputs;
     const int64_t first = polyseme_scratch_size(l->z_rows, l->inputs), then = l->batch * row_bytes(wider);
-    return first > then ? first : then;
+    const int64_t back = polyseme_scratch_size(l->batch, 4 * l->cells), most = first > then ? first : then;
+    return most > back ? most : back;
 }
 
 /* A panel of fp32: columns `width` from `from` on. */
@@ -301,6 +334,16 @@ static void pack_narrow_panel(const char *rows, size_t size, int64_t width, int6
                    rows + (r * row_step + at * column_step) * (int64_t)size, size);
 }
 
+/* Behind a panel of int8: -128 times the sum of each column, where VNNI begins its sums. */
+static void add_column_sums(char *packed, int64_t k)
+{
+    const int64_t words = (k + 3) / 4;
+    int32_t sums[PANEL] = {0};
+    for (int64_t at = 0; at < words * PANEL * 4; at++)
+        sums[at / 4 % PANEL] -= 128 * (int8_t)packed[at];
+    memcpy(packed + words * PANEL * 4, sums, sizeof sums);
+}
+
 /* Pack a weight of groups * n results by k, of fp32, bf16 or int8: element (g, row, column) stands at
  * g * n * row_step + row * row_step + column * column_step. Panels go by columns first, then by groups: the four
  * gates of a cell stand together. */
@@ -320,6 +363,8 @@ void polyseme_pack(int kind, const void *weight, int64_t groups, int64_t n, int6
                 pack_panel((const float *)rows, width, k, row_step, column_step, (float *)to);
             else
                 pack_narrow_panel(rows, size, width, k, row_step, column_step, to);
+            if (kind == INT8)
+                add_column_sums(to, k);
         }
     }
 }

@@ -15,8 +15,8 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 7  # polyseme_interface() of the library that this file was written for
-INSTRUCTION_SETS = ("vnni", "avx512", "avx2", "portable")
+INTERFACE = 8  # polyseme_interface() of the library that this file was written for
+INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
 

@@ -6,16 +6,28 @@
  * side by side: a word holds one fp32 of its column, two bf16 or four int8 that follow each other along k, zeros
  * behind the last one. A tile of the result, ROWS or fewer rows by some panels, stays in registers. Each result
  * is summed over k in DEPTH long pieces, in the same order whatever the number of rows: a sentence gets the same
- * bits in every batch. With bf16 the bits are those of fp32 with the same weights.
+ * bits in every batch. With bf16 the bits are those of fp32 with the same weights, unless the machine multiplies
+ * pairs of bf16 (DOT_BF16): then the rows are rounded to bf16 as well, and two of their values share a word.
  */
 
 /* The weights of LANES columns at `at`, which is even for `odd` = 0: `b` points to the first word of the lanes. */
 static INLINE vec NAME(weight)(const int kind, const char *b, int64_t at, int odd)
 {
-    if (kind == FP32)
+    if (kind == FP32 || kind == PAIRS)
         return NAME(load)((const float *)b + (at + odd) * PANEL);
     const ivec both = (ivec)NAME(load)((const float *)b + at / 2 * PANEL);
     return odd ? (vec)(both & (int32_t)0xffff0000) : (vec)(both << 16); /* a bf16 is the upper half of an fp32 */
+}
+
+/* sum + x * weight, lane by lane; words of PAIRS hold two values each, whose products are both added. */
+static INLINE vec NAME(add_product)(const int kind, vec x, vec weight, vec sum)
+{
+#if DOT_BF16
+    if (kind == PAIRS)
+        return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)weight);
+#endif
+    (void)kind;
+    return NAME(fma)(x, weight, sum);
 }
 
 /* One k of R rows by Q panels. */
@@ -31,13 +43,13 @@ static INLINE void NAME(tile_step)(const int kind, const int R, const int Q, con
         const vec x = NAME(same)(a[r * lda + at + odd]);
 #pragma GCC unroll 32
         for (int w = 0; w < Q * WIDE; w++)
-            sum[r * Q * WIDE + w] = NAME(fma)(x, weight[w], sum[r * Q * WIDE + w]);
+            sum[r * Q * WIDE + w] = NAME(add_product)(kind, x, weight[w], sum[r * Q * WIDE + w]);
     }
 }
 
-/* out[r, q] += sum over k of a[r, k] * b[q, k]: R rows by Q panels, both known to the compiler. */
+/* out[r, q] += sum over k of a[r, k] * b[q, k], or = if `fresh`: R rows by Q panels, both known to the compiler. */
 static INLINE void NAME(tile)(const int kind, const int R, const int Q, const float *a, int64_t lda,
-                              const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
+                              const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     vec sum[ROWS * GROUP * WIDE];
 #pragma GCC unroll 32
@@ -46,7 +58,7 @@ static INLINE void NAME(tile)(const int kind, const int R, const int Q, const fl
     for (int64_t at = 0; at + 1 < k; at += 2) {
         if (Q == 1) { /* several panels at once are streams enough for the machine to fetch ahead by itself */
             __builtin_prefetch(b + panel_bytes(kind, at + AHEAD));
-            if (kind == FP32)
+            if (kind == FP32 || kind == PAIRS)
                 __builtin_prefetch(b + panel_bytes(kind, at + 1 + AHEAD));
         }
         NAME(tile_step)(kind, R, Q, a, lda, b, ldb, at, 0, sum);
@@ -59,7 +71,7 @@ static INLINE void NAME(tile)(const int kind, const int R, const int Q, const fl
 #pragma GCC unroll 32
         for (int w = 0; w < Q * WIDE; w++) {
             float *to = out + r * ldr + (w / WIDE) * ldq + (w % WIDE) * LANES;
-            NAME(store)(to, NAME(load)(to) + sum[r * Q * WIDE + w]);
+            NAME(store)(to, fresh ? sum[r * Q * WIDE + w] : NAME(load)(to) + sum[r * Q * WIDE + w]);
         }
     }
 }
@@ -68,13 +80,13 @@ static INLINE void NAME(tile)(const int kind, const int R, const int Q, const fl
 #define STRIP(R, Q)                                                                                          \
     case R:                                                                                                  \
         for (; panels >= Q; panels -= Q, b += Q * ldb, out += Q * ldq)                                       \
-            NAME(tile)(kind, R, Q, a, lda, b, ldb, k, out, ldr, ldq);                                        \
+            NAME(tile)(kind, R, Q, a, lda, b, ldb, k, out, ldr, ldq, fresh);                                        \
         for (; panels; panels--, b += ldb, out += ldq)                                                       \
-            NAME(tile)(kind, R, 1, a, lda, b, ldb, k, out, ldr, ldq);                                        \
+            NAME(tile)(kind, R, 1, a, lda, b, ldb, k, out, ldr, ldq, fresh);                                        \
         break;
 
 static INLINE void NAME(strip_of)(const int kind, int rows, int panels, const float *a, int64_t lda,
-                                  const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
+                                  const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     switch (rows) {
         STRIPS
@@ -83,17 +95,19 @@ static INLINE void NAME(strip_of)(const int kind, int rows, int panels, const fl
 #undef STRIP
 
 static void NAME(strip)(int kind, int rows, int panels, const float *a, int64_t lda, const char *b, int64_t ldb,
-                        int64_t k, float *out, int64_t ldr, int64_t ldq)
+                        int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
-    if (kind == BF16)
-        NAME(strip_of)(BF16, rows, panels, a, lda, b, ldb, k, out, ldr, ldq);
+    if (kind == PAIRS)
+        NAME(strip_of)(PAIRS, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
+    else if (kind == BF16)
+        NAME(strip_of)(BF16, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
     else
-        NAME(strip_of)(FP32, rows, panels, a, lda, b, ldb, k, out, ldr, ldq);
+        NAME(strip_of)(FP32, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
 }
 
 /* Rows in strips of nearly the same height, each at most ROWS high; panel by panel if the strips are high. */
 static void NAME(block)(int kind, int64_t rows, int panels, const float *a, int64_t lda, const char *b,
-                        int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
+                        int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     const int64_t strips = (rows + ROWS - 1) / ROWS;
     const int together = rows / strips < ALONE ? panels : 1;
@@ -101,7 +115,7 @@ static void NAME(block)(int kind, int64_t rows, int panels, const float *a, int6
         for (int64_t s = 0, from = 0; s < strips; s++) {
             const int64_t to = rows * (s + 1) / strips;
             NAME(strip)(kind, (int)(to - from), together, a + from * lda, lda, b + at * ldb, ldb, k,
-                        out + from * ldr + at * ldq, ldr, ldq);
+                        out + from * ldr + at * ldq, ldr, ldq, fresh);
             from = to;
         }
     }
@@ -117,16 +131,16 @@ static void NAME(widen)(const char *b, int64_t k, float *wide)
 
 /* `block` for weights of any width of number: many rows are worth widening a panel once. */
 static void NAME(block_any)(int kind, int64_t rows, int panels, const float *a, int64_t lda, const char *b,
-                            int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq)
+                            int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     float wide[DEPTH * PANEL];
-    if (kind == FP32 || rows <= 2 * ROWS) {
-        NAME(block)(kind, rows, panels, a, lda, b, ldb, k, out, ldr, ldq);
+    if (kind == FP32 || kind == PAIRS || rows <= 2 * ROWS) {
+        NAME(block)(kind, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
         return;
     }
     for (int p = 0; p < panels; p++) {
         NAME(widen)(b + p * ldb, k, wide);
-        NAME(block)(FP32, rows, 1, a, lda, (const char *)wide, 0, k, out + p * ldq, ldr, ldq);
+        NAME(block)(FP32, rows, 1, a, lda, (const char *)wide, 0, k, out + p * ldq, ldr, ldq, fresh);
     }
 }
 
@@ -136,24 +150,53 @@ static INLINE void NAME(into_tile)(int kind, int64_t rows, int panels, const cha
                                    const float *scales, float *out)
 {
     const int64_t ldb = panel_bytes(kind, k);
+    if (DOT_BF16 && kind == BF16) {
+        kind = PAIRS;
+        k = (k + 1) / 2;
+    }
     if (kind == INT8) {
-        NAME(block_int8)(rows, panels, a, b, k, scales, out, GROUP * PANEL);
+        NAME(block_int8)(rows, panels, a, b, k, scales, out, GROUP * PANEL, 0);
         return;
     }
     for (int64_t at = 0; at < k; at += DEPTH) {
         const int64_t depth = k - at < DEPTH ? k - at : DEPTH;
         NAME(block_any)(kind, rows, panels, (const float *)a + at, k, b + panel_bytes(kind, at), ldb, depth, out,
-                    GROUP * PANEL, PANEL);
+                    GROUP * PANEL, PANEL, 0);
     }
 }
 
-/* What `into_tile` reads of rows (n, k): themselves, or for int8 their quantised values, written to `scratch`. */
+/* Rows (n, k) rounded to bf16, to the nearest, halves to even; a zero behind an odd k. A NaN stays one. */
+static void NAME(round_to_bf16)(const float *x, int64_t n, int64_t k, uint16_t *to)
+{
+    for (int64_t r = 0; r < n; r++, x += k, to += (k + 1) / 2 * 2) {
+        if (k & 1)
+            to[k] = 0;
+        for (int64_t at = 0; at < k; at++) {
+            uint32_t bits;
+            memcpy(&bits, x + at, sizeof bits);
+            const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+            to[at] = (uint16_t)((bits & INT32_MAX) > 0x7f800000 ? 0x7fc0 : rounded);
+        }
+    }
+}
+
+/* What `into_tile` reads of rows (n, k): themselves, or for int8 and pairs of bf16 their rounded values, written
+ * to `scratch`. */
 static const char *NAME(rows_for)(int kind, const float *a, int64_t n, int64_t k, char *scratch)
 {
-    if (kind != INT8)
+    if (kind == INT8)
+        NAME(quantise)(a, n, k, scratch);
+    else if (DOT_BF16 && kind == BF16)
+        NAME(round_to_bf16)(a, n, k, (uint16_t *)scratch);
+    else
         return (const char *)a;
-    NAME(quantise)(a, n, k, scratch);
     return scratch;
+}
+
+/* Bytes from one row that `rows_for` gives to the next. */
+static INLINE int64_t NAME(row_step)(int kind, int64_t k)
+{
+    return kind == INT8 ? row_bytes(k) : DOT_BF16 && kind == BF16 ? (k + 1) / 2 * 4 : 4 * k;
 }
 
 /* Some rows by the panels from p on, at most GROUP of them, over a piece of k; the last may be incomplete. */
@@ -162,40 +205,45 @@ static void NAME(product_part)(const struct product *q, const char *a, int64_t r
 {
     const int64_t whole = q->n / PANEL, ldb = panel_bytes(q->kind, q->k), width = q->n - p * PANEL;
     const int panels = (int)(whole - p < GROUP ? whole - p : GROUP);
-    const char *b = (const char *)q->weight + p * ldb + panel_bytes(q->kind, at);
+    const char *b = (const char *)q->weight + p * ldb + (at ? panel_bytes(q->kind, at) : 0);
     float scales[PANEL] = {0};
-    const int64_t columns = panels ? panels * PANEL : width;
-    for (int64_t r = 0; r < rows && q->fresh && !at; r++)
-        memset(out + r * q->n, 0, 4 * (size_t)columns);
+    const int fresh = q->fresh && !at; /* the first piece of k is written, the others are added */
     if (panels && q->kind == INT8)
-        NAME(block_int8)(rows, panels, a, b, q->k, q->scales + p * PANEL, out, q->n);
+        NAME(block_int8)(rows, panels, a, b, q->k, q->scales + p * PANEL, out, q->n, fresh);
     else if (panels)
-        NAME(block_any)(q->kind, rows, panels, (const float *)a + at, q->k, b, ldb, depth, out, q->n, PANEL);
+        NAME(block_any)(q->kind, rows, panels, (const float *)a + at, q->k, b, ldb, depth, out, q->n, PANEL,
+                        fresh);
     if (panels)
         return;
     if (q->kind == INT8)
         memcpy(scales, q->scales + p * PANEL, 4 * (size_t)width);
     for (int64_t r = 0; r < rows; r++) { /* the last, incomplete panel */
-        float tile[PANEL] = {0}, *to = out + r * q->n;
+        float tile[PANEL], *to = out + r * q->n;
         if (q->kind == INT8)
-            NAME(block_int8)(1, 1, a + r * row_bytes(q->k), b, q->k, scales, tile, PANEL);
+            NAME(block_int8)(1, 1, a + r * row_bytes(q->k), b, q->k, scales, tile, PANEL, 1);
         else
-            NAME(strip)(q->kind, 1, 1, (const float *)a + r * q->k + at, q->k, b, ldb, depth, tile, PANEL, PANEL);
+            NAME(strip)(q->kind, 1, 1, (const float *)a + r * q->k + at, q->k, b, ldb, depth, tile, PANEL, PANEL,
+                        1);
         for (int64_t c = 0; c < width; c++)
-            to[c] += tile[c];
+            to[c] = fresh ? tile[c] : to[c] + tile[c];
     }
 }
 
 /* out (rows, n) += a (rows, k) * packed weight, or = if it is to be fresh. */
 static void NAME(product)(const struct product *q)
 {
-    const int64_t whole = q->n / PANEL, k = q->k, piece = q->kind == INT8 ? k : DEPTH;
+    struct product words = *q; /* as the tiles see it: of pairs, k counts words */
+    if (DOT_BF16 && q->kind == BF16) {
+        words.kind = PAIRS;
+        words.k = (q->k + 1) / 2;
+    }
+    const int64_t whole = q->n / PANEL, k = words.k, piece = q->kind == INT8 ? k : DEPTH;
     for (int64_t top = 0; top < q->rows; top += CHUNK) {
         const int64_t high = q->rows - top < CHUNK ? q->rows - top : CHUNK;
-        const char *a = NAME(rows_for)(q->kind, q->a + top * k, high, k, q->scratch);
+        const char *a = NAME(rows_for)(q->kind, q->a + top * q->k, high, q->k, q->scratch);
         for (int64_t at = 0; at < k; at += piece)
             for (int64_t p = 0; p * PANEL < q->n; p += p < whole && whole - p < GROUP ? whole - p : GROUP)
-                NAME(product_part)(q, a, high, p, at, k - at < piece ? k - at : piece,
+                NAME(product_part)(&words, a, high, p, at, k - at < piece ? k - at : piece,
                                    q->out + top * q->n + p * PANEL);
     }
 }
