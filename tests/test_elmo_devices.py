@@ -290,3 +290,28 @@ def test_a_model_is_saved_from_there(tmp_path):
     Elmo(model).to(strict_device()).save(tmp_path / "model")
     wanted = Elmo(random_model(small_config(), softmax=True))
     assert_alike(load(tmp_path / "model").embed(SENTENCES), wanted.embed(SENTENCES))
+
+
+def test_the_command_line_takes_a_device(run, folder):
+    vectors = []
+    for device in ("cpu", str(strict_device())):
+        number = len(vectors)
+        for line in (
+            ["embed", folder, "text.txt", "--out", f"{number}.npz"],
+            ["score", folder, "text.txt"],
+            ["substitutes", folder, "the [bank] failed"],
+            ["generate", folder, "--tokens", "3"],
+            ["index", folder, "text.txt", "--out", f"index{number}"],
+        ):
+            done = run(*map(str, line), "--device", device)
+            assert done.code == 0, done.err
+        vectors.append(np.load(f"{number}.npz")["0"])
+    assert_alike(*([array] for array in vectors))
+    wrong = run("score", str(folder), "text.txt", "--device", "gpu")
+    assert wrong.code == 2
+    assert "device is 'gpu', expected auto, cpu" in wrong.err
+
+
+def test_processes_of_a_server_share_the_cpu_alone(folder):
+    with pytest.raises(UsageError, match=r"forked share the CPU alone\. Use `workers=1`"):
+        polyseme.serve(folder, port=0, workers=2, device=str(strict_device()))

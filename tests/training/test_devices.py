@@ -69,7 +69,7 @@ def test_a_run_is_refused_before_anything_is_written_if_its_gpu_is_missing(tmp_p
     gpus(0)
     text = story.write(tmp_path / "story.txt", 100)
     config = read_pretrain_settings("tiny", [*story.SETTINGS, "train.device=cuda"])
-    with pytest.raises(UsageError, match=r"Or set train.device=cpu"):
+    with pytest.raises(UsageError, match=r'Or use `train.device="cpu"`'):
         pretrain([text], tmp_path / "model", config, workers=1)
     assert not (tmp_path / "model").exists()
 

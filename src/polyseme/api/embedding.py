@@ -61,6 +61,7 @@ def embed(
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
     precision: ModelPrecision | None = None,
+    device: str = "cpu",
     dtype: VectorDtype | None = None,
     format: VectorFormat = "safetensors",  # noqa: A002  # the word that people look for
     shard: str = "1/1",
@@ -89,6 +90,7 @@ def embed(
         stateful: Carry the state from sentence to sentence, as bilm-tf does; only for files.
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         precision: Precision of the computation, if the model is loaded here; see `load`.
+        device: Where to compute, if the model is loaded here; see `load`.
         dtype: Type of the numbers; None is float32 for a file and float16 for a folder.
         format: Format of the files of a folder.
         shard: Write only share i of n of a folder, as "i/n".
@@ -131,15 +133,19 @@ def embed(
         )
         with open_progress(progress) as on_progress:
             if engine == "ray":
+                if device != "cpu":
+                    raise UsageError(
+                        "`engine='ray'` computes on CPUs. Leave out `device`, or use `engine='local'`."
+                    )
                 path, cluster = _require_path(model), Cluster(address, actors, batch_tokens, precision)
                 counts = embed_on_ray(
                     path, options, paths, out, bulk, cluster, force=force, on_progress=on_progress
                 )
             else:
-                elmo = ensure_loaded(model, batch_tokens, options, precision)
+                elmo = ensure_loaded(model, batch_tokens, options, precision, device)
                 counts = embed_folder(elmo, paths, out, bulk, force=force, on_progress=on_progress)
         return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
-    elmo = ensure_loaded(model, batch_tokens, options, precision)
+    elmo = ensure_loaded(model, batch_tokens, options, precision, device)
     with open_progress(progress) as on_progress:
         return _embed_file(
             elmo, paths, out, layer, pool, direction, segment, stateful, dtype, force, on_progress
@@ -196,11 +202,12 @@ def ensure_loaded(
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     precision: ModelPrecision | None = None,
+    device: str = "cpu",
 ) -> Elmo:
     """Return the model itself, or load it from a path."""
     if isinstance(model, Elmo):
         return model
-    return load(model, options, precision=precision, batch_tokens=batch_tokens)
+    return load(model, options, precision=precision, device=device, batch_tokens=batch_tokens)
 
 
 def _require_path(model: Elmo | str | Path) -> str | Path:

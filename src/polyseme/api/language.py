@@ -32,6 +32,7 @@ def evaluate(
     stateful: bool = ...,
     batch_tokens: int = ...,
     options: str | Path | None = ...,
+    device: str | None = ...,
     elmo: Elmo | str | Path | None = ...,
     static: str | Path | None = ...,
     progress: ProgressOption = ...,
@@ -51,6 +52,7 @@ def evaluate(
     stateful: bool = ...,
     batch_tokens: int = ...,
     options: str | Path | None = ...,
+    device: str | None = ...,
     elmo: Elmo | str | Path | None = ...,
     static: str | Path | None = ...,
     progress: ProgressOption = ...,
@@ -65,6 +67,7 @@ def evaluate(
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
+    device: str | None = None,
     elmo: Elmo | str | Path | None = None,
     static: str | Path | None = None,
     progress: ProgressOption = None,
@@ -79,6 +82,7 @@ def evaluate(
         stateful: Language model: carry the state from sentence to sentence of a file.
         batch_tokens: Language model: size of a batch in tokens, if it is loaded here.
         options: Language model: the options.json of an .hdf5 file, if it is not beside it.
+        device: Where a model given as a path computes; None is the default of `load` and `load_task`.
         elmo: Task folder: its ELMo, if it has moved.
         static: Task folder: its static vectors, if they have moved.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
@@ -97,12 +101,16 @@ def evaluate(
     """
     if isinstance(model, TaskModel) or (not isinstance(model, Elmo) and is_task(model)):
         _refuse({"segment": segment, "stateful": stateful, "options": options}, "a language model")
-        task = model if isinstance(model, TaskModel) else load_task(model, elmo, static=static)
+        task = (
+            model
+            if isinstance(model, TaskModel)
+            else load_task(model, elmo, static=static, device=device or "auto")
+        )
         return evaluate_task(task, text, progress=progress)
     _refuse({"elmo": elmo, "static": static}, "a task folder")
     if not isinstance(text, str | Path):
         raise UsageError(f"text is of type {type(text).__name__}, expected the path of a text.")
-    loaded = ensure_loaded(model, batch_tokens, options)
+    loaded = ensure_loaded(model, batch_tokens, options, device=device or "cpu")
     with open_progress(progress) as on_progress:
         reading = ReadingProgress(on_progress, text, stage="evaluating")
         return language.evaluate(
@@ -125,6 +133,7 @@ def score(
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
+    device: str = "cpu",
 ) -> Iterator[language.SentenceScore]:
     """Compute the log probability of every sentence of a text, and of its tokens.
 
@@ -136,6 +145,7 @@ def score(
         stateful: Carry the state from sentence to sentence.
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         options: The options.json of an .hdf5 model, if it is not beside it.
+        device: Where to compute, if the model is loaded here; see `load`.
 
     Returns:
         An iterator over the scores, in the order of the text.
@@ -149,7 +159,7 @@ def score(
         ...     print(sentence.totals, sentence.tokens)
 
     """
-    elmo = ensure_loaded(model, batch_tokens, options)
+    elmo = ensure_loaded(model, batch_tokens, options, device=device)
     return language.score_stream(elmo, read_sentences(elmo, [text], segment), stateful=stateful)
 
 
@@ -164,6 +174,7 @@ def rerank(
     segment: str | None = None,
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
+    device: str = "cpu",
 ) -> Iterator[language.RankedHypothesis]:
     """Sort n-best lists by log probability, mixed with the scores that the lists have.
 
@@ -177,6 +188,7 @@ def rerank(
         segment: How to split hypotheses; as the model was trained if None.
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         options: The options.json of an .hdf5 model, if it is not beside it.
+        device: Where to compute, if the model is loaded here; see `load`.
 
     Returns:
         An iterator over the hypotheses, list by list, best first.
@@ -189,7 +201,7 @@ def rerank(
 
     """
     return language.rerank(
-        ensure_loaded(model, batch_tokens, options),
+        ensure_loaded(model, batch_tokens, options, device=device),
         language.read_nbest(read_lines(text)),
         weight=weight,
         direction=direction,
@@ -209,6 +221,7 @@ def substitutes(
     counts: Mapping[str, int] | None = None,
     segment: str | None = None,
     options: str | Path | None = None,
+    device: str = "cpu",
 ) -> language.Substitutes:
     """Rank the words that fit in place of a word.
 
@@ -221,6 +234,7 @@ def substitutes(
         counts: How often words occur, to discount frequent words; None takes the order of the vocabulary.
         segment: How to split the text; as the model was trained if None.
         options: The options.json of an .hdf5 model, if it is not beside it.
+        device: Where to compute, if the model is loaded here; see `load`.
 
     Returns:
         The words by the forward language model, by the backward one, and by both.
@@ -233,7 +247,7 @@ def substitutes(
 
     """
     return language.find_substitutes(
-        ensure_loaded(model, options=options),
+        ensure_loaded(model, options=options, device=device),
         sentence,
         k,
         context=context,
@@ -254,6 +268,7 @@ def generate(
     stop_at_end: bool = True,
     segment: str | None = None,
     options: str | Path | None = None,
+    device: str = "cpu",
 ) -> language.GeneratedText:
     """Write new text, word by word, with the forward language model.
 
@@ -267,6 +282,7 @@ def generate(
         stop_at_end: Stop when the model ends the sentence; False begins another sentence.
         segment: How to split the prompt; as the model was trained if None.
         options: The options.json of an .hdf5 model, if it is not beside it.
+        device: Where to compute, if the model is loaded here; see `load`.
 
     Returns:
         The tokens and the text.
@@ -279,7 +295,7 @@ def generate(
 
     """
     return language.generate(
-        ensure_loaded(model, options=options),
+        ensure_loaded(model, options=options, device=device),
         prompt,
         tokens=tokens,
         temperature=temperature,

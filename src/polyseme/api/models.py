@@ -96,6 +96,7 @@ def cache(
     out: str | Path,
     *,
     options: str | Path | None = None,
+    device: str = "cpu",
     force: bool = False,
 ) -> int:
     """Write the vectors of words before any context, as bilm-tf's token embeddings.
@@ -107,6 +108,7 @@ def cache(
         vocab: A file with one word per line, among them <S>, </S> and <UNK>.
         out: A new .hdf5 file.
         options: The options.json of an .hdf5 model, if it is not beside it.
+        device: Where to compute, if the model is loaded here; see `load`.
         force: Replace `out` if it exists.
 
     Returns:
@@ -123,7 +125,7 @@ def cache(
     path = Path(out).expanduser()
     check_output_file(path, force=force)
     words = Vocab.read(vocab)
-    ensure_loaded(model, options=options).cache.write(path, words, force=force)
+    ensure_loaded(model, options=options, device=device).cache.write(path, words, force=force)
     return len(words)
 
 

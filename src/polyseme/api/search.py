@@ -63,6 +63,7 @@ def index(
     space: SpaceKind = "whiten",
     precision: IndexPrecision = "fp16",
     graph: GraphDtype | None = None,
+    device: str = "cpu",
     add: bool = False,
     force: bool = False,
     progress: ProgressOption = None,
@@ -86,6 +87,7 @@ def index(
         space: Correction of the space before cosines are taken: "none", "centre", "components" or "whiten".
         precision: Of the vectors on disk.
         graph: Also build a graph for approximate search, of vectors in this type.
+        device: Where to compute, if the model is loaded here; see `load`.
         add: Add `texts` to an index that exists.
         force: Replace an index that exists.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
@@ -105,7 +107,7 @@ def index(
     """
     if graph is not None:
         check_graph(graph)
-    elmo = ensure_loaded(model)
+    elmo = ensure_loaded(model, device=device)
     folder = Path(out).expanduser()
     filters = WordFilter(min_count, max_count, _read_words(stop), _read_words(only))
     with open_progress(progress) as on_progress:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyseme.choices import Direction, Normalise
-from polyseme.cli.options import AsJson, BatchTokens, ModelPath, Options, Segment, Stateful, TextPath
+from polyseme.cli.options import AsJson, BatchTokens, Device, ModelPath, Options, Segment, Stateful, TextPath
 from polyseme.cli.tasks import ElmoPath, StaticPath, print_scores
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def evaluate(
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
+    device: Annotated[
+        str | None, typer.Option(help="As elsewhere. [default: cpu; auto for a task folder]")
+    ] = None,
     elmo: ElmoPath = None,
     static: StaticPath = None,
     as_json: AsJson = False,
@@ -45,6 +48,7 @@ def evaluate(
         stateful=stateful,
         batch_tokens=batch_tokens,
         options=options,
+        device=device,
         elmo=elmo,
         static=static,
         progress=True,
@@ -91,6 +95,7 @@ def score(
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
+    device: Device = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Compute the log probability of every sentence and token, or re-rank n-best lists."""
@@ -107,11 +112,18 @@ def score(
             segment=segment,
             batch_tokens=batch_tokens,
             options=options,
+            device=device,
         )
         _print_ranked(ranked, as_json=as_json)
         return
     scores = api.score(
-        model, text, segment=segment, stateful=stateful, batch_tokens=batch_tokens, options=options
+        model,
+        text,
+        segment=segment,
+        stateful=stateful,
+        batch_tokens=batch_tokens,
+        options=options,
+        device=device,
     )
     _print_scores(scores, tokens=tokens, as_json=as_json)
 
@@ -169,6 +181,7 @@ def substitutes(
     following: Annotated[list[str] | None, typer.Option(help="A sentence after it; can be repeated.")] = None,
     segment: Segment = None,
     options: Options = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Rank the words that fit in place of a word."""
@@ -182,6 +195,7 @@ def substitutes(
         following=following or (),
         segment=segment,
         options=options,
+        device=device,
     )
     if as_json:
         print(json.dumps(dataclasses.asdict(result), ensure_ascii=False, indent=2))
@@ -214,6 +228,7 @@ def generate(
     ] = True,
     segment: Segment = None,
     options: Options = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Write new text, word by word."""
@@ -229,6 +244,7 @@ def generate(
         stop_at_end=stop_at_end,
         segment=segment,
         options=options,
+        device=device,
     )
     if as_json:
         print(json.dumps(dataclasses.asdict(result) | {"text": result.text}, ensure_ascii=False, indent=2))

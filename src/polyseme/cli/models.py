@@ -26,6 +26,7 @@ from polyseme.cli.options import (
     MODEL,
     AsJson,
     BatchTokens,
+    Device,
     Force,
     ModelPath,
     Options,
@@ -106,6 +107,7 @@ def embed(
     stateful: Stateful = False,
     batch_tokens: BatchTokens = 4096,
     precision: Precision = None,
+    device: Device = "cpu",
     dtype: Annotated[
         VectorDtype | None, typer.Option(help="Number type. [default: float32, for a folder float16]")
     ] = None,
@@ -146,6 +148,7 @@ def embed(
         stateful=stateful,
         batch_tokens=batch_tokens,
         precision=precision,
+        device=device,
         dtype=dtype,
         format=format,
         shard=shard,
@@ -177,12 +180,13 @@ def cache(
     ],
     out: Annotated[Path, typer.Option(help="A new .hdf5 file.")],
     options: Options = None,
+    device: Device = "cpu",
     force: Force = False,
 ) -> None:
     """Write the vectors of words before any context, as bilm-tf's token embeddings."""
     from polyseme import api
 
-    count = api.cache(model, vocab, out, options=options, force=force)
+    count = api.cache(model, vocab, out, options=options, device=device, force=force)
     print(f"{out}: {format_count(count, 'word')}")
 
 

@@ -41,6 +41,7 @@ Precision = Annotated[
     ModelPrecision | None,
     typer.Option(help="Precision of the computation. [default: as the model was saved]"),
 ]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, mps, or auto for a CUDA GPU if there is one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

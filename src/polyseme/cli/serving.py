@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from polyseme.cli.options import ModelPath
+from polyseme.cli.options import Device, ModelPath
 from polyseme.errors import UsageError
 
 
@@ -31,6 +31,7 @@ def serve(
         Path | None, typer.Option(help="A file with the API key that requests must send.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes; they share the weights.")] = 1,
+    device: Device = "cpu",
     body_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 2_000_000,
     max_texts: Annotated[int, typer.Option(min=1, help="Maximum texts per request.")] = 32,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per text.")] = 2_000,
@@ -74,6 +75,7 @@ def serve(
             batch_wait=batch_wait,
         ),
         workers=workers,
+        device=device,
         started=_print_address,
     )
     if has_running_threads():  # with abandoned jobs, which the end of the process would wait for

@@ -24,7 +24,7 @@ from polyseme.choices import (
     SpaceKind,
     UsageView,
 )
-from polyseme.cli.options import LAYER, AsJson, Force, ModelPath, Segment, format_count, parse_layer
+from polyseme.cli.options import LAYER, AsJson, Device, Force, ModelPath, Segment, format_count, parse_layer
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def index(
     graph: Annotated[
         GraphDtype | None, typer.Option(help="Also build a graph for approximate search (needs usearch).")
     ] = None,
+    device: Device = "cpu",
     add: Annotated[bool, typer.Option("--add", help="Add this text to an existing index.")] = False,
     force: Force = False,
 ) -> None:
@@ -89,6 +90,7 @@ def index(
         space=space,
         precision=precision,
         graph=graph,
+        device=device,
         add=add,
         force=force,
         progress=True,

@@ -54,4 +54,4 @@ def _resolve_cuda(wanted: str, index: int, name: str) -> torch.device:
 
 def missing_device(wanted: str, reason: str, name: str) -> UsageError:
     """Return the error for a device that cannot be used."""
-    return UsageError(f"{name} is {wanted}, but {reason}. Or set {name}=cpu.")
+    return UsageError(f'{name} is {wanted}, but {reason}. Or use `{name}="cpu"`.')

@@ -113,18 +113,21 @@ class Catalog:
         return [{name: point[name] for name in names} for point in points if set(names) <= set(point)]
 
 
-def open_catalog(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = ()) -> Catalog:
+def open_catalog(
+    model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = (), *, device: str = "cpu"
+) -> Catalog:
     """Load a model, and open its indexes and task models.
 
     Args:
         model: The ELMo, loaded or as a path.
         others: Indexes and task models, open or as paths.
+        device: Where a model given as a path computes, as in `polyseme.load`.
 
     Raises:
         UsageError: If an index or a task model belongs to another ELMo, or a path is neither.
 
     """
-    elmo = model if isinstance(model, Elmo) else load(model)
+    elmo = model if isinstance(model, Elmo) else load(model, device=device)
     path = None if isinstance(model, Elmo) else Path(model)
     catalog = Catalog("model" if path is None else _base_name(path), path, elmo)
     for other in others:

@@ -25,6 +25,7 @@ import uvicorn
 
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
+from polyseme.model.device import resolve_device
 from polyseme.search.index import Index
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Catalog, open_catalog
@@ -51,11 +52,16 @@ def run_server(
     key: str | None = None,
     limits: Limits | None = None,
     workers: int = 1,
+    device: str = "cpu",
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; the arguments are those of `polyseme.serve`."""
     if workers < 1:
         raise UsageError(f"workers is {workers}, expected 1 or more.")
+    if workers > 1 and resolve_device(device).type != "cpu":
+        raise UsageError(
+            f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
+        )
     limits = limits or Limits()
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:
@@ -67,7 +73,7 @@ def run_server(
         started(f"http://{address}:{listener.getsockname()[1]}")
     with listener:
         if workers == 1:
-            _serve_one(lambda: open_catalog(model, others), listener, limits, key)
+            _serve_one(lambda: open_catalog(model, others, device=device), listener, limits, key)
         else:
             _serve_many(model, others, listener, limits, key, workers)
 

@@ -28,6 +28,7 @@ def serve(
     key: str | None = None,
     limits: Limits | None = None,
     workers: int = 1,
+    device: str = "cpu",
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a model, with indexes and task models made from it, over HTTP until SIGTERM or Ctrl-C.
@@ -40,6 +41,8 @@ def serve(
         key: API key that requests must send; None asks for none.
         limits: What a request may cost; None for the defaults.
         workers: Number of processes; they share the weights.
+        device: Where a model given as a path computes, as in `polyseme.load`; others than the CPU need
+            `workers=1`.
         started: Receives the server's address when it listens.
 
     Raises:
@@ -59,5 +62,13 @@ def serve(
         from polyseme.server.run import run_server
 
         run_server(
-            model, others, host=host, port=port, key=key, limits=limits, workers=workers, started=started
+            model,
+            others,
+            host=host,
+            port=port,
+            key=key,
+            limits=limits,
+            workers=workers,
+            device=device,
+            started=started,
         )
