@@ -82,13 +82,13 @@ def random_vectors(path: Path, shape: tuple[int, int], dtype: type) -> np.ndarra
 
 def searching(vectors: np.ndarray, queries: np.ndarray) -> Callable[[], Any]:
     """A search for the ten nearest."""
-    from polyseme.search.exact import search
+    from polyseme.search.exact import find_nearest
     from polyseme.search.space import Space
 
     space = Space("centre", np.zeros(vectors.shape[1], np.float32), None)
     lengths = np.ones(len(vectors), np.float32)
     blocks = [vectors[first : first + 100_000] for first in range(0, len(vectors), 100_000)]
-    return lambda: search(blocks, lengths, queries, space, 10)
+    return lambda: find_nearest(blocks, lengths, queries, space, 10)
 
 
 def in_turns(*works: Callable[[], Any], repeats: int = REPEATS) -> list[float]:
@@ -177,13 +177,13 @@ def indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
 def afterwards(folder: Path) -> None:
     """What of indexing comes when all text is read: the parts beside the blocks, and of these the lengths."""
     from polyseme.search import statistics
-    from polyseme.search.usage_store import UsageBlock, block_paths, read_head
+    from polyseme.search.usage_store import UsageBlock, block_path, read_head
 
     head = read_head(folder)
-    vectors = [UsageBlock(path).vectors for path in block_paths(folder)]
+    vectors = [UsageBlock(block_path(folder, n)).vectors for n in range(len(head["blocks"]))]
     space = statistics.read_space(folder, head)
     whole, lengths = in_turns(
-        lambda: statistics.finish(folder, {**head, "finished": 0}),
+        lambda: statistics.write_statistics(folder, {**head, "finished": 0}),
         lambda: statistics.measure_lengths(space, vectors),
     )
     print(f"parts beside the blocks {whole:.2f} s, of these lengths in the space {lengths:.2f} s", flush=True)

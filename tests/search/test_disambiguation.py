@@ -10,7 +10,7 @@ import torch
 
 import polyseme
 from builders import filled, random_model, small_config
-from polyseme.cli.words import _prior
+from polyseme.cli.words import _parse_prior
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator
@@ -265,4 +265,4 @@ def test_the_prior_is_chosen_by_leaving_examples_out(spread: float, least: float
 def test_a_strange_prior_is_refused():
     for text in ("-1", "nan", "much"):
         with pytest.raises(UsageError, match="expected a number from 0, or auto"):
-            _prior(text)
+            _parse_prior(text)

@@ -25,9 +25,9 @@ from polyseme.search.sense_data import LabelledUsage
 from polyseme.search.similarity import compare_texts
 from polyseme.search.space import fit_space, measure_anisotropy, uncorrected_space
 from polyseme.search.statistics import measure_lengths
-from polyseme.search.usage_store import UsageBlockWriter, block_paths, read_head, write_head
+from polyseme.search.usage_store import UsageBlockWriter, read_head, write_head
 from polyseme.search.usage_vectors import embed_usages
-from polyseme.search.usage_writer import WordFilter, sentences_of
+from polyseme.search.usage_writer import WordFilter, read_indexed_sentences
 from polyseme.text.reading import read_lines
 from polyseme.text.segment.stream import sentences_of_lines
 
@@ -106,7 +106,7 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
         monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
     blocks, lengths = [rows[:8500], rows[8500:]], measure_lengths(space, [rows])
     for query, (numbers, cosines) in zip(
-        queries, exact.search(blocks, lengths, queries, space, k, keep), strict=True
+        queries, exact.find_nearest(blocks, lengths, queries, space, k, keep), strict=True
     ):
         wanted = np.where(keep, directions @ query, -np.inf)
         assert numbers.tolist() == np.argsort(-wanted, kind="stable")[:k].tolist()
@@ -121,7 +121,9 @@ def test_pieces_read_by_several_cores_give_the_first_of_equals_and_tell_each_blo
     lengths[[300, 2900, 2901, 5999]] = 1  # nearer
     blocks, read = [rows[:2900], rows[2900:2900], rows[2900:]], []
     for _ in range(20):
-        for numbers, _ in exact.search(blocks, lengths, queries, uncorrected_space(8), 7, done=read.append):
+        for numbers, _ in exact.find_nearest(
+            blocks, lengths, queries, uncorrected_space(8), 7, done=read.append
+        ):
             assert numbers.tolist() == [300, 2900, 2901, 5999, 0, 1, 2]
         assert sorted(read) == [0, 1, 2]
         read.clear()
@@ -134,13 +136,13 @@ def test_many_queries_find_what_comes_last_and_no_more_than_there_is(monkeypatch
     rows, queries = np.ones((1000, 8), np.float32), np.full((6, 8), 8**-0.5, np.float32)
     rising, keep = np.linspace(9, 1, 1000, dtype=np.float32), np.zeros(1000, np.bool_)  # shorter is nearer
     space = uncorrected_space(8)
-    for numbers, cosines in exact.search([rows[:500], rows[500:]], rising, queries, space, 5):
+    for numbers, cosines in exact.find_nearest([rows[:500], rows[500:]], rising, queries, space, 5):
         assert numbers.tolist() == [999, 998, 997, 996, 995]
         assert (np.diff(cosines) < 0).all()
-    for numbers, _ in exact.search([rows], np.ones(1000, np.float32), queries, space, 5):
+    for numbers, _ in exact.find_nearest([rows], np.ones(1000, np.float32), queries, space, 5):
         assert numbers.tolist() == [0, 1, 2, 3, 4]  # of equals the earlier ones
     keep[[3, 700]] = True
-    for numbers, cosines in exact.search([rows], rising, queries, space, 5, keep):
+    for numbers, cosines in exact.find_nearest([rows], rising, queries, space, 5, keep):
         assert (numbers.tolist(), len(cosines)) == ([700, 3], 2)
 
 
@@ -202,7 +204,7 @@ def test_killed_on_the_way_it_goes_on_without_doubles(
         build_index(elmo, [corpus], tmp_path / "index", on_progress=stop)
     with pytest.raises(FormatError, match="not finished"):
         open_index(tmp_path / "index")
-    assert [path.name for path in block_paths(tmp_path / "index")] == ["block-00000.safetensors"]
+    assert [path.name for path in sorted((tmp_path / "index").glob("block-*"))] == ["block-00000.safetensors"]
     assert not list((tmp_path / "index").glob(".block-*"))  # what was begun is gone
     (tmp_path / "index" / ".block-00001-abc_1234.safetensors").write_text("left by a killed process")
     build_index(elmo, [corpus], tmp_path / "index")
@@ -242,7 +244,7 @@ def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
 )
 def test_words_stand_where_their_places_say(tmp_path: Path, text: str, how: str):
     (tmp_path / "t.txt").write_text(text + "\n", encoding="utf-8")
-    found = [usage for _, usage in sentences_of([tmp_path / "t.txt"], how)]
+    found = [usage for _, usage in read_indexed_sentences([tmp_path / "t.txt"], how)]
     plain_sentences = sentences_of_lines(read_lines(tmp_path / "t.txt"), how)
     assert [usage.words for usage in found] == [words for words in plain_sentences if words]
     for usage in found:
@@ -253,7 +255,7 @@ def test_words_stand_where_their_places_say(tmp_path: Path, text: str, how: str)
 
 def test_more_text_is_added(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
     (tmp_path / "b.txt").write_text("A new bank .\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="--add"):
+    with pytest.raises(UsageError, match="add=True"):
         build_index(elmo, [tmp_path / "b.txt"], tmp_path / "index")
     build_index(elmo, [tmp_path / "b.txt"], tmp_path / "index", add=True)
     more = open_index(tmp_path / "index")
@@ -407,9 +409,9 @@ def test_a_graph_finds_nearly_the_same(tmp_path: Path, elmo: Elmo, dtype: str):
     index = open_index(tmp_path / "index", elmo)
     with pytest.raises(UsageError, match="no graph"):
         index.approximate_nearest(index.vectors(np.array([0]))[0])
-    shares: list[float] = []
-    index.add_graph(dtype, shares.append)  # type: ignore[arg-type]
-    assert shares[-1] == 1
+    events: list[ProgressEvent] = []
+    index.add_graph(dtype, events.append)  # type: ignore[arg-type]
+    assert events[-1].done == events[-1].total == len(index)
     again = open_index(tmp_path / "index", elmo)
     right = []
     for number in range(0, len(again), 60):

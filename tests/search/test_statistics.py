@@ -105,7 +105,7 @@ def test_a_damaged_part_is_named_and_the_same_command_makes_it_anew(
         path.unlink()
     else:
         path.write_bytes(whole[:-3])
-    with pytest.raises(FormatError, match=rf"{part}\.safetensors.*same polyseme index command again"):
+    with pytest.raises(FormatError, match=rf"{part}\.safetensors.*same `polyseme\.index.*` again"):
         open_index(index.folder)
     build_index(elmo, [corpus], index.folder)
     assert path.read_bytes() == whole
@@ -121,7 +121,7 @@ def test_a_damaged_block_is_named_and_force_builds_anew(
     path.unlink()
     if not missing:
         path.write_bytes(whole[:-40])
-    with pytest.raises(FormatError, match=r"block-00001.*index command with --force"):
+    with pytest.raises(FormatError, match=r"block-00001.*force=True"):
         open_index(index.folder)
     write(index.folder / ".block-00002-abc_1234.safetensors", "left by a killed process")
     build_index(elmo, [corpus], index.folder, force=True)
@@ -133,7 +133,7 @@ def test_vectors_that_are_not_finite_are_refused_with_their_place(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
     read = elmo.run_batch
-    for value, says in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "beyond 65504.*fp32")):
+    for value, says in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "above 65504.*fp32")):
         monkeypatch.setattr(elmo, "run_batch", lambda *asked, value=value: filled(read(*asked), value))
         with pytest.raises(DataError, match=says):
             build_index(elmo, [corpus], tmp_path / str(value))
@@ -181,7 +181,7 @@ def test_a_text_that_changed_is_not_added_beside_its_old_self(elmo: Elmo, corpus
     with corpus.open("a", encoding="utf-8") as file:
         file.write("One more line .\n")
     for add in (False, True):
-        with pytest.raises(UsageError, match=r"a\.txt: has changed since .*--force"):
+        with pytest.raises(UsageError, match=r"a\.txt: has changed since .*force=True"):
             build_index(elmo, [corpus], index.folder, add=add)
 
 
@@ -223,7 +223,7 @@ def test_no_text_comes_into_an_index_twice(tmp_path: Path, elmo: Elmo, corpus: P
         build_index(elmo, [again], index.folder)
     copy = write(tmp_path / "copy.txt", TEXT)
     new = write(tmp_path / "c.txt", "Another one .\n")
-    with pytest.raises(UsageError, match=r"copy\.txt: in the index .* already"):
+    with pytest.raises(UsageError, match=r"copy\.txt: already in the index"):
         build_index(elmo, [new, copy], index.folder, add=True)
     assert len(open_index(index.folder)) == len(index) + 4
 
@@ -231,7 +231,7 @@ def test_no_text_comes_into_an_index_twice(tmp_path: Path, elmo: Elmo, corpus: P
 def test_of_an_older_index_single_files_are_known(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
     del index.head["corpora"][0]["contents"]
     write(index.folder / "index.json", json.dumps(index.head))
-    with pytest.raises(UsageError, match=r"a\.txt: in the index .* already"):
+    with pytest.raises(UsageError, match=r"a\.txt: already in the index"):
         build_index(elmo, [corpus, write(tmp_path / "b.txt", "New .\n")], index.folder, add=True)
 
 

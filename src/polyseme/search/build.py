@@ -1,9 +1,9 @@
-"""A model and a corpus to an index of every usage: in constant memory, block by block, through kills.
+"""Build an index of every usage in a corpus: in constant memory, block by block, resumable after a kill.
 
-    embedder  ->  search.build  ->  search.usage_writer (block-*.safetensors), search.statistics, index.json
+    elmo  ->  search.build  ->  search.usage_writer (block-*.safetensors), search.statistics, index.json
 
-index.json notes what was asked for and which blocks are whole; the same call goes on behind the last of them.
-When all text is read, `search.statistics` makes from the blocks what search needs beside them.
+index.json notes the settings and which blocks are complete; the same call resumes after the last of them.
+When all text is read, `search.statistics` computes the other files from the blocks.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 from polyseme.choices import IndexPrecision, IndexView, SpaceKind
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
-from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
+from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_folder, check_replaceable_folder
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
-from polyseme.search.approximate import FILE as GRAPH
+from polyseme.search.approximate import GRAPH_FILE
 from polyseme.search.space import check_space
-from polyseme.search.statistics import LENGTHS, SPACE, finish
+from polyseme.search.statistics import LENGTHS_FILE, SPACE_FILE, write_statistics
 from polyseme.search.usage_store import (
     FORMAT,
     HEAD,
@@ -36,7 +36,13 @@ from polyseme.search.usage_store import (
     write_head,
 )
 from polyseme.search.usage_vectors import check_view
-from polyseme.search.usage_writer import UsageWriter, WordFilter, batches, count_words, sentences_of
+from polyseme.search.usage_writer import (
+    UsageWriter,
+    WordFilter,
+    batch_sentences,
+    count_words,
+    read_indexed_sentences,
+)
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import ReadingProgress
@@ -60,122 +66,145 @@ def build_index(
     force: bool = False,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
-    """Build the index of `texts` in `folder`, or go on with it; `add`: to one that is whole.
+    """Build an index, or resume one.
 
-    Gives the head of the index. The filters of counts look at `texts` alone, not at what was there before.
+    Args:
+        elmo: The model.
+        texts: Files and folders.
+        folder: The folder of the index.
+        layer: "top", "mean", a number from 0, weights, or (weights, gamma).
+        view: "word", or "context": what is around a word, without the word itself.
+        filters: Which words to index; counts are those of `texts` alone.
+        segment: How to split text; as the model was trained if None.
+        space: The correction of the vectors; see `search.space`.
+        precision: Of the vectors on disk: "fp16" or "fp32".
+        model: The name or path of the model, which is noted in the index.
+        add: Add `texts` to a finished index.
+        force: Replace an index.
+        on_progress: Receives progress.
+
+    Returns:
+        The head of the index.
+
+    Raises:
+        UsageError: A setting is invalid, or differs from that of the index in the folder.
+        DataError: There is no usage to index, or a vector cannot be stored.
+
     """
     check_space(space)
     if precision not in PRECISIONS:
         raise UsageError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}.")
     files = [Path(file) for file in expand_inputs(texts)]
-    how = elmo.config.segment if segment is None else segment
     check_view(view, INDEX_VIEWS)
     spec = resolve_output(layer, None, "both", elmo.config.layers, context=view == "context")
     weights = spec.require_weights("usage")
-    asked = {
+    settings = {
         "polyseme_index": FORMAT,
         "model": elmo.model.fingerprint(),
         "name": model,
-        "layer": layer if isinstance(layer, str | int) else list(weights),  # gamma within
+        "layer": layer if isinstance(layer, str | int) else list(weights),  # they include gamma
         "view": view,
-        "segment": how,
+        "segment": elmo.config.segment if segment is None else segment,
         "space": space,
         "precision": precision,
         "size": elmo.config.size,
         "filters": asdict(filters),
     }
-    head = _begin(folder, asked, files, add=add, force=force)
-    _read_texts(elmo, folder, head, files, spec, filters, on_progress)
-    finish(folder, head)
+    head = _open_head(folder, settings, files, add=add, force=force)
+    _write_blocks(elmo, folder, head, files, spec, filters, on_progress)
+    write_statistics(folder, head)
     return head
 
 
-def _begin(
-    folder: Path, asked: dict[str, Any], files: list[Path], *, add: bool, force: bool
+def _open_head(
+    folder: Path, settings: dict[str, Any], files: list[Path], *, add: bool, force: bool
 ) -> dict[str, Any]:
-    """The head of a new index, of one that goes on, or of one that gets more text."""
-    contents = [found.content for found in stamp(files)]
+    """The head of a new index, of one to resume, or of one to add text to."""
+    contents = [file_stamp.content for file_stamp in stamp(files)]
     names = [os.path.abspath(file) for file in files]
     corpus = {"files": names, "content": digest(contents), "contents": contents, "done": False}
     if force or not (folder / HEAD).exists():
         if add:
-            raise UsageError(f"{folder}: no index to add to. Leave out --add{' and --force' * force}.")
-        _make_room(folder, force=force)
-        head = {**asked, "documents": [], "corpora": [corpus], "blocks": []}
+            arguments = "`add=True` and `force=True`" if force else "`add=True`"
+            raise UsageError(f"{folder}: no index to add to. Leave out {arguments}.")
+        _prepare_folder(folder, force=force)
+        head = {**settings, "documents": [], "corpora": [corpus], "blocks": []}
         write_head(folder, head)
         return head
     head = read_head(folder)
-    same = {
-        name: head.get(name) == value
-        for name, value in json.loads(json.dumps(asked)).items()
-        if name != "name"
-    }
-    wrong = [name for name, equal in same.items() if not equal]
-    if wrong:
-        raise UsageError(
-            f"{folder}: an index with another {', '.join(wrong)}. Use the same, choose another --out, or say "
-            "--force."
-        )
+    _check_settings(folder, head, settings)
     last = head["corpora"][-1]
     if last["content"] != corpus["content"] and not last["done"]:
-        raise UsageError(f"{folder}: not finished, and of another text. Finish it first, or say --force.")
-    if any(one["content"] == corpus["content"] for one in head["corpora"]):
+        raise UsageError(
+            f"{folder}: not finished, and of another text. Finish it first, or use `force=True`."
+        )
+    if any(indexed["content"] == corpus["content"] for indexed in head["corpora"]):
         return head
-    _refuse_changed(folder, head, corpus)
+    _check_unchanged(folder, head, corpus)
     if not add:
         raise UsageError(
-            f"{folder}: an index of another text. Say --add to put this one into it too, or --force."
+            f"{folder}: an index of another text. Use `add=True` to add this text, or `force=True`."
         )
-    _refuse_doubles(folder, head, corpus)
+    _check_not_indexed(folder, head, corpus)
     head["corpora"].append(corpus)
     write_head(folder, head)
     return head
 
 
-def _refuse_changed(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
-    """Refuse a file that was indexed with another content: its usages would be there twice."""
-    known = {
+def _check_settings(folder: Path, head: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse an index that was built with other settings; the name of the model may differ."""
+    as_stored = json.loads(json.dumps(settings))
+    differing = [name for name, value in as_stored.items() if name != "name" and head.get(name) != value]
+    if differing:
+        raise UsageError(
+            f"{folder}: an index with another {', '.join(differing)}. Use the same settings, another "
+            "`out`, or `force=True`."
+        )
+
+
+def _check_unchanged(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
+    """Refuse a file that was indexed with other content: some of its usages would be indexed twice."""
+    indexed_contents = {
         os.path.abspath(name): content
-        for one in head["corpora"]
-        for name, content in zip(one["files"], one.get("contents", ()), strict=False)
+        for indexed in head["corpora"]
+        for name, content in zip(indexed["files"], indexed.get("contents", ()), strict=False)
     }
     for file, content in zip(corpus["files"], corpus["contents"], strict=True):
-        if known.get(file, content) != content:
+        if indexed_contents.get(file, content) != content:
             raise UsageError(
-                f"{file}: has changed since it went into the index {folder}. Build that anew: say --force."
+                f"{file}: has changed since it was indexed in {folder}. Build the index again: `force=True`."
             )
 
 
-def _refuse_doubles(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
-    """Refuse a file that the index holds already, whatever its name was."""
-    known = {content for one in head["corpora"] for content in one.get("contents", ())}
-    wholes = {one["content"] for one in head["corpora"]}  # older indexes note nothing else
+def _check_not_indexed(folder: Path, head: dict[str, Any], corpus: dict[str, Any]) -> None:
+    """Refuse a file whose content is in the index already, under any name."""
+    contents = {content for indexed in head["corpora"] for content in indexed.get("contents", ())}
+    whole_corpora = {indexed["content"] for indexed in head["corpora"]}  # all that older indexes note
     for file, content in zip(corpus["files"], corpus["contents"], strict=True):
-        if content in known or digest([content]) in wholes:
-            raise UsageError(f"{file}: in the index {folder} already. Leave it out: its usages would double.")
+        if content in contents or digest([content]) in whole_corpora:
+            raise UsageError(f"{file}: already in the index {folder}. Leave it out: its usages would double.")
 
 
-def _make_room(folder: Path, *, force: bool) -> None:
-    """An empty folder; with `force` an index that stands there goes, anything else stays and is refused."""
+def _prepare_folder(folder: Path, *, force: bool) -> None:
+    """Make an empty folder; `force` replaces an index, but never a folder with other files."""
     check_output_folder(folder, force=True)
     if folder.exists() and force:
-        check_replaceable_folder(
-            folder, force=True, known_names=[path.name for path in folder.iterdir() if _is_ours(path)]
-        )
+        index_files = [path.name for path in folder.iterdir() if _is_index_file(path)]
+        check_replaceable_folder(folder, force=True, known_names=index_files)
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder}: exists already and is no index. Choose another name.")
+        raise UsageError(f"{folder}: exists already and is not an index. Choose another name.")
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether a file is a part of an index, or what a killed process left of one."""
-    parts = (HEAD, SPACE, LENGTHS, WORDS, GRAPH)
-    begun = tuple(f".{Path(name).stem}-" for name in parts)
-    return path.name in parts or path.name.startswith(("block-", ".block-", *begun))
+def _is_index_file(path: Path) -> bool:
+    """Whether a file belongs to an index, or is a temporary file that a killed process left."""
+    names = (HEAD, SPACE_FILE, LENGTHS_FILE, WORDS_FILE, GRAPH_FILE)
+    temporary = tuple(f".{Path(name).stem}-" for name in names)
+    return path.name in names or path.name.startswith(("block-", ".block-", *temporary))
 
 
-def _read_texts(
+def _write_blocks(
     elmo: Elmo,
     folder: Path,
     head: dict[str, Any],
@@ -184,41 +213,41 @@ def _read_texts(
     filters: WordFilter,
     on_progress: OnProgress,
 ) -> None:
-    """Write the blocks that are missing of the last corpus."""
+    """Write the missing blocks of the last corpus."""
     corpus = len(head["corpora"]) - 1
     if head["corpora"][corpus]["done"]:
         return
-    how = head["segment"]
-    keeps = filters.chosen(count_words(files, how, on_progress) if filters.counting else None)
-    done = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
+    segment = head["segment"]
+    is_kept = filters.make_test(count_words(files, segment, on_progress) if filters.needs_counts else None)
+    finished_units = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
     reading = ReadingProgress(on_progress, *files, stage="indexing")
-    sentences = sentences_of(files, how, done[-1] if done else 0, reading)
-    if keeps is not None:  # sentences that nothing is kept of need not be read by the model
-        sentences = (one for one in sentences if any(map(keeps, one[1].words)))
+    sentences = read_indexed_sentences(files, segment, finished_units[-1] if finished_units else 0, reading)
+    if is_kept is not None:  # the model need not read sentences without an indexed word
+        sentences = (numbered for numbered in sentences if any(map(is_kept, numbered[1].words)))
     units = 0
-    with UsageWriter(elmo, spec, folder, head) as filling:
-        for units, some in batches(elmo, sentences):
-            filling.add(some, keeps)
-            reading.add_tokens(sum(len(usage.words) for usage in some))
-            if len(filling) >= BLOCK_USAGES:
-                filling.close(units)
-        filling.close(units)
+    with UsageWriter(elmo, spec, folder, head) as writer:
+        for units, batch in batch_sentences(elmo, sentences):
+            writer.add(batch, is_kept)
+            reading.add_tokens(sum(len(sentence.words) for sentence in batch))
+            if len(writer) >= BLOCK_USAGES:
+                writer.close(units)
+        writer.close(units)
     head["corpora"][corpus]["done"] = True
-    if not any(one["corpus"] == corpus for one in head["blocks"]):
-        _forget_last(folder, head)
+    if not any(block["corpus"] == corpus for block in head["blocks"]):
+        _remove_last_corpus(folder, head)
         raise DataError(
-            f"{', '.join(map(str, files[:3]))}: no usage to index: no text, or no word that the filters keep."
+            f"{', '.join(map(str, files[:3]))}: no usage to index: no text, or no word passes the filters."
         )
     write_head(folder, head)
 
 
-def _forget_last(folder: Path, head: dict[str, Any]) -> None:
-    """Leave an index as it was before its last corpus; one that has no other goes."""
+def _remove_last_corpus(folder: Path, head: dict[str, Any]) -> None:
+    """Restore an index as it was before its last corpus; delete it if it has no other."""
     head["corpora"].pop()
     if head["corpora"]:
         write_head(folder, head)
         return
-    for path in [path for path in folder.iterdir() if _is_ours(path)]:
+    for path in [path for path in folder.iterdir() if _is_index_file(path)]:
         path.unlink()
     with suppress(OSError):
         folder.rmdir()

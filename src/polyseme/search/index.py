@@ -380,7 +380,7 @@ class Index:
         if not np.isfinite(query).all():
             raise UsageError("The query vector has values that are not finite.")
         vectors = [block.vectors for block in self.blocks]
-        ((numbers, cosines),) = exact.search(
+        ((numbers, cosines),) = exact.find_nearest(
             vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._release
         )
         return self._usages(numbers, cosines)
@@ -403,7 +403,7 @@ class Index:
                     "`polyseme.index(model, text, out, graph='float16')` with the same arguments as before."
                 )
             self._graph = approximate.open_graph(self.folder, entry, self.head["size"])
-        numbers = approximate.find(self._graph, query, min(k, len(self)))
+        numbers = approximate.find_candidates(self._graph, query, min(k, len(self)))
         cosines = self.vectors(numbers) @ query
         order = np.lexsort((numbers, -cosines))[:k]
         return self._usages(numbers[order], cosines[order])

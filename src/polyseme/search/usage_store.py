@@ -1,20 +1,19 @@
-"""Usages on disk, block by block: vectors, words, places and sentences; read through a memory map.
+"""Usages on disk, in blocks: vectors, words, offsets and sentences, read through memory maps.
 
     search.usage_writer  ->  search.usage_store (INDEX/block-*.safetensors, index.json)  ->  search.index
 
-A block is whole or not there, and depends on no other. U usages, S sentences, W words of the block, H values.
+A block is complete or absent, and does not depend on other blocks. U usages, S sentences, H values.
 
-    vectors (U, H) float16, or float32     words (U,) int32: rows of `types`     sentences (U,) int32
-    starts, stops (U,) int32: characters of the sentence             documents, lines (S,) int32
-    text, text_ends: the sentences; types, type_ends: the words; both UTF-8
+    vectors (U, H) float16 or float32    words (U,) int32: rows of `types`    sentences (U,) int32
+    starts, stops (U,) int32: offsets in the sentence               documents, lines (S,) int32
+    text, text_ends: the sentences; types, type_ends: the words of the block; both UTF-8
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import count, pairwise
@@ -33,11 +32,13 @@ from polyseme.formats.vectors.flat import build_header, map_tensors, release_pag
 from polyseme.io.atomic import new_file
 
 HEAD = "index.json"
-HEADER = 2048  # bytes before the tensors of a block: more than eleven names and shapes need
+HEADER_BYTES = 2048  # before the tensors of a block: more than eleven names and shapes need
 FORMAT = 1
-ADVICE = "Build the index anew: the same polyseme index command with --force, and again what --add put in."
-NAME = re.compile(r"block-(\d{5})\.safetensors")
-FIELDS: dict[str, tuple[type, ...]] = {  # of index.json
+ADVICE = (
+    "Build the index again: the same `polyseme.index(model, texts, out, force=True)`, and add the "
+    "texts again that were added."
+)
+FIELDS: dict[str, tuple[type, ...]] = {  # the fields of index.json and their types
     "model": (str,),
     "layer": (str, int, list),
     "segment": (str,),
@@ -47,7 +48,7 @@ FIELDS: dict[str, tuple[type, ...]] = {  # of index.json
     "corpora": (list,),
     "blocks": (list,),
 }
-KINDS: dict[str, tuple[tuple[str, ...], int]] = {  # types that are expected, and axes
+TENSORS: dict[str, tuple[tuple[str, ...], int]] = {  # the tensors of a block: their types and axes
     "vectors": (("f2", "f4"), 2),
     **dict.fromkeys(("words", "sentences", "starts", "stops", "documents", "lines"), (("i4",), 1)),
     **dict.fromkeys(("text", "types"), (("u1",), 1)),
@@ -73,14 +74,14 @@ class StoredUsage(NamedTuple):
 
 
 class UsageBlockWriter:
-    """A block that is being written: its vectors go to the file as they come, the rest when it is closed."""
+    """Writes a block: vectors go to the file as they come, everything else when it is closed."""
 
     def __init__(self, path: Path, size: int, precision: IndexPrecision = "fp16") -> None:
-        self._kind, self._size = np.dtype(PRECISIONS[precision]), size
+        self._dtype, self._size = np.dtype(PRECISIONS[precision]), size
         self._open = ExitStack()
         temporary = self._open.enter_context(new_file(path, force=True))
         self._file = self._open.enter_context(temporary.open("wb"))
-        self._file.write(b" " * HEADER)
+        self._file.write(b" " * HEADER_BYTES)
         self._words: list[int] = []
         self._starts: list[int] = []
         self._sizes: list[int] = []  # usages of each sentence
@@ -98,9 +99,9 @@ class UsageBlockWriter:
         document: int,
         line: int,
         words: Sequence[str],
-        starts: Sequence[int],  # where each word begins in the sentence
+        starts: Sequence[int],
     ) -> None:
-        """A sentence and the words in it whose usages are kept."""
+        """Add a sentence, the words in it whose usages are stored, and the offsets where they start."""
         self._words += map(self._types.__getitem__, words)
         self._starts += starts
         self._sizes.append(len(words))
@@ -109,28 +110,28 @@ class UsageBlockWriter:
         self._lines.append(line)
 
     def add_vectors(self, rows: Vectors) -> None:
-        """The vectors (n, H) of the next n usages, in their order."""
-        self._file.write(np.ascontiguousarray(rows, self._kind).data)
+        """Write the vectors (n, H) of the next n usages, in order."""
+        self._file.write(np.ascontiguousarray(rows, self._dtype).data)
 
     def close(self) -> None:
-        """Write what is left: the block is whole then, and has its name."""
+        """Write the rest; the block then appears under its name."""
         with self._open:
             tensors = self._tensors()
-            kinds = {name: (values.dtype, values.shape) for name, values in tensors.items()}
+            shapes = {name: (values.dtype, values.shape) for name, values in tensors.items()}
             for values in tensors.values():
                 self._file.write(values.data)
             self._file.seek(0)
-            vectors = {"vectors": (self._kind, (len(self), self._size))}
-            self._file.write(build_header(vectors | kinds, HEADER))
+            vectors = {"vectors": (self._dtype, (len(self), self._size))}
+            self._file.write(build_header(vectors | shapes, HEADER_BYTES))
             self._file.close()
 
-    def give_up(self, problem: BaseException) -> None:
-        """Leave nothing behind; raises the `problem`, one of the disk with the name of the file."""
+    def discard(self, problem: BaseException) -> None:
+        """Delete the unfinished file and raise `problem`; errors of the disk get the name of the file."""
         with self._open:
             raise problem
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
-        """All but the vectors, those of wider numbers first."""
+        """All tensors but the vectors, those of wider numbers first."""
         types = [word.encode("utf-8", "replace") for word in self._types]
         words, starts = np.array(self._words, np.int32), np.array(self._starts, np.int32)
         widths = np.fromiter(map(len, self._types), np.int32, len(types))
@@ -153,51 +154,59 @@ def _ends(parts: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 class UsageBlock:
-    """A block on disk."""
+    """A block on disk, memory-mapped.
+
+    Attributes:
+        path: The file.
+        vectors: (U, H) as the model computed them.
+        words: (U,) the row of `types` of each usage.
+
+    """
 
     def __init__(self, path: Path) -> None:
         tensors, _ = map_tensors(path, ADVICE)
-        for name, (kinds, axes) in KINDS.items():
-            found = tensors.get(name)
-            if found is None or found.dtype not in map(np.dtype, kinds) or found.ndim != axes:
-                raise _broken(path, f"{name} is missing")
+        for name, (dtypes, axes) in TENSORS.items():
+            tensor = tensors.get(name)
+            if tensor is None or tensor.dtype not in map(np.dtype, dtypes) or tensor.ndim != axes:
+                raise _damaged(path, f"{name} is missing")
         usages, sentences = len(tensors["vectors"]), len(tensors["text_ends"]) - 1
-        wanted = dict.fromkeys(("words", "sentences", "starts", "stops"), usages)
-        wanted |= dict.fromkeys(("documents", "lines"), sentences)
-        for name, size in wanted.items():
+        expected = dict.fromkeys(("words", "sentences", "starts", "stops"), usages)
+        expected |= dict.fromkeys(("documents", "lines"), sentences)
+        for name, size in expected.items():
             if len(tensors[name]) != size:
-                raise _broken(path, f"{name} has {len(tensors[name])} values, expected {size}")
+                raise _damaged(path, f"{name} has {len(tensors[name])} values, expected {size}")
         self.path, self._tensors = path, tensors
         self.vectors: Vectors = tensors["vectors"]
         self.words: NDArray[np.int32] = tensors["words"]
-        self._check(usages, sentences)
+        self._check_ranges(usages, sentences)
 
-    def _check(self, usages: int, sentences: int) -> None:
-        """Refuse numbers that point beyond what is there."""
+    def _check_ranges(self, usages: int, sentences: int) -> None:
+        """Refuse numbers that are out of range."""
         limits = {"words": len(self._tensors["type_ends"]) - 1, "sentences": sentences}
         for name, limit in limits.items():
             values = self._tensors[name]
             if usages and not (int(values.min()) >= 0 and int(values.max()) < limit):
-                raise _broken(self.path, f"{name} points beyond the {limit} that there are")
+                raise _damaged(self.path, f"{name} has a number beyond {limit}")
         for name, whole in (("text_ends", "text"), ("type_ends", "types")):
-            ends, most = self._tensors[name], len(self._tensors[whole])
-            if len(ends) < 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > most:
-                raise _broken(self.path, f"{name} does not fit {whole}")
+            ends, size = self._tensors[name], len(self._tensors[whole])
+            if len(ends) < 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > size:
+                raise _damaged(self.path, f"{name} does not fit {whole}")
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     def release(self) -> None:
-        """Give back the memory of what was read; it is read again at need."""
+        """Give back the memory of the vectors; they are read from disk again when needed."""
         release_pages(self.vectors)
 
     @cached_property
     def types(self) -> list[str]:
-        """The words of the block, read at the first need of all of them."""
-        whole, places = self._tensors["types"].tobytes(), self._tensors["type_ends"].tolist()
-        return [whole[a:b].decode("utf-8", "replace") for a, b in pairwise(places)]
+        """The distinct words of the block, in the order of the text; read on first use."""
+        text, ends = self._tensors["types"].tobytes(), self._tensors["type_ends"].tolist()
+        return [text[a:b].decode("utf-8", "replace") for a, b in pairwise(ends)]
 
     def _text(self, values: str, ends: str, number: int) -> str:
+        """One of the strings that are joined in the tensor `values`."""
         first, last = self._tensors[ends][number : number + 2].tolist()
         return self._tensors[values][first:last].tobytes().decode("utf-8", "replace")
 
@@ -226,54 +235,54 @@ class UsageBlock:
         return numbers
 
 
-def lent(rows: Vectors) -> Tensor:
-    """Rows of a block as a tensor: the same memory, which is not to be written to."""
+def as_tensor(rows: Vectors) -> Tensor:
+    """Return rows of a block as a tensor that shares their memory; do not write to it."""
     try:
         return from_dlpack(rows)
-    except BufferError:  # numpy 2.0 lends no memory that is read-only
+    except BufferError:  # numpy 2.0 does not share read-only memory
         return torch.from_numpy(rows.copy())
 
 
-def _broken(path: Path, what: str) -> FormatError:
+def _damaged(path: Path, what: str) -> FormatError:
     return FormatError(f"{path}: damaged: {what}. {ADVICE}")
 
 
 def block_path(folder: Path, number: int) -> Path:
-    """The file of a block."""
+    """Return the file of a block."""
     return folder / f"block-{number:05d}.safetensors"
 
 
-def block_paths(folder: Path) -> Iterator[Path]:
-    """The blocks that are there, in their order."""
-    return iter(sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name)))
-
-
 def read_head(folder: Path) -> dict[str, Any]:
-    """What index.json says."""
+    """Read index.json, in today's names.
+
+    Raises:
+        FormatError: There is no index, or the file is damaged or of a newer Polyseme.
+
+    """
     try:
         values = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         what = f"no {HEAD} in it" if folder.is_dir() else "there is no such folder"
-        raise FormatError(f"{folder}: {what}. `polyseme index` makes an index.") from None
+        raise FormatError(f"{folder}: {what}. Build an index: `polyseme.index(model, texts, out)`.") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise FormatError(f"{folder / HEAD}: cannot be read ({problem}). {ADVICE}") from None
     if not isinstance(values, dict) or values.get("polyseme_index") != FORMAT:
         raise FormatError(
-            f"{folder / HEAD}: not an index that this Polyseme reads. Upgrade it, or build it again."
+            f"{folder / HEAD}: not an index that this version reads. Upgrade Polyseme, or build it again."
         )
-    wrong = [name for name, kinds in FIELDS.items() if not isinstance(values.get(name), kinds)]
+    wrong = [name for name, types in FIELDS.items() if not isinstance(values.get(name), types)]
     wrong += [name for name in ("corpora", "blocks") if not _are_records(values.get(name))]
     _translate_old_names(values)
     if values["view"] not in INDEX_VIEWS:
         wrong.append("view")
     if wrong or not all(isinstance(block.get("usages"), int) for block in values["blocks"]):
-        raise FormatError(f"{folder / HEAD}: damaged: {(wrong or ['blocks'])[0]} is not as written. {ADVICE}")
+        raise FormatError(f"{folder / HEAD}: damaged: {(wrong or ['blocks'])[0]} is wrong. {ADVICE}")
     return values
 
 
 def _translate_old_names(head: dict[str, Any]) -> None:
-    """Bring the head of an index that an older Polyseme wrote to today's names."""
-    view = head.setdefault("view", "word")  # at first there was no other
+    """Translate the head of an index that an older Polyseme wrote."""
+    view = head.setdefault("view", "word")  # the first indexes had no other
     if view == "place":
         head["view"] = "context"
     if "crowding" in head:
@@ -285,6 +294,6 @@ def _are_records(values: Any) -> bool:
 
 
 def write_head(folder: Path, head: dict[str, Any]) -> None:
-    """Write index.json, whole or not at all."""
+    """Write index.json, completely or not at all."""
     with new_file(folder / HEAD, force=True) as new:
         new.write_text(json.dumps(head, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

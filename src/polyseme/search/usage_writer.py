@@ -1,8 +1,8 @@
-"""The text of a corpus to blocks: sentences with their places, their vectors, and files of both.
+"""Turn the text of a corpus into blocks of usages: sentences with offsets, and the vectors of their words.
 
-    text.segment.stream, embedder  ->  search.usage_writer  ->  search.usage_store  (driven by search.build)
+    text.segment.stream, elmo  ->  search.usage_writer  ->  search.usage_store  (called by search.build)
 
-Vectors go to the file of their block as they come; index.json lists a block when it is whole.
+Vectors go to the file of their block as they come; index.json lists a block when it is complete.
 """
 
 from __future__ import annotations
@@ -29,44 +29,51 @@ from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line, ReadingProgress, read_lines
 from polyseme.text.segment.stream import placed_units, sentences_of_unit
 
-LARGEST = float(np.finfo(np.float16).max)
-FP32 = "say --precision fp32, with --force or another --out."
-Keeps = Callable[[str], bool]  # whether the usages of a word are kept
+MAX_FP16 = float(np.finfo(np.float16).max)
+IsKept = Callable[[str], bool]  # whether the usages of a word are indexed
 
 
 @dataclass(frozen=True)
 class WordFilter:
-    """Which words have their usages kept."""
+    """Which words have their usages indexed.
+
+    Attributes:
+        min_count: Only words with at least this many usages in the new text.
+        max_count: Only words with at most this many.
+        stop: Words to leave out.
+        only: The only words to index, if any.
+
+    """
 
     min_count: int = 1
     max_count: int | None = None
-    stop: tuple[str, ...] = ()  # never these
-    only: tuple[str, ...] = ()  # these alone, if any
+    stop: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
-    def chosen(self, counts: Counter[str] | None) -> Keeps | None:
-        """Whether a word is kept, None if all are; `counts` of the corpus, where a count matters."""
-        if not (self.stop or self.only or self.counting):
+    @property
+    def needs_counts(self) -> bool:
+        """Whether the words of the corpus must be counted first."""
+        return self.min_count > 1 or self.max_count is not None
+
+    def make_test(self, counts: Counter[str] | None) -> IsKept | None:
+        """Return what tells whether a word is indexed; None if all are. `counts`: see `needs_counts`."""
+        if not (self.stop or self.only or self.needs_counts):
             return None
         stop, only = frozenset(self.stop), frozenset(self.only)
-        most = self.max_count
+        max_count = self.max_count
 
-        def keeps(word: str) -> bool:
+        def is_kept(word: str) -> bool:
             if word in stop or (only and word not in only):
                 return False
             if counts is None:
                 return True
-            return counts[word] >= self.min_count and (most is None or counts[word] <= most)
+            return counts[word] >= self.min_count and (max_count is None or counts[word] <= max_count)
 
-        return keeps
-
-    @property
-    def counting(self) -> bool:
-        """Whether the corpus must be counted first."""
-        return self.min_count > 1 or self.max_count is not None
+        return is_kept
 
 
-class NewUsage(NamedTuple):
-    """A sentence of the corpus: its text, where it stands, its words and where each begins in it."""
+class IndexedSentence(NamedTuple):
+    """A sentence of the corpus: its text, location, words, and the offsets where the words start."""
 
     text: str
     document: str
@@ -75,31 +82,39 @@ class NewUsage(NamedTuple):
     starts: list[int]
 
 
-def sentences_of(
-    texts: Sequence[Path], how: str, skip: int = 0, reading: ReadingProgress | None = None
-) -> Iterator[tuple[int, NewUsage]]:
-    """The sentences of files, each with the number of text units that are through with it."""
-    lines: Iterator[Line] = (line for text in texts for line in read_lines(text))
+def read_indexed_sentences(
+    files: Sequence[Path], segment: str, skip: int = 0, reading: ReadingProgress | None = None
+) -> Iterator[tuple[int, IndexedSentence]]:
+    """Read the sentences of files, each with the number of its unit of text (a line or paragraph), from 1.
+
+    Args:
+        files: Text files.
+        segment: How to split text.
+        skip: How many units to skip.
+        reading: Receives progress.
+
+    """
+    lines: Iterator[Line] = (line for file in files for line in read_lines(file))
     if reading is not None:
         lines = reading.count_lines(lines)
-    for number, unit in enumerate(islice(placed_units(lines, how), skip, None), start=skip + 1):
+    for number, unit in enumerate(islice(placed_units(lines, segment), skip, None), start=skip + 1):
         end, line = 0, unit.number
-        for words in sentences_of_unit(unit.text, how):
+        for words in sentences_of_unit(unit.text, segment):
             if not words:
                 continue
             first = unit.text.index(words[0], end)
             line += unit.text.count("\n", end, first)
-            starts = _starts(unit.text, words, first)
+            starts = _find_starts(unit.text, words, first)
             end = first + starts[-1] + len(words[-1])
             text = unit.text[first:end].replace("\n", " ")
-            yield number, NewUsage(text, unit.source, line, words, starts)
+            yield number, IndexedSentence(text, unit.source, line, words, starts)
             line += unit.text.count("\n", first, end)
 
 
-def _starts(text: str, words: list[str], first: int) -> list[int]:
-    """Where each of the words of a sentence begins, counted from where the first of them does."""
-    whole = "".join(words)
-    if text.startswith(whole, first):  # nothing between them, as in Chinese
+def _find_starts(text: str, words: list[str], first: int) -> list[int]:
+    """The offset of each word of a sentence from its first word, which is at `first`."""
+    joined = "".join(words)
+    if text.startswith(joined, first):  # nothing between the words, as in Chinese
         return list(accumulate(map(len, words[:-1]), initial=0))
     find, end, starts = text.index, first, []
     for word in words:
@@ -109,23 +124,39 @@ def _starts(text: str, words: list[str], first: int) -> list[int]:
     return starts
 
 
-def batches(elmo: Elmo, sentences: Iterator[tuple[int, NewUsage]]) -> Iterator[tuple[int, list[NewUsage]]]:
-    """Sentences of whole units with enough tokens to be embedded together, and how many units are through."""
+def batch_sentences(
+    elmo: Elmo, sentences: Iterator[tuple[int, IndexedSentence]]
+) -> Iterator[tuple[int, list[IndexedSentence]]]:
+    """Group the sentences of whole units into batches to embed, each with the number of its last unit."""
     units = (list(unit) for _, unit in groupby(sentences, key=itemgetter(0)))
     size = CHUNK * elmo.batch_tokens
-    for chunk in chunk_by_size(units, size, lambda unit: sum(len(usage.words) for _, usage in unit)):
-        yield chunk[-1][0][0], [usage for unit in chunk for _, usage in unit]
+    for chunk in chunk_by_size(units, size, lambda unit: sum(len(sentence.words) for _, sentence in unit)):
+        yield chunk[-1][0][0], [sentence for unit in chunk for _, sentence in unit]
+
+
+def count_words(
+    files: Sequence[Path], segment: str, on_progress: OnProgress = ignore_progress
+) -> Counter[str]:
+    """Count the words of files."""
+    reading = ReadingProgress(on_progress, *files, stage="counting")
+
+    def read_words() -> Iterator[str]:
+        for _, sentence in read_indexed_sentences(files, segment, reading=reading):
+            reading.add_tokens(len(sentence.words))
+            yield from sentence.words
+
+    return Counter(read_words())
 
 
 class UsageWriter:
-    """The blocks of the last corpus of an index, being filled; at a fault the one that was begun goes."""
+    """Writes the blocks of the last corpus of an index; after an error the unfinished block is deleted."""
 
     def __init__(self, elmo: Elmo, spec: OutputSpec, folder: Path, head: dict[str, Any]) -> None:
         self._elmo, self._spec, self._folder, self._head = elmo, spec, folder, head
         self._documents: list[str] = list(head["documents"])
-        for left in folder.glob(".block-*"):  # by a process that was killed
-            left.unlink()
-        self._room: NDArray[Any] = np.empty((0, elmo.config.size), PRECISIONS[head["precision"]])
+        for leftover in folder.glob(".block-*"):  # of a process that was killed
+            leftover.unlink()
+        self._buffer: NDArray[Any] = np.empty((0, elmo.config.size), PRECISIONS[head["precision"]])
         self._block: UsageBlockWriter | None = None
 
     def __enter__(self) -> UsageWriter:
@@ -133,36 +164,37 @@ class UsageWriter:
 
     def __exit__(self, _: object, problem: BaseException | None, __: object) -> None:
         if problem is not None and self._block is not None:
-            self._block.give_up(problem)
+            self._block.discard(problem)
 
     def __len__(self) -> int:
+        """How many usages the open block has."""
         return 0 if self._block is None else len(self._block)
 
-    def add(self, usages: list[NewUsage], keeps: Keeps | None) -> None:
-        """Embed sentences and keep them, with the vectors of the words that are kept."""
-        tokens = [usage.words for usage in usages]
+    def add(self, sentences: list[IndexedSentence], is_kept: IsKept | None) -> None:
+        """Embed sentences and write the usages of the words that are indexed."""
+        tokens = [sentence.words for sentence in sentences]
         count = sum(map(len, tokens))
-        if len(self._room) < count:
-            self._room = np.empty((count + count // 8, self._room.shape[1]), self._room.dtype)
-        rows = self._room[:count]
-        with self._elmo.track_counts() as counted:
-            self._elmo.embed_into(torch.from_numpy(rows), tokens, self._spec, counted)
-        if keeps is not None:
-            rows = rows[[keeps(word) for words in tokens for word in words]]
-        if not _finite(rows):
-            _refuse(self._elmo, usages, self._spec)
+        if len(self._buffer) < count:
+            self._buffer = np.empty((count + count // 8, self._buffer.shape[1]), self._buffer.dtype)
+        rows = self._buffer[:count]
+        with self._elmo.track_counts() as counts:
+            self._elmo.embed_into(torch.from_numpy(rows), tokens, self._spec, counts)
+        if is_kept is not None:
+            rows = rows[[is_kept(word) for words in tokens for word in words]]
+        if not _are_finite(rows):
+            _raise_not_finite(self._elmo, sentences, self._spec)
         if self._block is None:
             path = block_path(self._folder, len(self._head["blocks"]))
             self._block = UsageBlockWriter(path, self._elmo.config.size, self._head["precision"])
         self._block.add_vectors(rows)
-        for usage in usages if keeps is None else _kept(usages, keeps):
-            if not self._documents or self._documents[-1] != usage.document:
-                self._documents.append(usage.document)
-            place = len(self._documents) - 1
-            self._block.add(usage.text, place, usage.line, usage.words, usage.starts)
+        for sentence in sentences if is_kept is None else _drop_words(sentences, is_kept):
+            if not self._documents or self._documents[-1] != sentence.document:
+                self._documents.append(sentence.document)
+            document = len(self._documents) - 1
+            self._block.add(sentence.text, document, sentence.line, sentence.words, sentence.starts)
 
     def close(self, units: int) -> None:
-        """The block is full, and `units` pieces of text are through: index.json lists it once it is whole."""
+        """Finish the open block and list it in index.json; `units` of the text have been read."""
         if self._block is None:
             return
         entry = {"usages": len(self._block), "corpus": len(self._head["corpora"]) - 1, "units": units}
@@ -173,42 +205,32 @@ class UsageWriter:
         write_head(self._folder, self._head)
 
 
-def _kept(usages: list[NewUsage], keeps: Keeps) -> Iterator[NewUsage]:
-    """The sentences in which words are kept, with these words alone."""
-    for usage in usages:
-        places = [place for place, word in enumerate(usage.words) if keeps(word)]
-        if places:
-            words = [usage.words[place] for place in places]
-            yield usage._replace(words=words, starts=[usage.starts[place] for place in places])
+def _drop_words(sentences: list[IndexedSentence], is_kept: IsKept) -> Iterator[IndexedSentence]:
+    """The sentences with words that are indexed, without the other words."""
+    for sentence in sentences:
+        positions = [position for position, word in enumerate(sentence.words) if is_kept(word)]
+        if positions:
+            words = [sentence.words[position] for position in positions]
+            starts = [sentence.starts[position] for position in positions]
+            yield sentence._replace(words=words, starts=starts)
 
 
-def _finite(rows: Vectors) -> bool:
-    """Whether all numbers are finite: the exponent of others has all bits set."""
-    wide = rows.dtype == np.float32
-    bits, most = (rows.view(np.int32), 0x7F80_0000) if wide else (rows.view(np.int16), 0x7C00)
-    return not rows.size or int((bits & (most | (most - 1))).max()) < most
+def _are_finite(rows: Vectors) -> bool:
+    """Whether all numbers are finite: others have all bits of their exponent set."""
+    is_fp32 = rows.dtype == np.float32
+    bits, exponent = (rows.view(np.int32), 0x7F80_0000) if is_fp32 else (rows.view(np.int16), 0x7C00)
+    return not rows.size or int((bits & (exponent | (exponent - 1))).max()) < exponent
 
 
-def _refuse(elmo: Elmo, usages: list[NewUsage], spec: OutputSpec) -> None:
-    """Say which sentence has a vector that cannot be kept."""
-    vectors = elmo.embed_tokens([usage.words for usage in usages], spec, Counts())
-    for usage, array in zip(usages, vectors, strict=True):
-        place, peak = f"{usage.document}:{usage.line}", float(np.abs(array).max(initial=0))
+def _raise_not_finite(elmo: Elmo, sentences: list[IndexedSentence], spec: OutputSpec) -> None:
+    """Name the sentence with a vector that cannot be stored."""
+    vectors = elmo.embed_tokens([sentence.words for sentence in sentences], spec, Counts())
+    for sentence, array in zip(sentences, vectors, strict=True):
+        location, peak = f"{sentence.document}:{sentence.line}", float(np.abs(array).max(initial=0))
         if not math.isfinite(peak):
-            raise DataError(f"{place}: a vector is not finite. Is the model broken?")
-        if peak > LARGEST:
+            raise DataError(f"{location}: a vector is not finite. Is the model broken?")
+        if peak > MAX_FP16:
             raise DataError(
-                f"{place}: a vector has values beyond {LARGEST:.0f}, the most that fp16 holds: {FP32}"
+                f"{location}: a vector has values above {MAX_FP16:.0f}, the largest in fp16. Use "
+                "`precision='fp32'`, with `force=True` or another `out`."
             )
-
-
-def count_words(files: Sequence[Path], how: str, on_progress: OnProgress = ignore_progress) -> Counter[str]:
-    """How often each word stands in the files."""
-    reading = ReadingProgress(on_progress, *files, stage="counting")
-
-    def read_words() -> Iterator[str]:
-        for _, usage in sentences_of(files, how, reading=reading):
-            reading.add_tokens(len(usage.words))
-            yield from usage.words
-
-    return Counter(read_words())
