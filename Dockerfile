@@ -1,6 +1,6 @@
-# polyseme serve in a slim image, as a user without rights. docs/deploy.md tells how to use it.
+# polyseme serve in a slim image, run as an unprivileged user. See docs/deploy.md.
 FROM python:3.11-slim AS build
-# The compiler does not reach the image; pinned versions of it vanish from the mirrors.
+# The compiler stays out of the final image; pinned versions of it disappear from the mirrors.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
