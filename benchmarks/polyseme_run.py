@@ -1,10 +1,8 @@
-"""Polyseme behind the clock that the peers run behind.
+"""Time Polyseme with the same timer as the peers (peers/measure.py). Run by benchmarks/embed.py.
 
-options.json, weights.hdf5, sentences  ->  polyseme_run  ->  FILE.npz and figures
+    python benchmarks/polyseme_run.py OPTIONS WEIGHTS SENTENCES --batch 32 --time [--warm] [--precision int8]
 
-python benchmarks/polyseme_run.py OPTIONS WEIGHTS SENTENCES --batch 32 --time [--warm] [--precision int8]
-
-Cold, every pass over the text begins with an empty token cache; --warm keeps what the passes before left.
+Each pass over the text starts with an empty token cache; with --warm the cache is kept between passes.
 """
 
 import sys
@@ -12,19 +10,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
-from measure import Embed, Sentence, main  # the clock lies with the peers
+from measure import Embed, Sentence, main
 
 
-def take(name: str, value: bool = False) -> str | None:
-    """Take an option of our own out of the command line, which is the clock's otherwise."""
+def pop_option(name: str, value: bool = False) -> str | None:
+    """Remove an option that the peers do not have from the command line."""
     if name not in sys.argv:
         return None
-    place = sys.argv.index(name)
-    return [sys.argv.pop(place) for _ in range(1 + value)][-1]
+    position = sys.argv.index(name)
+    return [sys.argv.pop(position) for _ in range(1 + value)][-1]
 
 
 def load(options: Path, weights: Path, batch: int, threads: int) -> Embed:
-    """Load a model and give back what embeds a batch: all layers, zero state."""
+    """Load a model and return a function that embeds a batch: all layers, zero state."""
     import torch
 
     import polyseme
@@ -42,5 +40,5 @@ def load(options: Path, weights: Path, batch: int, threads: int) -> Embed:
 
 
 if __name__ == "__main__":
-    WARM, PRECISION = take("--warm") is not None, take("--precision", value=True) or "fp32"
+    WARM, PRECISION = pop_option("--warm") is not None, pop_option("--precision", value=True) or "fp32"
     main(__doc__, load)

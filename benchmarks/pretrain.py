@@ -75,18 +75,18 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
     """Some steps of one preset: tokens a second, useful operations a token, the peak, memory, growth."""
     import numpy as np
 
-    from limit import packed_peak
-    from operations import step_operations
+    from hardware_limits import packed_peak
     from polyseme.text.corpus.prepared import prepare_corpus
     from polyseme.training.bilm_trainable import BilmTrainable, make_batches, samples_wanted
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import make_corpus_spec, make_fresh_modules
     from polyseme.training.settings import read_pretrain_settings
+    from training_flops import step_flops
 
     config = read_pretrain_settings(preset, settings)
     low = config.train.precision == "bf16"
-    before = packed_peak(low=low)
+    before = packed_peak(bf16=low)
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare_corpus([text], Path(folder) / "corpus", make_corpus_spec(config), workers=1)
         network, softmax = make_fresh_modules(config, corpus)
@@ -95,14 +95,14 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
         network.train()
         batches, scored = make_batches(corpus, config, Ranks()), samples_wanted(config, softmax)
         batch = batches.batch(0, WARM_UP)
-        operations = step_operations(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
+        operations = step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
         time_of(loop, WARM_UP)
         seconds = [time_of(loop, steps * times) for times in GROWTH]
     rates = [tokens / spent for tokens, spent in seconds]
     return {
         "tokens_per_second": float(np.median(rates)),
         "operations": operations,
-        "peak": max(before, packed_peak(low=low)),
+        "peak": max(before, packed_peak(bf16=low)),
         "memory": peak_memory(),
         "twice": rates[0] * 2 / rates[1],
         "four_times": rates[0] * 4 / rates[2],

@@ -1,9 +1,9 @@
-"""Which hdf5 variants do the peers open, and do they compute them right? A table, by experiment.
+"""Which hdf5 variants do the peers open, and are their vectors right? Prints a Markdown table.
 
-    random_model  ->  each peer in its own process  ->  compared with numpy_elmo  ->  a Markdown table
+Writes small random models, runs each peer in its own process, and compares with numpy_elmo.
 
 Run by the peers' Python:  .venv-peers/bin/python benchmarks/peers/acceptance.py
-It ends with AllenNLP's own fixture, when given its folder:  --fixture …/allennlp/tests/fixtures/elmo
+To add AllenNLP's fixture, give its folder:  --fixture …/allennlp/tests/fixtures/elmo
 """
 
 import argparse
@@ -32,13 +32,13 @@ SENTENCES = [
     "He went to the bank on Monday and sat by the other bank on Tuesday .",
 ]
 
-Change = dict[str, Any]  # "lstm.n_layers": 3; MISSING takes the key away
+Change = dict[str, Any]  # "lstm.n_layers": 3; MISSING removes the key
 MISSING = object()
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The tiny model with a few other options, other arguments to its writer, or an edited file."""
+    """The tiny model with changed options, other arguments to its writer, or an edited file."""
 
     name: str
     change: Change = field(default_factory=dict)
@@ -56,13 +56,13 @@ def _identity_cnn_projection(file: h5py.File) -> None:
     file["CNN_proj/W_proj"], file["CNN_proj/b_proj"] = np.eye(features, dtype="f4"), np.zeros(features, "f4")
 
 
-def _rewrite(file: h5py.File, **how: Any) -> None:
+def _rewrite(file: h5py.File, **options: Any) -> None:
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
     for name in names:
         values = file[name][...]
         del file[name]
-        file.create_dataset(name, data=values, **how)
+        file.create_dataset(name, data=values, **options)
 
 
 # Untrained cells stay far below the published clip of 3. Larger weights would reach it, but they make the
@@ -115,8 +115,8 @@ def write_variant(folder: Path, variant: Variant) -> tuple[Path, Path]:
     """Write the tiny model with the variant's changes, and with clips that bite."""
     options: dict[str, Any] = random_model.options("tiny")
     options["lstm"] |= BITING_CLIPS
-    for place, value in variant.change.items():
-        group, _, key = place.rpartition(".")
+    for name, value in variant.change.items():
+        group, _, key = name.rpartition(".")
         holder = options[group] if group else options
         if value is MISSING:
             del holder[key]

@@ -1,13 +1,13 @@
-"""AllenNLP's ELMo (2.10.1, Apache-2.0) on today's torch, from zero state.
+"""AllenNLP's ELMo (2.10.1, Apache-2.0) on a current torch, from zero state.
 
 Run by the peers' Python:
     .venv-peers/bin/python benchmarks/peers/allennlp_elmo.py OPTIONS WEIGHTS SENTENCES --time
 
-AllenNLP ended in 2022 and asks for torch < 1.13 and for two dozen packages, most of which ELMo never calls.
-It is installed without them, and what its imports look for is supplied here, at run time:
-- `allennlp.modules` becomes a bare package with the true path: its `__init__` loads transformer backbones.
-- The packages in ABSENT become empty modules. None of them is reached while ELMo runs.
-- `cached_path.cached_path`, which fetches remote files, becomes the identity: our files are local.
+AllenNLP ended in 2022 and requires torch < 1.13 and two dozen packages, most of which ELMo does not use. It
+is installed without them, and this program replaces what its imports need: - `allennlp.modules` becomes an
+empty package with the real path: its `__init__` loads transformer backbones. - The packages in ABSENT
+become empty modules. ELMo does not use them. - `cached_path.cached_path`, which fetches remote files,
+returns its argument: our files are local.
 """
 
 import sys
@@ -27,7 +27,7 @@ ABSENT = ("_jsonnet", "cached_path", "huggingface_hub", "lmdb", "spacy", "torchv
 
 
 class _EmptyModule(ModuleType):
-    """A module in which every public name is an empty class, made when asked for."""
+    """A module in which every public name is an empty class, created on access."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -36,7 +36,7 @@ class _EmptyModule(ModuleType):
 
 
 class _AbsentPackages(MetaPathFinder, Loader):
-    """Answers imports of ABSENT packages and anything inside them."""
+    """Imports ABSENT packages and their submodules as empty modules."""
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
         absent = fullname.partition(".")[0] in ABSENT

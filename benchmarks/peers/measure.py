@@ -1,10 +1,8 @@
-"""One command line and one clock for every embedder: sentences in; arrays or a line of JSON out.
+"""The command line and the timer shared by all programs that are compared.
 
-    allennlp_elmo, simple_elmo_run, ours  ->  measure  ->  FILE.npz and figures
-
-A program brings one function, `load(options, weights, batch, threads) -> embed`, where `embed` turns a batch
-of tokenised sentences into one array (L, tokens, H) each, from zero state. All else is the same for all: the
-batches, the warm-up, the repeats, the median. Knows numpy only, so it runs in every environment.
+A program supplies `load(options, weights, batch, threads) -> embed`, where `embed` turns a batch of
+tokenised sentences into one array (L, tokens, H) per sentence, from zero state. Batches, warm-up, repeats
+and the median are the same for all. Needs numpy only, so it runs in every environment.
 """
 
 import argparse
@@ -25,19 +23,19 @@ LATENCY_SENTENCES = 15  # sentences embedded one by one; the latency is their me
 
 def main(description: str, load: Load) -> None:
     """Parse the command line, load the model, then write the vectors, or time them, or both."""
-    given = _parser(description).parse_args()
+    arguments = _parser(description).parse_args()
     sentences = [
-        line.split() for line in given.sentences.read_text(encoding="utf-8").splitlines() if line.strip()
+        line.split() for line in arguments.sentences.read_text(encoding="utf-8").splitlines() if line.strip()
     ]
     started = time.perf_counter()
-    embed = load(given.options, given.weights, given.batch, given.threads)
+    embed = load(arguments.options, arguments.weights, arguments.batch, arguments.threads)
     load_seconds = time.perf_counter() - started
-    if given.out:
-        vectors = [array for batch in batches(sentences, given.batch) for array in embed(batch)]
-        np.savez(given.out, **{str(i): array.astype(np.float32) for i, array in enumerate(vectors)})
-    if given.time:
-        figures = timing(embed, sentences, given.batch, given.repeats)
-        print(json.dumps({"batch": given.batch, "load_seconds": round(load_seconds, 3)} | figures))
+    if arguments.out:
+        vectors = [array for batch in batches(sentences, arguments.batch) for array in embed(batch)]
+        np.savez(arguments.out, **{str(i): array.astype(np.float32) for i, array in enumerate(vectors)})
+    if arguments.time:
+        figures = timing(embed, sentences, arguments.batch, arguments.repeats)
+        print(json.dumps({"batch": arguments.batch, "load_seconds": round(load_seconds, 3)} | figures))
 
 
 def _parser(description: str) -> argparse.ArgumentParser:
@@ -46,15 +44,19 @@ def _parser(description: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("options", type=Path, help="options.json")
     parser.add_argument("weights", type=Path, help="weights.hdf5")
-    parser.add_argument("sentences", type=Path, help="one tokenised sentence a line")
-    parser.add_argument("--batch", type=int, default=32, metavar="N", help="sentences a batch (default 32)")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: as the library chooses")
+    parser.add_argument("sentences", type=Path, help="one tokenised sentence per line")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE.npz", help="all layers, one array a sentence number"
+        "--batch", type=int, default=32, metavar="N", help="sentences per batch (default: 32)"
     )
-    parser.add_argument("--time", action="store_true", help="print a line of JSON")
     parser.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="timed passes over the text (default 5)"
+        "--threads", type=int, default=0, metavar="N", help="threads (default: the library decides)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE.npz", help="save all layers, one array per sentence"
+    )
+    parser.add_argument("--time", action="store_true", help="print timings as a line of JSON")
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="timed passes over the text (default: 5)"
     )
     return parser
 

@@ -1,8 +1,7 @@
-"""ELMo in numpy, slow and plain, as the formats page says it: a judge that shares no code with anyone.
+"""A plain numpy ELMo, written from docs/formats.md, as an independent reference for all programs.
 
-    options.json + weights.hdf5 + sentences  ->  numpy_elmo  ->  one array (L, tokens, H) a sentence
-
-One sentence at a time, in double precision, from zero state. C characters, F filters, D cells, P outputs.
+Reads options.json and weights.hdf5, and embeds one sentence at a time in double precision, from zero state:
+one array (L, tokens, H) per sentence. C characters, F filters, D cells, P outputs.
 """
 
 import json
@@ -16,15 +15,15 @@ BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = range(256, 261)
 
 
 class NumpyElmo:
-    """A bilm-tf model held as plain arrays."""
+    """A bilm-tf model as plain arrays."""
 
     def __init__(self, options: Path, weights: Path) -> None:
         self.options: dict[str, Any] = json.loads(options.read_text(encoding="utf-8"))
         self.weights: dict[str, np.ndarray] = {}
         with h5py.File(weights) as file:
-            file.visititems(self._keep)
+            file.visititems(self._add_weight)
 
-    def _keep(self, name: str, item: Any) -> None:
+    def _add_weight(self, name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
             self.weights[name] = item[...].astype(np.float64)
 
@@ -47,7 +46,7 @@ class NumpyElmo:
         chars = self.weights["char_embed"][ids + [PADDING] * (width - len(ids))]  # (C, char dim)
         pooled = []
         for i, (reach, _) in enumerate(cnn["filters"]):
-            windows = np.stack([chars[at : at + reach].ravel() for at in range(width - reach + 1)])
+            windows = np.stack([chars[start : start + reach].ravel() for start in range(width - reach + 1)])
             filters = self.weights[f"CNN/W_cnn_{i}"][0].reshape(windows.shape[1], -1)
             pooled.append((windows @ filters).max(axis=0) + self.weights[f"CNN/b_cnn_{i}"])
         x = np.concatenate(pooled)  # (F,)

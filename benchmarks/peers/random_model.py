@@ -1,10 +1,8 @@
-"""Random weights as bilm-tf writes them: `options.json` + `weights.hdf5`, of any size, from a seed.
+"""Write a model with random weights in the format of bilm-tf: `options.json` and `weights.hdf5`.
 
-    size  ->  random_model  ->  the peers, and ours: all read the same two files
-
-The values are noise, the shapes are those of the published models, and speed depends on shapes alone.
-C characters' dimension, F sum of filters, P projection, D cells, V vocabulary. Needs numpy and h5py only,
-so every environment can run it.
+All programs read the same two files. The shapes are those of the published models; speed depends on shapes
+only. F filters in total, P projection, D cells, V vocabulary. Needs numpy and h5py only, so it runs in
+every environment.
 
     python benchmarks/peers/random_model.py .cache/peers/small --size small
 """
@@ -20,13 +18,13 @@ import numpy as np
 
 Options = dict[str, dict[str, Any]]
 
-N_BYTES_AND_MARKS = 261  # 256 bytes and 5 marks; readers add a row of zeros for padding, hence 262 in options
+N_BYTES_AND_MARKS = 261  # 256 bytes and 5 marks; options say 262, because readers add a row for padding
 PUBLISHED_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 TINY_FILTERS = [[1, 4], [2, 8], [3, 12]]
 
 
 def options(size: str) -> Options:
-    """Build the options of `tiny`, or of the published `small` or `original` model."""
+    """The options of `tiny`, or of the published `small` or `original` model."""
     cells, outputs, n_highway = {"tiny": (24, 8, 2), "small": (1024, 128, 1), "original": (4096, 512, 2)}[
         size
     ]
@@ -131,8 +129,10 @@ def main() -> None:
     parser.add_argument("--size", choices=("tiny", "small", "original"), default="small")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--softmax", type=int, default=0, metavar="V", help="also write softmax/W, softmax/b")
-    given = parser.parse_args()
-    files = write_model(given.folder, options(given.size), seed=given.seed, vocabulary=given.softmax)
+    arguments = parser.parse_args()
+    files = write_model(
+        arguments.folder, options(arguments.size), seed=arguments.seed, vocabulary=arguments.softmax
+    )
     print(*files)
 
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the environment of the peers: AllenNLP's ELMo on torch, simple_elmo on TensorFlow, in one place.
+# Create the environment of the peers: AllenNLP's ELMo on torch and simple_elmo on TensorFlow.
 #
-#   sh benchmarks/peers/setup.sh [FOLDER]        FOLDER is .venv-peers unless told
+#   sh benchmarks/peers/setup.sh [FOLDER]        FOLDER defaults to .venv-peers
 #
-# PYTHON       a Python 3.11; TensorFlow 2.15, the last with the graph API that simple_elmo uses, has no later one
-# TORCH_INDEX  where to find a CPU-only torch: https://download.pytorch.org/whl/cpu
+# PYTHON       Python 3.11, the latest that TensorFlow 2.15 supports; simple_elmo needs its graph API
+# TORCH_INDEX  index of CPU-only torch builds: https://download.pytorch.org/whl/cpu
 #
-# Running it again costs nothing until this file or the list of packages changes.
+# Does nothing if the environment is newer than this file and the list of packages.
 set -eu
 
 here=$(dirname "$0")
@@ -20,7 +20,7 @@ fi
 
 python=${PYTHON:-python3.11}
 "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || {
-  echo "The peers need Python 3.11, and $python is not that. Say: make peers PEERS_PYTHON=/path/to/python3.11" >&2
+  echo "The peers need Python 3.11; $python is another version. Run: make peers PEERS_PYTHON=/path/to/python3.11" >&2
   exit 2
 }
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
@@ -30,7 +30,7 @@ if [ -n "${TORCH_INDEX:-}" ]; then
   $pip install "torch==2.13.0" --index-url "$TORCH_INDEX"
 fi
 $pip install -r "$wanted"
-# Both without what they ask for: AllenNLP wants torch < 1.13 and two dozen packages that ELMo never calls, and
-# allennlp_elmo.py says what takes their place; what simple_elmo needs is in the list above.
+# Without dependencies: AllenNLP requires torch < 1.13 and two dozen packages that ELMo does not use (allennlp_elmo.py
+# replaces them); those of simple_elmo are in the list above.
 $pip install --no-deps "allennlp==2.10.1" "simple-elmo==0.9.2"
 touch "$done"

@@ -1,11 +1,9 @@
-"""Useful floating-point operations of a training step, counted from the shapes and the batch itself.
+"""Floating-point operations (FLOPs) of a pretraining step, counted from shapes, for benchmarks/pretrain.py.
 
-    the settings, a batch  ->  operations  ->  benchmarks/pretrain.py
-
-Useful means: each distinct word of the batch is encoded once for both directions, its filters only over the
-windows that the longest word needs; every target is scored against itself and the sampled words. A product
-of (a, b) by (b, c) is 2abc operations; the gradient of a product is two more of the same size. What is
-added, bent or looked up is not counted.
+Only necessary work counts: each distinct word of the batch is encoded once for both directions, with
+filters over the windows that the longest word needs; each target is scored against itself and the sampled
+words. A product of (a, b) by (b, c) is 2abc operations, and its gradient is two more products of the same
+size. Additions, activations and lookups are not counted.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from polyseme.text.corpus.prepared import Corpus
 from polyseme.training.batches import TrainingBatch
 
 
-def step_operations(model: ModelSettings, corpus: Corpus, batch: TrainingBatch, scored: int) -> float:
-    """Operations of one step, forward and backward; `scored`: words that each target is scored against."""
+def step_flops(model: ModelSettings, corpus: Corpus, batch: TrainingBatch, scored: int) -> float:
+    """FLOPs of one step, forward and backward. Each target is scored against `scored` words and itself."""
     types = np.unique(batch.inputs)
     tokens = batch.inputs.shape[1]
     targets = 2 * tokens if batch.keep is None else int(batch.keep.sum())
@@ -31,7 +29,7 @@ def step_operations(model: ModelSettings, corpus: Corpus, batch: TrainingBatch, 
 
 
 def _encoding(model: ModelSettings, corpus: Corpus, types: np.ndarray) -> float:
-    """Multiplications of one word: filters, highways, projection."""
+    """Multiplications to encode one word: filters, highways, projection."""
     products = 0.0
     if model.chars is not None and corpus.chars is not None and corpus.alphabet is not None:
         rows = corpus.chars[types]
@@ -48,7 +46,7 @@ def _encoding(model: ModelSettings, corpus: Corpus, types: np.ndarray) -> float:
 
 
 def _recurrent(model: ModelSettings) -> float:
-    """Multiplications of one word in one direction: gates of input and state, and the projection."""
+    """Multiplications per token in one direction: gates and projection."""
     shape = model.recurrent
     gates = {"lstm": 4, "gru": 3, "rnn": 1}[shape.cell] * shape.cells
     projection = shape.cells * shape.outputs if shape.projects else 0

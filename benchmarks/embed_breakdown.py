@@ -1,12 +1,11 @@
-"""Where the time of `embed` goes: the loops in C, the threads around them, the rest of Python.
+"""Where the time of `Elmo.embed` goes: the C kernels, the threads around them, the rest of Python.
 
-    random weights of a published size  ->  embed some sentences, words known  ->  a table
+Embeds made-up sentences with random weights of a published size and a warm token cache, and prints
+milliseconds per call of the fastest pass. `C` is the time in the kernels of one direction, both layers;
+`products` is what their matrix products would take at the peak speed of hardware_limits.py; `threads` is
+the time of both directions in parallel beyond that of one; `rest` is everything else.
 
-Milliseconds a call, of the fastest pass. `C` is the time in the loops of one direction, both layers;
-`products` what their products would take at the peak that limit.py measures. `threads` is the time of both
-directions side by side beyond that of one, `rest` all else.
-
-    python benchmarks/parts.py [--size small] [--precisions fp32 int8] [--batches 1 32]
+    python benchmarks/embed_breakdown.py [--size small] [--precisions fp32 int8] [--batches 1 32]
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from limit import lstm_operations, measured_limits
+from hardware_limits import lstm_operations, measure_limits
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from sentences import sentences
@@ -35,28 +34,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--size", default="small")
+    parser.add_argument("--size", default="small", choices=["small", "original"])
     parser.add_argument("--precisions", nargs="+", default=["fp32", "int8"])
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 32])
-    given = parser.parse_args()
-    limits = measured_limits()
+    arguments = parser.parse_args()
+    limits = measure_limits()
     print("| model | precision | batch | a call | C | products | threads | rest |")
     print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        maker = Path(__file__).parent / "peers" / "random_model.py"
-        make = [sys.executable, str(maker), folder, "--size", given.size]
-        subprocess.run(make, check=True, capture_output=True)
-        for precision in given.precisions:
-            for batch in given.batches:
-                found, tokens = measure(Path(folder), precision, batch)
-                products = lstm_operations(given.size) * tokens / (limits[precision] * 1e6)
-                values = (found["call"], found["C"], products, found["threads"], found["rest"])
+        script = Path(__file__).parent / "peers" / "random_model.py"
+        command = [sys.executable, str(script), folder, "--size", arguments.size]
+        subprocess.run(command, check=True, capture_output=True)
+        for precision in arguments.precisions:
+            for batch in arguments.batches:
+                times, tokens = measure(Path(folder), precision, batch)
+                products = lstm_operations(arguments.size) * tokens / (limits[precision] * 1e6)
+                values = (times["call"], times["C"], products, times["threads"], times["rest"])
                 figures = " | ".join(f"{value:.1f} ms" for value in values)
-                print(f"| {given.size} | {precision} | {batch} | {figures} |", flush=True)
+                print(f"| {arguments.size} | {precision} | {batch} | {figures} |", flush=True)
 
 
 def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float], float]:
-    """Milliseconds of each part, and the tokens of a call, <S> and </S> among them."""
+    """Milliseconds of each part, and the tokens per call including <S> and </S>."""
     import polyseme
     from polyseme.model import bilm
     from polyseme.model.fast.kernels import lstm
@@ -64,21 +63,21 @@ def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float],
     model = polyseme.load(folder / "weights.hdf5", folder / "options.json", precision=precision)
     text = sentences(CALLS * batch)
     spent: dict[str, float] = defaultdict(float)
-    clocks: list[tuple[Any, str]] = [(lstm.PreparedLstm, "run"), (bilm, "run_parallel")]
-    before = [getattr(owner, name) for owner, name in clocks]
+    patched: list[tuple[Any, str]] = [(lstm.PreparedLstm, "run"), (bilm, "run_parallel")]
+    originals = [getattr(owner, name) for owner, name in patched]
     best: dict[str, float] = {}
     try:
-        for owner, name in clocks:
+        for owner, name in patched:
             setattr(owner, name, timed(getattr(owner, name), name, spent))
         for _ in range(PASSES):
             spent.clear()
             started = time.perf_counter()
-            for at in range(0, len(text), batch):
-                model.embed(text[at : at + batch], layer="all")
+            for start in range(0, len(text), batch):
+                model.embed(text[start : start + batch], layer="all")
             spent["call"] = time.perf_counter() - started
             best = dict(spent) if not best or spent["call"] < best["call"] else best
     finally:
-        for (owner, name), function in zip(clocks, before, strict=True):
+        for (owner, name), function in zip(patched, originals, strict=True):
             setattr(owner, name, function)
     call, loops, both = (best[name] * 1000 / CALLS for name in ("call", "run", "run_parallel"))
     tokens = sum(len(sentence) + 2 for sentence in text) / CALLS
@@ -86,15 +85,15 @@ def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float],
 
 
 def timed(function: Callable[..., Any], name: str, spent: dict[str, float]) -> Callable[..., Any]:
-    """The function, with its time added up under `name`."""
+    """Wrap a function to add up its time under `name`."""
 
-    def clocked(*given: Any, **named: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         started = time.perf_counter()
-        result = function(*given, **named)
+        result = function(*args, **kwargs)
         spent[name] += time.perf_counter() - started
         return result
 
-    return clocked
+    return wrapper
 
 
 if __name__ == "__main__":

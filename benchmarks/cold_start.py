@@ -1,0 +1,56 @@
+"""Cold start of the bundled models: seconds from starting Python to the first vectors, and peak memory.
+
+Each run is a new process: import polyseme, load a model, embed one sentence. Prints the best and the median.
+
+    python benchmarks/cold_start.py [--repeats 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+
+SENTENCES = {
+    "en-classic": "She walked along the bank of the river.",
+    "zh-classic": "却说曹操引兵来攻荆州。",
+}
+PEAK = """
+import resource
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+TORCH = "import torch" + PEAK
+PROGRAM = "import sys, polyseme; polyseme.load(sys.argv[1]).embed(sys.argv[2])" + PEAK
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="processes per row (default: 5)")
+    arguments = parser.parse_args()
+    print("| | best | median | peak memory |")
+    print("|---|---|---|---|")
+    measure("`import torch` alone", [TORCH], arguments.repeats)
+    for name, sentence in SENTENCES.items():
+        measure(f"first vectors of {name}", [PROGRAM, name, sentence], arguments.repeats)
+
+
+def measure(name: str, program: list[str], repeats: int) -> None:
+    """Print a row: seconds from starting Python to its end, and peak memory."""
+    seconds, megabytes = [], 0.0
+    for _ in range(repeats):
+        started = time.perf_counter()
+        command = [sys.executable, "-c", *program]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        seconds.append(time.perf_counter() - started)
+        megabytes = max(megabytes, float(output))
+    median = statistics.median(seconds)
+    print(f"| {name} | {min(seconds):.2f} s | {median:.2f} s | {megabytes:,.0f} MiB |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
