@@ -1,4 +1,4 @@
-"""Files for GitHub and for citation, checked against their published schemas."""
+"""Project files: those with a published schema follow it, and versions and commands agree."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ TEMPLATES = ".github/ISSUE_TEMPLATE"
     ("schema", "names"),
     [
         ("citation-file-format", ["CITATION.cff"]),
+        ("github-workflows", [".github/workflows/check.yml"]),
         ("github-issue-config", [f"{TEMPLATES}/config.yml"]),
         ("github-issue-forms", [f"{TEMPLATES}/bug_report.yml", f"{TEMPLATES}/feature_request.yml"]),
     ],
 )
 def test_a_file_follows_its_schema(schema: str, names: list[str]) -> None:
-    command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", f"vendor.{schema}"]
-    done = subprocess.run([*command, *(ROOT / name for name in names)], capture_output=True, text=True)
+    program = Path(sys.executable).parent / "check-jsonschema"
+    paths = [ROOT / name for name in names]
+    command: list[str | Path] = [program, "--builtin-schema", f"vendor.{schema}", *paths]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_citation_names_the_version_of_the_package() -> None:
+def test_the_citation_has_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
