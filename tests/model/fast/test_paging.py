@@ -1,34 +1,70 @@
-"""Memory given back keeps its contents."""
+"""page_out: the memory of a tensor is given back to the system, and its values stay the same."""
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from polyseme.model.fast.paging import page_out
 
+SIZE = 1 << 20  # values in a file, 4 MB
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> tuple[Path, Tensor]:
+    """A file, and a tensor that maps it: the first write to a page copies it."""
+    path = tmp_path / "values"
+    path.write_bytes(torch.arange(SIZE, dtype=torch.float32).numpy().tobytes())
+    return path, torch.from_file(str(path), shared=False, size=SIZE, dtype=torch.float32)
+
+
+def resident_kb(path: Path) -> int:
+    """How much of a mapped file is in the memory of this process."""
+    mappings = re.split(
+        r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE
+    )
+    return sum(
+        int(size)
+        for text in mappings
+        if str(path) in text
+        for size in re.findall(r"^Rss: +(\d+)", text, re.M)
+    )
+
 
 @pytest.mark.parametrize("shape", [(0,), (3,), (1 << 20,), (700, 1000)])
-def test_values_stay(shape):
+def test_values_stay_the_same(shape: tuple[int, ...]) -> None:
     values = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).view(shape)
-    wanted = values.clone()
+    expected = values.clone()
     page_out(values)
-    assert torch.equal(values, wanted)
+    assert torch.equal(values, expected)
 
 
-def test_values_of_a_file_stay_also_those_that_were_changed(tmp_path: Path):
-    place = tmp_path / "values"
-    place.write_bytes(torch.arange(1 << 20, dtype=torch.float32).numpy().tobytes())
-    values = torch.from_file(str(place), shared=False, size=1 << 20, dtype=torch.float32)
+def test_changed_values_of_a_mapped_file_stay_the_same(mapped: tuple[Path, Tensor]) -> None:
+    path, values = mapped
     values[1000:2000] = -1
-    wanted = values.clone()
+    expected = values.clone()
     page_out(values)
-    assert torch.equal(values, wanted)
-    assert place.read_bytes() == torch.arange(1 << 20, dtype=torch.float32).numpy().tobytes()
+    assert torch.equal(values, expected)
+    assert path.read_bytes() == torch.arange(SIZE, dtype=torch.float32).numpy().tobytes()
 
 
-def test_what_is_not_in_one_piece_or_elsewhere_is_left_alone():
-    page_out(torch.zeros(4000, 4000).t())
-    page_out(torch.zeros(4000, device="meta"))
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps")
+def test_only_contiguous_values_leave_the_memory(mapped: tuple[Path, Tensor]) -> None:
+    path, values = mapped
+    assert values.sum() > 0  # reads every page
+    assert resident_kb(path) == 4096
+    page_out(values.view(1024, 1024).t())
+    assert resident_kb(path) == 4096
+    page_out(values)
+    assert resident_kb(path) < 1024
+
+
+def test_a_tensor_without_memory_is_left_alone() -> None:
+    values = torch.zeros(4000, device="meta")
+    page_out(values)
+    assert values.is_meta
