@@ -28,8 +28,9 @@ format: $(VENV)/.installed  ## check the format
 lint: $(VENV)/.installed  ## check with the linter
 	$(BIN)/ruff check .
 
-types: $(VENV)/.installed  ## check the types
+types: $(VENV)/.installed  ## check the types of src (strict) and tests
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 
 coverage: $(VENV)/.installed browser
 	$(BIN)/python -m pytest $(FAST) --cov --cov-report term:skip-covered

@@ -53,8 +53,10 @@ class Batch(NamedTuple):
 
     def rows(self, *numbers: int, width: int | None = None) -> Batch:
         """Some of the sentences, in the order of `numbers`, laid out `width` tokens wide."""
-        picked = [None if ids is None else ids[list(numbers), :width] for ids in (self.chars, self.words)]
-        return Batch(*picked, self.lengths[list(numbers)])
+        rows = list(numbers)
+        chars = None if self.chars is None else self.chars[rows, :width]
+        words = None if self.words is None else self.words[rows, :width]
+        return Batch(chars, words, self.lengths[rows])
 
 
 def random_config(case: Case, rng: np.random.Generator) -> ModelSettings:

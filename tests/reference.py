@@ -78,6 +78,7 @@ def token_vector(config: ModelSettings, weights: Weights, chars: Ids | None, wor
     if config.words is not None:
         parts.append(_weight(weights, "tokens.words.weight")[word])
     if config.chars is not None:
+        assert chars is not None
         parts.append(char_vector(config.chars, weights, chars))
     vector = np.concatenate(parts)
     if "tokens.projection.weight" in weights:

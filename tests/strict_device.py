@@ -24,7 +24,7 @@ _LIBRARIES: list[torch.library.Library] = []  # a registration lasts as long as 
 class StrictTensor(Tensor):
     """A tensor on the device "strict"."""
 
-    _values: Tensor
+    wrapped: Tensor
 
     @staticmethod
     def __new__(cls, values: Tensor) -> StrictTensor:
@@ -37,7 +37,7 @@ class StrictTensor(Tensor):
             device=torch.device(NAME, 0),
             requires_grad=values.requires_grad,
         )
-        made._values = values.detach()
+        made.wrapped = values.detach()
         return made
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -45,11 +45,13 @@ class StrictTensor(Tensor):
     def tolist(self) -> Any:
         return self.cpu().tolist()
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"StrictTensor({self._values})"
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"StrictTensor({self.wrapped})"
 
     @classmethod
-    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         name = function.name()
         if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
@@ -60,7 +62,7 @@ class StrictTensor(Tensor):
         def unwrap(value: Any) -> Any:
             if isinstance(value, StrictTensor):
                 strict.append(value)
-                return value._values
+                return value.wrapped
             if isinstance(value, Tensor) and value.dim() and not name.startswith(_MIXED):
                 raise RuntimeError(f"{name}: a tensor of the CPU {tuple(value.shape)} among those of {NAME}")
             if isinstance(value, torch.device) and value.type == NAME:
@@ -74,7 +76,7 @@ class StrictTensor(Tensor):
         def wrap(result: Any) -> Any:
             if not isinstance(result, Tensor):
                 return result
-            same = [tensor for tensor in strict if tensor._values is result]  # of an operation in place
+            same = [tensor for tensor in strict if tensor.wrapped is result]  # of an operation in place
             if same:
                 return same[0]
             # A view of a tensor from outside inference mode belongs outside, too.
@@ -114,7 +116,7 @@ def strict_device() -> torch.device:
 
     def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         """What `torch.tensor(values, device=…)` calls, past `__torch_dispatch__`."""
-        source, values = (t._values if isinstance(t, StrictTensor) else t for t in (source, target))
+        source, values = (t.wrapped if isinstance(t, StrictTensor) else t for t in (source, target))
         values.copy_(source)
         return target
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -336,7 +337,7 @@ def test_killed_at_any_moment_a_run_goes_on_without_a_lost_or_doubled_sentence(e
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_full_disk_leaves_finished_shards_and_nothing_half_written(kind, elmo, text, tmp_path, monkeypatch):
     save_pretrained(elmo.model, tmp_path / "model")
-    dump = writers.WRITERS[f".{kind}"]
+    dump: Any = writers.WRITERS[f".{kind}"]
     add, calls = dump.add, 0
 
     def full(self: Any, *arguments: Any) -> None:
@@ -351,7 +352,7 @@ def test_a_full_disk_leaves_finished_shards_and_nothing_half_written(kind, elmo,
     command = ("embed", tmp_path / "model", text, "--out", out, "--format", kind, "--batch-tokens", 64)
     monkeypatch.setattr(
         "polyseme.api.embedding.BulkSettings",
-        lambda *given: bulk_embedding.BulkSettings(*given[:6], 500, *given[7:]),
+        lambda *values: replace(bulk_embedding.BulkSettings(*values), shard_bytes=500),
     )
     ran = run_program(*command)
     assert ran.code == 2
@@ -435,7 +436,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 def peak(model: Path, text: Path, out: Path) -> int:
     """KiB that a process needs to embed a text."""
-    command = [sys.executable, "-c", PEAK, model, text, out]
+    command = [sys.executable, "-c", PEAK, *map(str, (model, text, out))]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

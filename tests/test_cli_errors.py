@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -180,7 +181,7 @@ def test_a_bug_shows_its_traceback(run, monkeypatch):
 # ---- the program itself ----
 
 
-def shell(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+def shell(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*map(str, arguments)], capture_output=True, text=True, encoding="utf-8", **options)
 
 

@@ -98,6 +98,7 @@ def test_a_loaded_model_that_was_changed_pickles_by_value(folder):
 def test_a_tied_softmax_stays_tied_in_a_pickle():
     config = small_config(chars=None, words={"dim": 4})
     model = random_model(config)
+    assert model.vocab is not None
     from polyseme.model.softmax import Softmax
 
     tied = Elmo(copy.copy(model))

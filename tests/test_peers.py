@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def recurrent(**changes):
 
 
 BOTH = (ALLENNLP, SIMPLE_ELMO)
-MODELS = {
+MODELS: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[Path, ...]]] = {
     "as published": ({}, {}, BOTH),
     "one layer": ({}, {"layers": 1}, BOTH),
     "three layers": ({}, {"layers": 3}, BOTH),
@@ -57,7 +58,7 @@ def test_a_written_model_gives_the_same_vectors_in_the_peer(name: str, program: 
     save_pretrained(model, tmp_path / "model", to="hdf5")
     text = tmp_path / "text"
     text.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    files = [
+    files: list[str | Path] = [
         tmp_path / "model/options.json",
         tmp_path / "model/model.hdf5",
         text,

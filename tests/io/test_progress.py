@@ -78,7 +78,7 @@ def test_a_notebook_shows_a_bar(monkeypatch):
             shown.append("closed")
 
     widgets, display = ModuleType("ipywidgets"), ModuleType("IPython.display")
-    widgets.Output, display.display = Output, shown.append
+    vars(widgets)["Output"], vars(display)["display"] = Output, shown.append
     monkeypatch.setitem(sys.modules, "ipywidgets", widgets)
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", display)

@@ -59,6 +59,8 @@ def test_the_order_of_the_sentences_does_not_matter():
 
 def test_what_stands_behind_a_sentence_does_not_matter():
     _, network, batch = make(LENGTHS)
+    assert batch.chars is not None
+    assert batch.words is not None
     behind = torch.arange(7) >= batch.lengths[:, None]
     with torch.no_grad():
         layers, _ = network(*batch)

@@ -33,6 +33,7 @@ def test_values_are_dropped_in_training_only():
     dropped = layer(x)
     torch.testing.assert_close(dropped.unique(), torch.tensor([0.0, 4 / 3]))
     dropped.sum().backward()
+    assert x.grad is not None
     assert torch.equal(x.grad, dropped.detach())  # what is dropped learns nothing
     assert layer.eval()(x) is x
     assert Dropout(0.0)(x) is x

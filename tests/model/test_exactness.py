@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from polyseme.model.bilm import BiLM
 from polyseme.model.fast.packing import BiState
 from random_models import Batch, Case, arrays, random_batch, random_config, random_network
 
-GRID = {
+GRID: dict[str, tuple[Any, ...]] = {
     "cell": ("lstm", "gru", "rnn"),
     "layers": (1, 2, 3),
     "projected": (True, False),

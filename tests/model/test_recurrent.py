@@ -27,8 +27,8 @@ def make_cell(kind: str, *, inputs: int = 3, cells: int = 5, outputs: int = 2, *
 
 
 def make_stack(kind: str, layers: int = 3) -> RecurrentStack:
-    clips = {"cell_clip": 0.5, "output_clip": 0.5}
-    return RecurrentStack([make_cell(kind, inputs=2, **clips) for _ in range(layers)], residual=True)
+    cells = [make_cell(kind, inputs=2, cell_clip=0.5, output_clip=0.5) for _ in range(layers)]
+    return RecurrentStack(cells, residual=True)
 
 
 def random_state(cell: RecurrentCell, batch: int) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,8 @@ N tokens, C characters, F the sum of the filters, D the size handed to the stack
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -41,10 +43,16 @@ def rows(*words: str) -> torch.Tensor:
 
 def refer(cnn: CharCnn, chars: torch.Tensor) -> np.ndarray:
     """The reference's vectors, always over the full width of the row."""
-    filters = [(part.kernel_size[0], part.out_channels) for part in cnn.convolutions]
-    config = CharsSettings(
-        max_chars=MAX_CHARS, filters=filters, activation=cnn.activation, highways=len(cnn.highways)
-    )
+    shapes = [
+        weight.shape for name, weight in cnn.named_parameters() if re.match(r"convolutions.*weight", name)
+    ]
+    settings = {
+        "max_chars": MAX_CHARS,
+        "filters": [(width, count) for count, _, width in shapes],
+        "activation": cnn.activation,
+        "highways": len(cnn.highways),
+    }
+    config = CharsSettings.model_validate(settings)
     weights = {f"tokens.chars.{name}": value.numpy() for name, value in cnn.state_dict().items()}
     return np.stack([reference.char_vector(config, weights, row) for row in chars.numpy()])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,8 +144,9 @@ def test_all_layers_are_read_at_once(elmo: Elmo):
 
 def test_strange_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
     path = write(tmp_path / "r.tsv", ROWS)
-    for wrong in ({"view": "eye"}, {"space": "deep"}):
-        with pytest.raises(UsageError, match=f"{next(iter(wrong))} is .* expected one of"):
+    for name, value in (("view", "eye"), ("space", "deep")):
+        wrong: dict[str, Any] = {name: value}
+        with pytest.raises(UsageError, match=f"{name} is .* expected one of"):
             polyseme.disambiguate(elmo, path, path, **wrong)
 
 

@@ -290,7 +290,7 @@ def test_words_and_places_do_not_go_together(tmp_path: Path, elmo: Elmo, corpus:
     with pytest.raises(UsageError, match="differ in their view"):
         find_changes(index, open_index(tmp_path / "p", elmo), ["bank"])
     with pytest.raises(UsageError, match="view is 'sentence', expected one of word, context"):
-        build_index(elmo, [corpus], tmp_path / "s", view="sentence")
+        build_index(elmo, [corpus], tmp_path / "s", view="sentence")  # type: ignore[arg-type]
     head = json.loads((tmp_path / "index" / "index.json").read_text(encoding="utf-8"))
     del head["view"]  # as indexes were before there were places
     write_head(tmp_path / "index", head)

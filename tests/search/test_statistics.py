@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -273,24 +274,24 @@ def test_words_that_are_too_frequent_are_left_out(tmp_path: Path, elmo: Elmo, co
 
 @pytest.mark.parametrize("layer", [0, "mean", [0.2, 0.3, 0.5], ([0.2, 0.3, 0.5], 2.0)])
 def test_an_index_of_another_layer_is_asked_with_that_layer(
-    tmp_path: Path, elmo: Elmo, corpus: Path, layer: object
+    tmp_path: Path, elmo: Elmo, corpus: Path, layer: Any
 ):
-    build_index(elmo, [corpus], tmp_path / "i", layer=layer)  # type: ignore[arg-type]
+    build_index(elmo, [corpus], tmp_path / "i", layer=layer)
     index = open_index(tmp_path / "i", elmo)
-    wanted = elmo.embed("The bank failed , and the bank closed .", layer=layer)  # type: ignore[call-overload]
+    wanted = elmo.embed("The bank failed , and the bank closed .", layer=layer)
     np.testing.assert_allclose(everything(index)[7:16], wanted, atol=2e-2)
     np.testing.assert_allclose(
         index.vector("The river rose .", "river"),
-        index.space.to_directions(elmo.embed("The river rose .", layer=layer)[1][None])[0],  # type: ignore
+        index.space.to_directions(elmo.embed("The river rose .", layer=layer)[1][None])[0],
         atol=1e-5,
     )
     (best,) = index.usages("river", "The river rose .", 1)
     assert best.line == (1 if layer == 0 else 3)  # layer 0 knows no context: the first of equals
     assert best.cosine == pytest.approx(1, abs=0.01)
-    index.check_layer(layer)  # type: ignore[arg-type]
+    index.check_layer(layer)
     with pytest.raises(UsageError, match="Build one of the other layer"):
         index.check_layer("top")
-    build_index(elmo, [corpus], tmp_path / "i", layer=layer)  # type: ignore[arg-type]  # nothing to do
+    build_index(elmo, [corpus], tmp_path / "i", layer=layer)  # nothing to do
 
 
 def test_the_top_layer_may_be_called_by_its_number(index: Index):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_fine_tuned_model_remembers_its_new_segmentation(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     settings = [line for line in story.SETTINGS if not line.startswith("model.")]
     polyseme.pretrain([text], tmp_path / "base", "tiny", settings=[*settings, "model.segment=split"])
-    more = {"settings": [*settings, "model.segment=en"], "base": tmp_path / "base"}
+    more: dict[str, Any] = {"settings": [*settings, "model.segment=en"], "base": tmp_path / "base"}
     polyseme.pretrain([text], tmp_path / "tuned", "tiny", **more)
     assert polyseme.load(tmp_path / "tuned").config.segment == "en"
 

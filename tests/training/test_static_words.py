@@ -13,6 +13,7 @@ import polyseme
 import training_story as story
 from polyseme.errors import ConfigError, DataError, UsageError
 from polyseme.formats.models.open import open_pretrained
+from polyseme.text.vocab import Vocab
 from polyseme.training.pretrain import Pretraining, pretrain
 from polyseme.training.settings import read_pretrain_settings
 from polyseme.training.static_words import fill_word_table_from_file
@@ -83,7 +84,7 @@ def test_a_frozen_table_survives_a_stop_and_resume(tmp_path: Path) -> None:
 
 def test_the_same_seed_draws_the_same_rows(tmp_path: Path) -> None:
     write_vectors(tmp_path / "glove.txt")
-    vocab = polyseme.text.vocab.Vocab(["<S>", "</S>", "<UNK>", "the", "boat"])
+    vocab = Vocab(["<S>", "</S>", "<UNK>", "the", "boat"])
     tables = [torch.nn.Embedding(6, DIM) for _ in range(2)]
     for table in tables:
         fill_word_table_from_file(table, vocab, str(tmp_path / "glove.txt"), seed=5)
@@ -114,7 +115,11 @@ def test_fine_tuning_keeps_a_frozen_table_and_refuses_to_add_words_to_it(tmp_pat
     vectors = write_vectors(tmp_path / "glove.txt")
     run(tmp_path, f"model.words.static={tmp_path / 'glove.txt'}", "model.words.trained=false")
     text = story.write(tmp_path / "more.txt", 100, seed=4)
-    options = {"settings": [*story.SETTINGS, "train.epochs=1"], "base": tmp_path / "model", "workers": 1}
+    options: dict[str, Any] = {
+        "settings": [*story.SETTINGS, "train.epochs=1"],
+        "base": tmp_path / "model",
+        "workers": 1,
+    }
     polyseme.pretrain([text], tmp_path / "tuned", "tiny", **options)
     np.testing.assert_array_equal(rows_of(tmp_path / "tuned", "the")[0], vectors["the"])
     with pytest.raises(UsageError, match="word table of this model is frozen"):

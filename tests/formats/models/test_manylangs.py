@@ -87,8 +87,8 @@ def test_the_architecture_is_never_sought_outside_the_folder(tmp_path: Path):
         (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": path}))
         with pytest.raises(FormatError, match=r"outside\.json: there is no such file.*Copy it"):
             read(tmp_path / "model")
-    for path in ("", "configs/..", None, 7):
-        (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": path}))
+    for wrong in ("", "configs/..", None, 7):
+        (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": wrong}))
         with pytest.raises(FormatError, match="config_path is"):
             read(tmp_path / "model")
 

@@ -54,8 +54,8 @@ def write_folder(folder: Path, ending: str = ".safetensors", shards: int = 5) ->
         for block in range(shards):
             path = write(folder / f"shard-{block:08d}-00000000{ending}", arrays(-1, H))
             size, sha = path.stat().st_size, checksum(path)
-            facts = {"file": path.name, "block": block, "first": 0, "sentences": 5, "tokens": 6, "cut": 0}
-            journal.add(Shard(**facts, last=True, bytes=size, sha256=sha))
+            counts = {"first": 0, "sentences": 5, "tokens": 6, "cut": 0}
+            journal.add(Shard(file=path.name, block=block, **counts, last=True, bytes=size, sha256=sha))
     return folder
 
 

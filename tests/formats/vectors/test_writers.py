@@ -189,7 +189,8 @@ def test_nothing_is_left_behind_after_an_error(ending, problem, tmp_path):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_error_keeps_its_name_even_if_the_file_cannot_be_finished(ending, tmp_path, monkeypatch):
-    close = writers.WRITERS[ending].close
+    writer: Any = writers.WRITERS[ending]
+    close = writer.close
 
     def broken(self: Any) -> None:
         close(self)

@@ -8,22 +8,24 @@ import torch
 from polyseme.model.fast import fp32_products
 from polyseme.model.fast.fp32_products import is_onednn_better, use_quickest_fp32_products
 
+MATMUL = vars(torch.backends.mkldnn)["matmul"]  # torch sets it at run time, so type checkers do not know it
+
 
 def test_products_stay_exact_and_the_setting_is_restored():
     a, b = torch.randn(300, 700), torch.randn(700, 130)
-    before = torch.backends.mkldnn.matmul.fp32_precision
+    before = MATMUL.fp32_precision
     with use_quickest_fp32_products():
         product = a @ b
-        assert torch.backends.mkldnn.matmul.fp32_precision == ("bf16" if is_onednn_better() else before)
-    assert torch.backends.mkldnn.matmul.fp32_precision == before
+        assert MATMUL.fp32_precision == ("bf16" if is_onednn_better() else before)
+    assert MATMUL.fp32_precision == before
     torch.testing.assert_close(product.double(), a.double() @ b.double(), rtol=0, atol=1e-3)
 
 
 def test_the_setting_is_restored_after_an_error():
-    before = torch.backends.mkldnn.matmul.fp32_precision
+    before = MATMUL.fp32_precision
     with pytest.raises(ZeroDivisionError), use_quickest_fp32_products():
         1 / 0  # noqa: B018
-    assert torch.backends.mkldnn.matmul.fp32_precision == before
+    assert MATMUL.fp32_precision == before
 
 
 def test_rounded_products_are_not_used():

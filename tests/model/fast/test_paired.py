@@ -66,8 +66,8 @@ def test_values_and_gradients_are_those_of_the_two_stacks(kind, outputs, clip, r
         for h, c in zero_pair_state(model, SIZES[0])
     ]
 
-    def paired(*given):
-        return run_stacks_paired(*given, PairDropout())
+    def paired(model, x, sizes, state):
+        return run_stacks_paired(model, x, sizes, state, PairDropout())
 
     values, slopes = gradients(model, paired, x, SIZES, state)
     wanted_values, wanted_slopes = gradients(model, plain, x, SIZES, state)

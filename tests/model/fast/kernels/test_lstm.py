@@ -106,12 +106,17 @@ def test_one_thread_and_two_give_the_same_bits():
     assert all(torch.equal(*both) for both in zip(*results, strict=True))
 
 
+def pack(cell: RecurrentCell) -> lstm.PackedLayer:
+    """The weights of a projected cell, packed."""
+    assert cell.projection is not None
+    weights = (cell.hidden_weight, cell.projection, cell.input_weight)
+    return lstm.pack_layer(*(QuantisedMatrix(weight) for weight in weights))
+
+
 def test_a_sentence_gets_the_same_bits_in_every_batch():
     torch.manual_seed(0)
     cell = RecurrentCell("lstm", 5, 50, 20, project=True)
-    packed = lstm.pack_layer(
-        *(QuantisedMatrix(w) for w in (cell.hidden_weight, cell.projection, cell.input_weight))
-    )
+    packed = pack(cell)
     x, bias, h, c = torch.randn(7, 30, 5), cell.gate_bias().detach(), torch.randn(30, 20), torch.randn(30, 50)
     many, _ = lstm.run_layer(lstm.LstmLayer(packed, bias, (None, None)), x.flatten(0, 1), [30] * 7, (h, c))
     one, _ = lstm.run_layer(
@@ -183,9 +188,7 @@ def test_packed_weights_follow_what_is_loaded_and_trained():
 
 def test_what_the_library_cannot_read_is_refused():
     cell = RecurrentCell("lstm", 5, 6, 4, project=True)
-    packed = lstm.pack_layer(
-        *(QuantisedMatrix(w) for w in (cell.hidden_weight, cell.projection, cell.input_weight))
-    )
+    packed = pack(cell)
     x, bias, state = torch.zeros(3, 5), torch.zeros(24), (torch.zeros(2, 4), torch.zeros(2, 6))
     for wrong, sizes, message in (
         (x.double(), [2, 1], "must be fp32"),
