@@ -77,7 +77,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
 
     from hardware_limits import packed_peak
     from polyseme.text.corpus.prepared import prepare_corpus
-    from polyseme.training.bilm_trainable import BilmTrainable, make_batches, samples_wanted
+    from polyseme.training.bilm_trainable import BilmTrainable, count_samples, make_train_batches
     from polyseme.training.distributed import Ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import make_corpus_spec, make_fresh_modules
@@ -93,8 +93,8 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
         work = BilmTrainable(network, softmax, corpus, config, Ranks())
         loop = Loop(work, config.train, Path(folder), work.count_total_tokens())
         network.train()
-        batches, scored = make_batches(corpus, config, Ranks()), samples_wanted(config, softmax)
-        batch = batches.batch(0, WARM_UP)
+        batches, scored = make_train_batches(corpus, config, Ranks()), count_samples(config, softmax)
+        batch = batches.make_batch(0, WARM_UP)
         operations = step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
         time_of(loop, WARM_UP)
         seconds = [time_of(loop, steps * times) for times in GROWTH]

@@ -31,7 +31,7 @@ from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, Wor
 from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.table import TASKS
 from polyseme.text.corpus.settings import CorpusSettings
-from polyseme.training.settings import SoftmaxSettings, TrainSettings, preset_names
+from polyseme.training.settings import SoftmaxSettings, TrainSettings, list_presets
 from test_layout import ORDER, SOURCE
 
 ROOT = Path(__file__).parent.parent
@@ -159,7 +159,7 @@ def test_commands_in_console_blocks_use_existing_verbs_and_options(page: Path) -
         assert not unknown, f"{page}: polyseme {verb}"
         for name, value in pairwise(words):
             if name == "--config" and not value.endswith(".toml"):
-                assert value in preset_names()
+                assert value in list_presets()
             if name == "--set":
                 section, _, setting = value.partition("=")[0].rpartition(".")
                 assert setting in (

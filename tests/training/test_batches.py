@@ -18,8 +18,8 @@ STARTS = np.array([0, 4, 7, 12, 15, 21])
 def pairs(batches, epoch=0):
     """What each direction reads and predicts, over an epoch."""
     found = [Counter(), Counter()]
-    for number in range(batches.count(epoch)):
-        batch = batches.batch(epoch, number)
+    for number in range(batches.count_batches(epoch)):
+        batch = batches.make_batch(epoch, number)
         keep = np.ones_like(batch.inputs, bool) if batch.keep is None else batch.keep
         for direction in range(2):
             read, predicted = batch.inputs[direction], batch.targets[direction]
@@ -45,21 +45,24 @@ def test_the_processes_share_the_sentences_of_a_batch():
     alone = pairs(SentenceBatches(STREAM, STARTS, 3, seed=4))
     parts = [pairs(SentenceBatches(STREAM, STARTS, 3, seed=4, rank=rank, world=2)) for rank in range(2)]
     assert [parts[0][d] + parts[1][d] for d in range(2)] == alone
-    batch = SentenceBatches(STREAM, STARTS, 3, seed=4, rank=0, world=2).batch(0, 0)
+    batch = SentenceBatches(STREAM, STARTS, 3, seed=4, rank=0, world=2).make_batch(0, 0)
     assert batch.weight * 2 == 2 * batch.tokens
 
 
 def test_the_order_follows_from_seed_and_epoch():
     def order(seed, epoch):
         batches = SentenceBatches(STREAM, STARTS, 2, seed=seed)
-        return [batches.batch(epoch, number).inputs.tolist() for number in range(batches.count(epoch))]
+        return [
+            batches.make_batch(epoch, number).inputs.tolist()
+            for number in range(batches.count_batches(epoch))
+        ]
 
     assert order(1, 0) == order(1, 0)
     assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) > 1
 
 
 def test_sentences_are_packed_longest_first():
-    batch = SentenceBatches(STREAM, STARTS, 100, shuffled=False).batch(0, 0)
+    batch = SentenceBatches(STREAM, STARTS, 100, shuffled=False).make_batch(0, 0)
     assert batch.sizes == [5, 5, 3, 2, 1]
     assert batch.inputs[0, :5].tolist() == [BEGIN] * 5
     assert batch.inputs[1, :5].tolist() == [END] * 5
@@ -81,7 +84,7 @@ def test_rows_give_every_prediction_inside_a_row_once_and_no_other(rows, unroll)
 
 def test_rows_go_on_where_they_stopped():
     batches = RowBatches(STREAM, STARTS, BEGIN, END, 2, 3)
-    first, second = batches.batch(0, 0), batches.batch(0, 1)
+    first, second = batches.make_batch(0, 0), batches.make_batch(0, 1)
     assert first.inputs.shape == (2, 6)
     assert first.sizes == [2, 2, 2]
     row = [*first.inputs[0, ::2], *second.inputs[0, ::2]]
@@ -91,7 +94,7 @@ def test_rows_go_on_where_they_stopped():
 
 
 def test_both_directions_of_a_row_read_the_same_words():
-    batch = RowBatches(STREAM, STARTS, BEGIN, END, 1, 12).batch(0, 0)  # the first three sentences
+    batch = RowBatches(STREAM, STARTS, BEGIN, END, 1, 12).make_batch(0, 0)  # the first three sentences
     assert Counter(batch.inputs[0].tolist()) == Counter(batch.inputs[1].tolist())
 
 

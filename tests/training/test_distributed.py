@@ -75,7 +75,7 @@ def test_sigterm_to_the_launcher_saves_and_ends_all_processes_without_a_restart(
     run.send_signal(signal.SIGTERM)
     output, _ = run.communicate(timeout=60)
     assert run.returncode != 0
-    stops = set(re.findall(r"Stopped at step (\d+), all is saved", output))
+    stops = set(re.findall(r"Stopped at step (\d+); the run is saved", output))
     assert len(stops) == 1, output[-3000:]  # the same step in both
     assert output.count("Stopped at step") == len(workers) == 2
     last = max((tmp_path / "run" / "checkpoints").glob("step-*")).name

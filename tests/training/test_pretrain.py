@@ -16,7 +16,7 @@ from polyseme.language import evaluate, find_substitutes
 from polyseme.text.reading import Line
 from polyseme.training.loop import DivergedError
 from polyseme.training.pretrain import pretrain
-from polyseme.training.settings import preset_names, read_pretrain_settings
+from polyseme.training.settings import list_presets, read_pretrain_settings
 
 WORDS_AND_CHARS = ("model.words.dim=16", "softmax.tied=true")
 KINDS = {
@@ -137,7 +137,7 @@ def test_early_stop_ends_the_run(tmp_path: Path):
     assert result.position.tokens < 30 * 1500
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", list_presets())
 def test_every_preset_is_valid(name: str):
     assert read_pretrain_settings(name).train.seed == 1
 

@@ -89,5 +89,5 @@ def test_sigterm_finishes_the_step_and_saves(tmp_path: Path):
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 75
-    assert "go on with --resume" in output
+    assert "Continue with `resume=True`" in output
     assert len(os.listdir(tmp_path / "run" / "checkpoints")) == 1

@@ -48,7 +48,7 @@ from polyseme.tasks.trainable import TaskTrainable, as_module
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.fingerprint import checksum, digest
 from polyseme.text.static_vectors import read_vectors
-from polyseme.training.checkpoint import Position, weights_of
+from polyseme.training.checkpoint import Position, collect_weights
 from polyseme.training.devices import choose_device
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
 
@@ -393,12 +393,12 @@ class _ExperimentRunner:
             folder,
             total,
             on_metrics=partial(self._report, run.name, total),
-            slower={tuned_prefix(network): settings.elmo_rate / settings.rate},
+            rate_shares={tuned_prefix(network): settings.elmo_rate / settings.rate},
         )
         if not loop.resume():
             (folder / METRICS).unlink(missing_ok=True)
         loop.run()
-        save_file(weights_of(as_module(network)), folder / WEIGHTS)
+        save_file(collect_weights(as_module(network)), folder / WEIGHTS)
         as_module(network).eval()
         dev = work.scores  # the last validation of the loop uses the best weights
         test = {} if self._data.test is None else model.score_examples(self._data.test).metrics

@@ -42,7 +42,7 @@ class TaskTrainable:
         self._batches_of: tuple[int, list[list[int]]] = (-1, [])  # an epoch and its batches
         self.scores: Scores  # of the last validation
 
-    def count(self, epoch: int) -> int:
+    def count_batches(self, epoch: int) -> int:
         """The number of batches of an epoch."""
         return len(self._batches(epoch))
 
@@ -68,7 +68,7 @@ class TaskTrainable:
         loss, count = self._network.loss([self._train[n] for n in self._batches(epoch)[number]])
         return loss + self._network.featurizer.penalty().to(loss.device), count
 
-    def apart(self) -> AbstractContextManager[None]:
+    def no_sync(self) -> AbstractContextManager[None]:
         """Nothing is shared with other processes."""
         return nullcontext()
 
@@ -81,11 +81,11 @@ class TaskTrainable:
     def begin_epoch(self) -> None:
         """Nothing is carried from batch to batch."""
 
-    def carried(self) -> dict[str, Tensor]:
+    def carried_state(self) -> dict[str, Tensor]:
         """Nothing is carried from batch to batch."""
         return {}
 
-    def carry(self, parts: list[dict[str, Tensor]]) -> None:
+    def restore_carried_state(self, parts: list[dict[str, Tensor]]) -> None:
         """Nothing is carried from batch to batch."""
 
 

@@ -1,1 +1,1 @@
-"""Text and a model to a better model."""
+"""Train models: the loop for all of them, pretraining of a biLM, its report."""

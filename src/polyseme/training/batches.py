@@ -1,15 +1,15 @@
-"""A stream of types to batches for both directions, in an order that the seed and the epoch settle.
+"""Make training batches from a stream of types, for both directions, ordered by the seed and the epoch.
 
     text.corpus.prepared  ->  training.batches  ->  training.objective
 
-A batch is packed (see model.recurrent): types that are read and types that are to be predicted, both
-directions, (2, N). A position is an epoch and a number in it, so a run can go on anywhere.
+A batch is packed (see model.recurrent): types to read and types to predict, both directions, (2, N). It is
+addressed by its epoch and its number, so a run can resume anywhere.
 
-rows       the stream in B contiguous rows, T tokens of each in a batch, state carried from batch to batch;
-           the backward direction reads each sentence from its end, the sentences in the same order, as
-           published: a batch holds the same words for both directions, and each is encoded once
-sentences  each sentence alone from zero state, those of like length together
-Of several processes (ranks) each takes its own rows or sentences of the same global batch.
+rows       the stream in B contiguous rows, T tokens of each per batch, state carried from batch to batch;
+           the backward direction reads each sentence from its end, but the sentences in the same order, as in
+           the published models: a batch has the same words in both directions, and each is encoded once
+sentences  each sentence from zero state, together with others of similar length
+With several processes (ranks) each takes its rows or sentences of the same global batch.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 Types = NDArray[np.int64]
-POOL = 64  # batches whose sentences are sorted by length together
+POOL = 64  # sentences are sorted by length within this many batches
 
 
 class TrainingBatch(NamedTuple):
-    """What both directions read and predict; `keep` marks the targets that count (None: all)."""
+    """What both directions read and predict."""
 
     inputs: Types  # (2, N)
     targets: Types  # (2, N)
-    keep: NDArray[np.bool_] | None  # (2, N)
-    sizes: list[int]
-    weight: float  # targets of the global batch, a process: what the summed loss is divided by
+    keep: NDArray[np.bool_] | None  # (2, N): targets that count; None: all
+    sizes: list[int]  # sentences or rows at each time step
+    weight: float  # what the summed loss is divided by: targets of the global batch per process
     tokens: int  # tokens of the global batch
 
 
 class Batches(Protocol):
-    """Batches of a corpus by epoch and number."""
+    """Batches of a corpus, by epoch and number."""
 
     @property
     def carried(self) -> bool:
-        """Whether state goes on from batch to batch."""
+        """Whether state is carried from batch to batch."""
 
     @property
     def rows(self) -> int:
-        """Rows whose state this process carries."""
+        """Rows of this process, whose state is carried."""
 
-    def count(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+    def count_batches(self, epoch: int) -> int:
+        """The number of batches of an epoch."""
 
-    def batch(self, epoch: int, number: int) -> TrainingBatch:
-        """One batch."""
+    def make_batch(self, epoch: int, number: int) -> TrainingBatch:
+        """Make one batch."""
 
 
 @dataclass(frozen=True)
 class RowBatches:
-    """Contiguous rows with carried state."""
+    """Batches of contiguous rows, with carried state."""
 
     stream: NDArray[np.uint32]
-    starts: Types  # (sentences + 1,) where each sentence begins, and the end of the stream
+    starts: Types  # (sentences + 1,) start of each sentence, and the end of the stream
     begin: int
     end: int
     all_rows: int
@@ -76,19 +76,19 @@ class RowBatches:
         """Predictions in a row."""
         return (len(self.stream) - 1) // self.all_rows
 
-    def count(self, epoch: int) -> int:
-        """How many batches the epoch has; the last one may be shorter."""
+    def count_batches(self, epoch: int) -> int:
+        """The number of batches of an epoch; the last one may be shorter."""
         return -(-self._length() // self.unroll)
 
-    def batch(self, epoch: int, number: int) -> TrainingBatch:
-        """The next tokens of every row, and those of the same row with each sentence turned round."""
+    def make_batch(self, epoch: int, number: int) -> TrainingBatch:
+        """Make a batch of the next tokens of every row, and of the same rows with each sentence reversed."""
         length = self._length()
         first = number * self.unroll
         steps = np.arange(first, min(first + self.unroll, length) + 1)[:, None]  # (T + 1, 1)
-        places = steps + (np.arange(self.rank, self.all_rows, self.world) * length)[None]  # (T + 1, B)
-        both = np.stack([self.stream[places], self.stream[self._mirrored(places)]]).astype(np.int64)
+        positions = steps + (np.arange(self.rank, self.all_rows, self.world) * length)[None]  # (T + 1, B)
+        both = np.stack([self.stream[positions], self.stream[self._mirrored(positions)]]).astype(np.int64)
         inputs, targets = both[:, :-1], both[:, 1:]
-        # That a sentence begins after the last one's end is no prediction.
+        # The begin mark after the end of a sentence is not predicted.
         keep = np.stack([targets[0] != self.begin, targets[1] != self.end])
         steps_read, rows = inputs.shape[1:]
         tokens = steps_read * self.all_rows
@@ -101,19 +101,19 @@ class RowBatches:
             tokens,
         )
 
-    def _mirrored(self, places: Types) -> Types:
-        """Where each of `places` in the stream stands when every sentence is turned round."""
-        sentence = np.searchsorted(self.starts, places, side="right") - 1
-        return self.starts[sentence] + self.starts[sentence + 1] - 1 - places
+    def _mirrored(self, positions: Types) -> Types:
+        """Positions in the stream after every sentence is reversed."""
+        sentence = np.searchsorted(self.starts, positions, side="right") - 1
+        return self.starts[sentence] + self.starts[sentence + 1] - 1 - positions
 
 
 @dataclass
 class SentenceBatches:
-    """Sentences of like length, each from zero state."""
+    """Batches of sentences of similar length, each from zero state."""
 
     stream: NDArray[np.uint32]
-    starts: Types  # (sentences + 1,) where each sentence begins, and the end of the stream
-    sentences: int  # a batch, of mean length: the budget is counted in tokens
+    starts: Types  # (sentences + 1,) start of each sentence, and the end of the stream
+    sentences: int  # sentences of mean length per batch; the limit is in tokens
     seed: int = 0
     rank: int = 0
     world: int = 1
@@ -123,15 +123,15 @@ class SentenceBatches:
 
     @property
     def rows(self) -> int:
-        """No state is carried, so no rows are reserved."""
+        """No state is carried."""
         return 0
 
-    def count(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+    def count_batches(self, epoch: int) -> int:
+        """The number of batches of an epoch."""
         return len(self._plan(epoch)[1]) - 1
 
     def _plan(self, epoch: int) -> tuple[Types, Types]:
-        """The sentences in the epoch's order, and where in it each batch begins."""
+        """The sentences in the order of the epoch, and where in it each batch begins."""
         if self._planned is None or self._planned[0] != epoch:
             self._planned = (epoch, *self._make_plan(epoch))
         return self._planned[1], self._planned[2]
@@ -148,22 +148,22 @@ class SentenceBatches:
             for part in (order[start : start + pool] for start in range(0, count, pool))
         ]
         order = np.concatenate(sorted_pools) if sorted_pools else order
-        bounds = _cut(lengths[order], budget)
+        bounds = _split_by_tokens(lengths[order], budget)
         if not self.shuffled:
             return order, bounds
         mixed = random.permutation(len(bounds) - 1)
         parts = [order[bounds[number] : bounds[number + 1]] for number in mixed]
         return np.concatenate(parts), np.concatenate([[0], np.cumsum([len(part) for part in parts])])
 
-    def batch(self, epoch: int, number: int) -> TrainingBatch:
-        """A batch of sentences, packed, longest first."""
+    def make_batch(self, epoch: int, number: int) -> TrainingBatch:
+        """Make a packed batch of sentences, longest first."""
         order, bounds = self._plan(epoch)
         chosen = order[bounds[number] : bounds[number + 1]]
         lengths = self.starts[chosen + 1] - self.starts[chosen] - 1  # predictions
         total = int(lengths.sum())
         mine = chosen[self.rank :: self.world]
         keep = None
-        if len(mine) == 0:  # fewer sentences than processes: read one, predict nothing
+        if len(mine) == 0:  # fewer sentences than processes: read one, count no target
             mine, lengths = chosen[:1], lengths[:1]
             keep = np.zeros((2, int(lengths.sum())), bool)
         else:
@@ -180,13 +180,13 @@ class SentenceBatches:
         return TrainingBatch(inputs, targets, keep, sizes, 2 * total / self.world, total)
 
 
-def _cut(lengths: Types, budget: float) -> Types:
-    """Bounds of runs whose lengths add up to at most `budget` (a longer sentence stands alone)."""
+def _split_by_tokens(lengths: Types, budget: float) -> Types:
+    """Bounds of runs whose lengths add up to at most `budget`; a longer sentence is a run by itself."""
     bounds = [0]
     size = 0.0
-    for place, length in enumerate(lengths.tolist()):
+    for number, length in enumerate(lengths.tolist()):
         if size and size + length > budget:
-            bounds.append(place)
+            bounds.append(number)
             size = 0.0
         size += length
     bounds.append(len(lengths))

@@ -1,8 +1,8 @@
-"""The course of a run as pictures: a drawing for the page, a PNG for elsewhere.
+"""Draw the curves of a run: an SVG for the report, and a PNG.
 
     lines of metrics.jsonl  ->  training.curves  ->  training.report
 
-The PNG needs matplotlib (extra `plot`), the drawing nothing.
+The PNG needs matplotlib (extra `plot`), the SVG needs nothing.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 24, 28, 44  # margins
 DIRECTIONS = ("forward", "backward")
 
 
-def series(lines: Lines, event: str, name: str) -> Points:
-    """Tokens and values of `name` in the lines of `event`; what is no finite number is left out."""
-    found = [line for line in lines if line["event"] == event and name in line]
-    return [(line["tokens"] / 1e6, line[name]) for line in found if isfinite(line[name])]
+def select_series(lines: Lines, event: str, name: str) -> Points:
+    """Tokens and values of `name` in the lines of `event`, without values that are not finite."""
+    chosen = [line for line in lines if line["event"] == event and name in line]
+    return [(line["tokens"] / 1e6, line[name]) for line in chosen if isfinite(line[name])]
 
 
 def draw_svg(lines: Lines) -> str:
-    """The held-out perplexity over the tokens, on a logarithmic axis."""
-    curves = {name: series(lines, "validation", name) for name in DIRECTIONS}
+    """Draw the held-out perplexity over tokens, on a logarithmic axis."""
+    curves = {name: select_series(lines, "validation", name) for name in DIRECTIONS}
     points = [point for curve in curves.values() for point in curve]
     if not points:
-        return "<p>No validation was made on the way.</p>"
+        return "<p>No validation was made during training.</p>"
     right = max(x for x, _ in points)
     low, high = min(y for _, y in points), max(y for _, y in points)
     ticks = log_ticks(low, high)
@@ -44,9 +44,9 @@ def draw_svg(lines: Lines) -> str:
         share = log(high / y) / log(high / low) if high > low else 0.5
         return TOP + (HEIGHT - TOP - BOTTOM) * share
 
-    parts = [_across_line(down(tick), f"{tick:,.4g}") for tick in ticks]
-    parts += [_mark(across(tick), HEIGHT - BOTTOM + 18, f"{tick:,.4g}") for tick in even_ticks(right)]
-    parts += [_mark((WIDTH + LEFT) / 2, HEIGHT - 6, "million tokens")]
+    parts = [_grid_line(down(tick), f"{tick:,.4g}") for tick in ticks]
+    parts += [_label(across(tick), HEIGHT - BOTTOM + 18, f"{tick:,.4g}") for tick in even_ticks(right)]
+    parts += [_label((WIDTH + LEFT) / 2, HEIGHT - 6, "million tokens")]
     for number, (name, curve) in enumerate(curves.items()):
         parts.append(_curve(name, [(across(x), down(y), f"{y:,.1f}") for x, y in curve]))
         parts.append(f'<text class="{name}" x="{LEFT + 90 * number}" y="16">{name}</text>')
@@ -57,7 +57,7 @@ def draw_svg(lines: Lines) -> str:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """A few round values from about `low` to about `high`, both within them, for a logarithmic axis."""
+    """A few round values for a logarithmic axis that includes `low` and `high`."""
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(1 + n / 10 for n in range(90))):
         values = [step * 10.0**power for power in range(-1, 308) for step in steps]
         first = max(n for n, value in enumerate(values) if value <= max(low, 0.1))
@@ -76,35 +76,35 @@ def even_ticks(high: float) -> list[float]:
     return [n * step for n in range(int(high / step * (1 + 1e-9)) + 1)]
 
 
-def _across_line(y: float, label: str) -> str:
+def _grid_line(y: float, label: str) -> str:
     line = f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
     return f'{line}<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
 
 
-def _mark(x: float, y: float, label: str) -> str:
+def _label(x: float, y: float, label: str) -> str:
     return f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{label}</text>'
 
 
-def _curve(name: str, places: Sequence[tuple[float, float, str]]) -> str:
-    """A line with a dot for each validation, which tells its value to the pointer."""
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
+def _curve(name: str, points: Sequence[tuple[float, float, str]]) -> str:
+    """A line with a dot for each validation; its value is the tooltip of the dot."""
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
     dots = (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{name} {text}</title></circle>'
-        for x, y, text in places
+        for x, y, text in points
     )
     return f'<g class="{name}"><polyline points="{line}"/>{"".join(dots)}</g>'
 
 
 def draw_png(lines: Lines, path: Path) -> None:
-    """Loss and perplexity as a PNG."""
+    """Draw loss and perplexity as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(*_columns(series(lines, "step", "loss")), color="#888", linewidth=0.8)
+    left.plot(*_unzip(select_series(lines, "step", "loss")), color="#888", linewidth=0.8)
     left.set(title="training loss", xlabel="million tokens")
     for name in DIRECTIONS:
-        right.plot(*_columns(series(lines, "validation", name)), marker="o", markersize=3, label=name)
+        right.plot(*_unzip(select_series(lines, "validation", name)), marker="o", markersize=3, label=name)
     right.set(title="held-out perplexity", xlabel="million tokens", yscale="log")
     for axis in ("set_major_formatter", "set_minor_formatter"):
         getattr(right.yaxis, axis)("{x:g}")
@@ -112,5 +112,5 @@ def draw_png(lines: Lines, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _columns(points: Points) -> tuple[list[float], list[float]]:
+def _unzip(points: Points) -> tuple[list[float], list[float]]:
     return [x for x, _ in points], [y for _, y in points]

@@ -1,8 +1,8 @@
-"""One process or many: who am I, where do I compute, what do the others say.
+"""Run in one process or in several, started by torchrun.
 
     torchrun's environment, train.device  ->  training.distributed  ->  training.loop, training.pretrain
 
-A worker that torchrun restarts must not meet what its predecessors left in the store, so all keys carry the
+A worker that torchrun restarts must not see what earlier workers left in the store, so all keys contain the
 number of the restart.
 """
 
@@ -27,42 +27,55 @@ from polyseme.errors import PolysemeError
 from polyseme.training.devices import backend_for, choose_device
 
 TIMEOUT = timedelta(minutes=10)
-POLL = 0.5  # seconds between two looks at what the first process does
+POLL = 0.5  # seconds between two looks at the store
 CPU = torch.device("cpu")
-_joined = count()  # runs of this process: each has keys of its own
+_joined = count()  # numbers the runs of this process, whose keys must differ
 
 
 class FirstFailedError(PolysemeError):
-    """The first process could not do what the others wait for."""
+    """The first process failed while the others waited for it."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """One process among `world` processes, which computes on `device`."""
+    """One process among all processes of a run.
+
+    Attributes:
+        rank: The number of this process, from 0.
+        world: The number of processes.
+        device: Where this process computes.
+        store: The store that the processes share; None if there is only one process.
+
+    """
 
     rank: int = 0
     world: int = 1
     device: torch.device = CPU
-    store: Store | None = None  # what the processes share, where there are several
+    store: Store | None = None
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files and speaks to the user."""
+        """Whether this process writes files and reports progress."""
         return self.rank == 0
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """`module`, with its gradients averaged over the processes where there are several."""
+        """Wrap a module so that gradients are averaged over all processes."""
         return DistributedDataParallel(module) if self.world > 1 else module
 
-    def apart(self, module: nn.Module) -> AbstractContextManager[None]:
-        """Where gradients of a wrapped `module` stay with this process, to be averaged later."""
+    def no_sync(self, module: nn.Module) -> AbstractContextManager[None]:
+        """Keep the gradients of a wrapped module in this process, to be averaged later."""
         return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
 
     def run_first(self, name: str, do: Callable[[], None]) -> None:
-        """`do` in the first process, while the others wait for it, however long it takes.
+        """Call `do` in the first process, while the others wait, however long it takes.
 
-        They look at the store now and then: collective calls would give up after `TIMEOUT`. What fails in
-        the first process fails in all.
+        They poll the store, since collective calls would give up after `TIMEOUT`. An error in the first
+        process ends all.
+
+        Args:
+            name: A key of the store, different for each call.
+            do: What to call.
+
         """
         if self.store is None:
             do()
@@ -73,11 +86,11 @@ class Ranks:
                 self.store.set(name, "failed")
                 raise
             self.store.set(name, "done")
-        elif not self._first_did(self.store, name):
-            raise FirstFailedError("The first process has failed; it says why.")
+        elif not self._wait_for_first(self.store, name):
+            raise FirstFailedError("The first process failed; see its error message.")
 
-    def _first_did(self, store: Store, name: str) -> bool:
-        """Wait for the first process; False if it failed, or is gone, and the store with it."""
+    def _wait_for_first(self, store: Store, name: str) -> bool:
+        """Wait for the first process; False if it failed or ended."""
         try:
             while not store.check([name]):
                 time.sleep(POLL)
@@ -85,11 +98,11 @@ class Ranks:
         except RuntimeError:
             return False
 
-    def any(self, said: bool) -> bool:
-        """Whether any process said so; all get the same answer at the same place."""
+    def any(self, condition: bool) -> bool:
+        """Whether the condition holds in any process."""
         if self.world == 1:
-            return said
-        flag = torch.tensor(int(said), device=self.device)
+            return condition
+        flag = torch.tensor(int(condition), device=self.device)
         dist.all_reduce(flag, op=dist.ReduceOp.MAX)
         return bool(flag.item())
 
@@ -102,7 +115,7 @@ class Ranks:
         return float(total.item())
 
     def gather(self, value: object) -> list[Any]:
-        """What every process gave, in the order of the ranks, for the first one (others: an empty list)."""
+        """Collect the values of all processes by rank, in the first process; others get an empty list."""
         if self.world == 1:
             return [value]
         values: list[Any] | None = [None] * self.world if self.is_first else None
@@ -110,23 +123,28 @@ class Ranks:
         return values or []
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
+        """Wait until all processes have called this."""
         if self.world > 1:
             dist.barrier()
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the process group."""
         if self.world > 1 and dist.is_initialized():
             dist.destroy_process_group()
 
 
 def count_restarts() -> int:
-    """How often torchrun has started the processes anew."""
+    """Count how often torchrun has restarted the processes."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def join_ranks(device: str = "auto") -> Ranks:
-    """Join the group that torchrun started; alone otherwise. `device`: as `train.device` says."""
+    """Join the process group of torchrun, if it started this process.
+
+    Args:
+        device: The value of `train.device`.
+
+    """
     chosen = choose_device(device)
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
@@ -135,7 +153,7 @@ def join_ranks(device: str = "auto") -> Ranks:
         return Ranks(device=chosen)
     rank = int(os.environ["RANK"])
     name = f"polyseme-{count_restarts()}-{next(_joined)}"
-    if dist.is_initialized():  # by the program that calls us
+    if dist.is_initialized():  # by the calling program
         return Ranks(rank, world, chosen, PrefixStore(name, dist.distributed_c10d._get_default_store()))
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     store = TCPStore(
@@ -145,6 +163,6 @@ def join_ranks(device: str = "auto") -> Ranks:
         is_master=rank == 0 and not agent,
         timeout=TIMEOUT,
     )
-    own = PrefixStore(name, store)
-    dist.init_process_group(backend_for(chosen), store=own, rank=rank, world_size=world, timeout=TIMEOUT)
-    return Ranks(rank, world, chosen, own)
+    prefixed = PrefixStore(name, store)
+    dist.init_process_group(backend_for(chosen), store=prefixed, rank=rank, world_size=world, timeout=TIMEOUT)
+    return Ranks(rank, world, chosen, prefixed)

@@ -1,9 +1,9 @@
-"""A trained model made to fit a new corpus: fine-tuning.
+"""Adapt a trained model to a new corpus, for fine-tuning.
 
     formats.models.pretrained, text.corpus.prepared  ->  training.fine_tuning  ->  training.pretrain
 
-The network is a copy. With the old vocabulary the softmax is copied too; with a new one, the rows of words
-that both know are kept, in the word table as well, and the others start as in a fresh model.
+The network is copied. With the old vocabulary the softmax is copied, too; with a new one, the rows of words
+in both vocabularies are copied, also in the word table, and the others start as in a new model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from polyseme.training.settings import PretrainSettings
 
 
 def adapt_modules(base: Pretrained, corpus: Corpus, config: PretrainSettings) -> tuple[BiLM, AnySoftmax]:
-    """A copy of the base's network and a softmax over the words of the corpus."""
+    """Copy the network of `base`, with a softmax over the vocabulary of the corpus.
+
+    Raises:
+        UsageError: The word table is frozen and the vocabulary is new, or the alphabet does not fit.
+
+    """
     torch.manual_seed(config.train.seed)
     same = base.vocab is not None and base.vocab.words == corpus.vocab.words
     if same and base.softmax is not None:
@@ -50,18 +55,19 @@ def adapt_modules(base: Pretrained, corpus: Corpus, config: PretrainSettings) ->
 
 @torch.no_grad()
 def _copy_all_but_words(old: BiLM, new: BiLM) -> None:
+    """Copy all weights but the word table."""
     weights = dict(old.named_parameters())
     for name, parameter in new.named_parameters():
         if name == "tokens.words.weight":
             continue
         if parameter.shape != weights[name].shape:
-            raise UsageError(f"{name} of the model does not fit its alphabet; it cannot be fine-tuned.")
+            raise UsageError(f"{name} of the model does not fit its alphabet: it cannot be fine-tuned.")
         parameter.copy_(weights[name])
 
 
 @torch.no_grad()
 def _copy_shared_words(base: Pretrained, corpus: Corpus, network: BiLM, softmax: Softmax) -> None:
-    """Rows of the words that the old and the new vocabulary share."""
+    """Copy the rows of the words in both vocabularies."""
     if base.vocab is None:
         return
     known = base.vocab

@@ -1,10 +1,10 @@
-"""The only training loop: step, clip, schedule, evaluate, save, resume, distributed.
+"""The only training loop: step, clip, schedule, evaluate, save, resume, several processes.
 
     training.pretrain, tasks  ->  training.loop  ->  a trained module, metrics.jsonl, checkpoints/
 
-What is trained comes as `Trainable`. All that is random in a step follows from the seed, the step and the
-rank, the order of the data from the seed and the epoch: a run that was killed and resumed equals one that
-was not. Schedules count tokens. SIGTERM and Ctrl-C finish the step, save and leave.
+It trains any `Trainable`. Everything random in a step follows from the seed, the step and the rank, and the
+order of the data from the seed and the epoch: a run that was killed and resumed equals one that was not.
+Schedules count tokens. SIGTERM and Ctrl-C finish the step, save and stop.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ logger = logging.getLogger(__name__)
 Metrics = dict[str, float]
 OnMetrics = Callable[[Position, Metrics], None]  # receives numbers; see io.progress for text
 CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
-LOGGED = 20  # steps from one that is noted to the next
+LOG_INTERVAL = 20  # steps between two lines of metrics.jsonl
 
 
 class DivergedError(PolysemeError):
-    """The loss or the gradient is no finite number any more."""
+    """The loss or the gradient is no longer finite."""
 
 
 class StoppedError(PolysemeError):
-    """A signal ended the run; the checkpoint is written."""
+    """A signal ended the run after it was saved."""
 
     exit_code = 130
 
@@ -52,99 +52,114 @@ class Trainable(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """All that is trained and saved."""
+        """All parameters that are trained and saved."""
 
-    def count(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+    def count_batches(self, epoch: int) -> int:
+        """The number of batches of an epoch."""
 
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
-        """The loss of a batch and its tokens (of all processes)."""
+        """Compute the loss of a batch; also return its size over all processes, in tokens or examples."""
 
-    def apart(self) -> AbstractContextManager[None]:
-        """Where losses and their gradients stay with this process: more batches of the step follow."""
+    def no_sync(self) -> AbstractContextManager[None]:
+        """Keep gradients in this process while more batches of the same step follow."""
 
     def evaluate(self, *, final: bool) -> Metrics:
-        """The validation's figures; `score` is the one to make small."""
+        """Validate; `score` is the metric to minimise."""
 
     def begin_epoch(self) -> None:
-        """Forget what is carried from batch to batch."""
+        """Reset what is carried from batch to batch."""
 
-    def carried(self) -> dict[str, Tensor]:
-        """What is carried from batch to batch, by name."""
+    def carried_state(self) -> dict[str, Tensor]:
+        """The state carried from batch to batch, by name."""
 
-    def carry(self, parts: list[dict[str, Tensor]]) -> None:
-        """Go on from what `carried` gave in all processes, of which there may have been another number."""
+    def restore_carried_state(self, parts: list[dict[str, Tensor]]) -> None:
+        """Restore the carried state of all processes; their number may have changed."""
 
 
 @dataclass
 class Loop:
-    """A run in `folder` over `total` tokens."""
+    """A run.
 
-    work: Trainable
+    Attributes:
+        trainable: What is trained.
+        settings: Optimiser, schedule and the like.
+        folder: Where metrics.jsonl and checkpoints/ are written.
+        total: Tokens (or examples) to train on.
+        ranks: This process among all processes of the run.
+        on_metrics: Called after every step and every validation.
+        rate_shares: Share of the learning rate for parameters, by prefix of their name.
+
+    """
+
+    trainable: Trainable
     settings: TrainSettings
     folder: Path
     total: int
     ranks: Ranks = field(default_factory=Ranks)
     on_metrics: OnMetrics | None = None  # called after every step and every validation
-    slower: Mapping[str, float] = field(default_factory=dict)  # share of the rate, by begin of a name
+    rate_shares: Mapping[str, float] = field(default_factory=dict)  # share of the rate, by begin of a name
 
     def __post_init__(self) -> None:
         self.position = Position()
-        self.optimizer = make_optimizer(self.settings, self.work.module, self.slower)
+        self.optimizer = make_optimizer(self.settings, self.trainable.module, self.rate_shares)
         self._signalled = False
         self._saved = time.monotonic()
 
     @property
     def checkpoints(self) -> Path:
-        """Where checkpoints lie."""
+        """The folder of the checkpoints."""
         return self.folder / CHECKPOINTS
 
     def resume(self) -> bool:
-        """Go on from the last checkpoint, if there is one."""
-        found = checkpoint.checkpoints(self.checkpoints)
-        if found:
-            self.position, carried = checkpoint.restore(found[-1], self.work.module, self.optimizer)
-            self.work.carry(carried)
+        """Continue from the last checkpoint; False if there is none."""
+        checkpoints = checkpoint.list_checkpoints(self.checkpoints)
+        if checkpoints:
+            self.position, carried = checkpoint.restore(
+                checkpoints[-1], self.trainable.module, self.optimizer
+            )
+            self.trainable.restore_carried_state(carried)
         if self.ranks.is_first:
-            _forget_later(self.folder / METRICS, self.position.step)
-        return bool(found)
+            _drop_later_lines(self.folder / METRICS, self.position.step)
+        return bool(checkpoints)
 
     def run(self) -> Metrics:
-        """Train to the end; give the last validation's figures. The best weights are in the module then."""
-        with self._watching_signals():
-            self.work.module.train()
+        """Train to the end, load the best weights, and return the metrics of the last validation."""
+        with self._catch_signals():
+            self.trainable.module.train()
             started = time.monotonic() - self.position.seconds
             while self.position.tokens < self.total and not self._out_of_patience():
-                figures = self.step()
+                metrics = self.step()
                 self.position.seconds = time.monotonic() - started
-                self._tell(figures)
+                self._report(metrics)
                 if self._evaluation_due():
                     self._evaluate()
                     started = time.monotonic() - self.position.seconds  # validation is not training time
                 self._save_if_due()
         self.ranks.wait()
-        checkpoint.load_best(self.checkpoints, self.work.module)
-        final = self.work.evaluate(final=True)
+        checkpoint.load_best(self.checkpoints, self.trainable.module)
+        final = self.trainable.evaluate(final=True)
         self._log({"event": "end", **final})
         return final
 
     def step(self) -> Metrics:
-        """One step of the optimiser, over `accumulate` batches."""
+        """Do one step of the optimiser, over `accumulate` batches."""
         torch.manual_seed(self._step_seed())
         rate = self._set_rate()
         total = 0.0
         for left in reversed(range(self.settings.accumulate)):
-            with use_quickest_fp32_products(), self.work.apart() if left else nullcontext():
-                loss, tokens = self.work.loss(self.position.epoch, self.position.number, self.position.step)
+            with use_quickest_fp32_products(), self.trainable.no_sync() if left else nullcontext():
+                loss, tokens = self.trainable.loss(
+                    self.position.epoch, self.position.number, self.position.step
+                )
                 (loss / self.settings.accumulate).backward()
             total += loss.item() / self.settings.accumulate
             self._advance(tokens)
-        norm = nn.utils.clip_grad_norm_(self.work.module.parameters(), self.settings.clip).item()
+        norm = nn.utils.clip_grad_norm_(self.trainable.module.parameters(), self.settings.clip).item()
         if not (math.isfinite(total) and math.isfinite(norm)):
             raise DivergedError(
                 f"Training diverged at step {self.position.step}: loss {total:g}, gradient {norm:g}. "
                 f"The last checkpoint is intact. Lower train.rate (now {self.settings.rate:g}) or train.clip "
-                f"({self.settings.clip:g}), or set a train.warmup, and start anew."
+                f"({self.settings.clip:g}), or set train.warmup, and start again."
             )
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -152,20 +167,20 @@ class Loop:
         return {"loss": total, "rate": rate, "gradient": norm}
 
     def _advance(self, tokens: int) -> None:
-        """Count a batch; begin the next epoch after the last one."""
+        """Count a batch; begin the next epoch after the last batch."""
         position = self.position
         position.tokens += tokens
         position.number += 1
-        if position.number >= self.work.count(position.epoch):
+        if position.number >= self.trainable.count_batches(position.epoch):
             position.epoch, position.number = position.epoch + 1, 0
-            self.work.begin_epoch()
+            self.trainable.begin_epoch()
 
     def _step_seed(self) -> int:
-        """A seed for all that is random in this step, different for every rank."""
+        """The random seed of this step, different for every rank."""
         return (self.settings.seed * 1_000_003 + self.position.step) * 65_537 + self.ranks.rank
 
     def _set_rate(self) -> float:
-        rate = self.settings.rate * rate_share(self.settings, self.position.tokens / self.total)
+        rate = self.settings.rate * compute_rate_share(self.settings, self.position.tokens / self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["share"]
         return rate
@@ -175,65 +190,67 @@ class Loop:
         return done > self.position.evaluations
 
     def _evaluate(self) -> None:
-        """Validate, keep the best weights, count the validations without a better one."""
+        """Validate, save the best weights, count validations without improvement."""
         position = self.position
         position.evaluations = position.tokens * self.settings.evaluations // self.total
-        figures = self.work.evaluate(final=False)
-        if position.best is None or figures["score"] < position.best:
-            position.best, position.since_best = figures["score"], 0
+        metrics = self.trainable.evaluate(final=False)
+        if position.best is None or metrics["score"] < position.best:
+            position.best, position.since_best = metrics["score"], 0
             if self.ranks.is_first:
-                checkpoint.save_best(self.checkpoints, self.work.module, figures)
+                checkpoint.save_best(self.checkpoints, self.trainable.module, metrics)
         else:
             position.since_best += 1
-        self._log({"event": "validation", **figures})
-        self._tell(figures)
+        self._log({"event": "validation", **metrics})
+        self._report(metrics)
 
     def _out_of_patience(self) -> bool:
         patience = self.settings.patience
         return patience is not None and self.position.since_best >= patience
 
     def _save_if_due(self) -> None:
-        """Save now and then, and when a signal asks to stop; all processes at the same step."""
+        """Save at intervals, and when a signal asks to stop; all processes at the same step."""
         stop = self.ranks.any(self._signalled)
         if not stop and not self.ranks.any(time.monotonic() - self._saved >= self.settings.save_seconds):
             return
         self.save()
         if stop:
-            raise StoppedError(f"Stopped at step {self.position.step}, all is saved: go on with --resume.")
+            raise StoppedError(
+                f"Stopped at step {self.position.step}; the run is saved. Continue with `resume=True`."
+            )
 
     def save(self) -> None:
         """Write a checkpoint; all processes wait for it."""
-        carried = self.ranks.gather(self.work.carried())
+        carried = self.ranks.gather(self.trainable.carried_state())
         if self.ranks.is_first:
-            checkpoint.save(self.checkpoints, self.position, self.work.module, self.optimizer, carried)
+            checkpoint.save(self.checkpoints, self.position, self.trainable.module, self.optimizer, carried)
         self.ranks.wait()
         self._saved = time.monotonic()
 
-    def _tell(self, figures: Metrics) -> None:
+    def _report(self, metrics: Metrics) -> None:
         if self.on_metrics is not None and self.ranks.is_first:
-            self.on_metrics(self.position, figures)
-        if "loss" in figures and self.position.step % LOGGED == 0:
-            self._log({"event": "step", **figures})
+            self.on_metrics(self.position, metrics)
+        if "loss" in metrics and self.position.step % LOG_INTERVAL == 0:
+            self._log({"event": "step", **metrics})
 
-    def _log(self, figures: dict[str, Any]) -> None:
-        """A line of metrics.jsonl."""
+    def _log(self, metrics: dict[str, Any]) -> None:
+        """Append a line to metrics.jsonl."""
         if not self.ranks.is_first:
             return
         position = self.position
         line = {"step": position.step, "tokens": position.tokens, "seconds": round(position.seconds, 2)}
         with (self.folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line | figures) + "\n")
+            file.write(json.dumps(line | metrics) + "\n")
 
     @contextmanager
-    def _watching_signals(self) -> Iterator[None]:
-        """Note SIGTERM and Ctrl-C while training; the step at hand is finished first."""
+    def _catch_signals(self) -> Iterator[None]:
+        """Record SIGTERM and Ctrl-C while training, so that the current step is finished first."""
 
         def note(number: int, frame: object) -> None:
             self._signalled = True
 
         try:
             before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-        except ValueError:  # not the main thread: signals are another's business
+        except ValueError:  # not the main thread, which alone may handle signals
             yield
             return
         try:
@@ -244,17 +261,17 @@ class Loop:
 
 
 def make_optimizer(
-    settings: TrainSettings, module: nn.Module, slower: Mapping[str, float] | None = None
+    settings: TrainSettings, module: nn.Module, rate_shares: Mapping[str, float] | None = None
 ) -> torch.optim.Optimizer:
-    """The optimiser that the settings name, over all that is trained, some of it at a share of the rate."""
+    """Make the optimiser that the settings name; `rate_shares` lower the rate of some parameters."""
     groups: dict[float, list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
-            found = [share for start, share in (slower or {}).items() if name.startswith(start)]
-            groups.setdefault(found[0] if found else 1.0, []).append(parameter)
+            shares = [share for prefix, share in (rate_shares or {}).items() if name.startswith(prefix)]
+            groups.setdefault(shares[0] if shares else 1.0, []).append(parameter)
     if not groups:
-        raise UsageError("Nothing in this model is to be trained.")
-    parameters = [{"params": some, "share": share} for share, some in groups.items()]
+        raise UsageError("All parameters of this model are frozen, so there is nothing to train.")
+    parameters = [{"params": group, "share": share} for share, group in groups.items()]
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(
             parameters,
@@ -268,16 +285,16 @@ def make_optimizer(
     return torch.optim.AdamW(parameters, settings.rate, weight_decay=settings.weight_decay, fused=True)
 
 
-def rate_share(settings: TrainSettings, done: float) -> float:
-    """What part of the full rate applies when the share `done` of all tokens has been read."""
+def compute_rate_share(settings: TrainSettings, done: float) -> float:
+    """The share of the full learning rate after the share `done` of all tokens."""
     share = min(1.0, (done + 1e-9) / settings.warmup) if settings.warmup else 1.0
     if settings.schedule == "cosine":
         share *= 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
     return share
 
 
-def _forget_later(path: Path, step: int) -> None:
-    """Drop the lines of metrics.jsonl that came after the checkpoint at `step`."""
+def _drop_later_lines(path: Path, step: int) -> None:
+    """Drop the lines of metrics.jsonl that were written after the checkpoint at `step`."""
     if not path.exists():
         return
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _step_of(line) <= step]
@@ -287,5 +304,5 @@ def _forget_later(path: Path, step: int) -> None:
 def _step_of(line: str) -> float:
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):  # a line cut off by the kill
+    except (ValueError, KeyError, TypeError):  # a line that a kill truncated
         return math.inf

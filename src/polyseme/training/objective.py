@@ -1,4 +1,4 @@
-"""The loss of a biLM on a batch, and its perplexity on held-out text.
+"""Compute the loss of a biLM on a batch, and its perplexity on held-out text.
 
     training.batches, model.fast.paired, model.softmax  ->  training.objective  ->  training.loop
 
@@ -28,12 +28,12 @@ from polyseme.training.batches import TrainingBatch
 
 @dataclass(frozen=True)
 class BatchPerplexity:
-    """Of held-out text; the targets are its words and the mark at the end of each sentence."""
+    """Perplexity of held-out text; targets are its words and the end mark of each sentence."""
 
     forward: float
     backward: float
     mean: float  # exp of the mean negative log likelihood over both directions
-    targets: int  # of one direction
+    targets: int  # predictions per direction
 
 
 class BilmObjective(nn.Module):
@@ -48,9 +48,16 @@ class BilmObjective(nn.Module):
     def forward(
         self, batch: TrainingBatch, state: PairState | None, sample: SampledWords | None
     ) -> tuple[Tensor, PairState]:
-        """The loss of the batch and the state behind it; `sample`: words for a sampled softmax."""
+        """Compute the loss of a batch and the state after it.
+
+        Args:
+            batch: What to read and to predict.
+            state: The carried state; None: zero.
+            sample: Words for a sampled softmax; None: the full softmax.
+
+        """
         outputs, targets, after = self._read(batch, state, self.dropout if self.training else PairDropout())
-        if len(targets) == 0:  # a process without a share of this batch; its gradients are zero
+        if len(targets) == 0:  # this process has no targets of the batch: its gradients are zero
             return sum((weight.sum() * 0.0 for weight in self.parameters()), outputs.new_zeros(())), after
         if sample is not None and isinstance(self.softmax, Softmax):
             mean = self.softmax.sampled_loss(outputs, targets, sample)
@@ -61,11 +68,13 @@ class BilmObjective(nn.Module):
     def _read(
         self, batch: TrainingBatch, state: PairState | None, dropout: PairDropout
     ) -> tuple[Tensor, Tensor, PairState]:
-        """Top outputs (M, D) of both directions and the words they are to predict (M,)."""
-        types, places = np.unique(batch.inputs, return_inverse=True)
+        """Top outputs (M, D) of both directions, and the words to predict (M,)."""
+        types, positions = np.unique(batch.inputs, return_inverse=True)
         vectors = encode_types(self.network, self._corpus, types)
         device = vectors.device
-        x = F.embedding(torch.from_numpy(places.reshape(batch.inputs.shape)).to(device), vectors)  # (2, N, D)
+        x = F.embedding(
+            torch.from_numpy(positions.reshape(batch.inputs.shape)).to(device), vectors
+        )  # (2, N, D)
         state = zero_pair_state(self.network, batch.sizes[0]) if state is None else state
         top, after = run_stacks_paired(self.network, x, batch.sizes, state, dropout)
         targets = torch.from_numpy(self._corpus.targets(batch.targets)).to(device)
@@ -76,7 +85,7 @@ class BilmObjective(nn.Module):
 
     @torch.no_grad()
     def perplexity(self, batches: Iterable[TrainingBatch], *, carried: bool) -> BatchPerplexity:
-        """Forward, backward and mean perplexity over `batches`; with `carried` state or from zero each."""
+        """Compute the perplexity of batches, with `carried` state or from zero state each."""
         was_training = self.training
         self.eval()
         total, count = np.zeros(2), np.zeros(2, dtype=np.int64)
@@ -90,7 +99,7 @@ class BilmObjective(nn.Module):
             state = after if carried else None
         self.train(was_training)
         forward_loss, backward_loss = (-total / np.maximum(count, 1)).tolist()
-        return perplexity_of(forward_loss, backward_loss, int(count[0]))
+        return perplexity_from_losses(forward_loss, backward_loss, int(count[0]))
 
 
 def encode_types(network: BiLM, corpus: Corpus, types: NDArray[np.integer[Any]]) -> Tensor:
@@ -103,8 +112,8 @@ def encode_types(network: BiLM, corpus: Corpus, types: NDArray[np.integer[Any]])
     return network.tokens(chars, words)  # type: ignore[no-any-return]
 
 
-def perplexity_of(forward: float, backward: float, targets: int) -> BatchPerplexity:
-    """From the mean negative log likelihood of each direction; what no float can hold is infinite."""
+def perplexity_from_losses(forward: float, backward: float, targets: int) -> BatchPerplexity:
+    """Perplexity from the mean negative log likelihood of each direction; infinite if it overflows."""
     losses = (forward, backward, (forward + backward) / 2)
     values = [exp(loss) if loss < 700.0 else inf for loss in losses]
     return BatchPerplexity(values[0], values[1], values[2], targets)

@@ -1,4 +1,4 @@
-"""What to lower when memory runs out, as one line instead of a traceback.
+"""Explain in one line what to lower when memory runs out.
 
 training.settings  ->  training.out_of_memory  ->  training.pretrain
 """
@@ -13,8 +13,8 @@ import torch
 from polyseme.errors import PolysemeError
 from polyseme.training.settings import PretrainSettings
 
-# What torch's allocators, and those of its libraries, say in a plain RuntimeError.
-SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
+# Messages of allocators in torch and its libraries, which raise a plain RuntimeError.
+MESSAGES = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 
 
 class TooLargeError(PolysemeError):
@@ -23,33 +23,33 @@ class TooLargeError(PolysemeError):
 
 @contextmanager
 def explain_out_of_memory(config: PretrainSettings) -> Iterator[None]:
-    """Turn a failed allocation within the block into a TooLargeError."""
+    """Turn a failed allocation in the block into a TooLargeError with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as problem:
         if not is_out_of_memory(problem):
             raise
         raise TooLargeError(
-            f"Memory ran out ({_first_line(problem)}). Lower {_advice(config)}, and start anew; "
-            "the last checkpoint, if there was one, is intact."
+            f"Memory ran out ({_first_line(problem)}). Lower {_list_settings(config)}, and start again; "
+            "the last checkpoint, if there is one, is intact."
         ) from problem
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an allocation failed: torch says so by words alone where it is not a GPU's memory."""
+    """Whether an allocation failed; outside GPUs only the message of the error says so."""
     if isinstance(problem, MemoryError | torch.OutOfMemoryError):
         return True
-    return any(sign in str(problem) for sign in SIGNS)
+    return any(message in str(problem) for message in MESSAGES)
 
 
 def _first_line(problem: BaseException) -> str:
-    """What was too much, without the rest of torch's message."""
+    """The first line of the message, without internals of torch."""
     lines = str(problem).splitlines() or [type(problem).__name__]
     return lines[0].rpartition("] ")[2].removeprefix("err == 0. ").rstrip(".")[:160]
 
 
-def _advice(config: PretrainSettings) -> str:
-    """The settings that take memory, with their values."""
+def _list_settings(config: PretrainSettings) -> str:
+    """The settings that decide memory, with their values."""
     train, softmax = config.train, config.softmax
     settings = [f"train.batch ({train.batch})"]
     if train.order == "rows":

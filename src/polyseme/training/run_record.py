@@ -1,9 +1,9 @@
-"""What a run is, in run.json: its settings, its text, the model it started from.
+"""Record what a run is in run.json: its settings, its text, the model it started from.
 
     settings, files of text  ->  training.run_record  <->  OUT/run.json
 
-A resumed run is compared with it before anything is written. Of the text it is the content that counts, not
-names and times; how a run is computed (processes, train.device) may change on the way.
+A resumed run is compared with it before anything is written. Text is compared by content, not by names and
+times; where a run is computed (processes, train.device) may change.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,47 +28,47 @@ RUN = "run.json"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All that must stay the same when a run is resumed, and the number of its processes."""
+    """What must be the same when a run is resumed, and the number of its processes."""
 
     config: dict[str, Any]
     text: list[Stamp]
-    held_out: list[Stamp]  # of --valid
-    start: str | None  # of --from: what decides words and characters
+    held_out: list[Stamp]  # files of `valid`
+    start: str | None  # hash of what decides words and characters of the model to fine-tune
     processes: int
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """What the run in `folder` noted; None if there is none."""
+        """Read the record in `folder`; None if there is none."""
         path = folder / RUN
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            stamps = {name: [Stamp(*found) for found in values[name]] for name in ("text", "held_out")}
+            stamps = {name: [Stamp(*file) for file in values[name]] for name in ("text", "held_out")}
             return cls(values["config"], **stamps, start=values["start"], processes=values["processes"])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise FormatError(
-                f"{path}: cannot be read as the settings of a run ({problem!r}). Begin anew with --force."
+                f"{path}: not the record of a run ({problem!r}). Start again with `force=True`."
             ) from None
 
     def write(self, folder: Path) -> None:
-        """Note it in `folder`."""
+        """Write run.json to `folder`."""
         text = json.dumps(self.__dict__, ensure_ascii=False, indent=2)
         with new_file(folder / RUN, force=True) as new:
             new.write_text(text + "\n", encoding="utf-8")
 
-    def list_differences(self, now: RunRecord) -> list[str]:
-        """What is different now, such as `train.rate (was 0.2, is 0.1)`."""
-        found = _differences(_compared(self.config), _compared(now.config))
+    def list_differences(self, current: RunRecord) -> list[str]:
+        """Describe what differs in `current`: `train.rate (was 0.2, is 0.1)`."""
+        differences = _compare_values(_comparable(self.config), _comparable(current.config))
         for name, before, after in (
-            ("the text", self.text, now.text),
-            ("the held-out text", self.held_out, now.held_out),
+            ("the text", self.text, current.text),
+            ("the held-out text", self.held_out, current.held_out),
         ):
             if _contents(before) != _contents(after):
-                found.append(f"{name} ({_changes(before, after)})")
-        if self.start != now.start:
-            found.append("the model to fine-tune (--from, --new-vocabulary)")
-        return found
+                differences.append(f"{name} ({_describe_changes(before, after)})")
+        if self.start != current.start:
+            differences.append("the model to fine-tune (`base`, `new_vocabulary`)")
+        return differences
 
 
 def record_run(
@@ -80,7 +81,7 @@ def record_run(
     processes: int,
     known: RunRecord | None,
 ) -> RunRecord:
-    """The record of a run over these inputs; files that are as `known` has them are not read again."""
+    """Make the record of a run; files that `known` has with the same size and time are not read again."""
     stamps = [*known.text, *known.held_out] if known else []
     text = stamp(expand_inputs(inputs), stamps)
     held_out = stamp(expand_inputs(valid), stamps) if valid else []
@@ -95,28 +96,29 @@ def record_run(
     return RunRecord(values, text, held_out, start, processes)
 
 
-def _compared(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that decide only where it is computed."""
+def _comparable(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings without those that decide only where the run is computed."""
     return config | {"train": {name: value for name, value in config["train"].items() if name != "device"}}
 
 
-def _differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Where two nested values differ."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        names = [*before, *(name for name in now if name not in before)]
-        found = [_differences(before.get(name), now.get(name), f"{place}.{name}") for name in names]
-        return [line for lines in found for line in lines]
-    return [] if before == now else [f"{place.removeprefix('.')} (was {before}, is {now})"]
+def _compare_values(before: Any, after: Any, path: str = "") -> list[str]:
+    """Describe where two nested values differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = [*before, *(name for name in after if name not in before)]
+        differences = (_compare_values(before.get(name), after.get(name), f"{path}.{name}") for name in names)
+        return list(chain.from_iterable(differences))
+    return [] if before == after else [f"{path.removeprefix('.')} (was {before}, is {after})"]
 
 
 def _contents(stamps: Sequence[Stamp]) -> list[tuple[str, str]]:
-    return [(kind_of(Path(found.path)), found.content) for found in stamps]
+    """Kind and content of each file."""
+    return [(kind_of(Path(file.path)), file.content) for file in stamps]
 
 
-def _changes(before: Sequence[Stamp], now: Sequence[Stamp]) -> str:
-    """Which files are not as they were, in a few words."""
-    old, new = {found.content for found in before}, {found.content for found in now}
-    notes = [f"{Path(found.path).name} is new or changed" for found in now if found.content not in old]
-    notes += [f"{Path(found.path).name} as it was is missing" for found in before if found.content not in new]
+def _describe_changes(before: Sequence[Stamp], after: Sequence[Stamp]) -> str:
+    """Name the files that changed."""
+    old, new = {file.content for file in before}, {file.content for file in after}
+    notes = [f"{Path(file.path).name} is new or changed" for file in after if file.content not in old]
+    notes += [f"the old {Path(file.path).name} is missing" for file in before if file.content not in new]
     more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
-    return "; ".join(notes[:3]) + more if notes else "its files are in another order or of another kind"
+    return "; ".join(notes[:3]) + more if notes else "its files have another order or kind"

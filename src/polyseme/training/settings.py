@@ -1,8 +1,8 @@
-"""What a person may set for pretraining; the rest the program counts.
+"""Settings of pretraining: presets, files and overrides.
 
-    presets/*.toml, --config, --set  ->  training.settings  ->  training.pretrain
+    presets/*.toml, a .toml or .json file, overrides  ->  training.settings  ->  training.pretrain
 
-Sections: [corpus], [model] (config.ModelSettings), [softmax], [train]. Schedules count tokens, not seconds.
+Sections: [corpus] (text.corpus.settings), [model] (config), [softmax], [train]. Schedules count tokens.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class SoftmaxSettings(Settings):
-    """How the next word is predicted in training; validation always uses the whole vocabulary."""
+    """Prediction of words in training; validation always uses the whole vocabulary."""
 
+    # auto: full for up to 2,000 words, else sampled
     kind: Literal["auto", "full", "sampled", "adaptive"] = "auto"
-    samples: PositiveInt | Annotated[float, Field(gt=0, lt=1)] = 8192  # words, or a share of the vocabulary
-    tied: bool = False  # rows shared with the word table
+    samples: PositiveInt | Annotated[float, Field(gt=0, lt=1)] = 8192  # words per step, or a share
+    tied: bool = False  # share the weights of the word table
 
 
 class TrainSettings(Settings):
-    """The training itself."""
+    """Optimiser, schedule, regularisation, validation and checkpoints."""
 
-    seed: int = 1
-    epochs: PositiveFloat = 10.0
-    tokens: PositiveInt | None = None  # instead of epochs
-    order: Literal["rows", "sentences"] = (
-        "rows"  # state carried along contiguous rows, or each sentence alone
-    )
+    seed: int = 1  # decides all that is random
+    epochs: PositiveFloat = 10.0  # passes over the text
+    tokens: PositiveInt | None = None  # tokens to train on, instead of epochs
+    # rows: contiguous text with carried state; sentences: each sentence from zero state
+    order: Literal["rows", "sentences"] = "rows"
     batch: PositiveInt = 128  # rows, or sentences of mean length
-    unroll: PositiveInt = 20  # tokens of a row in a step
+    unroll: PositiveInt = 20  # tokens of a row per step
     optimizer: Literal["adagrad", "adamw", "sgd"] = "adagrad"
-    rate: PositiveFloat = 0.2
-    schedule: Literal["constant", "cosine"] = "constant"
-    warmup: Share = 0.0  # share of the tokens
+    rate: PositiveFloat = 0.2  # learning rate
+    schedule: Literal["constant", "cosine"] = "constant"  # of the learning rate
+    warmup: Share = 0.0  # share of the tokens over which the rate rises
     weight_decay: NonNegativeFloat = 0.0
-    clip: PositiveFloat = 10.0  # norm of the gradient
+    clip: PositiveFloat = 10.0  # maximum norm of the gradient
     dropout: Share = 0.1
-    variational: bool = False
-    weight_drop: Share = 0.0
+    variational: bool = False  # one dropout mask per sentence or row, not per token
+    weight_drop: Share = 0.0  # dropout of recurrent weights (lstm)
     precision: Literal["fp32", "bf16"] = "fp32"
-    accumulate: PositiveInt = 1  # batches to a step
-    evaluations: PositiveInt = 10  # validations on the way
-    valid_tokens: PositiveInt = 10_000  # of each validation on the way; the last one takes them all
-    patience: PositiveInt | None = None  # validations without a better one before an early stop
-    save_seconds: PositiveFloat = 120.0  # between checkpoints
-    device: str = "auto"  # where it is computed; see training.devices
+    accumulate: PositiveInt = 1  # batches per step
+    evaluations: PositiveInt = 10  # validations during training
+    valid_tokens: PositiveInt = 10_000  # held-out tokens of each; the last validation uses all
+    patience: PositiveInt | None = None  # stop after this many validations without improvement
+    save_seconds: PositiveFloat = 120.0  # seconds between checkpoints
+    device: str = "auto"  # auto, cpu, cuda, cuda:N or mps
 
     @field_validator("device")
     @classmethod
@@ -81,11 +81,11 @@ class PretrainSettings(Settings):
         words = self.model.words
         if self.softmax.tied and (words is None or words.dim != self.model.recurrent.outputs):
             raise ValueError(
-                "softmax.tied needs a word table as wide as the outputs: "
+                "softmax.tied needs a word table of the size of the outputs: "
                 f"set model.words.dim to model.recurrent.outputs ({self.model.recurrent.outputs})."
             )
         if self.softmax.tied and self.softmax.kind == "adaptive":
-            raise ValueError("softmax.tied and softmax.kind adaptive do not go together: choose one.")
+            raise ValueError("softmax.tied does not work with softmax.kind=adaptive. Choose one.")
         return self
 
     @model_validator(mode="after")
@@ -93,14 +93,14 @@ class PretrainSettings(Settings):
         cell = self.model.recurrent.cell
         if self.train.weight_drop and cell != "lstm":
             raise ValueError(
-                f"train.weight_drop is {self.train.weight_drop:g}, but drops weights of lstm cells only, and "
+                f"train.weight_drop is {self.train.weight_drop:g}, but works for lstm cells only, and "
                 f"model.recurrent.cell is {cell}. Set train.weight_drop=0; train.dropout works for all cells."
             )
         return self
 
 
-def preset_names() -> list[str]:
-    """The configurations that come with the package."""
+def list_presets() -> list[str]:
+    """List the presets for pretraining."""
     folder = files("polyseme") / "presets"
     return sorted(
         entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
@@ -108,16 +108,29 @@ def preset_names() -> list[str]:
 
 
 def read_pretrain_settings(source: str, overrides: Sequence[str] = ()) -> PretrainSettings:
-    """A preset by name, or a .toml or .json file, with overrides such as `train.seed=7` (a line of TOML)."""
-    if source in preset_names():
+    """Read the settings of a pretraining run.
+
+    Args:
+        source: The name of a preset, or a .toml or .json file.
+        overrides: Lines of TOML that replace settings: `train.seed=7`.
+
+    Raises:
+        ConfigError: There is no such preset or file, or settings are invalid; every mistake is listed.
+
+    Example:
+        >>> read_pretrain_settings("novel", ["train.seed=7"]).train.seed
+        7
+
+    """
+    if source in list_presets():
         text = (files("polyseme") / "presets" / f"{source}.toml").read_text(encoding="utf-8")
         values = tomllib.loads(text)
     elif Path(source).suffix in (".toml", ".json"):
         values = read_values(Path(source))
     else:
-        guess = suggest(source, preset_names())
+        guess = suggest(source, list_presets())
         raise ConfigError(
-            f"There is no preset {source!r}.{guess} Choose {', '.join(preset_names())}, or give a .toml file."
+            f"There is no preset {source!r}.{guess} Choose {', '.join(list_presets())}, or a .toml file."
         )
     for line in overrides:
         override(values, line)
@@ -136,59 +149,72 @@ def _add_static_dim(values: dict[str, Any]) -> None:
 def adapt_settings(
     config: PretrainSettings, model: ModelSettings, overrides: Sequence[str]
 ) -> PretrainSettings:
-    """The config to fine-tune a model with: [model] is the model's own, of `overrides` only its segmentation.
+    """Adapt settings to a model that is fine-tuned: its own [model] section replaces that of `config`.
 
-    A tied softmax that the model has no word table for is made untied: so presets serve any model.
+    A tied softmax is untied if the model has no fitting word table, so that presets work for any model.
+
+    Args:
+        config: Settings of a pretraining run.
+        model: Settings of the model to fine-tune.
+        overrides: As for `read_pretrain_settings`; of [model] only `model.segment` may be set.
+
+    Raises:
+        ConfigError: The overrides change the model.
+
     """
     values: dict[str, Any] = {}
     for line in overrides:
         override(values, line)
-    asked = values.get("model", {})
-    fixed = _names({name: value for name, value in asked.items() if name != "segment"}, "model.")
+    changes = values.get("model", {})
+    fixed = _list_names({name: value for name, value in changes.items() if name != "segment"}, "model.")
     if fixed:
         raise ConfigError(
-            f"{', '.join(fixed)} cannot be changed: with --from the model decides. Leave it out of --set; "
-            "only model.segment may be set."
+            f"{', '.join(fixed)} cannot be changed in fine-tuning: `base` decides it. Leave it out of "
+            "`settings`; only model.segment may be set."
         )
-    chosen = model.model_copy(update={"segment": config.model.segment} if "segment" in asked else {})
+    chosen = model.model_copy(update={"segment": config.model.segment} if "segment" in changes else {})
     fits = model.words is not None and model.words.dim == model.recurrent.outputs
     softmax = config.softmax.model_copy(update={} if fits else {"tied": False})
     parts = config.model_dump() | {"model": chosen.model_dump(), "softmax": softmax.model_dump()}
-    return parse_settings(PretrainSettings, parts, "--from")
+    return parse_settings(PretrainSettings, parts, "settings for fine-tuning")
 
 
-def _names(values: dict[str, Any], place: str) -> list[str]:
+def _list_names(values: dict[str, Any], prefix: str) -> list[str]:
     """Full names of all settings in nested values."""
-    found = [_names(v, f"{place}{k}.") if isinstance(v, dict) else [place + k] for k, v in values.items()]
-    return [name for names in found for name in names]
+    names: list[str] = []
+    for name, value in values.items():
+        names += _list_names(value, f"{prefix}{name}.") if isinstance(value, dict) else [prefix + name]
+    return names
 
 
 def override(values: dict[str, Any], line: str) -> None:
-    """Put `a.b=value` (a line of TOML) in place of what nested `values` have there."""
-    _merge(values, _override(line))
+    """Replace a value in nested `values` by a line of TOML: `a.b=value`."""
+    _merge(values, _parse_override(line))
 
 
-def _override(line: str) -> dict[str, Any]:
-    """`a.b=value` as nested values; a value that is no TOML is taken as a string."""
+def _parse_override(line: str) -> dict[str, Any]:
+    """Parse `a.b=value` as nested values; a value that is not TOML is a string."""
     name, equals, value = line.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"--set {line}: expected name=value, for example train.seed=7.")
+        raise ConfigError(f"{line}: not a setting, expected name=value, for example train.seed=7.")
     try:
         return tomllib.loads(f"{name.strip()} = {value.strip()}")
     except tomllib.TOMLDecodeError:
         pass
     try:
-        return tomllib.loads(f"{name.strip()} = {_quoted(value.strip())}")
+        return tomllib.loads(f"{name.strip()} = {_quote(value.strip())}")
     except tomllib.TOMLDecodeError:
-        raise ConfigError(f"--set {line}: neither a value nor a name of TOML.") from None
+        raise ConfigError(f"{line}: not a setting, the name or the value is not TOML.") from None
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
+    """A value as a string of TOML."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _merge(values: dict[str, Any], more: dict[str, Any]) -> None:
-    for name, value in more.items():
+def _merge(values: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Merge nested changes into nested values."""
+    for name, value in changes.items():
         if isinstance(value, dict) and isinstance(values.get(name), dict):
             _merge(values[name], value)
         else:

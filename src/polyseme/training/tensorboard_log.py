@@ -1,9 +1,9 @@
-"""The course of a run for TensorBoard: OUT/tensorboard/.
+"""Log the metrics of a run for TensorBoard, to OUT/tensorboard/.
 
     training.loop  ->  training.tensorboard_log  ->  event files
 
-Written with tensorboardX (extra `tensorboard`), which needs neither TensorBoard nor its server; looking at
-them does: `tensorboard --logdir OUT/tensorboard`.
+Needs tensorboardX (extra `tensorboard`); TensorBoard itself is only needed to view them:
+`tensorboard --logdir OUT/tensorboard`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from polyseme.errors import require
 from polyseme.training.checkpoint import Position
-from polyseme.training.loop import LOGGED, Metrics
+from polyseme.training.loop import LOG_INTERVAL, Metrics
 
 BOARD = "tensorboard"
 NAMES = {
@@ -28,7 +28,15 @@ NAMES = {
 
 
 class TensorBoardLog:
-    """Watches a run and notes its figures; a resumed run goes on where it was."""
+    """Logs the metrics of a run; a resumed run continues its log.
+
+    Args:
+        folder: The model folder.
+
+    Raises:
+        MissingExtraError: tensorboardX is not installed.
+
+    """
 
     def __init__(self, folder: Path) -> None:
         self._library = require("tensorboardX", "tensorboard", "TensorBoard logging")
@@ -45,18 +53,18 @@ class TensorBoardLog:
         if self._writer is not None:
             self._writer.close()
 
-    def log(self, position: Position, figures: Metrics) -> None:
-        """Note the figures of a validation, or of every so many steps."""
-        if self._writer is None:  # only now is the step known; what an earlier run noted after it goes
+    def log(self, position: Position, metrics: Metrics) -> None:
+        """Log the metrics of a validation, or of a step at every `LOG_INTERVAL`."""
+        if self._writer is None:  # only now is the step known: later entries of an earlier run are purged
             self._writer = self._library.SummaryWriter(str(self._folder), purge_step=position.step)
             self._tokens, self._seconds = position.tokens, position.seconds
-        if "loss" in figures and position.step % LOGGED:
+        if "loss" in metrics and position.step % LOG_INTERVAL:
             return
         for name, tag in NAMES.items():
-            if name in figures:
-                self._writer.add_scalar(tag, figures[name], position.step)
+            if name in metrics:
+                self._writer.add_scalar(tag, metrics[name], position.step)
         seconds = position.seconds - self._seconds
-        if "loss" in figures and seconds > 0:
-            speed = (position.tokens - self._tokens) / seconds
-            self._writer.add_scalar("train/tokens_per_second", speed, position.step)
+        if "loss" in metrics and seconds > 0:
+            rate = (position.tokens - self._tokens) / seconds
+            self._writer.add_scalar("train/tokens_per_second", rate, position.step)
             self._tokens, self._seconds = position.tokens, position.seconds
