@@ -1,4 +1,4 @@
-"""Small files of examples whose answers hang on a word, and a small ELMo with random weights."""
+"""Small files of examples whose labels depend on one word, and a small ELMo with random weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sentence(chance: random.Random, good: bool) -> list[str]:
 
 
 def write(folder: Path) -> Path:
-    """train, dev and test of every task: .csv, .conll, .jsonl, .txt (SemEval)."""
+    """Write train, dev and test of every task: .csv, .conll, .jsonl, .txt (SemEval)."""
     for number, (name, count) in enumerate({"train": 64, "dev": 24, "test": 24}.items()):
         chance = random.Random(number)
         sides = [(chance.random() < 0.5, chance.random() < 0.5) for _ in range(count)]

@@ -29,7 +29,7 @@ from builders import random_model, small_config, write_bilm
 from polyseme import cli
 from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, WordsSettings
 from polyseme.formats.models.save import save_pretrained
-from polyseme.tasks.table import TASKS
+from polyseme.tasks.table import TASKS, find_task
 from polyseme.text.corpus.settings import CorpusSettings
 from polyseme.training.settings import SoftmaxSettings, TrainSettings, list_presets
 from test_layout import ORDER, SOURCE
@@ -169,7 +169,7 @@ def test_commands_in_console_blocks_use_existing_verbs_and_options(page: Path) -
 
 def _task_settings(section: str) -> set[str]:
     """The settings of a section, of all tasks."""
-    sections = [task.settings_type.model_fields[section].default for task in TASKS.values()]
+    sections = [find_task(name).settings_type.model_fields[section].default for name in TASKS]
     return {name for values in sections for name in type(values).model_fields}
 
 

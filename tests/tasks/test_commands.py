@@ -1,4 +1,4 @@
-"""`polyseme train`, `predict` and `evaluate` of tasks: what they check, refuse and find again."""
+"""`polyseme train`, `predict` and `evaluate` of tasks: checks, errors, moved files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from programs import run_program as run
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of toys, and model/."""
-    place = toys.write(tmp_path_factory.mktemp("files"))
-    save_pretrained(toys.elmo().model, place / "model")
-    (place / "v.txt").write_text("good 1 0\nbad 0 1\n", encoding="utf-8")
-    return place
+    path = toys.write(tmp_path_factory.mktemp("files"))
+    save_pretrained(toys.elmo().model, path / "model")
+    (path / "v.txt").write_text("good 1 0\nbad 0 1\n", encoding="utf-8")
+    return path
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refused(*words: str) -> str:
-    """The one line that a command is refused with."""
+    """The error line of a command that fails."""
     ran = run(*words)
     assert ran.code == 2, ran.err
     (line,) = ran.err.strip().splitlines()
@@ -63,7 +63,7 @@ def test_a_task_of_another_machine_and_standard_input(folder: Path, tmp_path: Pa
     assert [line.split("\t")[0] for line in ran.out.split("\n")[:2]] == ["good", "film"]
 
 
-def test_texts_that_were_cut_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_truncated_texts_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "a.csv").write_text("label,text\n1,a b c d\n0,a\n1,b\n0,b\n", encoding="utf-8")
     given = ("--train", tmp_path / "a.csv", "--set", "data.max_tokens=3")
     assert run("train", "classification", "model", "--dry-run", *given).code == 0

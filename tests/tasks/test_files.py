@@ -1,4 +1,4 @@
-"""Files of examples: what is read, and what is refused with its place."""
+"""Files of examples: what is read, and errors with their locations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_lines_of_a_csv_file_that_are_no_utf8_are_named(tmp_path: Path):
         read("classification", tmp_path / "a.csv")
 
 
-def test_lines_may_end_as_they_did_on_old_machines(tmp_path: Path):
+def test_lines_may_end_with_a_carriage_return(tmp_path: Path):
     (tmp_path / "a.csv").write_bytes(b'label,text\r1,"a\r\nb"\r0,c\r')
     assert [e.sentences[0] for e in read("classification", tmp_path / "a.csv")] == [("a", "b"), ("c",)]
 
@@ -196,7 +196,7 @@ def test_numbers_must_be_numbers(tmp_path: Path):
         read("pairs", file(tmp_path, "a.jsonl", row), "head.answer=number")
 
 
-def test_long_sentences_are_cut_or_refused(tmp_path: Path):
+def test_long_sentences_are_truncated_or_refused(tmp_path: Path):
     long = "word " * 2000
     (one,) = read("classification", file(tmp_path, "a.csv", f"label,text\n1,{long}\n"))
     assert len(one.sentences[0]) == 1000
@@ -259,8 +259,8 @@ def test_one_file_alone_is_split_with_a_seed(tmp_path: Path):
 def test_a_rare_label_stays_in_training_when_one_file_is_split(tmp_path: Path, seed: int):
     rows = "".join(f"{n % 2},text {n}\n" for n in range(18))
     path = file(tmp_path, "a.csv", "label,text\n" + rows + "rare,a text\nseldom,another\n")
-    plan = Experiment("classification", settings=[f"train.seed={seed}"])
-    one, two = (prepare(plan, toys.elmo(), (path, None, None))[1] for _ in range(2))
+    experiment = Experiment("classification", settings=[f"train.seed={seed}"])
+    one, two = (prepare(experiment, toys.elmo(), (path, None, None))[1] for _ in range(2))
     assert one == two
     assert (len(one.train), len(one.dev)) == (16, 4)
     assert {"rare", "seldom"} <= {label for example in one.train for label in example.labels}  # type: ignore[attr-defined]
@@ -269,8 +269,8 @@ def test_a_rare_label_stays_in_training_when_one_file_is_split(tmp_path: Path, s
 def test_types_of_names_stay_in_training_too(tmp_path: Path):
     text = "a B-PER\nb O\n\n" * 9 + "c B-LOC\nd I-LOC\n"
     for seed in range(1, 9):
-        plan = Experiment("tagging", settings=[f"train.seed={seed}"])
-        data = prepare(plan, toys.elmo(), (file(tmp_path, "a.conll", text), None, None))[1]
+        experiment = Experiment("tagging", settings=[f"train.seed={seed}"])
+        data = prepare(experiment, toys.elmo(), (file(tmp_path, "a.conll", text), None, None))[1]
         assert len(data.dev) == 2
         assert any("B-LOC" in example.tags for example in data.train)  # type: ignore[attr-defined]
 

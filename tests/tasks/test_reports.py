@@ -18,7 +18,7 @@ from polyseme.tasks.metrics import LabelScore, Scores, score_classes
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.report import confusion_text, layer_text
 from polyseme.tasks.settings import InputSettings, read_task_settings
-from polyseme.tasks.table import TASKS
+from polyseme.tasks.table import TASKS, find_task
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def all_settings(*sections: str) -> dict[str, str]:
     """Names and defaults of these sections of all tasks."""
     return {
         f"{section}.{name}": json.dumps(field.default)
-        for task in TASKS.values()
+        for task in map(find_task, TASKS)
         for section in sections
         for name, field in type(task.settings_type.model_fields[section].default).model_fields.items()
     }

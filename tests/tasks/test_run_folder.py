@@ -1,4 +1,4 @@
-"""The folder of a training: what a forced one replaces, what goes on, what the folder holds."""
+"""The folder of an experiment: what `force` replaces, what can be resumed, what the folder holds."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_a_forced_training_replaces_reports_and_leaves_other_files(tmp_path: Pat
 # ---- --resume ----
 
 
-def test_a_run_does_not_go_on_with_another_model(tmp_path: Path, files: Path, elmo: Elmo):
+def test_a_run_is_not_resumed_with_another_model(tmp_path: Path, files: Path, elmo: Elmo):
     train(elmo, files, tmp_path / "task")
     other = Elmo(toys.random_model(toys.small_config(), seed=7))
     with pytest.raises(UsageError, match=r"other model\. Resume with the same"):
         train(other, files, tmp_path / "task", resume=True)
 
 
-def test_a_run_does_not_go_on_with_other_texts(tmp_path: Path, files: Path, elmo: Elmo):
+def test_a_run_is_not_resumed_with_other_texts(tmp_path: Path, files: Path, elmo: Elmo):
     data = shutil.copy(files / "train.csv", tmp_path / "train.csv")
     train(elmo, files, tmp_path / "task", train=data)
     text = Path(data).read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def test_a_run_does_not_go_on_with_other_texts(tmp_path: Path, files: Path, elmo
         train(elmo, files, tmp_path / "task", train=data, resume=True)
 
 
-def test_a_run_of_an_earlier_version_is_begun_anew(tmp_path: Path, files: Path, elmo: Elmo):
+def test_a_run_of_an_earlier_version_is_started_again(tmp_path: Path, files: Path, elmo: Elmo):
     train(elmo, files, tmp_path / "task")
     (tmp_path / "task" / "plan.json").write_text('{"plan": "0123"}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"another version of Polyseme\. Start again with `force=True`"):
@@ -90,7 +90,7 @@ def test_a_finished_run_embeds_no_training_text_again(
     tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
 ):
     first = train(elmo, files, tmp_path / "task")
-    monkeypatch.setattr(VectorStore, "_write", lambda *given: pytest.fail("embedded again"))
+    monkeypatch.setattr(VectorStore, "_write", lambda *arguments: pytest.fail("embedded again"))
     again = train(elmo, files, tmp_path / "task", resume=True)
     assert again.results == first.results
 
@@ -117,7 +117,7 @@ def test_vectors_are_kept_for_other_calls(
     kept = tmp_path / "vectors"
     train(elmo, files, tmp_path / "one", vectors=kept)
     assert len(list(kept.iterdir())) == 1
-    monkeypatch.setattr(VectorStore, "_write", lambda *given: pytest.fail("embedded again"))
+    monkeypatch.setattr(VectorStore, "_write", lambda *arguments: pytest.fail("embedded again"))
     train(elmo, files, tmp_path / "two", "encoder.size=8", vectors=kept)
     assert len(list(kept.iterdir())) == 1
     assert not (tmp_path / "two" / "vectors").exists()
@@ -148,9 +148,7 @@ def test_static_vectors_go_with_the_folder(tmp_path: Path, files: Path, elmo: El
         polyseme.load_task(tmp_path / "saved")
 
 
-def test_static_vectors_by_reference_are_found_or_missed(
-    tmp_path: Path, files: Path, elmo: Elmo, vectors: Path
-):
+def test_static_vectors_by_path_may_be_missing(tmp_path: Path, files: Path, elmo: Elmo, vectors: Path):
     model = train(elmo, files, tmp_path / "one", f"input.static={vectors}", without_elmo=True)
     model.save(tmp_path / "task", copy=False)
     assert not (tmp_path / "task" / static_vectors.COPY).exists()

@@ -1,4 +1,4 @@
-"""Every task learns, answers, is judged, kept and opened again."""
+"""Every task learns, predicts, is scored, saved and loaded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_numbers_of_pairs_are_learned(files: Path, elmo: Elmo):
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_a_task_is_kept_and_opened_again(task: str, tmp_path: Path, files: Path, elmo: Elmo):
+def test_a_task_is_saved_and_loaded(task: str, tmp_path: Path, files: Path, elmo: Elmo):
     model = train(task, elmo, files, "train.epochs=1", out=tmp_path / "task")
     again = polyseme.load_task(tmp_path / "task")
     assert again.labels == model.labels
@@ -86,10 +86,10 @@ def test_every_preset_of_classification_trains(preset: str, tmp_path: Path, file
     assert polyseme.load_task(tmp_path / "task").predict("a film") == model.predict("a film")
 
 
-@pytest.mark.parametrize("place", ["output", "both"])
-def test_elmo_enters_where_it_is_asked_to(place: str, files: Path, elmo: Elmo):
-    model = train("classification", elmo, files, f"input.elmo={place}", "train.epochs=1")
-    assert len(model.mixes) == (2 if place == "both" else 1)
+@pytest.mark.parametrize("elmo_at", ["output", "both"])
+def test_elmo_enters_at_the_input_the_output_or_both(elmo_at: str, files: Path, elmo: Elmo):
+    model = train("classification", elmo, files, f"input.elmo={elmo_at}", "train.epochs=1")
+    assert len(model.mixes) == (2 if elmo_at == "both" else 1)
     before = model.predict("a good film").probability
     for mix in model.mixes:
         kept = mix.gamma.detach().clone()
@@ -135,7 +135,7 @@ def test_without_elmo_by_a_setting_nothing_is_compared(tmp_path: Path, files: Pa
         train("classification", elmo, files, "input.elmo=none", "train.epochs=1", compare=True)
 
 
-def test_what_cannot_end_well_is_refused_before_the_training(tmp_path: Path, files: Path, elmo: Elmo):
+def test_training_that_cannot_be_saved_is_refused_at_the_start(tmp_path: Path, files: Path, elmo: Elmo):
     with pytest.raises(UsageError, match="must have a path"):
         train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task", copy=False)
     with pytest.raises(UsageError, match=r"train\.device is cuda:99"):
@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_model(files: Path, elmo: Elmo):
         assert torch.equal(a, b)
 
 
-def test_comparison_seeds_and_sizes_stand_in_the_report(tmp_path: Path, files: Path, elmo: Elmo):
+def test_comparison_seeds_and_sizes_are_in_the_report(tmp_path: Path, files: Path, elmo: Elmo):
     model = train(
         "classification", elmo, files, "train.epochs=2", out=tmp_path / "task", runs=2, curve=[0.25]
     )
@@ -191,7 +191,7 @@ def test_without_elmo_the_same_model_has_no_mix(tmp_path: Path, files: Path, elm
         _ = model.mix
 
 
-def test_what_is_finished_is_not_trained_again(tmp_path: Path, files: Path, elmo: Elmo):
+def test_finished_runs_are_not_trained_again(tmp_path: Path, files: Path, elmo: Elmo):
     first = train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task", compare=True)
     result = tmp_path / "task" / "runs" / "without-1-1" / "result.json"
     result.write_text(result.read_text(encoding="utf-8")[:40], encoding="utf-8")  # cut off

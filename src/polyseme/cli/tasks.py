@@ -13,6 +13,7 @@ import typer
 
 from polyseme.cli.options import MODEL, Force
 from polyseme.errors import UsageError
+from polyseme.tasks.table import TASKS
 
 if TYPE_CHECKING:
     from polyseme.tasks.metrics import Scores
@@ -37,7 +38,7 @@ StaticPath = Annotated[
 
 
 def train(
-    task: Annotated[str, typer.Argument(help="classification, tagging, pairs, relations or probes.")],
+    task: Annotated[str, typer.Argument(help=f"{', '.join(TASKS)} or probes.")],
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     train: Annotated[str, typer.Option(help="Training examples.")],
     dev: Annotated[

@@ -115,12 +115,12 @@ def score_label_sets(
 ) -> Scores:
     """Score several labels per example: micro and macro F1, and how often all are right."""
     right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
-    for wanted, found in zip(labels, predicted, strict=True):
-        right.update(set(wanted) & set(found))
-        guesses.update(set(found))
+    for wanted, chosen in zip(labels, predicted, strict=True):
+        right.update(set(wanted) & set(chosen))
+        guesses.update(set(chosen))
         actual.update(set(wanted))
     rows = [_count_row(label, right, guesses, actual) for label in known]
-    exact = sum(set(wanted) == set(found) for wanted, found in zip(labels, predicted, strict=True))
+    exact = sum(set(wanted) == set(chosen) for wanted, chosen in zip(labels, predicted, strict=True))
     metrics = {
         "micro F1": precision_recall_f1(right.total(), guesses.total(), actual.total())[2],
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
@@ -132,9 +132,9 @@ def score_label_sets(
 def score_spans(labels: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> Scores:
     """Score spans with their types, as conlleval counts them."""
     right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
-    for wanted, found in zip(labels, predicted, strict=True):
-        right.update(span.label for span in set(wanted) & set(found))
-        guesses.update(span.label for span in found)
+    for wanted, chosen in zip(labels, predicted, strict=True):
+        right.update(span.label for span in set(wanted) & set(chosen))
+        guesses.update(span.label for span in chosen)
         actual.update(span.label for span in wanted)
     rows = [_count_row(label, right, guesses, actual) for label in sorted(guesses.keys() | actual.keys())]
     precision, recall, f1 = precision_recall_f1(right.total(), guesses.total(), actual.total())

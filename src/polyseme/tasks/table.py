@@ -1,33 +1,64 @@
-"""The table of tasks: the only place outside their folders that names them.
+"""The table of tasks: the only module outside their folders that names them.
 
-classification, tagging, pairs, relations  ->  tasks.table  ->  tasks.experiment, tasks.task_folder
+    classification, tagging, pairs, relations  ->  tasks.table  ->  tasks.experiment, tasks.task_folder, cli
+
+A task is imported when it is used, so that the command line can list the names without loading torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from polyseme.config import suggest
-from polyseme.errors import ConfigError
-from polyseme.tasks.classification.task import Classification
-from polyseme.tasks.pairs.task import Pairs
-from polyseme.tasks.protocol import AnyTask
-from polyseme.tasks.relations.task import Relations
-from polyseme.tasks.tagging.task import Tagging
+if TYPE_CHECKING:
+    from polyseme.tasks.protocol import AnyTask
 
-TASKS: Mapping[str, type[AnyTask]] = {
-    "classification": Classification,
-    "tagging": Tagging,
-    "pairs": Pairs,
-    "relations": Relations,
+
+def _classification() -> type[AnyTask]:
+    from polyseme.tasks.classification.task import Classification
+
+    return Classification
+
+
+def _tagging() -> type[AnyTask]:
+    from polyseme.tasks.tagging.task import Tagging
+
+    return Tagging
+
+
+def _pairs() -> type[AnyTask]:
+    from polyseme.tasks.pairs.task import Pairs
+
+    return Pairs
+
+
+def _relations() -> type[AnyTask]:
+    from polyseme.tasks.relations.task import Relations
+
+    return Relations
+
+
+TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
+    "classification": _classification,
+    "tagging": _tagging,
+    "pairs": _pairs,
+    "relations": _relations,
 }
 
 
 def find_task(task: str | type[AnyTask]) -> type[AnyTask]:
-    """The class of a task, by its name; a class that follows `protocol.Task` is returned as it is."""
+    """The class of a task, by its name; a class that follows `protocol.Task` is returned as it is.
+
+    Raises:
+        ConfigError: If there is no such task.
+
+    """
+    from polyseme.config import suggest
+    from polyseme.errors import ConfigError
+
     if not isinstance(task, str):
         return task
     if task not in TASKS:
         known = sorted(TASKS)
         raise ConfigError(f"There is no task {task!r}.{suggest(task, known)} Choose {', '.join(known)}.")
-    return TASKS[task]
+    return TASKS[task]()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from polyseme.config import parse_settings, read_values
@@ -48,7 +49,7 @@ def is_task(path: str | Path) -> bool:
 
 
 def is_fine_tuned(path: str | Path) -> bool:
-    """Whether the task of a folder has fine-tuned its ELMo, and so has a model of its own."""
+    """Whether a task folder holds a fine-tuned ELMo, which no other task shares."""
     values = _upgrade(read_values(Path(path).expanduser() / TASK))
     return bool(values.get("settings", {}).get("input", {}).get("tune") == "full")
 
@@ -63,9 +64,9 @@ def read_task_file(folder: Path) -> dict[str, Any]:
     if not (folder / TASK).is_file():
         raise FormatError(f"{folder}: no {TASK} in it. `polyseme train` writes such a folder.")
     values = _upgrade(read_values(folder / TASK))
-    if values.get("polyseme_task") != FORMAT:
-        found = values.get("polyseme_task")
-        raise FormatError(f"{folder / TASK}: format {found!r}, this Polyseme reads {FORMAT}. Upgrade it.")
+    version = values.get("polyseme_task")
+    if version != FORMAT:
+        raise FormatError(f"{folder / TASK}: format {version!r}, this Polyseme reads {FORMAT}. Upgrade it.")
     checks: Mapping[str, Callable[[Any], bool]] = {
         "words": _is_text_list,
         "characters": _is_text_list,
@@ -157,13 +158,19 @@ def restore_weights(network: AnyNetwork, path: Path) -> None:
     load_weights(as_module(network), read_tensors(path, WEIGHTS))
 
 
-def find_elmo(saved: Mapping[str, str] | None, folder: Path, model: Elmo | str | Path | None) -> ElmoSource:
+def find_elmo(
+    saved: Mapping[str, str] | None,
+    folder: Path,
+    model: Elmo | str | Path | None,
+    device: str | torch.device = "cpu",
+) -> ElmoSource:
     """The ELMo of a task folder, checked by its fingerprint.
 
     Args:
         saved: What task.json says about it; None if the task has no ELMo.
         folder: The task folder.
         model: A model to use instead.
+        device: Where to load it to, unless `model` is already loaded.
 
     Raises:
         FormatError: If it is missing, or is a different model.
@@ -177,7 +184,7 @@ def find_elmo(saved: Mapping[str, str] | None, folder: Path, model: Elmo | str |
         raise FormatError(
             f"{folder}: its ELMo is missing: there is no {source}. Put it back, or pass its path as `model`."
         )
-    elmo = source if isinstance(source, Elmo) else load(source)
+    elmo = source if isinstance(source, Elmo) else load(source, device=device)
     if elmo.model.fingerprint() != saved.get("fingerprint"):
         raise FormatError(
             f"{folder}: {source} is another ELMo than the one this task was trained with. "

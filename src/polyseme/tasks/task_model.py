@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import torch
 from safetensors.torch import save_file
@@ -21,6 +21,7 @@ from polyseme.io.atomic import new_folder
 from polyseme.io.html import render_table
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
+from polyseme.model.device import resolve_device
 from polyseme.model.mix import Mix
 from polyseme.tasks.data.sources import Data, open_source
 from polyseme.tasks.examples import Segmenter, Tokens, drop_empty, is_empty
@@ -48,7 +49,6 @@ from polyseme.tasks.trainable import as_module, decode_examples
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.reading import read_lines
 from polyseme.text.validate import list_values
-from polyseme.training.devices import choose_device
 
 CHUNK = 512  # examples between two progress events
 
@@ -227,6 +227,22 @@ class TaskModel:
     def _segmenter(self) -> Segmenter:
         return Segmenter(self.segment)
 
+    def to(self, device: str | torch.device) -> Self:
+        """Move the network and its ELMo to another device, in place.
+
+        Args:
+            device: "auto", "cpu", "cuda", "cuda:N", "mps", or a `torch.device`.
+
+        Returns:
+            This model.
+
+        """
+        self.device = resolve_device(device)
+        as_module(self.network).to(self.device)
+        if self.source.elmo is not None:
+            self.source.elmo.to(self.device)
+        return self
+
     def save(self, path: str | Path, *, copy: bool = True, force: bool = False) -> None:
         """Write a task folder.
 
@@ -300,6 +316,7 @@ def load_task(
         model: Its ELMo, if that is not where it was.
         static: Its static vectors, if they are not where they were.
         device: Where to compute: "auto", "cpu", "cuda", "cuda:1", "mps"; training may have used another.
+            A `model` that is already loaded stays on its device.
         task: The class of a task that is not one of Polyseme's.
 
     Raises:
@@ -309,13 +326,13 @@ def load_task(
         >>> polyseme.load_task("models/names").predict("Anna left .")
 
     """
-    chosen = choose_device(device)
+    target = resolve_device(device)
     folder = Path(path).expanduser()
     values = read_task_file(folder)
     loaded = make_task(values, folder, task)
     static_path = find_static(values.get("static"), loaded.settings.input.static, folder, static)
     loaded = type(loaded)(replace_in(loaded.settings, "input", static=static_path), loaded.learned)
-    source = find_elmo(values["elmo"], folder, model)
+    source = find_elmo(values["elmo"], folder, model, target)
     settings = loaded.settings.input
     try:
         store = make_store(settings, source.elmo)
@@ -324,5 +341,5 @@ def load_task(
         raise type(problem)(f"{folder}: {problem}") from None
     network = loaded.build_network(Featurizer(reader, source.elmo), ())
     load_head(network, folder)
-    as_module(network).to(chosen).eval()
-    return TaskModel(loaded, network, source, chosen, values["segment"], values["scores"])
+    as_module(network).to(target).eval()
+    return TaskModel(loaded, network, source, target, values["segment"], values["scores"])

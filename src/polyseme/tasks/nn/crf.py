@@ -104,32 +104,32 @@ class _LogPartition(torch.autograd.Function):
     ) -> Tensor:
         """Emissions (B, T, K), real tokens (B, T) and scores to (B,)."""
         peaks = emissions.amax(dim=2)
-        own = (emissions - peaks[..., None]).double().exp()  # (B, T, K)
+        factors = (emissions - peaks[..., None]).double().exp()  # (B, T, K)
         steps, last = transitions.double().exp(), end.double().exp()
-        alphas, scales = torch.empty_like(own), own.new_empty(mask.shape)
-        alpha = begin.double().exp() * own[:, 0]
-        for position in range(own.shape[1]):
-            moved = (alpha @ steps) * own[:, position] if position else alpha
+        alphas, scales = torch.empty_like(factors), factors.new_empty(mask.shape)
+        alpha = begin.double().exp() * factors[:, 0]
+        for position in range(factors.shape[1]):
+            moved = (alpha @ steps) * factors[:, position] if position else alpha
             real = mask[:, position]
             scales[:, position] = torch.where(real, moved.sum(dim=1).clamp(min=TINY), 1.0)
             alpha = torch.where(real[:, None], moved / scales[:, position, None], alpha)
             alphas[:, position] = alpha
         final = (alpha @ last).clamp(min=TINY)
-        ctx.save_for_backward(mask, own, steps, last, alphas, scales, final)
+        ctx.save_for_backward(mask, factors, steps, last, alphas, scales, final)
         return (scales.log().sum(dim=1) + final.log()).to(emissions.dtype) + (peaks * mask).sum(dim=1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Marginals of tags for emissions, of pairs for transitions."""
-        mask, own, steps, last, alphas, scales, final = ctx.saved_tensors
+        mask, factors, steps, last, alphas, scales, final = ctx.saved_tensors
         weights = grad.double()[:, None]
         beta = last / final[:, None]  # (B, K)
-        marginals, after = torch.empty_like(own), torch.zeros_like(own)
-        for position in range(own.shape[1] - 1, -1, -1):
+        marginals, after = torch.empty_like(factors), torch.zeros_like(factors)
+        for position in range(factors.shape[1] - 1, -1, -1):
             marginals[:, position] = alphas[:, position] * beta
             if position:
-                after[:, position] = own[:, position] * beta / scales[:, position, None]
+                after[:, position] = factors[:, position] * beta / scales[:, position, None]
                 beta = torch.where(mask[:, position, None], after[:, position] @ steps.T, beta)
         marginals *= (mask * weights)[..., None]
         before = alphas[:, :-1] * (mask[:, 1:] * weights)[..., None]

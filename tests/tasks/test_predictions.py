@@ -24,8 +24,8 @@ def classifier(files: Path, elmo: Elmo) -> TaskModel:
     return polyseme.train("classification", elmo, train=files / "train.csv", settings=toys.EPOCH)
 
 
-def tokens(model: TaskModel, path: Path, **how: bool) -> list[list[str]]:
-    return [json.loads(line)["tokens"] for line in polyseme.predict(model, path, **how)]
+def tokens(model: TaskModel, path: Path, **options: bool) -> list[list[str]]:
+    return [json.loads(line)["tokens"] for line in polyseme.predict(model, path, **options)]
 
 
 # ---- plain text ----
@@ -38,7 +38,7 @@ def test_lines_of_plain_text_are_texts(classifier: TaskModel, tmp_path: Path):
     assert tokens(classifier, tmp_path / "a.txt", plain_text=True) == wanted
 
 
-def test_labels_before_all_lines_are_no_text(classifier: TaskModel, tmp_path: Path):
+def test_labels_before_all_lines_are_removed(classifier: TaskModel, tmp_path: Path):
     (tmp_path / "a.txt").write_text("neg What a film\npos lovely\n", encoding="utf-8")
     assert tokens(classifier, tmp_path / "a.txt") == [["What", "a", "film"], ["lovely"]]
     assert tokens(classifier, tmp_path / "a.txt", plain_text=True)[1] == ["pos", "lovely"]
@@ -53,9 +53,7 @@ def test_lines_that_may_have_labels_or_not_are_refused(classifier: TaskModel, tm
         tokens(classifier, tmp_path / "a.txt")
 
 
-def test_a_blank_line_has_an_answer_of_its_own(
-    classifier: TaskModel, files: Path, elmo: Elmo, tmp_path: Path
-):
+def test_a_blank_line_has_a_line_of_output(classifier: TaskModel, files: Path, elmo: Elmo, tmp_path: Path):
     (tmp_path / "a.txt").write_text("good film\n\nbad film\n", encoding="utf-8")
     lines = [json.loads(line) for line in polyseme.predict(classifier, tmp_path / "a.txt", plain_text=True)]
     assert lines[1] == {"tokens": []}
@@ -174,13 +172,13 @@ def candidates(path: Path, yes: str, no: str) -> Path:
     return path
 
 
-def test_right_answers_are_known_by_the_name_of_their_label(tmp_path: Path, elmo: Elmo):
+def test_the_positive_label_is_known_by_its_name(tmp_path: Path, elmo: Elmo):
     path = candidates(tmp_path / "a.jsonl", "right", "wrong")
     assert rank(elmo, path).metrics["first is right"] == 1
     assert rank(elmo, path, "data.positive=wrong").metrics["mean 1/rank"] == 0.5
 
 
-def test_a_label_that_says_nothing_of_right_or_wrong_is_named(tmp_path: Path, elmo: Elmo):
+def test_a_positive_label_with_another_name_is_set(tmp_path: Path, elmo: Elmo):
     path = candidates(tmp_path / "a.jsonl", "ja", "nein")
     assert "first is right" not in rank(elmo, path).metrics
     assert rank(elmo, path, "data.positive=ja").metrics["first is right"] == 1
