@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +133,7 @@ def test_one_file_keeps_float32_and_a_folder_takes_it_if_asked(elmo, text, tmp_p
 
 def test_a_sum_that_float16_cannot_hold_is_refused(elmo, tmp_path):
     text = written(tmp_path / "text.txt", ["bank " * 5])
-    with pytest.raises(UsageError, match=r"does not fit into float16\. Say --dtype float32"):
+    with pytest.raises(UsageError, match=r"does not fit into float16\. Use `dtype='float32'`"):
         api.embed(elmo, text, tmp_path / "out", pool="sum", layer=[1e6, 0, 1e6])
 
 
@@ -349,11 +348,8 @@ def test_a_full_disk_leaves_finished_shards_and_nothing_half_written(kind, elmo,
 
     monkeypatch.setattr(dump, "add", full)
     out = tmp_path / "out"
-    command = ("embed", tmp_path / "model", text, "--out", out, "--format", kind, "--batch-tokens", 64)
-    monkeypatch.setattr(
-        "polyseme.api.embedding.BulkSettings",
-        lambda *values: replace(bulk_embedding.BulkSettings(*values), shard_bytes=500),
-    )
+    sizes = ("--batch-tokens", 64, "--shard-mb", 500 / 2**20)
+    command = ("embed", tmp_path / "model", text, "--out", out, "--format", kind, *sizes)
     ran = run_program(*command)
     assert ran.code == 2
     assert ran.err.startswith(f"polyseme: {out}/shard-")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,3 +86,28 @@ def test_the_documentation_of_a_verb_names_every_argument(verb: str):
     missing = [name for name in inspect.signature(function).parameters if f"\n    {name}: " not in arguments]
     assert not missing
     assert "Example:" in arguments or verb == "predict"
+
+
+# Text with two dashes that is not about our options: commands of pip, npm and torchrun, and CSS variables.
+OTHER_FLAGS = {"text/samples.py", "formats/models/bundled.py", "training/devices.py", "training/report.py"}
+
+
+def test_errors_of_the_library_name_no_flags():
+    source = Path(polyseme.__file__).parent
+    flag = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source).as_posix()
+        if name.startswith("cli/") or name in OTHER_FLAGS:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                found += [f"{name}:{node.lineno}: {match}" for match in flag.findall(node.value)]
+    assert not found, "\n".join(found)

@@ -96,7 +96,9 @@ def check_embed_target(
         raise UsageError(f"engine is {engine!r}, expected local or ray.")
     share, out = parse_share(shard), out.expanduser()
     if engine == "ray" and (share.of > 1 or not is_folder(out)):
-        raise UsageError(f"{out}: the engine ray writes all shares of a folder: no --shard, and no file.")
+        raise UsageError(
+            f"{out}: `engine='ray'` writes all shares of a folder: leave out `shard`, and name a folder."
+        )
     if is_folder(out):
         if stateful:
             raise UsageError(f"{out}: a folder is written in independent blocks, without state between them.")
@@ -106,7 +108,7 @@ def check_embed_target(
     check_output_file(out, force=force)
     if share.of > 1:
         raise UsageError(
-            f"{out}: one file cannot be written by several processes. Name a folder for --shard."
+            f"{out}: one file cannot be written by several processes. Name a folder to use `shard`."
         )
 
 
@@ -114,7 +116,7 @@ def _check_folder(folder: Path, *, share: Share, force: bool) -> None:
     """Refuse a folder that holds what `embed` did not write, or that cannot be written to."""
     if force and share.of > 1:
         raise UsageError(
-            f"{folder}: --force with --shard would remove what other processes write. "
+            f"{folder}: `force` with `shard` would remove what other processes write. "
             "Remove the folder yourself, then start all of them."
         )
     if folder.exists() and not folder.is_dir():

@@ -39,7 +39,7 @@ def text(tmp_path: Path) -> Path:
 
 def test_without_ray_the_command_to_install_it_is_named(model, text, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r'--engine ray needs ray: pip install "polyseme\[ray\]"'):
+    with pytest.raises(MissingExtraError, match=r'The engine ray needs ray: pip install "polyseme\[ray\]"'):
         api.embed(model, text, tmp_path / "out", engine="ray")
     assert not (tmp_path / "out").exists()
 
@@ -89,7 +89,7 @@ def test_an_actors_error_comes_back_as_one_line(model, tmp_path):
 def test_an_address_at_which_nobody_listens_is_refused_at_once(model, text, tmp_path):
     pytest.importorskip("ray")
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
-        with pytest.raises(UsageError, match=f"--address {address}: no Ray cluster answers"):
+        with pytest.raises(UsageError, match=f"{address}: no Ray cluster answers"):
             api.embed(model, text, tmp_path / "out", engine="ray", address=address)
 
 

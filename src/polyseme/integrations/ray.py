@@ -84,8 +84,8 @@ def embed_on_ray(
 
     Model, texts and folder must be paths that every machine of the cluster can reach.
     """
-    ray = require("ray", "ray", "--engine ray")
-    data = require("ray.data", "ray", "--engine ray")
+    ray = require("ray", "ray", "The engine ray")
+    data = require("ray.data", "ray", "The engine ray")
     if force:
         manifest.remove_output(folder)
     with _connected(ray, cluster):
@@ -164,7 +164,7 @@ def _connected(ray: Any, cluster: Cluster) -> Iterator[None]:
     try:
         ray.init(**settings)
     except ConnectionError as problem:
-        raise UsageError(f"--address {cluster.address}: no Ray cluster answers ({problem}).") from None
+        raise UsageError(f"{cluster.address}: no Ray cluster answers ({problem}).") from None
     try:
         yield
     finally:
@@ -179,4 +179,4 @@ def _check_address(address: str | None) -> None:
     try:
         socket.create_connection((found[1], int(found[2])), timeout=10).close()
     except OSError as problem:
-        raise UsageError(f"--address {address}: no Ray cluster answers ({problem.strerror}).") from None
+        raise UsageError(f"{address}: no Ray cluster answers ({problem.strerror}).") from None

@@ -201,7 +201,7 @@ def check_representable(model: Pretrained) -> None:
         reason = "an adaptive softmax; it knows a row for each word"
     if reason is not None:
         raise FormatError(
-            f"The bilm-tf hdf5 layout cannot hold {reason}. Use the native format: --to native."
+            f"The bilm-tf hdf5 layout cannot hold {reason}. Use the native format: `to='native'`."
         )
 
 

@@ -51,7 +51,7 @@ def save_pretrained(
         )
     if to == "native" and place.suffix.lower() in (".hdf5", ".h5", ".zip"):
         raise UsageError(
-            f"{place}: the native format is a folder. Leave out {place.suffix}, or say --to hdf5."
+            f"{place}: the native format is a folder. Leave out {place.suffix}, or use `to='hdf5'`."
         )
     if precision is None:
         precision = model.network.precision
@@ -93,7 +93,7 @@ def _refuse_other_marks(model: Pretrained) -> None:
         raise FormatError(
             "The bilm-tf hdf5 layout cannot hold a vocabulary with "
             f"{vocab.begin} {vocab.end} {vocab.unknown}; it knows <S> </S> <UNK> alone. "
-            "Use the native format: --to native."
+            "Use the native format: `to='native'`."
         )
 
 

@@ -162,7 +162,7 @@ def check_headers(folder: Path, head: ManifestHeader) -> None:
     for name, other in read_headers(folder).items():
         difference = other.difference(head)
         if difference:
-            anew = "say --force to begin it anew" if head.share.of == 1 else "remove this one"
+            anew = "replace it with `force=True`" if head.share.of == 1 else "remove this one"
             raise UsageError(
                 f"{folder}: {name} says that it was begun with {difference}. "
                 f"Choose another folder, or {anew}."
@@ -268,7 +268,7 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UsageError(
-                    f"{path}: another process is writing this share. Wait for it, or take another --shard."
+                    f"{path}: another process is writing this share. Wait for it, or take another `shard`."
                 ) from None
         yield file
 

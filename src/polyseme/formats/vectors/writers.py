@@ -158,7 +158,7 @@ def cast_vectors(vectors: NDArray[Any], dtype: str) -> NDArray[Any]:
             return vectors.astype(np.dtype(dtype), copy=False)
     except FloatingPointError:
         most = float(np.abs(vectors).max())
-        raise UsageError(f"A value of {most:,.0f} does not fit into float16. Say --dtype float32.") from None
+        raise UsageError(f"{most:,.0f} does not fit into float16. Use `dtype='float32'`.") from None
 
 
 def check_vector_format(path: Path) -> None:
