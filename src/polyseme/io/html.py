@@ -50,7 +50,7 @@ def render_table(
         1
 
     """
-    numeric = _numeric_columns(len(columns), rows)
+    numeric, decimals = _numeric_columns(len(columns), rows), _decimals(len(columns), rows)
     heading = "".join(
         f'<th style="{_CELL}{_alignment(number)}">{escape(name)}</th>'
         for name, number in zip(columns, numeric, strict=True)
@@ -58,8 +58,8 @@ def render_table(
     lines = [
         "<tr>"
         + "".join(
-            f'<td style="{_CELL}{_alignment(number)}">{_render_cell(cell)}</td>'
-            for cell, number in zip(row, numeric, strict=True)
+            f'<td style="{_CELL}{_alignment(number)}">{_render_cell(cell, digits)}</td>'
+            for cell, number, digits in zip(row, numeric, decimals, strict=True)
         )
         + "</tr>"
         for row in rows[:max_rows]
@@ -68,8 +68,9 @@ def render_table(
         lines.append(
             f'<tr><td style="{_CELL}" colspan="{len(columns)}">{_count_rest(rows, max_rows)}</td></tr>'
         )
-    title = f'<caption style="text-align:left;{_CELL}">{escape(caption)}</caption>' if caption else ""
-    return f"<table>{title}<thead><tr>{heading}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    # A caption element would be as narrow as the table, so the caption is a paragraph above it.
+    title = f'<p style="{_CELL}margin:0">{escape(caption)}</p>' if caption else ""
+    return f"{title}<table><thead><tr>{heading}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
 def format_table(
@@ -79,8 +80,12 @@ def format_table(
 
     Wide characters (Chinese, Japanese, Korean) count as two columns.
     """
-    numeric = _numeric_columns(len(columns), rows)
-    lines = [list(columns), *([format_cell(cell) for cell in row] for row in rows[:max_rows])]
+    numeric, decimals = _numeric_columns(len(columns), rows), _decimals(len(columns), rows)
+    cells = [
+        [format_cell(cell, digits) for cell, digits in zip(row, decimals, strict=True)]
+        for row in rows[:max_rows]
+    ]
+    lines = [list(columns), *cells]
     widths = [max(_display_width(line[number]) for line in lines) for number in range(len(columns))]
     text = [
         "  ".join(
@@ -93,27 +98,35 @@ def format_table(
     return "\n".join([caption, *text] if caption else text)
 
 
-def format_cell(cell: Cell) -> str:
-    """Format a cell as one line of plain text: floats rounded, line breaks as spaces."""
+def format_cell(cell: Cell, decimals: int = 4) -> str:
+    """Format a cell as one line of plain text: floats with `decimals` digits, line breaks as spaces."""
     if cell is None:
         return ""
     if isinstance(cell, float):
-        return f"{cell:,.4f}" if abs(cell) < 10 else f"{cell:,.2f}"
+        return f"{cell:,.{decimals}f}"
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
     return " ".join(str(cell).splitlines())
 
 
-def _render_cell(cell: Cell) -> str:
+def _render_cell(cell: Cell, decimals: int) -> str:
     if isinstance(cell, Highlight):
         return f"{escape(cell.before)}<b>{escape(cell.marked)}</b>{escape(cell.after)}"
-    return escape(format_cell(cell))
+    return escape(format_cell(cell, decimals))
 
 
 def _numeric_columns(count: int, rows: Sequence[Sequence[Cell]]) -> list[bool]:
     """Which columns hold numbers: by the first row that has a value there."""
     first = [next((row[number] for row in rows if row[number] is not None), None) for number in range(count)]
     return [isinstance(cell, int | float) and not isinstance(cell, bool) for cell in first]
+
+
+def _decimals(count: int, rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """How many decimals the floats of each column get: 4, or 2 if one of them has two digits or more."""
+    columns = ([row[number] for row in rows] for number in range(count))
+    return [
+        2 if any(isinstance(cell, float) and abs(cell) >= 10 for cell in column) else 4 for column in columns
+    ]
 
 
 def _alignment(numeric: bool) -> str:

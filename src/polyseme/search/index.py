@@ -141,7 +141,7 @@ class Index:
             ("usages", f"{len(self):,}"),
             ("words", f"{len(self.words):,}"),
             ("documents", f"{len(set(self.head['documents'])):,}"),
-            ("model", self.head.get("name")),
+            ("model", self.head.get("name") or "not named"),
             ("layer", str(self.head["layer"])),
             ("view", self.head["view"]),
             ("space", self.space.kind),
