@@ -31,7 +31,7 @@ from polyseme.text.vocab import Vocab
 from polyseme.torch_layer import ElmoLayer
 from strict_device import StrictTensor, strict_device
 
-MODELS = {
+MODELS: dict[str, dict[str, Any]] = {
     "bytes": {},
     "words": {"chars": None, "words": {"dim": 4}},
     "both": {"words": {"dim": 4}},

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import pytest
 import typer
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -55,7 +56,7 @@ NOVEL = (
     "他 骑 着 马 走 了 。",
 )
 NOVEL_WORDS = tuple(dict.fromkeys(word for line in NOVEL for word in line.split()))
-SETTINGS = {
+SETTINGS: dict[str, type[BaseModel]] = {
     "corpus": CorpusSettings,
     "model": ModelSettings,
     "model.chars": CharsSettings,
@@ -241,8 +242,8 @@ def test_the_map_in_contributing_has_the_order_of_the_packages() -> None:
 def test_contributing_names_files_that_exist() -> None:
     text = CONTRIBUTING.read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:py|md|toml))`", text))
-    folders = (ROOT, SOURCE, SOURCE / "model", SOURCE / "text", SOURCE / "formats", SOURCE / "server")
-    folders += (SOURCE / "server" / "explorer",)
+    folders = [ROOT, SOURCE, *(SOURCE / name for name in ("model", "text", "formats", "server"))]
+    folders.append(SOURCE / "server" / "explorer")
     assert {
         name for name in named if "NAME" not in name and not any((root / name).exists() for root in folders)
     } <= {"/docs", "/openapi.json"}

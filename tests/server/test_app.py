@@ -336,8 +336,8 @@ def test_openai_clients_may_ask_for_the_size_of_the_vectors_and_send_null(output
         answer = asked.post("/v1/embeddings", given | {"dimensions": size})
         assert answer.status_code == 200, answer.text
         assert len(answer.json()["data"][0]["embedding"]) == 2 * outputs
-    for size in (0, 2 * outputs + 1, "8"):
-        assert asked.post("/v1/embeddings", given | {"dimensions": size}).status_code == 422
+    for wrong in (0, 2 * outputs + 1, "8"):
+        assert asked.post("/v1/embeddings", given | {"dimensions": wrong}).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -549,6 +549,6 @@ def test_every_limit_is_an_option_of_the_command_and_in_the_docs(monkeypatch: py
     monkeypatch.setattr(polyseme, "serve", lambda *_, limits, **__: given.append(limits))
     monkeypatch.setattr(request_log, "configure_logging", lambda: None)
     monkeypatch.setattr(worker_pool, "has_running_threads", lambda: False)
-    values = {name: number for number, name in enumerate(asdict(Limits()), start=1)}
+    values: dict[str, Any] = {name: number for number, name in enumerate(asdict(Limits()), start=1)}
     serving.serve("toy", None, **values)
     assert given == [Limits(**values)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -24,7 +24,7 @@ def classifier(files: Path, elmo: Elmo) -> TaskModel:
     return polyseme.train("classification", elmo, train=files / "train.csv", settings=toys.EPOCH)
 
 
-def tokens(model: TaskModel, path: Path, **options: bool) -> list[list[str]]:
+def tokens(model: TaskModel, path: Path, **options: Any) -> list[list[str]]:
     return [json.loads(line)["tokens"] for line in polyseme.predict(model, path, **options)]
 
 

@@ -113,7 +113,7 @@ def test_questions_come_in_any_container(elmo: Elmo):
         assert model.predict(container(texts)) == wanted
     assert list(polyseme.predict(model, [(text,) for text in texts])) == list(polyseme.predict(model, texts))
     with pytest.raises(UsageError, match=r'expected one column of it, such as `questions\["text"\]`'):
-        model.predict(Frame())
+        model.predict(Frame())  # type: ignore[call-overload]
     with pytest.raises(DataError, match="question 2: the text is empty"):
         model.predict(["a", " "])
 

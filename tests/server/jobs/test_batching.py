@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,10 +57,12 @@ def test_a_batch_larger_than_the_models_own_budget_runs_at_once(elmo: Elmo, monk
 def test_other_layers_are_other_batches(elmo: Elmo):
     batcher = Batcher(elmo, Limits(), Metrics())
 
-    async def ask() -> list:
-        return await asyncio.gather(*(batcher.embed([["a"]], spec(elmo, n)) for n in (0, 1, 0, "top")))
+    layers: tuple[int | str, ...] = (0, 1, 0, "top")
 
-    for found, layer in zip(asyncio.run(ask()), (0, 1, 0, "top"), strict=True):
+    async def ask() -> list[Any]:
+        return await asyncio.gather(*(batcher.embed([["a"]], spec(elmo, n)) for n in layers))
+
+    for found, layer in zip(asyncio.run(ask()), layers, strict=True):
         np.testing.assert_allclose(found[0], elmo.embed([["a"]], layer=layer)[0], atol=1e-6)
 
 
@@ -81,7 +84,7 @@ def test_without_memory_a_batch_is_split_and_the_rest_goes_on(elmo: Elmo, monkey
     monkeypatch.setattr(Elmo, "embed_tokens", small)
     batcher = Batcher(elmo, Limits(), Metrics())
 
-    async def ask() -> list:
+    async def ask() -> tuple[Any, Any]:
         return await asyncio.gather(
             batcher.embed([["a"], ["b"], ["c"], ["d"]], spec(elmo)),
             batcher.embed([["large"]], spec(elmo)),
