@@ -31,7 +31,8 @@ def evaluate(
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
     device: Annotated[
-        str | None, typer.Option(help="As elsewhere. [default: cpu; auto for a task folder]")
+        str | None,
+        typer.Option(help="cpu, cuda, cuda:N, mps or auto; by default cpu, or auto for a task folder."),
     ] = None,
     elmo: ElmoPath = None,
     static: StaticPath = None,
@@ -82,11 +83,14 @@ def score(
         ),
     ] = False,
     weight: Annotated[
-        float, typer.Option(help="With --nbest: (1 - weight) * given score + weight * log probability.")
+        float, typer.Option(help="With --nbest: (1 - weight) * original score + weight * log probability.")
     ] = 1.0,
-    direction: Annotated[Direction, typer.Option(help="With --nbest: the language model to use.")] = "both",
+    direction: Annotated[
+        Direction, typer.Option(help="With --nbest: direction of the language model.")
+    ] = "both",
     normalise: Annotated[
-        Normalise, typer.Option(help="With --nbest: what to divide by the number of tokens.")
+        Normalise,
+        typer.Option(help="With --nbest: what to divide by the number of predictions."),
     ] = "none",
     unknown_penalty: Annotated[
         float | None, typer.Option(help="With --nbest: subtracted per unknown word. [default: log V]")
@@ -184,7 +188,7 @@ def substitutes(
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Rank the words that fit in place of a word."""
+    """Rank the words that fit in the position of a word."""
     from polyseme import api
 
     result = api.substitutes(
@@ -214,12 +218,12 @@ def substitutes(
 def generate(
     model: ModelPath,
     prompt: Annotated[str, typer.Option(help="How the text begins.")] = "",
-    tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 50,
+    tokens: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 50,
     temperature: Annotated[
-        float, typer.Option(min=0, help="Below 1 likely words become likelier; 0 takes the likeliest.")
+        float, typer.Option(min=0, help="Below 1 favours likely words; 0 always takes the most likely one.")
     ] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Choose among the k likeliest words.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another text.")] = 0,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the k most likely words.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     stop_at_end: Annotated[
         bool,
         typer.Option(

@@ -81,7 +81,7 @@ def convert(
     ] = None,
     tables: Annotated[
         bool,
-        typer.Option("--tables", help="With bf16 or int8: also store words, characters and softmax so."),
+        typer.Option("--tables", help="With bf16 or int8: also round words, characters and softmax."),
     ] = False,
     options: Options = None,
     force: Force = False,
@@ -115,11 +115,11 @@ def embed(
         VectorFormat, typer.Option(help="Format of the files of a folder.")
     ] = "safetensors",
     shard: Annotated[
-        str, typer.Option(help="Write only share i of n of a folder, as i/n: 1/4, 2/4, …")
+        str, typer.Option(help="Write only part i of n of a folder, as i/n: 1/4, 2/4, …")
     ] = "1/1",
     shard_mb: Annotated[float, typer.Option(help="Approximate size of a file of a folder, in MiB.")] = 256.0,
     engine: Annotated[
-        Engine, typer.Option(help="ray: distribute the shares of a folder over a Ray cluster.")
+        Engine, typer.Option(help="ray: distribute the parts of a folder over a Ray cluster.")
     ] = "local",
     address: Annotated[
         str | None, typer.Option(help="Address of the Ray cluster. [default: start Ray on this machine]")
@@ -183,7 +183,7 @@ def cache(
     device: Device = "cpu",
     force: Force = False,
 ) -> None:
-    """Write the vectors of words before any context, as bilm-tf's token embeddings."""
+    """Write the context-independent vectors of a vocabulary, in the format of bilm-tf."""
     from polyseme import api
 
     count = api.cache(model, vocab, out, options=options, device=device, force=force)
@@ -193,7 +193,7 @@ def cache(
 def sample(
     name: Annotated[str, typer.Argument(help="sanguo, kjv, sotu or moby-dick.")],
 ) -> None:
-    """Print a sample corpus; it is fetched once and checked."""
+    """Print a sample corpus, which is downloaded once and verified."""
     from polyseme import api
 
     sys.stdout.buffer.write(api.sample(name).encode("utf-8"))

@@ -35,7 +35,7 @@ def serve(
     body_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 2_000_000,
     max_texts: Annotated[int, typer.Option(min=1, help="Maximum texts per request.")] = 32,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per text.")] = 2_000,
-    queue: Annotated[int, typer.Option(min=1, help="Maximum texts that wait.")] = 256,
+    queue: Annotated[int, typer.Option(min=1, help="Maximum number of waiting texts.")] = 256,
     concurrent: Annotated[int, typer.Option(min=1, help="Maximum requests at the same time.")] = 512,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds before a request times out.")] = 30.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish requests when stopped.")] = 20.0,

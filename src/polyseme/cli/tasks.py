@@ -43,7 +43,7 @@ def train(
     train: Annotated[str, typer.Option(help="Training examples.")],
     dev: Annotated[
         str | None,
-        typer.Option(help="Examples that choose the best epoch; a part of --train if left out."),
+        typer.Option(help="Validation examples; by default a part of --train."),
     ] = None,
     test: Annotated[str | None, typer.Option(help="Examples to evaluate the model on.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the model and its report.")] = None,
@@ -51,7 +51,7 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; can be repeated.")
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Number of seeds, for a mean and a deviation.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Number of seeds, for mean and standard deviation.")] = 1,
     curve: Annotated[
         str | None,
         typer.Option(help="Shares of the training examples, such as 1%,10%,100%, with and without ELMo."),
@@ -61,16 +61,15 @@ def train(
     copy: Annotated[
         bool,
         typer.Option(
-            "--copy/--no-copy", help="Copy ELMo and static vectors into the folder, or note their paths."
+            "--copy/--no-copy",
+            help="Copy ELMo and static vectors into the folder, or store their paths only.",
         ),
     ] = True,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check all files and print counts; train nothing.")
     ] = False,
-    vectors: Annotated[
-        Path | None, typer.Option(help="A folder that keeps the vectors of ELMo for other calls.")
-    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Folder to cache ELMo vectors for later runs.")] = None,
     force: Force = False,
 ) -> None:
     """Train a task model on labelled examples."""
@@ -135,7 +134,7 @@ def predict(
         bool,
         typer.Option(
             "--plain-text",
-            help="FILE is plain text, a question per line; texts of a pair have a tab between.",
+            help="FILE is plain text with one example per line; for pairs, two texts separated by a tab.",
         ),
     ] = False,
     elmo: ElmoPath = None,

@@ -40,7 +40,7 @@ SourceLayer = Annotated[
     typer.Option("--layer", help="Layer to use; only for models (an index stores a single layer)."),
 ]
 Uncorrected = Annotated[
-    bool, typer.Option("--uncorrected", help="Index: take cosines of the vectors as the model computed them.")
+    bool, typer.Option("--uncorrected", help="Index: use the vectors without correction.")
 ]
 Memory = Annotated[int | None, typer.Option(min=0, help="Megabytes of vectors to keep in memory.")]
 IndexModel = Annotated[str | None, typer.Option("--model", help="The ELMo of the index, if it has moved.")]
@@ -53,18 +53,19 @@ def index(
     out: Annotated[Path, typer.Option(help="A folder for the index; an interrupted one is resumed.")],
     layer: Layer = "top",
     view: Annotated[
-        IndexView, typer.Option(help="Vectors of words, or of their context alone, which suits change.")
+        IndexView,
+        typer.Option(help="Vectors of words, or of their contexts only, which are better for change."),
     ] = "word",
     min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,
     max_count: Annotated[
         int | None, typer.Option(min=1, help="Only words with at most this many usages.")
     ] = None,
-    stop: Annotated[str | None, typer.Option(help="A file of words to leave out.")] = None,
-    only: Annotated[str | None, typer.Option(help="A file of the only words to keep.")] = None,
+    stop: Annotated[str | None, typer.Option(help="A file of words to exclude, one per line.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="A file of words to include, one per line; all others are excluded.")
+    ] = None,
     segment: Segment = None,
-    space: Annotated[
-        SpaceKind, typer.Option(help="Correction of the vectors before cosines are taken.")
-    ] = "whiten",
+    space: Annotated[SpaceKind, typer.Option(help="Correction of the vectors for anisotropy.")] = "whiten",
     precision: Annotated[IndexPrecision, typer.Option(help="Precision of the vectors on disk.")] = "fp16",
     graph: Annotated[
         GraphDtype | None, typer.Option(help="Also build a graph for approximate search (needs usearch).")
@@ -230,7 +231,7 @@ def similarity(
 def senses(
     index: IndexPath,
     word: Annotated[str, typer.Argument(help="The word.")],
-    max_senses: Annotated[int, typer.Option(min=1, help="The largest number of senses to look for.")] = 6,
+    max_senses: Annotated[int, typer.Option(min=1, help="Maximum number of senses.")] = 6,
     seed: Seed = 0,
     memory: Memory = None,
     as_json: AsJson = False,
@@ -263,14 +264,14 @@ def _describe_documents(shares: dict[str, float], totals: dict[str, int]) -> str
 
 def map_usages(
     index: IndexPath,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="The words whose usages to draw.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words to plot.")],
     out: Annotated[Path, typer.Option(help="A .html or .png file.")],
-    by: Annotated[MapColour, typer.Option(help="What colours stand for.")] = "word",
+    by: Annotated[MapColour, typer.Option(help="Colour usages by word or by sense.")] = "word",
     method: Annotated[MapMethod, typer.Option(help="Projection; tsne needs openTSNE.")] = "pca",
     memory: Memory = None,
     force: Force = False,
 ) -> None:
-    """Draw the usages of words on a plane."""
+    """Plot the usages of words in two dimensions."""
     from polyseme import api
 
     drawn = api.map_usages(index, words, out, by=by, method=method, memory=memory, force=force)
@@ -290,9 +291,7 @@ def disambiguate(
         str | None,
         typer.Option(help="WordNet's index.sense: predict the first sense of words without examples."),
     ] = None,
-    space: Annotated[
-        Correction, typer.Option(help="Correction of the vectors before cosines are taken.")
-    ] = "senses",
+    space: Annotated[Correction, typer.Option(help="Correction of the vectors for anisotropy.")] = "senses",
     prior: Annotated[
         str, typer.Option(help="Weight of how frequent a sense is in the examples: a number, or auto.")
     ] = "auto",
@@ -345,7 +344,7 @@ def change(
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many words, if none are named.")] = 30,
     min_count: Annotated[
-        int, typer.Option(min=1, help="The fewest usages in both indexes, if no words are named.")
+        int, typer.Option(min=1, help="Minimum number of usages in both indexes, if no words are named.")
     ] = 20,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="A .png file: plot the shares of the senses.")] = None,
