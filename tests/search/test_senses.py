@@ -45,6 +45,18 @@ def test_groups_of_equal_size_stand_in_the_order_of_their_first_vectors():
     assert list(dict.fromkeys(labels.tolist())) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_repeated_usages_give_no_empty_group_and_a_silhouette_within_its_limits(count: int):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        distinct = rng.normal(size=(count, 8))
+        repeated = np.repeat(distinct, 6, axis=0) + 1e-7 * rng.normal(size=(6 * count, 8))  # rounding
+        repeated /= np.linalg.norm(repeated, axis=1, keepdims=True)
+        found = cluster(repeated.astype(np.float32))
+        assert np.bincount(found.labels, minlength=len(found.centres)).tolist() == [6] * count
+        assert found.silhouette <= 1
+
+
 def test_one_group_is_a_possible_answer():
     chance = np.random.default_rng(1)
     vectors = np.ones(8) + 0.3 * chance.normal(size=(150, 8))

@@ -22,6 +22,7 @@ SUBSAMPLES = 5  # parts of the vectors that are clustered again, to see whether 
 SUBSAMPLE_SHARE = 0.8
 MIN_STABILITY = 0.6  # with less there is one cluster
 MIN_SILHOUETTE = 0.05
+ROUNDING = 1e-6  # distances below are noise
 MAX_VECTORS = 400  # on which the number of clusters is decided
 
 
@@ -53,9 +54,13 @@ def cluster(vectors: Array, max_clusters: int = 6, seed: int = 0) -> Clusters:
         sample = vectors[
             np.sort(np.random.default_rng(seed).choice(len(vectors), MAX_VECTORS, replace=False))
         ]
-    tried = [kmeans(sample, count, seed) for count in range(2, min(max_clusters, len(sample) // 3) + 1)]
+    tried = [
+        _drop_empty(*kmeans(sample, count, seed))
+        for count in range(2, min(max_clusters, len(sample) // 3) + 1)
+    ]
     by_silhouette = sorted(
-        ((measure_silhouette(sample, *result), result) for result in tried), key=lambda pair: -pair[0]
+        ((measure_silhouette(sample, *result), result) for result in tried if len(result[1]) > 1),
+        key=lambda pair: -pair[0],
     )
     for silhouette, (labels, centres) in by_silhouette:
         if silhouette < MIN_SILHOUETTE:
@@ -64,7 +69,7 @@ def cluster(vectors: Array, max_clusters: int = 6, seed: int = 0) -> Clusters:
         if stability < MIN_STABILITY:
             continue
         if sample is not vectors:
-            labels, centres = _settle(vectors, centres[None])
+            labels, centres = _drop_empty(*_settle(vectors, centres[None]))
             silhouette = measure_silhouette(vectors, labels, centres)
         return _sort_by_size(Clusters(labels, centres, silhouette, stability))
     return Clusters(
@@ -112,11 +117,11 @@ def _choose_centres(vectors: Array, count: int, rng: np.random.Generator) -> Arr
 
 def measure_silhouette(vectors: Array, labels: Labels, centres: Array) -> float:
     """Return how much nearer vectors are to their centre than to the next one, -1 to 1, on average."""
-    distances = 1 - vectors @ centres.T
+    distances = np.maximum(1 - vectors @ centres.T, 0)  # rounding makes some cosines larger than 1
     to_centre = distances[np.arange(len(vectors)), labels]
     distances[np.arange(len(vectors)), labels] = np.inf
     to_next = distances.min(axis=1)
-    return float(((to_next - to_centre) / np.maximum(np.maximum(to_next, to_centre), 1e-9)).mean())
+    return float(((to_next - to_centre) / np.maximum(np.maximum(to_next, to_centre), ROUNDING)).mean())
 
 
 def measure_stability(vectors: Array, labels: Labels, count: int, seed: int = 0) -> float:
@@ -140,6 +145,12 @@ def adjusted_rand(first: Labels, second: Labels) -> float:
     expected = row_pairs * column_pairs / max(len(first) * (len(first) - 1) / 2, 1)
     largest = (row_pairs + column_pairs) / 2
     return 1.0 if largest == expected else float((pairs - expected) / (largest - expected))
+
+
+def _drop_empty(labels: Labels, centres: Array) -> tuple[Labels, Array]:
+    """The same clusters without those that no vector is in."""
+    used, new_labels = np.unique(labels, return_inverse=True)
+    return new_labels, centres[used]
 
 
 def _sort_by_size(clusters: Clusters) -> Clusters:
