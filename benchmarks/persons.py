@@ -113,9 +113,9 @@ def places(elmo: Any, text: list[list[str]], layer: str | int) -> WordVectors:
 def sentences(folder: Path, segment: str) -> list[list[str]]:
     """The novel, cut."""
     from polyseme.text.reading import read_lines
-    from polyseme.text.segment.stream import sentences_of_lines
+    from polyseme.text.segment.stream import segment_lines
 
-    return list(sentences_of_lines(read_lines(folder / "sanguo.txt"), segment))
+    return list(segment_lines(read_lines(folder / "sanguo.txt"), segment))
 
 
 def word2vec(folder: Path, segment: str, *, sg: int, epochs: int) -> WordVectors:

@@ -49,10 +49,10 @@ def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
     import polyseme
     from polyseme import api
     from polyseme.text.reading import read_lines
-    from polyseme.text.segment.stream import sentences_of_lines
+    from polyseme.text.segment.stream import segment_lines
 
     elmo = polyseme.load(given.model, precision=precision)
-    lines = sentences_of_lines(read_lines(given.text), elmo.config.segment)
+    lines = segment_lines(read_lines(given.text), elmo.config.segment)
     sentences = list(islice(lines, given.sentences))
     vectors = np.concatenate(elmo.embed(sentences, layer="all"), axis=1)[1:]
     means = polyseme.mean_vectors(elmo, sentences, min_count=3)

@@ -102,11 +102,11 @@ def find_neighbours(model: Path, text: Path, words: list[str]) -> dict[str, list
     """The ten nearest words of each of `words`, by mean contextual vectors (top layer, centred)."""
     import polyseme
     from polyseme.text.reading import read_lines
-    from polyseme.text.segment.stream import sentences_of_lines
+    from polyseme.text.segment.stream import segment_lines
 
     elmo = polyseme.load(model)
     vectors = polyseme.mean_vectors(
-        elmo, list(sentences_of_lines(read_lines(text), elmo.config.segment)), min_count=5
+        elmo, list(segment_lines(read_lines(text), elmo.config.segment)), min_count=5
     )
     return {
         word: [near for near, _ in vectors.nearest(word, 10, min_count=10, min_chars=2)] for word in words

@@ -195,10 +195,10 @@ def embedding(elmo: Any, text: Path, folder: Path) -> None:
     from polyseme.model.output import resolve_output
     from polyseme.text.length_batches import chunk_sentences
     from polyseme.text.reading import read_lines
-    from polyseme.text.segment.stream import sentences_of_lines
+    from polyseme.text.segment.stream import segment_lines
 
     spec = resolve_output("top", None, "both", elmo.config.layers)
-    sentences = sentences_of_lines(read_lines(text), elmo.config.segment)
+    sentences = segment_lines(read_lines(text), elmo.config.segment)
     for some in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
         with elmo.track_counts() as counts:
             elmo.embed_tokens(some, spec, counts)

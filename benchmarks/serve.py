@@ -96,11 +96,11 @@ def sentences(model: str, text: Path) -> list[str]:
     """Sentences of ordinary length."""
     import polyseme
     from polyseme.text.reading import read_lines
-    from polyseme.text.segment.stream import sentences_of_lines
+    from polyseme.text.segment.stream import segment_lines
 
     segment = polyseme.load(model).config.segment
     joint = "" if segment.startswith("zh") else " "
-    found = (joint.join(some) for some in sentences_of_lines(read_lines(text), segment) if len(some) > 4)
+    found = (joint.join(some) for some in segment_lines(read_lines(text), segment) if len(some) > 4)
     return list(islice(found, SENTENCES))
 
 

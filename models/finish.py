@@ -29,7 +29,7 @@ from polyseme.formats.models.bundled import FOLDER, SUMS
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.text.fingerprint import checksum
 from polyseme.text.reading import read_lines
-from polyseme.text.segment.stream import sentences_of_lines
+from polyseme.text.segment.stream import segment_lines
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
@@ -228,7 +228,7 @@ def neighbours(bundled: Path, words: list[str]) -> str:
 
 def text_of(elmo: polyseme.Elmo, folder: Path) -> Any:
     """Yield the sentences of all texts in a folder."""
-    return sentences_of_lines(read_lines(folder), elmo.config.segment)
+    return segment_lines(read_lines(folder), elmo.config.segment)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

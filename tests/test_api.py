@@ -224,8 +224,8 @@ def test_truncated_tokens_are_reported_once_whatever_the_number_of_chunks(tmp_pa
         ({"layer": "last"}, "layer is 'last'"),
         ({"pool": "average"}, "pool is 'average'"),
         ({"direction": "left"}, "direction is 'left'"),
-        ({"segment": "chinese"}, "'chinese' is not a way to segment text"),
-        ({"segment": ""}, "'' is not a way to segment text"),
+        ({"segment": "chinese"}, "'chinese' is not a segmentation"),
+        ({"segment": ""}, "'' is not a segmentation"),
         ({"dtype": "float64"}, "dtype is 'float64', expected float32 or float16"),
     ],
 )

@@ -224,7 +224,7 @@ def test_a_longer_text_is_cut_into_sentences_with_places(elmo):
     assert [[token.text for token in sentence] for sentence in found][-1] == ["It", "rained", "!"]
     assert all(text[token.start : token.end] == token.text for sentence in found for token in sentence)
     assert len(elmo.split_sentences(text)) == 2  # split: a line is a sentence
-    with pytest.raises(UsageError, match="'' is not a way to segment text"):
+    with pytest.raises(UsageError, match="'' is not a segmentation"):
         elmo.split_sentences(text, "")
 
 

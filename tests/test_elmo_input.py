@@ -50,8 +50,8 @@ def elmo() -> Elmo:
         ({"pool": False}, "pool is False, expected one of mean"),
         ({"direction": "left"}, "direction is 'left', expected one of both, forward, backward."),
         ({"direction": None}, "direction is None, expected one of both"),
-        ({"segment": "chinese"}, "'chinese' is not a way to segment text. Choose one of split, en, zh"),
-        ({"segment": ""}, "'' is not a way to segment text."),
+        ({"segment": "chinese"}, "'chinese' is not a segmentation. Choose one of split, en, zh"),
+        ({"segment": ""}, "'' is not a segmentation."),
     ],
 )
 @pytest.mark.parametrize("sentences", ["the bank", [["the"]], []], ids=["string", "tokens", "nothing"])

@@ -65,8 +65,8 @@ def test_what_is_not_free_everywhere_is_left_out(tmp_path: Path, prepare: Module
 
 def test_speeches_are_of_presidents_who_died_long_ago(prepare: ModuleType, monkeypatch):
     asked = []
-    monkeypatch.setattr(prepare, "archive_of", lambda name: name)
-    monkeypatch.setattr(prepare, "members_of", lambda archive, names: asked.append(names) or [])
+    monkeypatch.setattr(prepare, "fetch_archive", lambda name: name)
+    monkeypatch.setattr(prepare, "read_members", lambda archive, names: asked.append(names) or [])
     prepare.speeches()
     years = [year for year in range(1780, 2030) if asked[0].fullmatch(f"package/data/{year}_x.json")]
     assert years[0] == 1790

@@ -38,7 +38,7 @@ from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import Stamp, check_unchanged, checksum, stamp
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import ReadingProgress, read_lines
-from polyseme.text.segment.stream import sentences_of_unit, units_of_lines
+from polyseme.text.segment.stream import group_lines, segment_unit
 
 SHARD_BYTES = 256 << 20
 BLOCK_CHARACTERS = 1 << 21  # at most
@@ -146,7 +146,7 @@ def embed_folder(
     how = elmo.config.segment if bulk.segment is None else bulk.segment
     lines = (line for file in files for line in read_lines(file))
     reading = ReadingProgress(on_progress, *files, stage="embedding")
-    units = units_of_lines(reading.count_lines(lines), how)
+    units = (unit.text for unit in group_lines(reading.count_lines(lines), how))
     stamps = stamp(files, () if force else _known(folder))
     head = ManifestHeader(
         model=elmo.model.fingerprint(),
@@ -160,9 +160,7 @@ def embed_folder(
             writer = _ShardWriter(elmo, spec, bulk, folder, journal, reading)
             for number, block in _blocks(units, head.settings["block_characters"]):
                 if bulk.share.has(number):
-                    writer.write(
-                        number, (sentence for unit in block for sentence in sentences_of_unit(unit, how))
-                    )
+                    writer.write(number, (sentence for unit in block for sentence in segment_unit(unit, how)))
             check_unchanged(files, stamps)
         done = journal.shards.values()
         return Counts(

@@ -34,7 +34,7 @@ from polyseme.model.fast.packing import BatchOutput, BiState, move_state
 from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context, pad_for_tf_hub
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.text.length_batches import batch_by_length
-from polyseme.text.segment import Token, sentences, tokenize, words
+from polyseme.text.segment import Token, split_sentences, token_texts, tokenize
 from polyseme.text.static_vectors import StaticVectors, read_vectors
 from polyseme.text.validate import Sentences, check_text, list_sentences
 from polyseme.token_cache import BYTES as CACHE_BYTES
@@ -188,11 +188,11 @@ class Elmo:
 
     def token_texts(self, text: str, segment: str | None = None) -> list[str]:
         """Split one sentence into tokens without offsets, which is faster than `tokenize`."""
-        return words(check_text(text), self.config.segment if segment is None else segment)
+        return token_texts(check_text(text), self.config.segment if segment is None else segment)
 
     def split_sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
         """Split a longer text into sentences of tokens with their offsets; `segment` as in `tokenize`."""
-        return sentences(check_text(text), self.config.segment if segment is None else segment)
+        return split_sentences(check_text(text), self.config.segment if segment is None else segment)
 
     def save(
         self, path: str | Path, *, to: str = "native", precision: str | None = None, force: bool = False
@@ -464,7 +464,7 @@ class Elmo:
     def add_counts(self, sentences: list[list[str]], counts: Counts) -> None:
         """Add sentences that were read to the counts of the model and of a call."""
         tokens = [token for sentence in sentences for token in sentence]
-        truncated = self.model.alphabet.count_cut(tokens) if self.model.alphabet else 0
+        truncated = self.model.alphabet.count_truncated(tokens) if self.model.alphabet else 0
         for total in (self.counts, counts):
             total.sentences += len(sentences)
             total.tokens += len(tokens)

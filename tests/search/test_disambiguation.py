@@ -17,7 +17,7 @@ from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator
 from polyseme.search.sense_data import LabelledUsage, read_sense_data, read_wordnet_senses, wordnet_key
 from polyseme.search.usage_vectors import embed_usage_parts, embed_usages
-from polyseme.text.segment import words
+from polyseme.text.segment import token_texts
 
 ROWS = (
     "bank\tThey sat on the river [bank] .\tshore\n"
@@ -63,7 +63,7 @@ def test_rows_semcor_and_xml_are_read(tmp_path: Path):
 
 def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_word(tmp_path: Path):
     path = write(tmp_path / "r.tsv", "意\t关公会其[意]，遂辞而去。\tmeaning\n江山\t不爱[大好 江山]爱人\tx\n")
-    one, two = read_sense_data(path, "train", lambda text: words(text, "zh-char"))
+    one, two = read_sense_data(path, "train", lambda text: token_texts(text, "zh-char"))
     assert one.tokens == ("关", "公", "会", "其", "意", "，", "遂", "辞", "而", "去", "。")
     assert one.tokens[one.start : one.stop] == ("意",)
     assert two.tokens[two.start : two.stop] == ("大好", "江山")  # what is marked is cut at spaces only

@@ -29,7 +29,7 @@ from polyseme.search.usage_store import UsageBlockWriter, read_head, write_head
 from polyseme.search.usage_vectors import embed_usages
 from polyseme.search.usage_writer import WordFilter, read_indexed_sentences
 from polyseme.text.reading import read_lines
-from polyseme.text.segment.stream import sentences_of_lines
+from polyseme.text.segment.stream import segment_lines
 
 TEXT = (
     "He sat on the river bank .\n"
@@ -245,7 +245,7 @@ def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
 def test_words_stand_where_their_places_say(tmp_path: Path, text: str, how: str):
     (tmp_path / "t.txt").write_text(text + "\n", encoding="utf-8")
     found = [usage for _, usage in read_indexed_sentences([tmp_path / "t.txt"], how)]
-    plain_sentences = sentences_of_lines(read_lines(tmp_path / "t.txt"), how)
+    plain_sentences = segment_lines(read_lines(tmp_path / "t.txt"), how)
     assert [usage.words for usage in found] == [words for words in plain_sentences if words]
     for usage in found:
         places = zip(usage.starts, usage.words, strict=True)

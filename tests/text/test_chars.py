@@ -92,8 +92,8 @@ def test_an_alphabet_from_counts_goes_by_falling_frequency():
 
 
 def test_cut_tokens_are_counted_in_their_own_unit():
-    assert ByteAlphabet(5).count_cut(["中", "中a", "<S>", "</S>", ""]) == 1
-    assert letters(5).count_cut(["中中中", "中中中a", "<bos>", "</S>"]) == 1
+    assert ByteAlphabet(5).count_truncated(["中", "中a", "<S>", "</S>", ""]) == 1
+    assert letters(5).count_truncated(["中中中", "中中中a", "<bos>", "</S>"]) == 1
 
 
 @pytest.mark.parametrize("build", [ByteAlphabet, letters])

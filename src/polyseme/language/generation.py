@@ -23,7 +23,7 @@ from polyseme.errors import UsageError
 from polyseme.language.detokenize import join_tokens
 from polyseme.language.scoring import Predictor, require_predictor
 from polyseme.model.recurrent import State
-from polyseme.text.segment import sentences
+from polyseme.text.segment import split_sentences
 
 BEGIN, END = 0, 1  # rows of <S> and </S> in `Pretrained.token_ids`
 
@@ -164,7 +164,7 @@ def _read_prompt(reader: ForwardReader, prompt: str, segment: str) -> tuple[Tens
     """Read the prompt; return the output (1, D) for the next word, and whether the sentence is empty."""
     output = reader.begin_sentence()
     is_empty = True
-    for sentence in sentences(prompt, segment):
+    for sentence in split_sentences(prompt, segment):
         if not is_empty:
             reader.end_sentence()
             reader.begin_sentence()

@@ -27,7 +27,7 @@ from polyseme.model.output import OutputSpec
 from polyseme.search.usage_store import PRECISIONS, UsageBlockWriter, Vectors, block_path, write_head
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line, ReadingProgress, read_lines
-from polyseme.text.segment.stream import placed_units, sentences_of_unit
+from polyseme.text.segment.stream import group_lines, segment_unit
 
 MAX_FP16 = float(np.finfo(np.float16).max)
 IsKept = Callable[[str], bool]  # whether the usages of a word are indexed
@@ -97,9 +97,9 @@ def read_indexed_sentences(
     lines: Iterator[Line] = (line for file in files for line in read_lines(file))
     if reading is not None:
         lines = reading.count_lines(lines)
-    for number, unit in enumerate(islice(placed_units(lines, segment), skip, None), start=skip + 1):
+    for number, unit in enumerate(islice(group_lines(lines, segment), skip, None), start=skip + 1):
         end, line = 0, unit.number
-        for words in sentences_of_unit(unit.text, segment):
+        for words in segment_unit(unit.text, segment):
             if not words:
                 continue
             first = unit.text.index(words[0], end)

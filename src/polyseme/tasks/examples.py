@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from polyseme.errors import DataError
 from polyseme.language.detokenize import join_tokens
-from polyseme.text.segment import Token, sentences, tokenize
+from polyseme.text.segment import Token, split_sentences, tokenize
 
 if TYPE_CHECKING:
     from polyseme.tasks.protocol import Example
@@ -40,7 +40,7 @@ class Segmenter:
 
     def sentences(self, text: str) -> list[list[Token]]:
         """The tokens of a longer text, sentence by sentence."""
-        return sentences(text, self.name)
+        return split_sentences(text, self.name)
 
 
 @dataclass(frozen=True)

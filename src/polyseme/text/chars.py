@@ -49,7 +49,7 @@ class Alphabet(Protocol):
     def boundaries(self) -> IntArray:
         """Return (2, C): the rows of the begin and the end of a sentence."""
 
-    def count_cut(self, tokens: Sequence[str]) -> int:
+    def count_truncated(self, tokens: Sequence[str]) -> int:
         """Count the tokens that are too long for a row."""
 
 
@@ -77,7 +77,7 @@ class ByteAlphabet:
         marks = (_WORD_BEGIN + 1, _WORD_END + 1, self.padding)
         return _rows(inside, np.ones(2, np.int64), self.max_chars, marks)
 
-    def count_cut(self, tokens: Sequence[str]) -> int:
+    def count_truncated(self, tokens: Sequence[str]) -> int:
         """Count the tokens with more than C - 2 bytes."""
         room = self.max_chars - 2
         return sum(
@@ -138,7 +138,7 @@ class CodepointAlphabet:
         inside = np.array([self._begin, self._end], np.int64)
         return _rows(inside, np.ones(2, np.int64), self.max_chars, self._marks)
 
-    def count_cut(self, tokens: Sequence[str]) -> int:
+    def count_truncated(self, tokens: Sequence[str]) -> int:
         """Count the tokens with more than C - 2 characters."""
         room = self.max_chars - 2
         if max(map(len, tokens), default=0) <= room:  # most texts, in a fifth of the time

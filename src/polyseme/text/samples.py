@@ -56,14 +56,14 @@ def sample(name: str, cache: Path | None = None) -> str:
         guess = f" Did you mean {near[0]}?" if near else ""
         raise UsageError(f"{name!r} is no sample corpus. There are {', '.join(SAMPLES)}.{guess}")
     chosen = SAMPLES[name]
-    archive = archive_of(name, cache)
+    archive = fetch_archive(name, cache)
     try:
-        return chosen.text(members_of(archive, re.compile(chosen.members)))
+        return chosen.text(read_members(archive, re.compile(chosen.members)))
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, SyntaxError) as problem:
         raise DataError(f"{archive}: cannot be read ({problem}). Delete it to fetch it again.") from problem
 
 
-def archive_of(name: str, cache: Path | None = None) -> Path:
+def fetch_archive(name: str, cache: Path | None = None) -> Path:
     """The archive that a sample stands in; it is fetched once, and checked."""
     return _fetched(SAMPLES[name], (cache or _cache()) / "samples")
 
@@ -132,7 +132,7 @@ def _download(chosen: SampleCorpus, folder: Path) -> None:
         )
 
 
-def members_of(archive: Path, names: re.Pattern[str]) -> list[bytes]:
+def read_members(archive: Path, names: re.Pattern[str]) -> list[bytes]:
     """The members whose names match, in the order of their names, within the bound on their size."""
     found: list[bytes] = []
     if archive.suffix == ".whl":

@@ -19,7 +19,7 @@ from polyseme.errors import FormatError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.io.atomic import new_file
 from polyseme.text.chars import CodepointAlphabet
-from polyseme.text.corpus.documents import expand_inputs, kind_of
+from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.fingerprint import Stamp, digest, stamp
 from polyseme.training.settings import PretrainSettings
 
@@ -112,7 +112,7 @@ def _compare_values(before: Any, after: Any, path: str = "") -> list[str]:
 
 def _contents(stamps: Sequence[Stamp]) -> list[tuple[str, str]]:
     """Kind and content of each file."""
-    return [(kind_of(Path(file.path)), file.content) for file in stamps]
+    return [(detect_kind(Path(file.path)), file.content) for file in stamps]
 
 
 def _describe_changes(before: Sequence[Stamp], after: Sequence[Stamp]) -> str:

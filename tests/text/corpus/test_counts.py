@@ -12,20 +12,27 @@ import pytest
 
 from polyseme.errors import UsageError
 from polyseme.text.corpus import workers
-from polyseme.text.corpus.counts import Tally, read_types
+from polyseme.text.corpus.counts import WordCounter, read_types
 from polyseme.text.corpus.documents import Piece
-from polyseme.text.corpus.duplicates import Repeats
-from polyseme.text.corpus.split import by_documents, every_nth, everything, mixed, nothing, wanted_words
-from polyseme.text.corpus.workers import segmented, usual_workers
+from polyseme.text.corpus.duplicates import RepeatCounter
+from polyseme.text.corpus.split import (
+    count_held_out_words,
+    hold_out_documents,
+    hold_out_every_nth,
+    hold_out_everything,
+    hold_out_nothing,
+    scatter_bits,
+)
+from polyseme.text.corpus.workers import choose_worker_count, segment_pieces
 
 SPECIALS = ("<S>", "</S>", "<UNK>")
 
 
-def tally(folder: Path, max_types: int = 1000) -> Tally:
-    return Tally(folder, SPECIALS, (0, 1, 2), max_types)
+def tally(folder: Path, max_types: int = 1000) -> WordCounter:
+    return WordCounter(folder, SPECIALS, (0, 1, 2), max_types)
 
 
-def count(counter: Tally, words: list[str]) -> list[int]:
+def count(counter: WordCounter, words: list[str]) -> list[int]:
     """Numbers of the words, counted as one chunk."""
     counts = Counter(words)
     numbers = counter.add(list(counts), np.array(list(counts.values())))
@@ -59,7 +66,7 @@ def test_what_is_held_out_is_taken_off(tmp_path: Path) -> None:
     counter = tally(tmp_path)
     numbers = count(counter, ["b", "a", "b"])
     counter.close()
-    counter.take_out(np.array(numbers[1:], np.uint32))
+    counter.subtract(np.array(numbers[1:], np.uint32))
     assert counter.rank(min_count=1, max_words=9).counts.tolist() == [0, 0, 0, 1]
 
 
@@ -84,7 +91,7 @@ def test_a_word_that_was_pruned_and_came_back_has_one_type_and_an_exact_count(tm
 
 def test_given_words_are_never_pruned(tmp_path: Path) -> None:
     given = [*SPECIALS, *(f"given{number}" for number in range(5000))]
-    counter = Tally(tmp_path, given, (0, 1, 2), 1000)
+    counter = WordCounter(tmp_path, given, (0, 1, 2), 1000)
     for start in range(0, 3000, 500):
         count(counter, [f"w{number}" for number in range(start, start + 500)])
     assert count(counter, ["given7", "<S>", "</S>"]) == [10, 2, 2]
@@ -98,7 +105,7 @@ PIECES = [Piece(n // 2, f"One {n} here. Two {n} there.", False, 10) for n in ran
 
 def test_chunks_hold_sentences_words_and_where_documents_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_CHUNK", 200)
-    chunks = list(segmented(PIECES, "en", workers=1))
+    chunks = list(segment_pieces(PIECES, "en", workers=1))
     assert len(chunks) > 3
     assert sum(chunk.size for chunk in chunks) == 400
     first = chunks[0]
@@ -109,7 +116,7 @@ def test_chunks_hold_sentences_words_and_where_documents_are(monkeypatch: pytest
 
 def test_workers_answer_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_CHUNK", 200)
-    alone, together = (list(segmented(PIECES, "en", workers)) for workers in (1, 3))
+    alone, together = (list(segment_pieces(PIECES, "en", workers)) for workers in (1, 3))
     assert len(alone) == len(together)
     for one, other in zip(alone, together, strict=True):
         assert one.words == other.words
@@ -119,7 +126,7 @@ def test_workers_answer_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tokenised_pieces_are_split_whatever_the_language() -> None:
-    (chunk,) = segmented([Piece(0, "don't 三国演义 .\n\nnew line", True, 0)], "zh", workers=2)
+    (chunk,) = segment_pieces([Piece(0, "don't 三国演义 .\n\nnew line", True, 0)], "zh", workers=2)
     assert chunk.words == ["don't", "三国演义", ".", "new", "line"]
     assert (chunk.ids == 0).sum() == 2
 
@@ -142,13 +149,13 @@ def test_a_worker_that_is_killed_is_one_clear_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(workers, "_CHUNK", 10)
     monkeypatch.setattr(workers.subprocess, "Popen", remembered)
     with pytest.raises(UsageError, match="ended from outside"):
-        for _ in segmented(endless(), "en", workers=2):
+        for _ in segment_pieces(endless(), "en", workers=2):
             pass
 
 
 def test_small_text_needs_one_process() -> None:
-    assert usual_workers(1000) == 1
-    assert 1 <= usual_workers(10**12) <= 16
+    assert choose_worker_count(1000) == 1
+    assert 1 <= choose_worker_count(10**12) <= 16
 
 
 def stream_of(documents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -160,19 +167,19 @@ def stream_of(documents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 def test_documents_are_held_out_until_there_is_enough() -> None:
     stream, places, before, words = stream_of([5] * 4000)
-    plan = by_documents(stream, places, before, words, wanted_words(words, 0.01, 2000), seed=3)
+    plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=3)
     chosen = plan.chosen(np.arange(0, len(stream), 10), 0).reshape(4000, 5)
     assert (chosen.all(axis=1) == chosen.any(axis=1)).all()
     assert 8 * chosen.sum() == 2000
     assert plan.documents == 50
     assert plan.how == "documents"
-    other = by_documents(stream, places, before, words, 2000, seed=4)
+    other = hold_out_documents(stream, places, before, words, 2000, seed=4)
     assert plan.intervals.tolist() != other.intervals.tolist()
 
 
 def test_very_many_documents_are_chosen_from_a_part_of_them() -> None:
     stream, places, before, words = stream_of([1] * 300_000)
-    plan = by_documents(stream, places, before, words, wanted_words(words, 0.01, 2000), seed=0)
+    plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=0)
     assert plan.documents == 3000
     starts = plan.intervals[:, 0]
     assert (np.histogram(starts, 10, (0, len(stream)))[0] > 200).all()
@@ -180,7 +187,7 @@ def test_very_many_documents_are_chosen_from_a_part_of_them() -> None:
 
 def test_few_large_documents_give_stretches() -> None:
     stream, places, before, words = stream_of([9000, 9000])
-    plan = by_documents(stream, places, before, words, wanted_words(words, 0.01, 2000), seed=0)
+    plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=0)
     assert plan.how.startswith("stretches")
     assert len(plan.intervals) == 8
     assert (plan.intervals % 10 == 0).all()
@@ -191,24 +198,29 @@ def test_few_large_documents_give_stretches() -> None:
 def test_sentences_are_chosen_the_same_in_blocks() -> None:
     stream, places, before, words = stream_of([5] * 2000)
     starts = np.arange(0, len(stream), 10)
-    for plan in (by_documents(stream, places, before, words, 2000, 0), every_nth(7), everything(), nothing()):
+    for plan in (
+        hold_out_documents(stream, places, before, words, 2000, 0),
+        hold_out_every_nth(7),
+        hold_out_everything(),
+        hold_out_nothing(),
+    ):
         whole = plan.chosen(starts, 0)
         parts = [plan.chosen(starts[at : at + 333], at) for at in range(0, len(starts), 333)]
         np.testing.assert_array_equal(whole, np.concatenate(parts))
 
 
 def test_a_small_text_gives_a_fifth_at_most() -> None:
-    assert wanted_words(1_000_000, 0.01, 2000) == 10_000
-    assert wanted_words(100_000, 0.01, 2000) == 2000
-    assert wanted_words(5000, 0.01, 2000) == 1000
-    assert wanted_words(3, 0.01, 2000) == 1
+    assert count_held_out_words(1_000_000, 0.01, 2000) == 10_000
+    assert count_held_out_words(100_000, 0.01, 2000) == 2000
+    assert count_held_out_words(5000, 0.01, 2000) == 1000
+    assert count_held_out_words(3, 0.01, 2000) == 1
 
 
 def test_repeats_are_exact_while_they_fit_and_close_when_they_do_not() -> None:
-    hashes = mixed(np.arange(50_000, dtype=np.uint64), 0)
+    hashes = scatter_bits(np.arange(50_000, dtype=np.uint64), 0)
     every = np.concatenate((hashes, hashes[:20_000], hashes[:5000]))
     for most, tolerance in ((100_000, 0), (5000, 2500)):
-        repeats = Repeats(most)
+        repeats = RepeatCounter(most)
         for part in np.array_split(every, 17):
             repeats.add(part)
         assert abs(repeats.count() - 25_000) <= tolerance

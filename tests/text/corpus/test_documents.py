@@ -11,7 +11,7 @@ import pytest
 from polyseme.errors import DataError, UsageError
 from polyseme.text.corpus import documents
 from polyseme.text.corpus.documents import Piece, expand_inputs, read_pieces
-from polyseme.text.segment import sentences
+from polyseme.text.segment import split_sentences
 
 
 def write(path: Path, text: str) -> Path:
@@ -87,8 +87,8 @@ def test_pieces_of_a_large_file_have_the_sentences_of_the_whole(
     pieces = list(read_pieces([write(tmp_path / "a.txt", text)], "file", how))
     assert len(pieces) > 5
     assert {piece.document for piece in pieces} == {0}
-    found = [[t.text for t in s] for piece in pieces for s in sentences(piece.text, how)]
-    assert found == [[t.text for t in s] for s in sentences(text, how)]
+    found = [[t.text for t in s] for piece in pieces for s in split_sentences(piece.text, how)]
+    assert found == [[t.text for t in s] for s in split_sentences(text, how)]
 
 
 @pytest.mark.parametrize("kind", ["file", "line", "block"])
@@ -97,7 +97,7 @@ def test_a_line_without_end_comes_in_bounded_pieces_of_one_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, glue: str
 ) -> None:
     monkeypatch.setattr(documents, "_BLOCK", 1000)
-    monkeypatch.setattr(documents, "MOST_CHARACTERS", 1000)
+    monkeypatch.setattr(documents, "MAX_CHARACTERS", 1000)
     text = glue.join(["风雨"] * 4000)
     pieces = list(read_pieces([write(tmp_path / "a.txt", text)], kind, "zh"))
     assert "".join(piece.text for piece in pieces) == text
@@ -134,7 +134,7 @@ def test_records_are_documents(tmp_path: Path) -> None:
 
 def test_a_long_record_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "_BLOCK", 100)
-    monkeypatch.setattr(documents, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(documents, "MAX_CHARACTERS", 100)
     text = "A few words.\n\n" * 50
     pieces = list(read_pieces([write(tmp_path / "a.jsonl", json.dumps({"text": text}))], "file", "en"))
     assert len(pieces) > 5

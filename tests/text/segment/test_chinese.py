@@ -3,11 +3,11 @@
 import pytest
 import rjieba
 
-from polyseme.text.segment import sentences, tokenize
+from polyseme.text.segment import split_sentences, tokenize
 
 
 def lines(text: str, how: str = "zh") -> list[str]:
-    return [" ".join(token.text for token in sentence) for sentence in sentences(text, how)]
+    return [" ".join(token.text for token in sentence) for sentence in split_sentences(text, how)]
 
 
 def test_words_are_those_of_jieba():

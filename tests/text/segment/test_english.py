@@ -2,7 +2,7 @@
 
 import pytest
 
-from polyseme.text.segment import sentences, tokenize
+from polyseme.text.segment import split_sentences, tokenize
 
 
 def cut(text: str) -> str:
@@ -25,7 +25,7 @@ def test_a_dot_may_belong_to_its_word_by_the_words_around_it(text, tokens):
 
 
 def lines(text: str) -> list[str]:
-    return [" ".join(token.text for token in sentence) for sentence in sentences(text, "en")]
+    return [" ".join(token.text for token in sentence) for sentence in split_sentences(text, "en")]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from polyseme.errors import UsageError
 from polyseme.segmentations import SEGMENTATIONS, Segmentation
-from polyseme.text import segment as rooms
-from polyseme.text.segment import Token, english, sentence_words, sentences, tokenize
+from polyseme.text import segment as segmentation
+from polyseme.text.segment import Token, english, split_sentences, split_token_texts, tokenize
 
 ODD = st.text(alphabet=st.characters(), max_size=80)  # all code points, lone surrogates too
 PIECES = [
@@ -33,7 +33,7 @@ WRITTEN = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
 
 
 def words(text: str, how: str) -> list[list[str]]:
-    return [[token.text for token in sentence] for sentence in sentences(text, how)]
+    return [[token.text for token in sentence] for sentence in split_sentences(text, how)]
 
 
 def test_each_segmentation_is_declared_once_and_documented() -> None:
@@ -62,7 +62,7 @@ def test_every_token_stands_where_it_says(how, text):
 @settings(max_examples=150, deadline=None)
 @given(text=ODD | WRITTEN)
 def test_sentences_are_the_tokens_with_breaks_between(how, text):
-    found = sentences(text, how)
+    found = split_sentences(text, how)
     assert all(found)
     assert [token for sentence in found for token in sentence] == tokenize(text, how)
 
@@ -71,31 +71,31 @@ def test_sentences_are_the_tokens_with_breaks_between(how, text):
 @settings(max_examples=150, deadline=None)
 @given(text=ODD | WRITTEN)
 def test_words_without_places_are_those_of_the_tokens(how, text):
-    assert sentence_words(text, how) == words(text, how)
-    assert rooms.words(text, how) == [token.text for token in tokenize(text, how)]
+    assert split_token_texts(text, how) == words(text, how)
+    assert segmentation.token_texts(text, how) == [token.text for token in tokenize(text, how)]
 
 
 @settings(max_examples=300, deadline=None)
 @given(text=ODD | WRITTEN)
 def test_what_was_read_before_changes_nothing(text):
-    used = sentence_words(text, "en")
-    english._remembered.clear()
-    assert sentence_words(text, "en") == used
+    used = split_token_texts(text, "en")
+    english._chunk_cache.clear()
+    assert split_token_texts(text, "en") == used
 
 
 def test_the_memory_for_chunks_is_bounded(monkeypatch):
-    monkeypatch.setattr(english, "_MOST", 5)
-    english._remembered.clear()
+    monkeypatch.setattr(english, "_MAX_CACHED", 5)
+    english._chunk_cache.clear()
     text = " ".join([*(f"w{number}" for number in range(100)), "x" * 1000])
-    assert rooms.words(text, "en") == text.split()
-    assert len(english._remembered) <= 5
-    assert max(map(len, english._remembered)) <= 20
+    assert segmentation.token_texts(text, "en") == text.split()
+    assert len(english._chunk_cache) <= 5
+    assert max(map(len, english._chunk_cache)) <= 20
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)
 @pytest.mark.parametrize("text", ["", "   ", "\n\n \t\n"])
 def test_text_without_tokens_has_no_sentences(how, text):
-    assert sentences(text, how) == []
+    assert split_sentences(text, how) == []
     assert tokenize(text, how) == []
 
 
@@ -125,22 +125,22 @@ def test_time_is_linear_whatever_the_text(how):
     for unit in HOSTILE:
         text = unit * (20_000 // len(unit))
         started = time.process_time()
-        sentences(text, how)
+        split_sentences(text, how)
         assert time.process_time() - started < 3, repr(unit)
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)
 def test_a_line_of_200_000_characters_without_spaces_takes_seconds_at_most(how):
     started = time.process_time()
-    assert len(sentences("a" * 200_000, how)) == 1
+    assert len(split_sentences("a" * 200_000, how)) == 1
     assert time.process_time() - started < 5
 
 
 def test_an_unknown_segmentation_names_the_choices_and_the_nearest():
     with pytest.raises(UsageError, match=r"split, en, zh, zh-char, auto.*'zh-char'"):
         tokenize("a", "zh_char")
-    with pytest.raises(UsageError, match="'english' is not a way"):
-        sentences("a", "english")
+    with pytest.raises(UsageError, match="'english' is not a segmentation"):
+        split_sentences("a", "english")
 
 
 def test_split_takes_a_line_as_a_sentence_and_keeps_the_tokens():
@@ -164,12 +164,12 @@ def test_auto_reads_chinese_lines_as_chinese_and_wrapped_english_as_english():
 
 def test_auto_takes_a_chinese_line_with_some_english_as_chinese():
     text = "我用Python写程序。好"
-    assert sentences(text, "auto") == sentences(text, "zh")
+    assert split_sentences(text, "auto") == split_sentences(text, "zh")
 
 
 def test_auto_takes_an_english_line_with_some_chinese_as_english():
     text = "The game (戦場) began in 2010. It was good."
-    assert sentences(text, "auto") == sentences(text, "en")
+    assert split_sentences(text, "auto") == split_sentences(text, "en")
 
 
 def test_auto_gives_a_line_without_letters_to_the_line_before():

@@ -9,8 +9,8 @@ import pytest
 from polyseme.errors import UsageError
 from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.reading import Line, read_lines
-from polyseme.text.segment import sentence_words, sentences, stream
-from polyseme.text.segment.stream import sentences_of_lines
+from polyseme.text.segment import split_sentences, split_token_texts, stream
+from polyseme.text.segment.stream import segment_lines
 
 ENGLISH = "The bank\nfailed. He left\nfor Paris.\n\nIt rained.\n \t\nNo end here\n"
 CHINESE = "他走了。下雨了！\n第二\n段。\n\n完"
@@ -21,12 +21,12 @@ def lines(text: str, source: str = "x") -> list[Line]:
 
 
 def words(text: str, how: str) -> list[str]:
-    return [" ".join(sentence) for sentence in sentences_of_lines(lines(text), how)]
+    return [" ".join(sentence) for sentence in segment_lines(lines(text), how)]
 
 
 def test_split_has_a_sentence_a_line_and_an_empty_one_for_a_blank_line():
     text = "the  bank\n\n \tfailed .\n\u3000\nx"
-    assert list(sentences_of_lines(lines(text), "split")) == [["the", "bank"], [], ["failed", "."], [], ["x"]]
+    assert list(segment_lines(lines(text), "split")) == [["the", "bank"], [], ["failed", "."], [], ["x"]]
 
 
 def test_english_sentences_go_over_line_breaks_but_not_over_blank_lines():
@@ -52,23 +52,23 @@ def test_auto_reads_each_paragraph_by_its_script():
 @pytest.mark.parametrize("how", SEGMENTATIONS)
 @pytest.mark.parametrize("text", [ENGLISH, CHINESE, ENGLISH + CHINESE])
 def test_a_stream_has_the_sentences_of_the_whole_text(how, text):
-    whole = [[token.text for token in sentence] for sentence in sentences(text, how)]
-    assert [sentence for sentence in sentences_of_lines(lines(text), how) if sentence] == whole
+    whole = [[token.text for token in sentence] for sentence in split_sentences(text, how)]
+    assert [sentence for sentence in segment_lines(lines(text), how) if sentence] == whole
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)
 @pytest.mark.parametrize("text", ["", "\n", " \n\t\n\u3000"])
 def test_blank_text_has_no_words(how, text):
-    found = list(sentences_of_lines(lines(text), how))
+    found = list(segment_lines(lines(text), how))
     assert not any(found)
     assert len(found) == (len(text.split("\n")) if how == "split" else 0)
-    assert list(sentences_of_lines([], how)) == []
+    assert list(segment_lines([], how)) == []
 
 
 def test_a_sentence_does_not_go_over_the_end_of_a_file(tmp_path):
     (tmp_path / "a.txt").write_text("The bank")
     (tmp_path / "b.txt").write_text("failed . He left")
-    assert [" ".join(s) for s in sentences_of_lines(read_lines(tmp_path), "en")] == [
+    assert [" ".join(s) for s in segment_lines(read_lines(tmp_path), "en")] == [
         "The bank",
         "failed .",
         "He left",
@@ -85,29 +85,29 @@ def test_no_more_lines_are_read_than_a_sentence_needs(how):
             seen += 1
             yield Line("x", seen, "" if seen % 3 == 0 else "The bank failed.")
 
-    found = sentences_of_lines(endless(), how)
+    found = segment_lines(endless(), how)
     for _ in range(4):
         next(found)
     assert seen <= 10
 
 
 def test_a_paragraph_without_end_is_cut_at_a_line_break(monkeypatch):
-    monkeypatch.setattr(stream, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(stream, "MAX_CHARACTERS", 20)
     longest = 0
 
     def measured(text: str, how: str) -> list:
         nonlocal longest
         longest = max(longest, len(text))
-        return sentence_words(text, how)
+        return split_token_texts(text, how)
 
-    monkeypatch.setattr(stream, "sentence_words", measured)
+    monkeypatch.setattr(stream, "split_token_texts", measured)
     text = "\n".join(["a b c d"] * 50 + ["e" * 100] + ["f"])
-    found = [token for sentence in sentences_of_lines(lines(text), "en") for token in sentence]
+    found = [token for sentence in segment_lines(lines(text), "en") for token in sentence]
     assert found == text.split()
     assert longest == 100  # a line is never cut; shorter ones share what fits
 
 
 @pytest.mark.parametrize("text", [[], [Line("x", 1, "The bank failed.")]])
 def test_an_unknown_segmentation_is_refused_before_a_line_is_read(text):
-    with pytest.raises(UsageError, match=r"'english' is not a way to segment text\. Choose one of split, en"):
-        sentences_of_lines(iter(text), "english")
+    with pytest.raises(UsageError, match=r"'english' is not a segmentation\. Choose one of split, en"):
+        segment_lines(iter(text), "english")

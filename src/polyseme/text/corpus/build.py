@@ -30,19 +30,19 @@ from polyseme.io.memory_map import map_ids, release
 from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.corpus import split
-from polyseme.text.corpus.counts import Tally, TypeRanks, read_types
+from polyseme.text.corpus.counts import TypeRanks, WordCounter, read_types
 from polyseme.text.corpus.documents import read_pieces
 from polyseme.text.corpus.renumber import (
+    CorpusRepeats,
     Numbering,
-    Repeated,
     StreamCounts,
+    mark_held_out,
+    read_sentence_blocks,
     renumber,
-    sentence_blocks,
-    split_block,
 )
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.split import HeldOut
-from polyseme.text.corpus.workers import FIRST_WORD, Chunk, segmented
+from polyseme.text.corpus.workers import FIRST_WORD, Chunk, segment_pieces
 
 IntArray = NDArray[np.int64]
 
@@ -79,7 +79,7 @@ class Sources(NamedTuple):
     size: int | None
 
 
-class Given(NamedTuple):
+class InitialTypes(NamedTuple):
     """The start of the numbering: three specials, or a whole vocabulary."""
 
     words: tuple[str, ...]
@@ -105,11 +105,11 @@ class _DocumentReader:
         sources: Sources,
         folder: Path,
         spec: CorpusSpec,
-        given: Given,
+        given: InitialTypes,
         workers: int,
         on_progress: OnProgress,
     ) -> None:
-        self.tally = Tally(folder, given.words, given.specials, spec.max_types)
+        self.tally = WordCounter(folder, given.words, given.specials, spec.max_types)
         self._folder, self._spec, self._workers = folder, spec, workers
         self._specials = np.array(given.specials, np.uint32)
         self._size, self._on_progress = sources.size, on_progress
@@ -123,7 +123,7 @@ class _DocumentReader:
         length = words = 0
         last = -1
         with paths[0].open("wb") as stream, paths[1].open("wb") as places, paths[2].open("wb") as before:
-            for chunk in segmented(pieces, spec.segment, self._workers):
+            for chunk in segment_pieces(pieces, spec.segment, self._workers):
                 last = _write_documents(chunk, last, length, words, (places, before))
                 table = self._numbers(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())
@@ -163,7 +163,7 @@ def prepare(
     sources: Sources,
     folder: Path,
     spec: CorpusSpec,
-    given: Given,
+    given: InitialTypes,
     alphabet: Alphabet | None,
     workers: int,
     on_progress: OnProgress,
@@ -175,9 +175,9 @@ def prepare(
     apart = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
     tally = reader.tally
     tally.close()
-    plan = _plan(raw, settings, spec.seed) if apart is None else split.nothing("the given files")
-    for block in sentence_blocks(raw.stream, given.specials[0]) if apart is None else ():
-        tally.take_out(block.ids[split_block(block, plan)])
+    plan = _plan(raw, settings, spec.seed) if apart is None else split.hold_out_nothing("the given files")
+    for block in read_sentence_blocks(raw.stream, given.specials[0]) if apart is None else ():
+        tally.subtract(block.ids[mark_held_out(block, plan)])
     alphabet = alphabet or _alphabet(tally, spec)
     ranking = tally.rank(settings.min_count, 0 if given.fixed else settings.max_words)
     if not given.fixed:
@@ -213,29 +213,31 @@ def prepare(
 
 def _plan(raw: _Raw, settings: CorpusSettings, seed: int) -> HeldOut:
     if settings.valid_every is not None:
-        return split.every_nth(settings.valid_every)
+        return split.hold_out_every_nth(settings.valid_every)
     if settings.valid_share == 0:
-        return split.nothing()
-    wanted = split.wanted_words(raw.words, settings.valid_share, settings.valid_tokens)
+        return split.hold_out_nothing()
+    wanted = split.count_held_out_words(raw.words, settings.valid_share, settings.valid_tokens)
     stream = map_ids(raw.stream, np.uint32)
-    plan = split.by_documents(stream, raw.places, raw.before, raw.words, wanted, seed)
+    plan = split.hold_out_documents(stream, raw.places, raw.before, raw.words, wanted, seed)
     release(raw.places, raw.before)
     return plan
 
 
 def _write_streams(
     folder: Path, raw: _Raw, apart: _Raw | None, plan: HeldOut, numbering: Numbering
-) -> tuple[StreamCounts, StreamCounts, Repeated]:
-    repeated = Repeated()
+) -> tuple[StreamCounts, StreamCounts, CorpusRepeats]:
+    repeated = CorpusRepeats()
     with (folder / "train.ids").open("wb") as train, (folder / "valid.ids").open("wb") as valid:
         files = (train, valid)
         trained, held = renumber(raw.stream, numbering, plan, files, raw.places, repeated)
         if apart is not None:
-            _, held = renumber(apart.stream, numbering, split.everything(), files, apart.places, Repeated())
+            _, held = renumber(
+                apart.stream, numbering, split.hold_out_everything(), files, apart.places, CorpusRepeats()
+            )
     return trained, held, repeated
 
 
-def _alphabet(tally: Tally, spec: CorpusSpec) -> Alphabet | None:
+def _alphabet(tally: WordCounter, spec: CorpusSpec) -> Alphabet | None:
     if spec.encoding is None:
         return None
     if spec.encoding == "bytes":
@@ -256,7 +258,7 @@ def _write_chars(
         np.lib.format.write_array_header_1_0(file, header)
         for words in read_types(folder):
             rows = alphabet.encode(words)  # (n, C)
-            cut = np.array([alphabet.count_cut([word]) for word in words], bool)
+            cut = np.array([alphabet.count_truncated([word]) for word in words], bool)
             for place, row in zip(specials[:2], boundaries, strict=True):
                 if start <= place < start + len(words):
                     rows[place - start], cut[place - start] = row, False

@@ -43,7 +43,7 @@ class TypeRanks(NamedTuple):
     numbers: NDArray[np.uint32]  # number as seen -> type, a memory map
 
 
-class Tally:
+class WordCounter:
     """The words of a corpus while it is read."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Tally:
                 self._counts[slot] += times
         release(self._slot_of)
 
-    def take_out(self, numbers: NDArray[np.uint32]) -> None:
+    def subtract(self, numbers: NDArray[np.uint32]) -> None:
         """Take words of the held-out part off the counts."""
         slots = self._slot_of[numbers]
         self._counts[: self._live] -= np.bincount(slots[slots != _NOWHERE], minlength=self._live)

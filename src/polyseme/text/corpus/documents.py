@@ -11,7 +11,7 @@ Comes in: names of files, folders and globs. Goes out: `Piece`, one after the ot
 
 `.gz` and `.zst` may follow the name. A large document comes in several pieces with one number: they are cut
 at a blank line where a line break does not end a sentence (`en`, `auto`), else at a line break. Only a
-paragraph or a line above MOST_CHARACTERS is cut inside, at a line break, at white space or after 。！？.
+paragraph or a line above MAX_CHARACTERS is cut inside, at a line break, at white space or after 。！？.
 
 What must not change: pieces do not depend on anything but the files and the arguments.
 """
@@ -30,7 +30,7 @@ from polyseme.errors import DataError, UsageError
 from polyseme.text.conllu import read_conllu
 from polyseme.text.corpus.settings import Documents
 from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
-from polyseme.text.segment.stream import MOST_CHARACTERS
+from polyseme.text.segment.stream import MAX_CHARACTERS
 
 _BLOCK = 1 << 20  # bytes that are read at once
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
@@ -68,7 +68,7 @@ def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
     return list(files.values())
 
 
-def kind_of(file: Path) -> str:
+def detect_kind(file: Path) -> str:
     """`jsonl`, `conllu` or `text`, by the name of the file."""
     name = file.name.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".jsonl", ".ndjson")):
@@ -83,7 +83,7 @@ def read_pieces(files: Sequence[Path], documents: str, how: str, field: str = "t
         raise UsageError(f"{documents!r} is no kind of document. Choose one of {', '.join(kinds)}.")
     number = -1
     for file in files:
-        kind = kind_of(file)
+        kind = detect_kind(file)
         if kind == "jsonl":
             parts = _records(file, field, how)
         elif kind == "conllu":
@@ -147,7 +147,7 @@ def _after_paragraphs(text: str) -> int:
     last = deque(_BLANK_LINE.finditer(text), maxlen=1)
     if last:
         return last[0].end()
-    return 0 if len(text) < MOST_CHARACTERS else text.rfind("\n") + 1 or len(text)
+    return 0 if len(text) < MAX_CHARACTERS else text.rfind("\n") + 1 or len(text)
 
 
 def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
@@ -174,7 +174,7 @@ def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
                 yield fresh, text, size // (len(ended) + 1)
             fresh = True
         size = len(held)
-        if len(held) >= MOST_CHARACTERS:  # one line, or lines: the rest has the same number
+        if len(held) >= MAX_CHARACTERS:  # one line, or lines: the rest has the same number
             cut = held.rfind("\n") if block.whole else len(held)
             if cut > 0 and not held[:cut].isspace():
                 yield fresh, held[:cut], cut
@@ -247,7 +247,7 @@ def _records(file: Path, field: str, how: str) -> Iterator[_Part]:
             continue
         text = _field(line, field)
         for fresh, part, _ in (
-            _by_file(_slices(text), how) if len(text) > MOST_CHARACTERS else [(True, text, 0)]
+            _by_file(_slices(text), how) if len(text) > MAX_CHARACTERS else [(True, text, 0)]
         ):
             yield fresh, part, size
             size = 0
@@ -294,7 +294,7 @@ def _trees(file: Path) -> Iterator[_Part]:
     """The sentences of a CoNLL-U file, gathered; a line of text is a sentence."""
     fresh, held, characters, size = True, list[str](), 0, 0
     for sentence in read_conllu(read_lines(file)):
-        if held and (sentence.opens_document or characters > MOST_CHARACTERS // 4):
+        if held and (sentence.opens_document or characters > MAX_CHARACTERS // 4):
             yield fresh, "\n".join(held), size
             fresh, held, characters, size = False, [], 0, 0
         fresh = fresh or sentence.opens_document

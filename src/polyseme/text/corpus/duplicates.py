@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 
 
-class Repeats:
+class RepeatCounter:
     """Counts hashes that came before."""
 
     def __init__(self, most: int = 1_000_000) -> None:

@@ -29,11 +29,11 @@ from polyseme.io.atomic import new_folder
 from polyseme.io.memory_map import map_ids
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
-from polyseme.text.corpus.build import CorpusReport, Given, Sources, prepare
+from polyseme.text.corpus.build import CorpusReport, InitialTypes, Sources, prepare
 from polyseme.text.corpus.counts import read_types
-from polyseme.text.corpus.documents import expand_inputs, kind_of
+from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
-from polyseme.text.corpus.workers import usual_workers
+from polyseme.text.corpus.workers import choose_worker_count
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
 from polyseme.text.vocab import Vocab
 
@@ -124,9 +124,16 @@ def prepare_corpus(
     packed = any(file.suffix in (".gz", ".zst") for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
     _check_folder(folder)
+    workers = workers or choose_worker_count(size)
     with new_folder(folder, force=True, known_names=(*_RESULTS, _META)) as temporary:
         report, used = prepare(
-            sources, temporary, spec, _given(vocab), alphabet, workers or usual_workers(size), on_progress
+            sources,
+            temporary,
+            spec,
+            _given(vocab),
+            alphabet,
+            workers,
+            on_progress,
         )
         check_unchanged((*files, *held), stamps)
         _finish(temporary, stamps, spec, fingerprint, report, vocab, used)
@@ -169,11 +176,11 @@ def sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _given(vocab: Vocab | None) -> Given:
+def _given(vocab: Vocab | None) -> InitialTypes:
     if vocab is None:
-        return Given(_SPECIALS, (0, 1, 2), fixed=False)
+        return InitialTypes(_SPECIALS, (0, 1, 2), fixed=False)
     begin, end, unknown = (vocab.id(name) - 1 for name in (vocab.begin, vocab.end, vocab.unknown))
-    return Given(vocab.words, (begin, end, unknown), fixed=True)
+    return InitialTypes(vocab.words, (begin, end, unknown), fixed=True)
 
 
 def _fingerprint(
@@ -187,7 +194,7 @@ def _fingerprint(
     return digest(
         {
             "format": FORMAT,
-            "content": [(kind_of(f), s.content) for f, s in zip((*files, *held), stamps, strict=True)],
+            "content": [(detect_kind(f), s.content) for f, s in zip((*files, *held), stamps, strict=True)],
             "valid": len(held),
             "settings": spec.as_dict(),
             "vocab": vocab and (vocab.begin, vocab.end, vocab.unknown, vocab.words),

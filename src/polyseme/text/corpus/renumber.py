@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.io.memory_map import release
-from polyseme.text.corpus.duplicates import Repeats
-from polyseme.text.corpus.split import HeldOut, mixed
+from polyseme.text.corpus.duplicates import RepeatCounter
+from polyseme.text.corpus.split import HeldOut, scatter_bits
 
 Ids = NDArray[np.uint32]
 IntArray = NDArray[np.int64]
@@ -47,11 +47,11 @@ class StreamCounts:
 
 
 @dataclass
-class Repeated:
-    """Repeats of whole sentences and of whole documents."""
+class CorpusRepeats:
+    """RepeatCounter of whole sentences and of whole documents."""
 
-    sentences: Repeats = field(default_factory=Repeats)
-    documents: Repeats = field(default_factory=Repeats)
+    sentences: RepeatCounter = field(default_factory=RepeatCounter)
+    documents: RepeatCounter = field(default_factory=RepeatCounter)
     open: int = -1  # the document that is being read
     sum: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))  # its hash so far, (1,)
 
@@ -65,7 +65,7 @@ class Numbering(NamedTuple):
     cut: NDArray[np.bool_] | None  # whether a type is longer than a row of characters
 
 
-def sentence_blocks(file: Path, begin: int) -> Iterator[SentenceBlock]:
+def read_sentence_blocks(file: Path, begin: int) -> Iterator[SentenceBlock]:
     """Read a stream in blocks of whole sentences."""
     rest, place, before = np.zeros(0, np.uint32), 0, 0
     with file.open("rb") as source:
@@ -84,7 +84,7 @@ def sentence_blocks(file: Path, begin: int) -> Iterator[SentenceBlock]:
             place, before = place + len(ids), before + len(starts)
 
 
-def split_block(block: SentenceBlock, plan: HeldOut) -> NDArray[np.bool_]:
+def mark_held_out(block: SentenceBlock, plan: HeldOut) -> NDArray[np.bool_]:
     """Which numbers of a block are held out."""
     lengths = np.diff(block.starts, append=block.place + len(block.ids))
     return plan.chosen(block.starts, block.before).repeat(lengths)
@@ -96,13 +96,13 @@ def renumber(
     plan: HeldOut,
     outputs: tuple[IO[bytes], IO[bytes]],
     documents: IntArray,
-    repeated: Repeated,
+    repeated: CorpusRepeats,
 ) -> tuple[StreamCounts, StreamCounts]:
     """Write the train and the held-out stream to `outputs`; count both. Documents start at `documents`."""
     parts = StreamCounts(), StreamCounts()
-    for block in sentence_blocks(file, numbering.specials[0]):
+    for block in read_sentence_blocks(file, numbering.specials[0]):
         types = numbering.types[block.ids]
-        held = split_block(block, plan)
+        held = mark_held_out(block, plan)
         _count_repeats(types, block, documents, repeated)
         for part, chosen, out in zip(parts, (types[~held], types[held]), outputs, strict=True):
             out.write(chosen.tobytes())
@@ -123,18 +123,18 @@ def _count(part: StreamCounts, types: Ids, numbering: Numbering) -> None:
         part.cut += int(numbering.cut[types].sum())
 
 
-def _count_repeats(types: Ids, block: SentenceBlock, documents: IntArray, repeated: Repeated) -> None:
+def _count_repeats(types: Ids, block: SentenceBlock, documents: IntArray, repeated: CorpusRepeats) -> None:
     """Hash sentences and documents: the sum of a hash of every word and its place, so sums may be split."""
     starts = block.starts - block.place
     lengths = np.diff(starts, append=len(types))
     places = np.arange(len(types)) - starts.repeat(lengths)  # in the sentence
-    hashes = mixed(types.astype(np.uint64) << np.uint64(32) | places.astype(np.uint64), 0)
+    hashes = scatter_bits(types.astype(np.uint64) << np.uint64(32) | places.astype(np.uint64), 0)
     sentences = np.add.reduceat(hashes, starts)
-    repeated.sentences.add(mixed(sentences, 1))
+    repeated.sentences.add(scatter_bits(sentences, 1))
     # A document: the sum over its sentences of a hash of the sentence and its place in the stream of it.
     first = np.searchsorted(documents, block.starts, side="right") - 1  # the document of each sentence
     offset = (block.starts - documents[first]).astype(np.uint64)
-    weighted = mixed(sentences + offset * np.uint64(0x9E3779B97F4A7C15), 2)
+    weighted = scatter_bits(sentences + offset * np.uint64(0x9E3779B97F4A7C15), 2)
     opens = np.flatnonzero(np.diff(first, prepend=first[0] - 1))
     sums = np.add.reduceat(weighted, opens)
     if first[0] == repeated.open:

@@ -49,27 +49,27 @@ class HeldOut:
         return inside
 
 
-def nothing(how: str = "nothing") -> HeldOut:
+def hold_out_nothing(how: str = "nothing") -> HeldOut:
     """The plan that holds nothing out."""
     return HeldOut(how, np.zeros((0, 2), np.int64))
 
 
-def everything() -> HeldOut:
+def hold_out_everything() -> HeldOut:
     """The plan that holds all of a stream out."""
     return HeldOut("everything", np.array([[0, np.iinfo(np.int64).max]]))
 
 
-def every_nth(every: int) -> HeldOut:
+def hold_out_every_nth(every: int) -> HeldOut:
     """Hold out sentences number n, 2n, 3n, … of the corpus, counted from 1."""
     return HeldOut(f"every {every}th sentence", np.zeros((0, 2), np.int64), every)
 
 
-def wanted_words(words: int, share: float, least: int) -> int:
+def count_held_out_words(words: int, share: float, least: int) -> int:
     """How many words to hold out: the share, at least `least`, but never more than a fifth."""
     return max(1, min(max(round(words * share), least), words // 5))
 
 
-def by_documents(
+def hold_out_documents(
     stream: NDArray[np.uint32], places: IntArray, before: IntArray, words: int, wanted: int, seed: int
 ) -> HeldOut:
     """Whole documents, or stretches where those would be too much of the `words` of the stream.
@@ -100,8 +100,10 @@ def _pick(before: IntArray, words: int, wanted: int, seed: int) -> IntArray | No
         np.arange(start, min(start + _SORTED_AT_ONCE, len(before)))
         for start in range(0, len(before), _SORTED_AT_ONCE)
     )
-    candidates = np.concatenate([block[mixed(block.astype(np.uint64), seed) <= limit] for block in blocks])
-    order = candidates[np.argsort(mixed(candidates.astype(np.uint64), seed), kind="stable")]
+    candidates = np.concatenate(
+        [block[scatter_bits(block.astype(np.uint64), seed) <= limit] for block in blocks]
+    )
+    order = candidates[np.argsort(scatter_bits(candidates.astype(np.uint64), seed), kind="stable")]
     sizes = _ends(before, order, words) - before[order]
     taken: list[int] = []
     total = 0
@@ -118,7 +120,7 @@ def _stretches(stream: NDArray[np.uint32], words: int, wanted: int, seed: int) -
     number = max(1, min(_MOST_STRETCHES, wanted // _STRETCH))
     length = -(-wanted * len(stream) // (words * number))  # in places of the stream
     room = len(stream) / number
-    shift = float(mixed(np.array([seed], np.uint64), 1)[0]) / 2**64 * max(room - 2 * length, 0.0)
+    shift = float(scatter_bits(np.array([seed], np.uint64), 1)[0]) / 2**64 * max(room - 2 * length, 0.0)
     intervals: list[tuple[int, int]] = []
     for place in range(number):
         start = _next_sentence(stream, int(place * room + shift))
@@ -139,7 +141,7 @@ def _next_sentence(stream: NDArray[np.uint32], place: int) -> int:
     return len(stream)
 
 
-def mixed(values: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+def scatter_bits(values: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     """Scatter numbers over 64 bits (splitmix64), the same on every machine."""
     mix = values + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
     mix = (mix ^ (mix >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -38,7 +38,7 @@ from polyseme.errors import UsageError
 from polyseme.text.corpus.documents import Piece
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line
-from polyseme.text.segment.stream import sentences_of_lines
+from polyseme.text.segment.stream import segment_lines
 
 BEGIN, END, UNKNOWN = 0, 1, 2
 FIRST_WORD = 3
@@ -58,7 +58,7 @@ class Chunk(NamedTuple):
     size: int  # bytes of the files that it used up
 
 
-def segmented(pieces: Iterable[Piece], how: str, workers: int) -> Iterator[Chunk]:
+def segment_pieces(pieces: Iterable[Piece], how: str, workers: int) -> Iterator[Chunk]:
     """Segment the pieces; with one worker in this process, else in `workers` others."""
     groups = chunk_by_size(pieces, _CHUNK, lambda piece: len(piece.text) + 20)
     if workers <= 1:
@@ -69,7 +69,7 @@ def segmented(pieces: Iterable[Piece], how: str, workers: int) -> Iterator[Chunk
         yield from pool.run(groups)
 
 
-def usual_workers(size: int) -> int:
+def choose_worker_count(size: int) -> int:
     """How many processes are worth their start for `size` bytes of text on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, 16, size // 2_000_000))
@@ -93,7 +93,7 @@ def _segment(group: list[Piece], how: str) -> Chunk:
     for piece in group:
         documents.append((piece.document, len(ids)))
         lines = (Line("", 0, text) for text in piece.text.split("\n"))
-        for words in sentences_of_lines(lines, "split" if piece.tokenised else how):
+        for words in segment_lines(lines, "split" if piece.tokenised else how):
             if words:
                 ids.append(BEGIN)
                 ids.extend(map(numbers.__getitem__, words))

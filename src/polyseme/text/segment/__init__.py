@@ -1,24 +1,23 @@
-"""Raw text to sentences to tokens with their places, in any script.
+"""Segment raw text in any script: sentences, and tokens with character offsets.
 
-    text.segment.token, text.segment.english, text.segment.chinese  ->  text.segment
-        ->  corpus, embedder, tasks, server
+    text.segment.english, text.segment.chinese  ->  text.segment  ->  corpus, elmo, tasks, search, server
 
-Comes in: a string of any length and any number of lines. Goes out: its words, as one sentence (`words`) or
-sentence by sentence (`sentence_words`); or the same words as tokens with their places (`tokenize`,
-`sentences`). The rules cut words alone: all that they leave out is white space, so places are found after.
-
-    split     tokenised already: tokens are what str.split() gives, a line is a sentence
-    en        European rules, word runs for other scripts; a blank line ends a sentence, a line break does not
+    split     text that is tokenised already: split at white space; a line is a sentence
+    en        rules for European languages, runs of letters in other scripts; a blank line ends a sentence,
+              a line break does not
     zh        jieba's words; a line break ends a sentence
-    zh-char   sentences as zh, one token a Han character
+    zh-char   sentences as zh, one token per Han character
     auto      zh for lines in which Han characters outnumber other words, en for the rest
 
-`auto` decides line by line, because Chinese text has a paragraph a line, and then reads neighbouring `en`
-lines together, because English books are wrapped. A line without any letter goes with the line before it.
+`auto` decides line by line, because Chinese text has one paragraph per line, and then reads adjacent `en`
+lines together, because English books are wrapped. A line without letters follows the rule of the line before
+it.
 
-What must not change: `text[token.start:token.end] == token.text`; no token is empty or holds whitespace, and
-between two tokens there is nothing else; the tokens of `sentences`, chained, are those of `tokenize`; time is
-linear in the length of the text.
+The rules return the texts of tokens. All they leave out is white space, so offsets are found afterwards.
+
+What must not change: `text[token.start:token.end] == token.text`; no token is empty or contains white space,
+and only white space is between tokens; the tokens of `split_sentences`, chained, are those of `tokenize`;
+time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -33,86 +32,104 @@ from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.segment import chinese, english
 from polyseme.text.segment.token import HAN, Token
 
-__all__ = ["Token", "sentence_words", "sentences", "tokenize", "words"]
+__all__ = ["Token", "split_sentences", "split_token_texts", "token_texts", "tokenize"]
 
 _HAN_RUN = re.compile(f"[{HAN}]++")
 _OTHER_WORD = re.compile(rf"[^\W\d_{HAN}]++")
 
 
-def tokenize(text: str, how: str) -> list[Token]:
-    """Cut the whole text into tokens, as one sentence."""
-    return list(_placed(text, words(text, how)))
+def tokenize(text: str, segment: str) -> list[Token]:
+    """Split text into tokens, as one sentence.
+
+    Args:
+        text: Text of any length.
+        segment: A segmentation: split, en, zh, zh-char or auto.
+
+    Returns:
+        The tokens with their offsets.
+
+    Raises:
+        UsageError: There is no such segmentation.
+
+    Example:
+        >>> tokenize("It's late.", "en")[1]
+        Token(text="'s", start=2, end=4)
+
+    """
+    return list(_locate(text, token_texts(text, segment)))
 
 
-def sentences(text: str, how: str) -> list[list[Token]]:
-    """Cut raw text into sentences of tokens; no sentence is empty."""
-    found = sentence_words(text, how)
-    tokens = _placed(text, chain.from_iterable(found))
-    return [list(islice(tokens, len(sentence))) for sentence in found]
+def split_sentences(text: str, segment: str) -> list[list[Token]]:
+    """Split text into sentences of tokens; arguments as in `tokenize`. No sentence is empty."""
+    sentences = split_token_texts(text, segment)
+    tokens = _locate(text, chain.from_iterable(sentences))
+    return [list(islice(tokens, len(sentence))) for sentence in sentences]
 
 
-def words(text: str, how: str) -> list[str]:
-    """Cut the whole text into words, as one sentence."""
-    _check(how)
-    if how in ("split", "en"):
-        return text.split() if how == "split" else english.cut_words(text)
-    return list(chain.from_iterable(sentence_words(text, how)))
+def token_texts(text: str, segment: str) -> list[str]:
+    """Split text into tokens as plain strings, as one sentence; faster than `tokenize`."""
+    _check(segment)
+    if segment in ("split", "en"):
+        return text.split() if segment == "split" else english.split_words(text)
+    return list(chain.from_iterable(split_token_texts(text, segment)))
 
 
-def sentence_words(text: str, how: str) -> list[list[str]]:
-    """Cut raw text into sentences of words; no sentence is empty."""
-    _check(how)
-    if how == "auto":
-        return [sentence for block, rule in _blocks(text) for sentence in _sentences(block, rule)]
-    return list(_sentences(text, how))
+def split_token_texts(text: str, segment: str) -> list[list[str]]:
+    """Split text into sentences of plain strings; faster than `split_sentences`. No sentence is empty."""
+    _check(segment)
+    if segment == "auto":
+        return [sentence for block, rule in _split_blocks(text) for sentence in _apply_rule(block, rule)]
+    return list(_apply_rule(text, segment))
 
 
-def _placed(text: str, found: Iterable[str]) -> Iterator[Token]:
-    """Words in the order of the text as tokens: each stands behind the one before and white space."""
+def _locate(text: str, words: Iterable[str]) -> Iterator[Token]:
+    """Find the offsets of words, which are in the order of the text."""
     end = 0
-    for word in found:
+    for word in words:
         start = text.index(word, end)
         end = start + len(word)
         yield Token(word, start, end)
 
 
-def _check(how: str) -> None:
-    if how not in SEGMENTATIONS:
-        near = get_close_matches(how, SEGMENTATIONS, n=1, cutoff=0.3)
-        guess = f" Did you mean {near[0]!r}?" if near else ""
+def _check(segment: str) -> None:
+    """Refuse a segmentation that does not exist."""
+    if segment not in SEGMENTATIONS:
+        close = get_close_matches(segment, SEGMENTATIONS, n=1, cutoff=0.3)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
         raise UsageError(
-            f"{how!r} is not a way to segment text. Choose one of {', '.join(SEGMENTATIONS)}.{guess}"
+            f"{segment!r} is not a segmentation. Choose one of {', '.join(SEGMENTATIONS)}.{guess}"
         )
 
 
-def _sentences(text: str, how: str) -> Iterable[list[str]]:
-    if how == "en":
-        return english.cut_sentences(text)
-    if how == "split":
+def _apply_rule(text: str, rule: str) -> Iterable[list[str]]:
+    """Split text into sentences by one rule, not auto."""
+    if rule == "en":
+        return english.split_sentences(text)
+    if rule == "split":
         return filter(None, map(str.split, text.split("\n")))
-    cut = chinese.cut_words if how == "zh" else chinese.cut_characters
-    return filter(None, map(cut, chinese.cut_sentences(text)))
+    split = chinese.split_words if rule == "zh" else chinese.split_characters
+    return filter(None, map(split, chinese.split_sentences(text)))
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (block, rule) for stretches of lines under one rule; they cover the text."""
+def _split_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (block, rule) for runs of lines under one rule; the blocks cover the text."""
     if text.isascii() or not _HAN_RUN.search(text):
         yield text, "en"
         return
     block: list[str] = []
     rule = ""
     for line in text.split("\n"):
-        found = _rule(line) or rule
-        if rule and found != rule:
+        line_rule = _detect_rule(line) or rule
+        if rule and line_rule != rule:
             yield "\n".join(block), rule
             block = []
         block.append(line)
-        rule = found
+        rule = line_rule
     yield "\n".join(block), rule or "en"
 
 
-def _rule(line: str) -> str:
-    """Return the rule for one line, or nothing when the line holds no letter."""
+def _detect_rule(line: str) -> str:
+    """The rule for one line; empty if the line has no letters."""
     han = sum(map(len, _HAN_RUN.findall(line)))
     if not han:
         return "en" if _OTHER_WORD.search(line) else ""

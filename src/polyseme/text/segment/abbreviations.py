@@ -1,8 +1,8 @@
-"""Words that own their dot, and words that open a sentence.
+"""Lists of abbreviations, whose dot is part of the word, and of words that begin sentences.
 
     text.segment.abbreviations  ->  text.segment.english
 
-Comes in: nothing. Goes out: plain sets. Abbreviations made of single letters (U.S., e.g., т.е.) need no list.
+Abbreviations of single letters (U.S., e.g., т.е.) are recognised without a list.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# A name or a number follows, so the sentence goes on whatever the case of the next word.
+# A name or a number follows, so the sentence continues whatever the case of the next word.
 NEVER_LAST = _words(
     """
     Mr Mrs Ms Mx Dr Drs Prof Gen Col Lt Capt Cpt Sgt Cpl Maj Cmdr Adm Rev Hon Gov Sen Rep Pres Supt Insp
@@ -21,7 +21,7 @@ NEVER_LAST = _words(
     """
 )
 
-# The sentence goes on unless a common opening word follows: "Acme Inc. He left" against "Acme Inc. Shares".
+# The sentence continues unless a common first word follows: "Acme Inc. He left" against "Acme Inc. Shares".
 MAYBE_LAST = _words(
     """
     St Ste Jr Sr Inc Ltd Co Corp Bros Esq Ave Blvd Rd Dept Univ Assn Assoc dept approx ca al incl
@@ -30,14 +30,14 @@ MAYBE_LAST = _words(
     """
 )
 
-# A capital after these opens a new sentence.
+# A capital after these begins a new sentence.
 OFTEN_LAST = _words(
     """
     etc Etc usw др руб гг вв a.m p.m A.M P.M т.д т.п т.к
     """
 )
 
-# The dot belongs to the word only where a number follows: "No. 5" against "No. Never."
+# The dot belongs to the word only if a number follows: "No. 5" against "No. Never."
 BEFORE_NUMBER = _words(
     """
     No Nos no nos Fig Figs fig figs p pp P Pp vol vols Vol Vols ch Ch chap Chap sec Sec Art art Op op Ex ex
@@ -45,7 +45,7 @@ BEFORE_NUMBER = _words(
     """
 )
 
-# Words that open sentences far more often than they carry a name on.
+# Words that begin sentences far more often than they continue a name.
 OPENERS = _words(
     """
     The This That These Those He She It They We You I A An In On At By For From With Without To Of As If

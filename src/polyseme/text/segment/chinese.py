@@ -1,13 +1,13 @@
-"""Chinese text to sentences and words (jieba's, by rjieba) or characters.
+"""Split Chinese text into sentences, and these into words (jieba's, by rjieba) or characters.
 
     text.segment.token  ->  text.segment.chinese  ->  text.segment
 
-Comes in: a string. Goes out: its words; all its characters are in them, in order, but white space.
-A line break ends a sentence, and so do 。！？；… and, after Han text, !?;． with the closing quotes and
-brackets that follow. A piece without any word, such as …… at the start of a line, opens the next sentence.
+Words contain all characters of the text, in order, except white space. A line break ends a
+sentence, and so do 。！？；… and, after Han text, !?;． with the closing quotes and brackets that
+follow. A piece without any word, such as …… at the start of a line, begins the next sentence.
 
-What must not change: words are those of jieba's default mode. rjieba keeps every character. It cannot take
-lone surrogates and would tear emoji apart: both are cut around.
+What must not change: words are those of jieba's default mode. rjieba keeps every character, but cannot read
+lone surrogates and splits emoji: both are kept away from it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from polyseme.text.segment.token import EMOJI, HAN, marks
 
 _END = "。！？；…｡．"
 _CLOSERS = "」』”’）】》〉〕］｝)\\]}"
-# A comma after the closing quote carries the sentence on: “走！”，他说。
+# A comma after the closing quote continues the sentence: “走！”，他说。
 _SENTENCE_END = re.compile(
     rf"[{_END}!?;](?:(?<=[{_END[:-1]}])|(?<=[{HAN}{_CLOSERS}].))[{_END}!?;{_CLOSERS}]*+(\"[{_END}!?;{_CLOSERS}]*+)?+(?![，、,])"
 )
 _WORD = re.compile(r"\w")
-_MAYBE_WHOLE = re.compile(
+_MAYBE_UNSPLIT = re.compile(
     "[\u20e3\u2300-\u2bff\ud800-\udfff\U0001f000-\U0001faff]"
-)  # a quick look, for `_whole`
+)  # a fast check before `_unsplit`
 
 
-def cut_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of `text`, white space around them included."""
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of `text`, including the white space around them."""
     for line in text.split("\n"):
         for begin, end in _spans_of_line(line):
             yield line[begin:end]
 
 
 def _spans_of_line(text: str) -> Iterator[tuple[int, int]]:
-    begin = looked = 0  # of the sentence; of what was not yet searched for a word
-    seen, quotes = 0, 0  # the quotes before `seen`: after an odd number, a straight one closes
+    """Yield start and stop of the sentences of a line."""
+    begin = searched = 0  # start of the sentence; of what was not yet searched for a word
+    seen, quotes = 0, 0  # number of quotes before `seen`: after an odd number a straight quote closes
     for match in _SENTENCE_END.finditer(text):
         stop = match.end()
         if match[1] is not None:
@@ -48,32 +49,32 @@ def _spans_of_line(text: str) -> Iterator[tuple[int, int]]:
             seen = quote
             if quotes % 2 == 0:
                 stop = quote
-        if _WORD.search(text, looked, stop):
+        if _WORD.search(text, searched, stop):
             yield begin, stop
             begin = stop
-        looked = stop
+        searched = stop
     if begin < len(text):
         yield begin, len(text)
 
 
-def cut_words(text: str) -> list[str]:
-    """Return jieba's words of `text`, without the whitespace."""
+def split_words(text: str) -> list[str]:
+    """Split text into jieba's words, without white space."""
     import rjieba  # here, because it loads a dictionary
 
     words: list[str] = []
-    for number, part in enumerate(_whole().split(text) if _MAYBE_WHOLE.search(text) else [text]):
-        whole = number % 2 == 1  # stretches for jieba, and between them what must stay whole
-        words += [part] if whole else [word for word in rjieba.cut(part) if not word.isspace()]
+    for number, part in enumerate(_unsplit().split(text) if _MAYBE_UNSPLIT.search(text) else [text]):
+        unsplit = number % 2 == 1  # text for jieba and what must not be split alternate
+        words += [part] if unsplit else [word for word in rjieba.cut(part) if not word.isspace()]
     return words
 
 
-def cut_characters(text: str) -> list[str]:
-    """Return one word a Han character; Latin words and numbers stay whole."""
+def split_characters(text: str) -> list[str]:
+    """Split text into single Han characters; Latin words and numbers are not split."""
     return _characters().findall(text)
 
 
 @cache
-def _whole() -> re.Pattern[str]:
+def _unsplit() -> re.Pattern[str]:
     return re.compile(f"({EMOJI}|[\ud800-\udfff])")
 
 
@@ -82,5 +83,5 @@ def _characters() -> re.Pattern[str]:
     mark = marks()
     letters = rf"[^\W\d_{HAN}]++(?:[{mark}]++[^\W_{HAN}]*+)*+"
     run = rf"(?:\d++(?:[.,]\d++)*+(?:{letters})?+|{letters}[^\W_{HAN}]*+)"
-    quick = f"[{HAN}](?=[{HAN}，。、：；！？“”])"  # most characters: what follows is no mark that joins them
+    quick = f"[{HAN}](?=[{HAN}，。、：；！？“”])"  # fast path for most characters: no combining mark follows
     return re.compile(rf"{quick}|{EMOJI}|{run}|\S[{mark}]*+")

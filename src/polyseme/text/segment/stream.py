@@ -1,9 +1,9 @@
-"""Lines of text of any size to sentences of tokens, in constant memory.
+"""Segment lines of text of any size, in constant memory.
 
-    text.reading, text.segment  ->  text.segment.stream  ->  bulk, api, corpus
+    text.reading, text.segment  ->  text.segment.stream  ->  corpus, bulk_embedding, search, api
 
-Where a line break does not end a sentence (`en`, `auto`), the lines of a paragraph are read together:
-up to a blank line, the end of the file, or MOST_CHARACTERS, whichever comes first.
+Where a line break does not end a sentence (`en`, `auto`), the lines of a paragraph are segmented together: up
+to a blank line, the end of the file, or MAX_CHARACTERS, whichever comes first.
 """
 
 from __future__ import annotations
@@ -13,59 +13,62 @@ from itertools import groupby
 from typing import NamedTuple
 
 from polyseme.text.reading import Line
-from polyseme.text.segment import sentence_words
+from polyseme.text.segment import split_token_texts
 
-MOST_CHARACTERS = 1_000_000  # a longer paragraph is cut at a line break
+MAX_CHARACTERS = 1_000_000  # a longer paragraph is split at a line break
 
 
 class Unit(NamedTuple):
-    """A piece of text that sentences never cross, and where its first line stands."""
+    """A piece of text that no sentence crosses: a line or a paragraph."""
 
-    source: str
-    number: int
+    source: str  # name of its file
+    number: int  # of its first line, from 1
     text: str
 
 
-def sentences_of_lines(lines: Iterable[Line], how: str) -> Iterator[list[str]]:
-    """The sentences of `lines` as lists of words.
+def segment_lines(lines: Iterable[Line], segment: str) -> Iterator[list[str]]:
+    """Segment lines into sentences, as lists of token texts.
 
-    With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree
-    with line numbers; otherwise no sentence is empty.
+    With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree with
+    line numbers; otherwise no sentence is empty.
+
+    Args:
+        lines: Lines of one or more files.
+        segment: A segmentation: split, en, zh, zh-char or auto.
+
+    Raises:
+        UsageError: There is no such segmentation.
+
     """
-    return (sentence for unit in units_of_lines(lines, how) for sentence in sentences_of_unit(unit, how))
+    return (sentence for unit in group_lines(lines, segment) for sentence in segment_unit(unit.text, segment))
 
 
-def units_of_lines(lines: Iterable[Line], how: str) -> Iterator[str]:
-    """The pieces of text that sentences never cross: lines, or paragraphs where a line ends no sentence."""
-    return (unit.text for unit in placed_units(lines, how))
+def group_lines(lines: Iterable[Line], segment: str) -> Iterator[Unit]:
+    """Group lines into units that no sentence crosses: lines, or paragraphs for `en` and `auto`."""
+    split_token_texts("", segment)  # refuses an unknown segmentation now, not at the first line
+    return _group_paragraphs(lines) if segment in ("en", "auto") else (Unit(*line) for line in lines)
 
 
-def placed_units(lines: Iterable[Line], how: str) -> Iterator[Unit]:
-    """The same with their places."""
-    sentence_words("", how)  # refuses an unknown segmentation at once, not at the first line
-    return _paragraphs(lines) if how in ("en", "auto") else (Unit(*line) for line in lines)
+def segment_unit(text: str, segment: str) -> list[list[str]]:
+    """Segment the text of a unit into sentences; with `split` it is always one, which may be empty."""
+    return [text.split()] if segment == "split" else split_token_texts(text, segment)
 
 
-def sentences_of_unit(unit: str, how: str) -> list[list[str]]:
-    """The sentences of such a piece; with `split` always one, which may be empty."""
-    return [unit.split()] if how == "split" else sentence_words(unit, how)
-
-
-def _paragraphs(lines: Iterable[Line]) -> Iterator[Unit]:
-    """Runs of lines of one file without a blank line between them."""
+def _group_paragraphs(lines: Iterable[Line]) -> Iterator[Unit]:
+    """Group lines of one file without a blank line between them."""
     for (_, blank), run in groupby(lines, key=lambda line: (line.source, not line.text.strip())):
         if blank:
             continue
-        gathered: list[Line] = []
+        paragraph: list[Line] = []
         size = 0
         for line in run:
-            if gathered and size + len(line.text) > MOST_CHARACTERS:
-                yield _joined(gathered)
-                gathered, size = [], 0
-            gathered.append(line)
+            if paragraph and size + len(line.text) > MAX_CHARACTERS:
+                yield _join(paragraph)
+                paragraph, size = [], 0
+            paragraph.append(line)
             size += len(line.text) + 1
-        yield _joined(gathered)
+        yield _join(paragraph)
 
 
-def _joined(lines: list[Line]) -> Unit:
+def _join(lines: list[Line]) -> Unit:
     return Unit(lines[0].source, lines[0].number, "\n".join(line.text for line in lines))
