@@ -1,1 +1,1 @@
-"""Ids to layers to vectors. Knows no files and no config: plain numbers come in."""
+"""Ids to layers to vectors. Knows no files and no settings: modules take plain numbers."""

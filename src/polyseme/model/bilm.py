@@ -1,10 +1,10 @@
-"""Both directions over a batch of sentences: every layer of every token.
+"""The bidirectional language model: every layer of every token of a batch.
 
-    model.tokens, model.recurrent  ->  model.bilm  ->  model.fast.packing, model.mix, embedder
+    model.tokens, model.recurrent  ->  model.bilm  ->  model.fast.packing, model.mix, elmo
 
-B sentences, T tokens incl. <S> and </S>, C characters, D one direction, H = 2D, L layers.
+B sentences, T tokens incl. <S> and </S>, C characters, N token vectors, D one direction, H = 2D, L layers.
 Layer 0 is the token vector twice; layer l is [forward; backward]. The backward stack reads each
-sentence reversed within its own length. The two stacks do not see each other.
+sentence reversed, without its padding. The two stacks do not see each other.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from polyseme.model.fast.weight_versions import WeightSnapshot
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 from polyseme.model.tokens import TokenEncoder
 
-MIN_SENTENCES_PER_THREAD = 4  # sentences that are worth a core of their own
-_packing = Lock()  # several threads may read for the first time at once
+MIN_SENTENCES_PER_THREAD = 4  # fewer are not worth another core
+_packing = Lock()  # several threads may call a new model at once
 
 
 def _reset_in_child() -> None:
@@ -56,33 +56,33 @@ class BiLM(nn.Module):
         self.forward_stack = forward_stack
         self.backward_stack = backward_stack
         self.precision = "fp32"  # of the large weights when packed
-        self.memory_mapped = False  # whether the weights lie in a file, from which they can be read again
-        self._packed: WeightSnapshot | None = None  # the weights that are laid out
-        self._laid_out = {
+        self.memory_mapped = False  # whether the weights are mapped from a file, so that pages can be dropped
+        self._packed: WeightSnapshot | None = None  # the weights that were packed
+        self._quantisable = {
             name: module for name, module in self.named_modules() if isinstance(module, Quantisable)
         }
 
     def pack(self) -> None:
-        """Take the large weights as final, for faster reading without gradients."""
+        """Pack the large weights for faster inference; they are packed again if they change."""
         with _packing:
-            same = self._packed is not None and self._packed.matches(self._matrices())
-            if same and all(module.is_packed(self.precision) for module in self._laid_out.values()):
+            unchanged = self._packed is not None and self._packed.matches(self._matrices())
+            if unchanged and all(module.is_packed(self.precision) for module in self._quantisable.values()):
                 return
-            for module in self._laid_out.values():
-                if not same:
+            for module in self._quantisable.values():
+                if not unchanged:
                     module.unpack()
                 module.pack(self.precision)
-                if self.memory_mapped and not same and module.can_run_native():
+                if self.memory_mapped and not unchanged and module.can_run_native():
                     for original in module.source_tensors():
                         page_out(original)
-            if not same:
+            if not unchanged:
                 self._packed = WeightSnapshot(self._matrices())
 
     def _matrices(self) -> list[Tensor]:
-        return [weight for module in self._laid_out.values() for weight in module.matrices().values()]
+        return [weight for module in self._quantisable.values() for weight in module.matrices().values()]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies begin unpacked."""
+        """Copies start unpacked."""
         return self.__dict__ | {"_packed": None}
 
     @property
@@ -91,8 +91,8 @@ class BiLM(nn.Module):
         return cast("RecurrentCell", self.forward_stack.cells[0]).bias.device
 
     def quantisable_modules(self) -> dict[str, Quantisable]:
-        """Layers of both directions and highways, under their names in the state dict."""
-        return {name: module for name, module in self._laid_out.items() if not module.keeps_fp32}
+        """Layers of both directions and highways, by their names in the state dict."""
+        return {name: module for name, module in self._quantisable.items() if not module.keeps_fp32}
 
     def zero_state(self, batch: int) -> BiState:
         """Zero state for `batch` sentences."""
@@ -101,57 +101,61 @@ class BiLM(nn.Module):
     def forward(
         self, chars: Tensor | None, words: Tensor | None, lengths: Tensor, state: BiState | None = None
     ) -> tuple[Tensor, BiState]:
-        """Ids (B, T, C) and/or (B, T) of sentences with `lengths` to all layers (L, B, T, H) and the state.
+        """Compute all layers (L, B, T, H) of a batch, and its final state.
 
-        Each distinct token is encoded once. Behind a sentence's end the layers are zero.
+        Each distinct token is encoded once. Layers are zero behind the end of a sentence.
+
+        Args:
+            chars: Character ids (B, T, C); None if the model has no char-CNN.
+            words: Word ids (B, T); None if the model has no word table.
+            lengths: Tokens of each sentence (B,), with <S> and </S>.
+            state: Initial state of the first sentences; the others start from zero.
+
         """
         parts = [None if words is None else words[..., None], chars]
-        both = torch.cat([ids for ids in parts if ids is not None], dim=2)  # (B, T, 1 + C)
-        rows, places = torch.unique(both.flatten(0, 1), dim=0, return_inverse=True)
+        ids = torch.cat([part for part in parts if part is not None], dim=2)  # (B, T, 1 + C)
+        rows, positions = torch.unique(ids.flatten(0, 1), dim=0, return_inverse=True)
         vectors = self.tokens(
             None if chars is None else rows[:, -chars.shape[2] :], None if words is None else rows[:, 0]
         )
-        found = self.run_stacks(vectors, places.view(both.shape[:2]), lengths, state)
-        return found.layers(), found.final_state()
+        output = self.run_stacks(vectors, positions.view(ids.shape[:2]), lengths, state)
+        return output.layers(), output.final_state()
 
     def run_stacks(
-        self, vectors: Tensor, places: Tensor, lengths: Tensor, state: BiState | None = None
+        self, vectors: Tensor, positions: Tensor, lengths: Tensor, state: BiState | None = None
     ) -> BatchOutput:
-        """Token vectors (N, D), picked by `places` (B, T), through both stacks.
+        """Run both stacks on the token vectors (N, D) that `positions` (B, T) index.
 
-        A `state` with fewer rows is filled up with zeros.
+        A `state` with fewer rows than sentences is padded with zeros. The result stays packed.
         """
-        batch, width = places.shape
+        batch, width = positions.shape
         on_cpu = vectors.device.type == "cpu"
-        in_parts = on_cpu and not torch.is_grad_enabled()
-        parts = min(count_core_pairs(), batch // MIN_SENTENCES_PER_THREAD) if in_parts else 1
-        lengths = lengths.cpu()  # the packing is planned there: it decides the Python loop over time steps
-        plans = [
-            pack_batch(lengths, width, part, max(1, parts)).to(vectors.device)
-            for part in range(max(1, parts))
-        ]
+        splits = on_cpu and not torch.is_grad_enabled()
+        parts = max(1, min(count_core_pairs(), batch // MIN_SENTENCES_PER_THREAD)) if splits else 1
+        lengths = lengths.cpu()  # the sizes of a packed batch drive a Python loop over time steps
+        packed = [pack_batch(lengths, width, part, parts).to(vectors.device) for part in range(parts)]
         before = pad_state(state, self.zero_state(batch)) if state else None
-        picked = places.to(vectors.device).flatten()
+        flat = positions.to(vectors.device).flatten()
         stacks = self.forward_stack, self.backward_stack
-        tasks = [(half, plan) for half in (0, 1) for plan in plans]
-        inputs = [vectors[picked[plan.rows(half)]] for half, plan in tasks]  # (N, D)
-        readings = []
-        for x, (half, plan) in zip(inputs, tasks, strict=True):
-            first = (
-                select_state_rows(before[half], plan.order)
+        tasks = [(direction, part) for direction in (0, 1) for part in packed]
+        inputs = [vectors[flat[part.rows(direction)]] for direction, part in tasks]  # (N, D)
+        prepared = []
+        for x, (direction, part) in zip(inputs, tasks, strict=True):
+            initial = (
+                select_state_rows(before[direction], part.order)
                 if before
-                else stacks[half].zero_state(len(plan.order))
+                else stacks[direction].zero_state(len(part.order))
             )
-            readings.append(stacks[half].prepare(x, plan.sizes, first))
-        native = all(reading.is_native for reading in readings)
-        runs = [reading.run for reading in readings]
-        found = run_parallel(runs, native=native) if on_cpu else [run() for run in runs]
+            prepared.append(stacks[direction].prepare(x, part.sizes, initial))
+        native = all(stack.is_native for stack in prepared)
+        runs = [stack.run for stack in prepared]
+        results = run_parallel(runs, native=native) if on_cpu else [run() for run in runs]
         return BatchOutput(
             batch,
             width,
             [
                 DirectionOutput(*task, [x, *outputs], after)
-                for task, x, (outputs, after) in zip(tasks, inputs, found, strict=True)
+                for task, x, (outputs, after) in zip(tasks, inputs, results, strict=True)
             ],
             before,
         )

@@ -1,10 +1,10 @@
-"""How a fresh model starts: the published initialisation.
+"""Initialise a new model as the published ones were.
 
     an empty network and softmax  ->  model.init  ->  training
 
 characters U(-1, 1); relu filters U(-.05, .05), tanh filters N(0, 1 / sqrt(width * dim)); highways and
 projection N(0, 1 / sqrt(inputs)), the carry gate's bias -2; word table and softmax N(0, 1 / sqrt(size));
-recurrent weights glorot uniform; all other biases zero. torch's global random state settles the draw.
+recurrent weights glorot uniform; all other biases zero. Drawn from torch's global random state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from polyseme.model.softmax import AnySoftmax, Softmax
 
 @torch.no_grad()
 def initialise(network: BiLM, softmax: AnySoftmax | None = None) -> None:
-    """Fill all weights of a fresh `network` and its `softmax`."""
+    """Initialise all weights of a new `network` and its `softmax`."""
     for name, weight in network.named_parameters():
         _fill(name, weight, network)
     for table in (network.tokens.words, network.tokens.chars and network.tokens.chars.embedding):
@@ -33,7 +33,7 @@ def initialise(network: BiLM, softmax: AnySoftmax | None = None) -> None:
 
 
 def _fill(name: str, weight: Tensor, network: BiLM) -> None:
-    """Fill one tensor of the network by its name."""
+    """Initialise one tensor of the network by its name."""
     chars = network.tokens.chars
     if name.endswith("bias"):
         weight.fill_(-2.0 if ".carry." in name else 0.0)

@@ -1,6 +1,6 @@
-"""Layers to one vector a token: the learned mixture of equation 1.
+"""Mix the layers of a biLM into one vector per token (Peters et al. 2018, equation 1).
 
-    model.bilm  ->  model.mix  ->  layer, tasks
+    model.bilm  ->  model.mix  ->  torch_layer, tasks
 
 L layers, B sentences, T tokens, H = both directions.
 """
@@ -16,7 +16,7 @@ from polyseme.model.dropout import Dropout
 
 
 class Mix(nn.Module):
-    """gamma * sum_l softmax(w)_l * layer_l  (Peters et al. 2018, equation 1)."""
+    """Weighted sum of layers: gamma * sum_l softmax(w)_l * layer_l."""
 
     def __init__(
         self,
@@ -30,36 +30,46 @@ class Mix(nn.Module):
         trained: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        """Mix `n_layers`, alike at the start unless `weights` (before the softmax) say otherwise.
+        """Create the parameters of a mix.
 
-        by_direction: a weight for each layer and direction, each half with its own softmax;
-        top_only: the top layer times a trained gamma; layer_norm: each layer is normalised first;
-        trained=False: weights and gamma stay as they are.
+        Args:
+            n_layers: L, with the token layer.
+            by_direction: One weight per layer and direction, with a softmax for each direction.
+            top_only: No weights: the top layer times gamma.
+            layer_norm: Normalise each layer first.
+            weights: Initial weights, before the softmax; equal by default.
+            gamma: Initial scale.
+            trained: Whether weights and gamma are trained.
+            dropout: Share of the mixed values that is dropped in training.
+
+        Raises:
+            ValueError: If `weights` do not fit the number of layers.
+
         """
         super().__init__()
         if weights is not None and (top_only or len(weights) != n_layers):
             raise ValueError(f"{len(weights)} weights do not fit {1 if top_only else n_layers} layers")
-        start = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights), dtype=torch.float)
+        initial = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights), dtype=torch.float)
         if by_direction:
-            start = start[:, None].repeat(1, 2)
+            initial = initial[:, None].repeat(1, 2)
         self.n_layers, self.by_direction, self.layer_norm = n_layers, by_direction, layer_norm
-        self.weights = None if top_only else nn.Parameter(start, requires_grad=trained)  # (L,) or (L, 2)
+        self.weights = None if top_only else nn.Parameter(initial, requires_grad=trained)  # (L,) or (L, 2)
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trained)
         self.dropout = Dropout(dropout)
 
     @property
     def shares(self) -> list[float] | list[list[float]]:
-        """What part each layer has: a number a layer, or a pair (forward, backward) a layer."""
+        """Weight of each layer after the softmax; with `by_direction` a pair (forward, backward) each."""
         if self.weights is None:
             return [0.0] * (self.n_layers - 1) + [1.0]
         return self.weights.detach().softmax(dim=0).tolist()
 
     def penalty(self) -> Tensor:
-        """Sum of the squared weights, for an L2 term that keeps the layers alike."""
+        """Sum of the squared weights, for an L2 term that keeps the weights equal."""
         return self.gamma.new_zeros(()) if self.weights is None else self.weights.square().sum()
 
     def forward(self, layers: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Mix (L, B, T, H) into (B, T, H); `mask` (B, T) says which tokens count for the layer norm."""
+        """Mix (L, B, T, H) into (B, T, H); the layer norm uses the tokens of `mask` (B, T) only."""
         if self.weights is None:
             layers = layers[-1:]
         if self.layer_norm:
@@ -75,7 +85,7 @@ class Mix(nn.Module):
 
 
 def _normalise(layer: Tensor, mask: Tensor | None) -> Tensor:
-    """Subtract one mean and divide by one deviation, taken over all values of the unmasked tokens."""
+    """Normalise by one mean and one deviation over all values of the unmasked tokens."""
     values = layer if mask is None else layer[mask.bool()]
     if values.numel() == 0:
         return layer

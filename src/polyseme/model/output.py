@@ -1,6 +1,6 @@
-"""Which layer, which half, which pooling: the words of `embed`, checked once and then applied.
+"""Which layer, direction and pooling to return: the arguments of `embed`, checked once, then applied.
 
-    model.fast.packing  ->  model.output  ->  embedder
+    model.fast.packing  ->  model.output  ->  elmo, search, server
 
 B sentences, T tokens, D one direction, H = 2D, L layers.
 """
@@ -34,31 +34,38 @@ DIRECTIONS = get_args(Direction)
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """A checked choice: weights of the layers (None: all, unmixed), half, pooling, words or their places."""
+    """Which vectors to return for each token.
+
+    Attributes:
+        weights: Weight of each layer, gamma included; None returns all layers, unmixed.
+        direction: One of DIRECTIONS.
+        pool: One of POOLS, or None for every token.
+        context: Return the forward state before each token and the backward state behind it, instead of its
+            own: what the model predicts the token from.
+
+    """
 
     weights: tuple[float, ...] | None
     direction: str
     pool: str | None
-    context: bool = (
-        False  # in place of each word the forward state before it and the backward state behind it
-    )
+    context: bool = False
 
-    def select(self, found: BatchOutput) -> Tensor:
-        """(B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
+    def select(self, output: BatchOutput) -> Tensor:
+        """Select (B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
 
-        T with <S> and </S>, whose own places are zero.
+        T includes <S> and </S>; with `context`, their own rows are zero.
         """
-        chosen = found.layers().transpose(0, 1) if self.weights is None else found.unpack_mix(self.mix)
+        vectors = output.layers().transpose(0, 1) if self.weights is None else output.unpack_mix(self.mix)
         if self.direction != "both":
-            chosen = chosen.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
-        return _shift_to_context(chosen) if self.context else chosen
+            vectors = vectors.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
+        return _shift_to_context(vectors) if self.context else vectors
 
-    def write_rows(self, out: Tensor, rows: Tensor, found: BatchOutput) -> None:
-        """The same of both directions into `out` (M, H): of the token at flat place p into row `rows[p]`."""
-        found.write_rows(out, rows, self.mix, (1, -1) if self.context else (0, 0))
+    def write_rows(self, out: Tensor, rows: Tensor, output: BatchOutput) -> None:
+        """Write the vectors of both directions to `out` (M, H): the token at index p to row `rows[p]`."""
+        output.write_rows(out, rows, self.mix, (1, -1) if self.context else (0, 0))
 
     def require_weights(self, what: str = "token") -> tuple[float, ...]:
-        """The weights of the layers; refused where all of them were chosen, though `what` has one vector."""
+        """Return the weights of the layers; refuse `layer="all"`, since each `what` has one vector."""
         if self.weights is None:
             raise UsageError(
                 f"layer is 'all', but a {what} has one vector: choose top, mean, a number or weights."
@@ -66,9 +73,9 @@ class OutputSpec:
         return self.weights
 
     def mix(self, layers: Sequence[Tensor]) -> Tensor:
-        """The weighted sum of L layers of the same shape.
+        """Return the weighted sum of L layers of the same shape.
 
-        Not as a product of matrices, which rounds otherwise for other shapes: one layer after the other.
+        Layer by layer, not as a matrix product, whose rounding depends on the shape.
         """
         used = [
             (layer, weight) for layer, weight in zip(layers, self.require_weights(), strict=True) if weight
@@ -81,7 +88,7 @@ class OutputSpec:
         return total
 
     def pool_tokens(self, vectors: Tensor) -> Tensor:
-        """(…, tokens, H) of one sentence to (…, H) where a pooling is chosen; zeros for no tokens."""
+        """Pool (…, tokens, H) of one sentence to (…, H), or zeros without tokens; `pool=None` keeps all."""
         if self.pool is None:
             return vectors
         if vectors.shape[-2] == 0:
@@ -89,23 +96,28 @@ class OutputSpec:
         return POOLS[self.pool](vectors)
 
     def empty(self, n_layers: int, size: int) -> Tensor:
-        """What a sentence without tokens gives in a model of `n_layers` and `size` values a vector."""
+        """Return the result for a sentence without tokens, in a model of `n_layers` and `size` values."""
         half = size if self.direction == "both" else size // 2
         return self.pool_tokens(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
 
 
 def _shift_to_context(vectors: Tensor) -> Tensor:
-    """(…, T, H) -> (…, T, H): of each token the halves of its neighbours, out of which a model guesses it."""
-    found, half = torch.zeros_like(vectors), vectors.shape[-1] // 2
-    found[..., 1:, :half] = vectors[..., :-1, :half]
-    found[..., :-1, half:] = vectors[..., 1:, half:]
-    return found
+    """(…, T, H) -> (…, T, H): the forward half of the token before, the backward half of the one behind."""
+    shifted, half = torch.zeros_like(vectors), vectors.shape[-1] // 2
+    shifted[..., 1:, :half] = vectors[..., :-1, :half]
+    shifted[..., :-1, half:] = vectors[..., 1:, half:]
+    return shifted
 
 
 def resolve_output(
     layer: Layer, pool: str | None, direction: str, n_layers: int, *, context: bool = False
 ) -> OutputSpec:
-    """Check the words of the caller against a model of `n_layers`; `context`: see `OutputSpec`."""
+    """Check the arguments of `embed` against a model of `n_layers`; `context` as in `OutputSpec`.
+
+    Raises:
+        UsageError: If an argument is unknown or does not fit the model.
+
+    """
     if direction not in DIRECTIONS:
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
     if pool is not None and pool not in tuple(POOLS):
@@ -114,7 +126,7 @@ def resolve_output(
 
 
 def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
-    """The weight of each layer, gamma included, or None for all layers apart."""
+    """The weight of each layer, gamma included, or None for all layers unmixed."""
     if isinstance(layer, str):
         if layer == "all":
             return None
@@ -134,7 +146,7 @@ def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
 
 
 def _one_layer(number: int, n_layers: int) -> tuple[float, ...]:
-    return tuple(float(other == number) for other in range(n_layers))
+    return tuple(float(layer == number) for layer in range(n_layers))
 
 
 def _mixture(layer: object, n_layers: int) -> tuple[float, ...]:

@@ -6,9 +6,9 @@ Packed means time-major without padding: the first `sizes[0]` rows are the first
 sentences, longest sentence first, the next `sizes[1]` rows their second tokens, and so on.
 
 N tokens of the batch, B sentences, M memory cells, D outputs (after the projection, if there is one).
-State is a pair: what a layer last gave out (B, D) and its memory (B, M); both recur.
+State is a pair: the last output of a layer (B, D) and its memory (B, M); both recur.
 What must not change: the memory is clipped before it is used, the projected output is clipped before
-it is given out, and it is the clipped output that recurs. The residual is not fed back.
+it is returned, and the clipped output recurs. The residual is not fed back.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from polyseme.model.fast.onednn import multiply_add_packed, multiply_packed, pac
 from polyseme.model.fast.quantisation import Quantisable, QuantisedMatrix
 
 State = tuple[Tensor, Tensor]
-INPUT_BYTES = 16 << 20  # memory for the hoisted input products of a run of time steps
+INPUT_BYTES = 16 << 20  # memory for the input products that are computed ahead of the time steps
 
 
 class OneDnnWeights(NamedTuple):
-    """The weights of a cell for torch's own time steps, as oneDNN reads them; None where there are none."""
+    """The weights of a cell in oneDNN's layout, for time steps in torch; None if oneDNN is unavailable."""
 
     hidden: Tensor | None
     projection: Tensor | None
 
 
 class PreparedStack(NamedTuple):
-    """A stack about to read: `run` gives the packed outputs of every layer and their last states."""
+    """A stack ready to run: `run` returns the packed outputs and the final state of every layer."""
 
     run: Callable[[], tuple[list[Tensor], list[State]]]
     is_native: bool  # whether `run` calls no torch function
@@ -46,9 +46,9 @@ class PreparedStack(NamedTuple):
 class RecurrentCell(Quantisable):
     """One layer of one direction: an LSTM, a GRU or a plain RNN, and the projection of its output.
 
-    lstm: m' = clip(sigmoid(f) m + sigmoid(i) tanh(g)),  o tanh(m') is projected and given out;
+    lstm: m' = clip(sigmoid(f) m + sigmoid(i) tanh(g)),  the output is the projected o tanh(m');
     gru:  r, z = sigmoid(W x + U y + b),  m' = (1 - z) m + z tanh(U (r * y) + W x);
-    rnn:  m' = tanh(W x + U y + b);  m' is projected and given out, y is what was given out before.
+    rnn:  m' = tanh(W x + U y + b);  the output is the projected m', y is the output before.
     """
 
     MATRICES = ("input_weight", "hidden_weight", "projection")
@@ -70,7 +70,7 @@ class RecurrentCell(Quantisable):
         self.kind, self.cells, self.outputs = kind, cells, outputs
         self.cell_clip, self.output_clip, self.forget_bias = cell_clip, output_clip, forget_bias
         # Rows of the gates: i, f, o, candidate (lstm); r, z, candidate (gru); candidate (rnn). The reset
-        # gate of a gru works on the output that recurs, so it is as wide as that.
+        # gate of a gru multiplies the output that recurs, so it has the same width.
         gates = {"lstm": 4 * cells, "gru": outputs + 2 * cells, "rnn": cells}[kind]
         biases = gates - cells if kind == "gru" and not candidate_bias else gates
         self.input_weight = nn.Parameter(torch.empty(gates, inputs))
@@ -81,13 +81,13 @@ class RecurrentCell(Quantisable):
             nn.init.xavier_uniform_(weight)
 
     def can_run_native(self) -> bool:
-        """The loop in C takes LSTMs."""
+        """Whether the C loop can run this cell: LSTMs only."""
         return self.kind == "lstm" and lstm.is_supported(
             self.bias, *(() if self.quantised else self.matrices().values())
         )
 
     def build_layout(self, weights: dict[str, QuantisedMatrix]) -> lstm.PackedLayer | OneDnnWeights | None:
-        """For the loop in C, or for torch's own steps: an LSTM's alone."""
+        """Pack an LSTM for the C loop, or for time steps in torch; other cells need no layout."""
         if self.kind != "lstm":
             return None
         if not weights:
@@ -96,7 +96,7 @@ class RecurrentCell(Quantisable):
         return lstm.pack_layer(weights["hidden_weight"], weights.get("projection"), weights["input_weight"])
 
     def native_layer(self) -> lstm.LstmLayer | None:
-        """For the loop in C, if the weights were packed for it, are still the same and want no gradient."""
+        """The layer for the C loop; None if the weights are not packed, have changed or need gradients."""
         layout = self.current_layout()
         if not isinstance(layout, lstm.PackedLayer):
             return None
@@ -107,7 +107,7 @@ class RecurrentCell(Quantisable):
         return self.bias.new_zeros(batch, self.outputs), self.bias.new_zeros(batch, self.cells)
 
     def gate_bias(self) -> Tensor:
-        """The bias of every gate (gates,): learned, with the constant of the forget gate, or zero."""
+        """The bias of every gate (gates,), with the constant of the forget gate; zero if none is learned."""
         if self.kind == "lstm" and self.forget_bias:
             bias = self.bias.clone()
             bias[self.cells : 2 * self.cells] += self.forget_bias
@@ -115,22 +115,22 @@ class RecurrentCell(Quantisable):
         return torch.cat([self.bias, self.bias.new_zeros(len(self.input_weight) - len(self.bias))])
 
     def project_inputs(self, x: Tensor) -> Tensor:
-        """The part of the gates that needs no state: (N, inputs) -> (N, gates)."""
+        """The input's share of the gates, which needs no state: (N, inputs) -> (N, gates)."""
         return torch.addmm(self.gate_bias(), x, self.input_weight.t())
 
-    def step(self, z: Tensor, output: Tensor, memory: Tensor, few: OneDnnWeights) -> State:
-        """One time step of n sentences: hoisted gates (n, gates) and state to the next state.
+    def step(self, z: Tensor, output: Tensor, memory: Tensor, packed: OneDnnWeights) -> State:
+        """Run one time step of n sentences, from the input's share of the gates (n, gates) and the state.
 
-        Without gradients it works in place: z is used up and `memory` becomes the new memory.
+        Without gradients it works in place: z is overwritten and `memory` becomes the new memory.
         """
         if self.kind == "lstm":
-            raw, memory = self._lstm(z, output, memory, few.hidden)
+            raw, memory = self._lstm(z, output, memory, packed.hidden)
         else:
             raw, memory = (self._gru if self.kind == "gru" else self._rnn)(z, output, memory)
         if self.projection is None:
             return raw, memory
-        packed = few.projection
-        output = multiply_packed(raw, packed) if packed is not None else raw @ self.projection.t()
+        projection = packed.projection
+        output = multiply_packed(raw, projection) if projection is not None else raw @ self.projection.t()
         return self._clip(output, self.output_clip), memory
 
     def _lstm(self, z: Tensor, output: Tensor, memory: Tensor, hidden: Tensor | None) -> State:
@@ -163,7 +163,7 @@ class RecurrentCell(Quantisable):
         return memory, memory
 
     def _clip(self, values: Tensor, limit: float | None) -> Tensor:
-        """Cut to ±limit, in place where no gradient is kept."""
+        """Clip to ±limit, in place without gradients."""
         if limit is None:
             return values
         return values.clamp(-limit, limit) if torch.is_grad_enabled() else values.clamp_(-limit, limit)
@@ -174,20 +174,19 @@ class RecurrentCell(Quantisable):
         if layer is not None and can_run_native(x, state):
             return lstm.run_layer(layer, x, sizes, state)
         layout = self.current_layout()
-        few = layout if isinstance(layout, OneDnnWeights) else OneDnnWeights(None, None)
+        packed = layout if isinstance(layout, OneDnnWeights) else OneDnnWeights(None, None)
         self.dequantise()
         output, memory = state
         if not torch.is_grad_enabled():
-            memory = memory.clone()  # `step` works in place, the caller's state stays
+            memory = memory.clone()  # `step` works in place and must not change the caller's state
         outputs: list[Tensor] = []
         ended: list[State] = []
         for rows, steps in self._blocks(sizes):
-            hoisted = self.project_inputs(x[rows])
-            for z in hoisted.split(steps):
-                if len(z) < len(output):  # the shortest sentences are through: they stand last
+            for z in self.project_inputs(x[rows]).split(steps):
+                if len(z) < len(output):  # the shortest sentences, which come last, have ended
                     ended.append((output[len(z) :], memory[len(z) :]))
                     output, memory = output[: len(z)], memory[: len(z)]
-                output, memory = self.step(z, output, memory, few)
+                output, memory = self.step(z, output, memory, packed)
                 outputs.append(output)
         ended.append((output, memory))
         ended.reverse()
@@ -195,7 +194,7 @@ class RecurrentCell(Quantisable):
         return torch.cat(outputs) if outputs else x.new_empty(0, self.outputs), final
 
     def _blocks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
-        """Cut the time steps into runs whose hoisted products fit INPUT_BYTES: rows and their steps."""
+        """Group time steps whose input products fit INPUT_BYTES: their rows and their sizes."""
         limit = max(1, INPUT_BYTES // (len(self.input_weight) * self.input_weight.element_size()))
         if torch.is_grad_enabled():
             limit = sum(sizes)
@@ -207,7 +206,7 @@ class RecurrentCell(Quantisable):
 
 
 def can_run_native(x: Tensor, *states: State) -> bool:
-    """Whether the loop in C may read these."""
+    """Whether the C loop can read these tensors."""
     parts = (part for state in states for part in state)
     return lstm.is_supported(x, *parts) and not torch.is_autocast_enabled("cpu")
 
@@ -225,20 +224,22 @@ class RecurrentStack(nn.Module):
         return [cell.zero_state(batch) for cell in cast("Iterable[RecurrentCell]", self.cells)]
 
     def prepare(self, x: Tensor, sizes: list[int], states: list[State]) -> PreparedStack:
-        """What `forward` does, ready to run; in C where that can be."""
-        ready = [cell.native_layer() for cell in cast("Iterable[RecurrentCell]", self.cells)]
-        layers = [layer for layer in ready if layer is not None]
-        if len(layers) == len(ready) and can_run_native(x, *states):
+        """Prepare `forward` so that `run` does the work, in C if possible."""
+        native = [cell.native_layer() for cell in cast("Iterable[RecurrentCell]", self.cells)]
+        layers = [layer for layer in native if layer is not None]
+        if len(layers) == len(native) and can_run_native(x, *states):
             return PreparedStack(
                 lstm.PreparedLstm(layers, x, sizes, states, residual=self.residual).run, is_native=True
             )
-        return PreparedStack(partial(self._read, x, sizes, states), is_native=False)
+        return PreparedStack(partial(self._run_torch, x, sizes, states), is_native=False)
 
     def forward(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
-        """Packed token vectors (N, D) to the packed outputs of every layer and their last states."""
+        """Packed token vectors (N, D) to the packed outputs and the final state of every layer."""
         return self.prepare(x, sizes, states).run()
 
-    def _read(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
+    def _run_torch(
+        self, x: Tensor, sizes: list[int], states: list[State]
+    ) -> tuple[list[Tensor], list[State]]:
         layers: list[Tensor] = []
         final: list[State] = []
         for number, (cell, state) in enumerate(zip(self.cells, states, strict=True)):

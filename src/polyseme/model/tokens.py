@@ -1,9 +1,9 @@
-"""Ids to one vector a token, before any context: char-CNN, word table, or both.
+"""Ids to one vector per token, before any context: char-CNN, word table, or both.
 
     text.chars, text.vocab  ->  model.tokens  ->  model.bilm
 
-N tokens, C characters, F the sum of the filters, D the size handed to the stacks.
-What must not change: positions behind a word hold the learned padding vector and take part in the
+N tokens, C characters, F number of filters, D size of the token vectors.
+What must not change: characters behind a word are the learned padding vector and take part in the
 maximum, as in the published models; the activation comes after the maximum.
 """
 
@@ -29,14 +29,14 @@ from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.fast.quantisation import Quantisable, QuantisedMatrix
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
-MIN_WORDS_PER_THREAD = 24  # words that are worth a core of their own
-LANES = 64  # numbers: the longest stretch that torch computes at once is a part of it
-MAX_UNSPLIT_VALUES = 32_768  # numbers: torch splits no fewer
-BLOCK = 64  # words of like length that run together at inference
+MIN_WORDS_PER_THREAD = 24  # fewer are not worth another core
+LANES = 64  # values: a multiple of every vector width that torch computes with
+MAX_UNSPLIT_VALUES = 32_768  # values: torch does not split fewer over several cores
+BLOCK = 64  # words of similar length that run together at inference
 
 
 class Linear(Quantisable, nn.Linear):
-    """W x + b, whose weight may be narrow, unless `keeps_fp32`."""
+    """W x + b, with a weight that can be quantised unless `keeps_fp32`."""
 
     MATRICES = ("weight",)
 
@@ -45,11 +45,11 @@ class Linear(Quantisable, nn.Linear):
         self.keeps_fp32 = keeps_fp32
 
     def can_run_native(self) -> bool:
-        """C has the quicker products for few rows, and the same bits for any number of them."""
+        """Whether C computes the product: faster for few rows, with the same bits for any number of rows."""
         return lstm.is_supported(self.bias, None if self.quantised else self.weight)
 
     def build_layout(self, weights: dict[str, QuantisedMatrix]) -> lstm.PackedWeight | None:
-        """For products in C; torch takes the weight as it is."""
+        """Pack the weight for C; torch uses it as it is."""
         return lstm.pack_weight(weights["weight"]) if weights else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class Linear(Quantisable, nn.Linear):
         return super().forward(x)
 
     def prepare(self, x: Tensor) -> Callable[[], Tensor] | None:
-        """What `forward` does as one call in C, or None where that cannot be."""
+        """Prepare `forward` as one call in C; None if C cannot compute it."""
         layout = self.current_layout()
         if layout is None or not lstm.is_supported(x) or torch.is_autocast_enabled("cpu"):
             return None
@@ -79,19 +79,18 @@ class Highway(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
         new, gate = apply_linears((self.transform, self.carry), x)
-        gate = apply_elementwise(torch.sigmoid, gate).to(
-            x.dtype
-        )  # autocast's products may be of lower precision
+        gate = apply_elementwise(torch.sigmoid, gate).to(x.dtype)  # autocast lowers the products' precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
 
 
 def apply_elementwise(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """What `function` makes of each number of x (N, F), with the same bits however many rows there are.
+    """Apply `function` to each value of x (N, F), with the same bits for any number of rows.
 
-    torch computes what does not fill a vector, at the end and where it splits the work for a second core, by
-    other instructions, which round otherwise. Here rows fill vectors, and no piece is large enough to split.
+    At the end of a tensor, and where it splits work between cores, torch computes values that do not fill a
+    vector with other instructions, which round differently. Here rows fill whole vectors, and no piece is
+    large enough to be split.
     """
-    if torch.is_grad_enabled() or function is torch.relu:
+    if torch.is_grad_enabled() or function is torch.relu or x.device.type != "cpu":
         return function(x)
     wide = F.pad(x, (0, -x.shape[1] % LANES))
     pieces = wide.split(max(1, MAX_UNSPLIT_VALUES // max(1, wide.shape[1])))
@@ -99,14 +98,16 @@ def apply_elementwise(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor
 
 
 def apply_linears(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
-    """What each of `linears` makes of x (N, inputs); in C, where a product uses one core, on all of them."""
+    """Apply each of `linears` to x (N, inputs); in C, where a product uses one core, on all cores."""
     parts = x.chunk(max(1, min(torch.get_num_threads() // len(linears), len(x) // MIN_WORDS_PER_THREAD)))
-    works = [linear.prepare(part) for linear in linears for part in parts]
-    native = [work for work in works if work is not None]
-    if len(native) < len(works):
+    prepared = [linear.prepare(part) for linear in linears for part in parts]
+    native = [product for product in prepared if product is not None]
+    if len(native) < len(prepared):
         return [linear(x) for linear in linears]
-    found = run_parallel(native, native=True)
-    return [_concatenate(found[at : at + len(parts)]) for at in range(0, len(found), len(parts))]
+    products = run_parallel(native, native=True)
+    return [
+        _concatenate(products[first : first + len(parts)]) for first in range(0, len(products), len(parts))
+    ]
 
 
 def _concatenate(parts: list[Tensor]) -> Tensor:
@@ -126,7 +127,7 @@ class CharCnn(nn.Module):
         highways: int,
         padding: int,
     ) -> None:
-        """`n_chars` counts row 0 (sentence padding) too; `padding` is the id that fills a word's row."""
+        """Create the weights; `n_chars` includes row 0 (sentence padding), `padding` ends a word."""
         super().__init__()
         self.padding = padding
         self.activation = activation
@@ -138,7 +139,7 @@ class CharCnn(nn.Module):
         self._lookups: LookupTables | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles begin without tables: they are made again of the weights."""
+        """Copies and pickles start without tables, which are computed from the weights."""
         return self.__dict__ | {"_lookups": None}
 
     def forward(self, chars: Tensor) -> Tensor:
@@ -157,25 +158,25 @@ class CharCnn(nn.Module):
         convolutions = list(cast("Iterable[nn.Conv1d]", self.convolutions))
         weights = [convolution.weight for convolution in convolutions]
         bias = torch.cat([convolution.bias for convolution in convolutions if convolution.bias is not None])
-        found = max_over_windows(chars, self._lengths(chars), self.embedding.weight, weights)
-        return ACTIVATIONS[self.activation](found + bias)
+        maxima = max_over_windows(chars, self._lengths(chars), self.embedding.weight, weights)
+        return ACTIVATIONS[self.activation](maxima + bias)
 
     def _by_length(self, chars: Tensor, lookups: LookupTables) -> Tensor:
-        """Words of like length together, so that short ones are not padded to the longest."""
+        """(N, C) -> (N, F), in blocks of similar length, so that short words are padded less."""
         lengths = self._lengths(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
         for block in torch.argsort(lengths).split(BLOCK):
             longest = int(lengths[block[-1]])
             width = longest + self.widest
             if width <= chars.shape[1]:
-                found = look_up(lookups, chars[block, :width], longest + 1)
-                vectors[block] = apply_elementwise(ACTIVATIONS[self.activation], found)
+                maxima = look_up(lookups, chars[block, :width], longest + 1)
+                vectors[block] = apply_elementwise(ACTIVATIONS[self.activation], maxima)
             else:
                 vectors[block] = self._filter(chars[block])
         return vectors
 
     def _current_lookups(self) -> LookupTables | None:
-        """The tables of the weights as they are now; None where they would be too large."""
+        """The tables of the current weights; None if they would be too large."""
         if not is_small_enough(self.embedding.num_embeddings, self.widest, self.size):
             return None
         convolutions = cast("Iterable[nn.Conv1d]", self.convolutions)
@@ -185,13 +186,13 @@ class CharCnn(nn.Module):
         return self._lookups
 
     def _lengths(self, chars: Tensor) -> Tensor:
-        """(N, C) -> (N,): how many positions of each row come before its padding, or a sentence's."""
-        places = torch.arange(1, chars.shape[1] + 1, device=chars.device)
-        return (((chars != self.padding) & (chars != 0)) * places).amax(dim=1)
+        """(N, C) -> (N,): the characters of each row before the padding."""
+        counts = torch.arange(1, chars.shape[1] + 1, device=chars.device)
+        return (((chars != self.padding) & (chars != 0)) * counts).amax(dim=1)
 
 
 class TokenEncoder(nn.Module):
-    """[word table; char-CNN], whichever there are, and a projection where asked."""
+    """[word table; char-CNN], one of them or both, and an optional projection."""
 
     def __init__(self, *, chars: CharCnn | None, words: nn.Embedding | None, outputs: int, project: bool):
         super().__init__()
@@ -212,16 +213,16 @@ class TokenEncoder(nn.Module):
 
 
 def make_word_table(n_words: int, dim: int, *, trained: bool = True) -> nn.Embedding:
-    """A table of `n_words` rows and row 0 for padding; not `trained` means frozen."""
+    """Create a word table of `n_words` rows after row 0 (padding); frozen unless `trained`."""
     table = make_embedding(n_words + 1, dim)
     table.weight.requires_grad_(trained)
     return table
 
 
 def make_embedding(rows: int, dim: int) -> nn.Embedding:
-    """A table whose row 0 is padding, drawn uniformly.
+    """Create a table with uniform random rows; row 0 is padding.
 
-    (nn.Embedding draws from a normal distribution, for which torch loads its compiler on the meta device.)
+    (nn.Embedding draws from a normal distribution, for which torch imports its compiler on the meta device.)
     """
     weight = torch.empty(rows, dim).uniform_(-1, 1)
     weight[0].zero_()
@@ -229,7 +230,7 @@ def make_embedding(rows: int, dim: int) -> nn.Embedding:
 
 
 def fill_word_table(table: nn.Embedding, ids: Tensor, vectors: Tensor) -> None:
-    """Start the rows `ids` of a word table from static `vectors` (len(ids), dim)."""
+    """Copy static `vectors` (len(ids), dim) to the rows `ids` of a word table."""
     if vectors.shape != (len(ids), table.embedding_dim):
         raise ValueError(f"vectors are {tuple(vectors.shape)}, the rows ({len(ids)}, {table.embedding_dim})")
     with torch.no_grad():

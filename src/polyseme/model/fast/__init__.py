@@ -1,1 +1,1 @@
-"""The same results as the plain modules, faster: packing, quantisation, threads, lookup tables, C kernels."""
+"""Faster ways to the same results: packing, quantisation, threads, lookup tables, C kernels."""

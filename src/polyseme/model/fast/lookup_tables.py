@@ -1,12 +1,12 @@
-"""A char-CNN as table look-ups, for inference: no character is embedded or convolved twice.
+"""A char-CNN as table lookups, for inference: the product of each character is computed once.
 
     model.tokens  ->  model.fast.lookup_tables
 
-A filter of width w over characters gives the sum of w parts, each of which depends on one character and its
-place under the filter alone. All these parts are computed once, for every character and place; a window is
-then a sum of rows. Narrow filters have zero rows at the places that they do not reach.
+A filter of width w is a sum of w parts; each part depends only on one character and its position in the
+filter. The parts of every character and position are computed once; a window is then a sum of rows. Narrow
+filters have zero rows at the positions beyond their width.
 
-N words, C characters, F the sum of the filters, W the widest filter.
+N words, C characters, F number of filters, W widest filter.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch import Tensor, nn
 
 from polyseme.model.fast.weight_versions import WeightSnapshot
 
-MAX_TABLE_BYTES = 64 << 20  # larger tables do not stay in the cache, and then a convolution is as good
+MAX_TABLE_BYTES = 64 << 20  # larger tables do not fit the CPU cache and are no faster than a convolution
 
 
 class LookupTables(NamedTuple):
-    """The parts of all filters, and the weights they were made of."""
+    """The parts of all filters, and a snapshot of the weights that they were computed from."""
 
     table: Tensor  # (W * characters, F)
     bias: Tensor  # (F,)
@@ -33,7 +33,7 @@ class LookupTables(NamedTuple):
 
 
 def is_small_enough(characters: int, widest: int, size: int) -> bool:
-    """Whether the table of such a char-CNN is small enough to pay."""
+    """Whether lookup tables of this size are faster than convolutions."""
     return characters * widest * size * 4 <= MAX_TABLE_BYTES
 
 
@@ -44,10 +44,10 @@ def build_lookup_tables(
     filters = list(convolutions)
     characters = embedding.num_embeddings
     parts = []
-    for place in range(widest):
+    for position in range(widest):
         columns = [
-            embedding.weight @ f.weight[:, :, place].t()
-            if place < f.weight.shape[2]
+            embedding.weight @ f.weight[:, :, position].t()
+            if position < f.weight.shape[2]
             else embedding.weight.new_zeros(characters, f.weight.shape[0])
             for f in filters
         ]
@@ -59,7 +59,7 @@ def build_lookup_tables(
 
 
 def source_weights(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:
-    """The weights that the parts follow from."""
+    """The weights that the tables depend on."""
     return [embedding.weight, *(weight for f in convolutions for weight in f.parameters())]
 
 

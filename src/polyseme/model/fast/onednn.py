@@ -1,9 +1,9 @@
-"""Weights laid out for products with few rows, where torch brings oneDNN.
+"""Weights packed for products with few rows, if torch includes oneDNN.
 
     model.recurrent  ->  model.fast.onednn  ->  torch
 
-A time step multiplies a handful of rows by large weights; the usual layout leaves half of the machine idle
-there. Packed weights are a copy: whoever packs says that the weights are final.
+A time step multiplies a few rows by large weights, for which the usual layout is about half as fast.
+Packed weights are a copy, which does not follow later changes of the weights.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-TYPICAL_ROWS = 16  # sentences that still run in the middle of a batch
+TYPICAL_ROWS = 16  # sentences that are still running in the middle of a batch
 
 
 def pack_weight(weight: Tensor | None) -> Tensor | None:
-    """A packed copy of `weight` (outputs, inputs), or None where that cannot be had."""
+    """A packed copy of `weight` (outputs, inputs), or None if oneDNN is unavailable."""
     operations: Any = torch.ops.mkldnn
     if weight is None or weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
@@ -33,7 +33,7 @@ def multiply_packed(x: Tensor, packed: Tensor) -> Tensor:
     return product
 
 
-def multiply_add_packed(x: Tensor, packed: Tensor, other: Tensor) -> Tensor:
-    """Rows (n, inputs) times the packed weight, plus `other` (n, outputs)."""
-    product: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, packed, None, "add")
+def multiply_add_packed(x: Tensor, packed: Tensor, addend: Tensor) -> Tensor:
+    """Rows (n, inputs) times the packed weight, plus `addend` (n, outputs)."""
+    product: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, addend, packed, None, "add")
     return product

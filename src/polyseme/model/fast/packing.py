@@ -1,9 +1,11 @@
-"""What both stacks gave for a batch, still packed: put together as far as it is asked for.
+"""Packed batches: sentences without padding, and the outputs of both stacks for them.
 
-    model.bilm  ->  model.fast.packing  ->  model.output, embedder
+    model.bilm  ->  model.fast.packing  ->  model.output, elmo
 
-B sentences, T tokens incl. <S> and </S>, N of them that are no padding, D one direction, H = 2D, L layers.
-An index keeps one layer out of three and no state: what is never put together costs nothing.
+The outputs stay packed until a caller needs layers or state. An index needs one layer out of three and no
+state, so that the rest is never unpacked.
+
+B sentences, T tokens incl. <S> and </S>, N tokens without padding, D one direction, H = 2D, L layers.
 """
 
 from __future__ import annotations
@@ -17,25 +19,25 @@ from torch import Tensor
 
 from polyseme.model.recurrent import State
 
-MixFunction = Callable[[Sequence[Tensor]], Tensor]  # the L layers of a half to one, all of the same shape
+MixFunction = Callable[[Sequence[Tensor]], Tensor]  # mixes the L layers of a direction, of the same shape
 
 
 class BiState(NamedTuple):
-    """State of both stacks, a pair a layer, rows in the order of the sentences."""
+    """State of both stacks, one pair per layer, with one row per sentence."""
 
     forward: list[State]
     backward: list[State]
 
 
-def pad_state(upper: BiState, under: BiState) -> BiState:
-    """The rows of `upper`, then those of `under` beyond them."""
+def pad_state(state: BiState, padding: BiState) -> BiState:
+    """Append to `state` the rows of `padding` beyond its own."""
     return BiState(
         *(
             [
                 (torch.cat([a[0], b[0][len(a[0]) :]]), torch.cat([a[1], b[1][len(a[1]) :]]))
-                for a, b in zip(uppers, unders, strict=True)
+                for a, b in zip(layers, paddings, strict=True)
             ]
-            for uppers, unders in zip(upper, under, strict=True)
+            for layers, paddings in zip(state, padding, strict=True)
         )
     )
 
@@ -48,16 +50,16 @@ def move_state(state: BiState, device: torch.device) -> BiState:
 
 
 class PackedBatch(NamedTuple):
-    """Where the tokens of a batch stand when its sentences are packed, longest first."""
+    """How the tokens of a batch are packed: time-major, longest sentence first."""
 
-    sizes: list[int]  # how many sentences still run at each time step
-    forward: Tensor  # (N,) place in the flattened (B, T) of each packed row, reading forward
-    backward: Tensor  # (N,) the same, reading backward
+    sizes: list[int]  # sentences that are still running at each time step
+    forward: Tensor  # (N,) index in the flattened (B, T) of each packed row, in forward order
+    backward: Tensor  # (N,) the same in backward order
     order: Tensor  # (B,) the sentences by falling length
 
-    def rows(self, half: int) -> Tensor:
-        """`forward` for half 0, `backward` for 1."""
-        return (self.forward, self.backward)[half]
+    def rows(self, direction: int) -> Tensor:
+        """`forward` for direction 0, `backward` for 1."""
+        return (self.forward, self.backward)[direction]
 
     def to(self, device: torch.device) -> PackedBatch:
         """The same indices on another device."""
@@ -67,9 +69,9 @@ class PackedBatch(NamedTuple):
 
 
 def pack_batch(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> PackedBatch:
-    """Plan the packing of sentences of `lengths` (B,) laid out in rows of `width` tokens.
+    """Pack sentences of `lengths` (B,) in rows of `width` tokens.
 
-    Of several parts, of like lengths and together all sentences, plan one alone.
+    With several `parts`, of similar lengths, pack the sentences of one of them.
     """
     order = torch.argsort(lengths, descending=True, stable=True)[part::parts]
     falling = lengths[order]
@@ -77,7 +79,7 @@ def pack_batch(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> Pa
     if longest > width:
         raise ValueError(f"a sentence of {longest} tokens does not fit a row of {width}")
     times = torch.arange(longest, device=lengths.device)
-    if len(order) == len(lengths) == 1:  # the same, sooner: people wait for one sentence
+    if len(order) == len(lengths) == 1:  # a shortcut, since interactive use has one sentence
         return PackedBatch([1] * longest, times, times.flip(0), order)
     running = falling > times[:, None]  # (T, B)
     time, rank = running.nonzero(as_tuple=True)
@@ -91,82 +93,87 @@ def pack_batch(lengths: Tensor, width: int, part: int = 0, parts: int = 1) -> Pa
 
 
 class DirectionOutput(NamedTuple):
-    """What one stack gave for some sentences of a batch."""
+    """The output of one stack for a part of a batch."""
 
-    direction: int  # 0 read forward, 1 backward
+    direction: int  # 0 is forward, 1 backward
     packed: PackedBatch
-    layers: list[Tensor]  # L of them (N, D), the token layer first
+    layers: list[Tensor]  # L tensors (N, D), the token layer first
     final_state: list[State]
 
     @property
     def rows(self) -> Tensor:
-        """Where the packed rows stand in the flattened batch."""
+        """The index of each packed row in the flattened batch."""
         return self.packed.rows(self.direction)
 
 
 @dataclass(frozen=True)
 class BatchOutput:
-    """A batch of `sentences` in rows of `width` tokens: the parts of both halves, forward ones first."""
+    """The output for a batch of `sentences` in rows of `width` tokens: forward parts first, then backward."""
 
     sentences: int
     width: int
     parts: Sequence[DirectionOutput]
-    initial_state: BiState | None  # a row for each sentence, and maybe more
+    initial_state: BiState | None  # one row per sentence, or more
 
     def layers(self) -> Tensor:
         """All layers (L, B, T, H), zero behind the end of a sentence."""
-        return self._unpacked([part.layers for part in self.parts])
+        return self._unpack([part.layers for part in self.parts])
 
     def unpack_mix(self, mix: MixFunction) -> Tensor:
         """One layer (B, T, H), zero behind the end of a sentence."""
-        return self._unpacked([[mix(part.layers)] for part in self.parts])[0]
+        return self._unpack([[mix(part.layers)] for part in self.parts])[0]
 
-    def _unpacked(self, packed: Sequence[Sequence[Tensor]]) -> Tensor:
+    def _unpack(self, packed: Sequence[Sequence[Tensor]]) -> Tensor:
         first = packed[0][0]
         size, count = first.shape[1], self.sentences * self.width
-        found = first.new_zeros(len(packed[0]), count, 2 * size)
+        unpacked = first.new_zeros(len(packed[0]), count, 2 * size)
         for part, layers in zip(self.parts, packed, strict=True):
             for number, layer in enumerate(layers):
-                found[number, part.rows, part.direction * size : (part.direction + 1) * size] = layer
-        return found.view(len(found), self.sentences, self.width, 2 * size)
+                unpacked[number, part.rows, part.direction * size : (part.direction + 1) * size] = layer
+        return unpacked.view(len(unpacked), self.sentences, self.width, 2 * size)
 
     def write_rows(
         self, out: Tensor, rows: Tensor, mix: MixFunction, shifts: tuple[int, int] = (0, 0)
     ) -> None:
-        """One layer into `out` (M, H), rounded to its type: the token at flat place p goes to row `rows[p]`.
+        """Write one layer to `out` (M, H), rounded to its dtype: the token at flat index p to row `rows[p]`.
 
-        rows: (B * T,), -1 for what is not kept, as <S>, </S> and padding. shifts: how many places further on
-        a half belongs; what goes over the end of its sentence comes to such a place.
+        Args:
+            out: Where to write; may be on another device.
+            rows: (B * T,) row of each token; -1 for those to skip, such as <S>, </S> and padding.
+            mix: Mixes the layers.
+            shifts: How many tokens further on the forward and the backward half belong. What is shifted over
+                the end of its sentence falls on <S> or </S>.
+
         """
         size = out.shape[1] // 2
         for part in self.parts:
             targets = rows.roll(-shifts[part.direction]).to(part.rows.device)[part.rows]
-            kept = (targets >= 0).nonzero()[:, 0]
+            used = (targets >= 0).nonzero()[:, 0]
             columns = slice(part.direction * size, (part.direction + 1) * size)
-            out[:, columns].index_copy_(0, targets[kept].to(out.device), mix(part.layers)[kept].to(out))
+            out[:, columns].index_copy_(0, targets[used].to(out.device), mix(part.layers)[used].to(out))
 
     def final_state(self) -> BiState:
-        """The state behind the last token; sentences of length 0 and rows beyond the batch keep theirs."""
+        """The state after the last token; sentences of length 0 and rows beyond the batch keep theirs."""
         halves = []
-        for half in (0, 1):
-            parts = [part for part in self.parts if part.direction == half]
+        for direction in (0, 1):
+            parts = [part for part in self.parts if part.direction == direction]
             states = _join([part.final_state for part in parts])
             if self.sentences > 1:
                 states = select_state_rows(
                     states, torch.argsort(torch.cat([part.packed.order for part in parts]))
                 )
             halves.append(states)
-        found = BiState(*halves)
-        return pad_state(found, self.initial_state) if self.initial_state else found
+        state = BiState(*halves)
+        return pad_state(state, self.initial_state) if self.initial_state else state
 
 
 def select_state_rows(states: list[State], order: Tensor) -> list[State]:
-    """These rows of the state of every layer."""
+    """Select rows of the state of every layer."""
     return [(output[order], memory[order]) for output, memory in states]
 
 
 def _join(parts: list[list[State]]) -> list[State]:
-    """The rows of several parts, one after the other, layer by layer."""
+    """Concatenate the rows of several parts, layer by layer."""
     if len(parts) == 1:
         return parts[0]
     return [

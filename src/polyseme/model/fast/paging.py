@@ -1,10 +1,10 @@
-"""Memory that is not needed soon, given back to the system; its contents stay.
+"""Release the pages of weights that will not be read soon; their contents stay.
 
     model.bilm  ->  model.fast.paging
 
-Weights that were laid out anew are not read again unless somebody trains or saves. Where they are mapped from
-a file, the system may drop their pages, and reads them from there if they are asked for. A hint: where it
-cannot be given, nothing happens.
+Once weights are packed, the originals are read again only to train or to save them. If they are mapped from a
+file, the system can drop their pages and read them again when needed. This is a hint to the system: if it is
+not supported, nothing happens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAGE_OUT = 21  # MADV_PAGEOUT, Linux 5.4 and later
 
 
 def page_out(values: Tensor) -> None:
-    """Say that `values` will not be read soon; for those mapped from a file, others might be swapped out."""
+    """Hint that `values`, mapped from a file, will not be read soon (other memory might be swapped out)."""
     if not sys.platform.startswith("linux") or values.device.type != "cpu" or not values.is_contiguous():
         return
     page = mmap.PAGESIZE
@@ -28,4 +28,4 @@ def page_out(values: Tensor) -> None:
     if size > 0:
         advise = ctypes.CDLL(None).madvise
         advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        advise(first, size, PAGE_OUT)  # an old kernel refuses, which changes nothing
+        advise(first, size, PAGE_OUT)  # fails without effect on old kernels

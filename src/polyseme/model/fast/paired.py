@@ -1,4 +1,4 @@
-"""Both directions as one tensor, for training: the stacks of a biLM with a gradient of their own.
+"""Both directions as one tensor, for training: the stacks of a biLM with a hand-written gradient.
 
     model.tokens  ->  model.fast.paired  ->  model.softmax, training
 
@@ -6,9 +6,9 @@ Axis 0 is the direction: 0 reads forward, 1 backward. Sentences are packed as in
 directions of a batch have the same `sizes`, so each time step is one batched product for the two.
 
 N packed tokens, B sentences, n sentences at a step, D outputs, M memory cells.
-The LSTM's backward pass is written out: autograd would build thousands of small nodes, and the gradients
-of the weights become one product each over all time steps. It is done in C where that is there and the
-numbers are fp32 on the CPU, else by torch. GRU and RNN go through autograd.
+Autograd would build thousands of small nodes for an LSTM. With a hand-written backward pass, the gradient of
+each weight is one product over all time steps. It runs in C for fp32 tensors on the CPU if the library is
+available, in torch otherwise. GRU and RNN use autograd.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
-PairState = list[tuple[Tensor, Tensor]]  # a layer: outputs (2, B, D) and memory (2, B, M)
+PairState = list[tuple[Tensor, Tensor]]  # per layer: outputs (2, B, D) and memory (2, B, M)
 
 
 Product = Callable[[Tensor, Tensor], Tensor]
 
 
 class PairDropout(NamedTuple):
-    """Shares that are dropped in training; all of them off by default."""
+    """Dropout in training; off by default."""
 
-    values: float = 0.0  # of each layer's input and of the top, as published
-    variational: bool = False  # the same values of a sentence are dropped at all its time steps
-    weights: float = 0.0  # of the recurrent weights
+    values: float = 0.0  # share of each layer's input and of the top, as published
+    variational: bool = False  # drop the same values at all time steps of a sentence
+    weights: float = 0.0  # share of the recurrent weights
 
 
 def zero_pair_state(network: BiLM, batch: int) -> PairState:
@@ -53,9 +53,9 @@ def zero_pair_state(network: BiLM, batch: int) -> PairState:
 def run_stacks_paired(
     network: BiLM, x: Tensor, sizes: list[int], state: PairState, dropout: PairDropout
 ) -> tuple[Tensor, PairState]:
-    """Token vectors (2, N, D) in each direction's own order to the top layer (2, N, D) and the state.
+    """Token vectors (2, N, D), in the order of each direction, to the top layer (2, N, D) and the state.
 
-    Dropout as published: on the input of each layer, the residual adds the dropped input, once more on top.
+    Dropout as published: on the input of each layer, so that the residual adds it too, and on the top layer.
     """
     stacks: tuple[RecurrentStack, RecurrentStack] = (network.forward_stack, network.backward_stack)
     final: PairState = []
@@ -87,9 +87,9 @@ def run_layer_paired(
     state: tuple[Tensor, Tensor],
     weight_drop: float = 0.0,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """One layer of both directions: packed (2, N, inputs) to packed outputs (2, N, D) and the state.
+    """Run one layer of both directions: packed (2, N, inputs) to packed outputs (2, N, D) and the state.
 
-    A layer with one direction is a pair of one cell, with an axis of one.
+    A layer with one direction is a pair of one cell; axis 0 has size 1.
     """
     if pair[0].kind != "lstm":
         runs = [cell(x[d], sizes, (state[0][d], state[1][d])) for d, cell in enumerate(pair)]
@@ -106,14 +106,14 @@ def run_layer_paired(
     projections: list[Tensor] = [cell.projection for cell in pair if cell.projection is not None]
     projection = torch.stack(projections) if projections else None
     clips = (pair[0].cell_clip, pair[0].output_clip)
-    short = torch.is_autocast_enabled(x.device.type)
-    if not short and lstm.is_supported(x, hidden, projection, *state):
+    autocast = torch.is_autocast_enabled(x.device.type)
+    if not autocast and lstm.is_supported(x, hidden, projection, *state):
         z = torch.bmm(x, weight.transpose(1, 2))  # (2, N, 4M)
         output, h, c = NativePair.apply(z, bias, hidden, projection, *state, sizes, clips)  # type: ignore[no-untyped-call]
         return output, (h, c)
     z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()
     with torch.autocast(z.device.type, enabled=False):
-        product = _bf16_product if short else torch.bmm
+        product = _bf16_product if autocast else torch.bmm
         output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips, product)  # type: ignore[no-untyped-call]
     return output, (h, c)
 
@@ -124,7 +124,7 @@ class _PairedLstm(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        z: Tensor,  # (2, N, 4M) the hoisted gates
+        z: Tensor,  # (2, N, 4M) the input's share of the gates
         hidden: Tensor,  # (2, 4M, D)
         projection: Tensor | None,  # (2, D, M)
         h: Tensor,  # (2, B, D)
@@ -141,18 +141,18 @@ class _PairedLstm(torch.autograd.Function):
         first, steps, outputs, ended = h, [], [], []
         for z_step in z.split(sizes, dim=1):
             n = z_step.shape[1]
-            if n < h.shape[1]:  # the shortest sentences are through: they stand last
+            if n < h.shape[1]:  # the shortest sentences, which come last, have ended
                 ended.append((h[:, n:], c[:, n:]))
                 h, c = h[:, :n], c[:, :n]
             gates = product(h, recurrent).add_(z_step)  # (2, n, 4M)
             i, f, o = gates[..., : 3 * m].sigmoid_().split(m, dim=2)
             old, c = c, (f * c).addcmul_(i, gates[..., 3 * m :].tanh_())
             _clip(c, clips[0])
-            bent = torch.tanh(c)
-            raw = o * bent
+            activated = torch.tanh(c)
+            raw = o * activated
             h = raw if project is None else _clip(product(raw, project), clips[1])
             outputs.append(h)
-            steps.append((gates, old, c, bent, raw))
+            steps.append((gates, old, c, activated, raw))
         ended.append((h, c))
         ended.reverse()
         ctx.save_for_backward(hidden, projection)
@@ -166,10 +166,12 @@ class _PairedLstm(torch.autograd.Function):
         hidden, projection = ctx.saved_tensors
         m, clips, product = d_c.shape[2], ctx.clips, ctx.product
         d_z = d_outputs.new_empty(len(d_outputs), d_outputs.shape[1], 4 * m)
-        d_given: list[Tensor] = []  # gradient of the projected outputs, last step first
+        d_projected: list[Tensor] = []  # gradient of the projected outputs, last step first
         d_h, d_c = d_h.clone(), d_c.clone()
         stop = d_outputs.shape[1]
-        for (gates, old, c, bent, _), output in zip(reversed(ctx.steps), reversed(ctx.outputs), strict=True):
+        for (gates, old, c, activated, _), output in zip(
+            reversed(ctx.steps), reversed(ctx.outputs), strict=True
+        ):
             n = gates.shape[1]
             rows = slice(stop - n, stop)
             stop -= n
@@ -177,16 +179,16 @@ class _PairedLstm(torch.autograd.Function):
             if projection is not None:
                 if clips[1] is not None:
                     dh *= output.abs() < clips[1]
-                d_given.append(dh)
+                d_projected.append(dh)
                 dh = product(dh, projection)  # (2, n, M)
             i, f, o, g = gates.split(m, dim=2)
-            dc = torch.ops.aten.tanh_backward(dh * o, bent).add_(d_c[:, :n])
+            dc = torch.ops.aten.tanh_backward(dh * o, activated).add_(d_c[:, :n])
             if clips[0] is not None:
                 dc *= c.abs() < clips[0]
             step = torch.empty_like(gates)
             sigmoid_backward(dc * g, i, grad_input=step[..., :m])
             sigmoid_backward(dc * old, f, grad_input=step[..., m : 2 * m])
-            sigmoid_backward(dh * bent, o, grad_input=step[..., 2 * m : 3 * m])
+            sigmoid_backward(dh * activated, o, grad_input=step[..., 2 * m : 3 * m])
             tanh_backward(dc * i, g, grad_input=step[..., 3 * m :])
             d_z[:, rows] = step
             d_c[:, :n] = dc.mul_(f)
@@ -194,22 +196,22 @@ class _PairedLstm(torch.autograd.Function):
         before = torch.cat([ctx.first[:, : ctx.outputs[0].shape[1]], *_shifted(ctx.outputs)], dim=1)
         d_hidden = product(d_z.transpose(1, 2), before)
         d_projection = None
-        if d_given:
+        if d_projected:
             raws = torch.cat([raw for *_, raw in ctx.steps], dim=1)
-            d_projection = product(torch.cat(d_given[::-1], dim=1).transpose(1, 2), raws)
+            d_projection = product(torch.cat(d_projected[::-1], dim=1).transpose(1, 2), raws)
         return d_z, d_hidden, d_projection, d_h, d_c, None, None, None
 
 
 def _clip(values: Tensor, limit: float | None) -> Tensor:
-    """Cut to ±limit, in place."""
+    """Clip to ±limit, in place."""
     return values if limit is None else values.clamp_(-limit, limit)
 
 
 def _bf16_product(a: Tensor, b: Tensor) -> Tensor:
-    """A batched product of bf16 values; gates, memory and gradients themselves stay fp32."""
+    """A batched product in bf16; gates, memory and gradients stay fp32."""
     return torch.bmm(a.bfloat16(), b.bfloat16()).float()
 
 
 def _shifted(outputs: list[Tensor]) -> list[Tensor]:
-    """What recurred into every step but the first: the output before it, of the sentences that went on."""
+    """The recurrent input of every step but the first: the output before, of sentences that continue."""
     return [before[:, : after.shape[1]] for before, after in pairwise(outputs)]

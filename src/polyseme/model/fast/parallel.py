@@ -1,9 +1,9 @@
-"""Independent pieces of work at once: each on a thread of its own, with a single core for its products.
+"""Run independent tasks in parallel, each on one thread and one core.
 
-    model.bilm, model.tokens, kernels.training  ->  model.fast.parallel  ->  torch
+    model.bilm, model.tokens, kernels.training, kernels.dots  ->  model.fast.parallel  ->  torch
 
-A time step is a chain of small products: splitting each of them over the cores costs more than it brings,
-while the two directions, and the sentences of a batch, need nothing of each other.
+A time step is a chain of small products. Splitting each of them over the cores costs more than it gains,
+while the two directions, and the sentences of a batch, are independent.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ _pool: tuple[tuple[int, int], ThreadPoolExecutor] | None = None  # with its proc
 
 
 def count_core_pairs() -> int:
-    """Half of the cores, at least 1: into so many parts what comes in twos may be cut."""
+    """Half of torch's threads, at least 1: the parts of each direction if both run at once."""
     return max(1, torch.get_num_threads() // 2)
 
 
-def run_parallel(works: Sequence[Callable[[], Result]], *, native: bool = False) -> list[Result]:
-    """What each of `works` gives; side by side where no gradient is kept and there are several cores.
+def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False) -> list[Result]:
+    """Return the results of `tasks`; run in parallel without gradients and with several threads.
 
-    Works `native` need no core set aside for them, so that the last one runs in the calling thread.
+    `native` tasks call no torch function, so that the last one can run in the calling thread.
     """
-    if len(works) < 2 or torch.is_grad_enabled() or torch.get_num_threads() < 2:
-        return [work() for work in works]
+    if len(tasks) < 2 or torch.is_grad_enabled() or torch.get_num_threads() < 2:
+        return [task() for task in tasks]
     if native:
-        others = [_get_pool().submit(work) for work in works[:-1]]
+        futures = [_get_pool().submit(task) for task in tasks[:-1]]
         try:
-            last = works[-1]()
+            last = tasks[-1]()
         finally:
-            for other in others:
-                other.exception()  # waits: their memory is the caller's
-        return [*(other.result() for other in others), last]
+            for future in futures:
+                future.exception()  # wait, even after an error: they write to the caller's memory
+        return [*(future.result() for future in futures), last]
     inference = torch.is_inference_mode_enabled()
 
-    def without_gradients(work: Callable[[], Result]) -> Result:  # these modes belong to a thread
+    def without_gradients(task: Callable[[], Result]) -> Result:  # these modes are per thread
         with torch.inference_mode(inference), torch.no_grad():
-            return work()
+            return task()
 
-    return list(_get_pool().map(without_gradients, works))
+    return list(_get_pool().map(without_gradients, tasks))
 
 
 def _get_pool() -> ThreadPoolExecutor:
-    """The pool, made once a process (threads do not survive a fork); its threads use one core each."""
+    """The thread pool, created once per process; its threads use one core each."""
     global _pool
     with _lock:
         cores = torch.get_num_threads()
@@ -59,24 +59,24 @@ def _get_pool() -> ThreadPoolExecutor:
             ready = threading.Barrier(cores + 1)
 
             def start() -> None:
-                torch.get_num_threads()  # otherwise the first product would take the number of the process
+                torch.get_num_threads()  # without this, the first product would reset the number
                 torch.set_num_threads(1)
                 ready.wait()
 
-            pool = ThreadPoolExecutor(cores, "polyseme-piece", initializer=start)
+            pool = ThreadPoolExecutor(cores, "polyseme-task", initializer=start)
             for _ in range(cores):
                 pool.submit(int)
             ready.wait()
-            torch.set_num_threads(cores)  # the number is also what threads made later begin with
-            _pool = (os.getpid(), cores), pool  # one with another number of threads ends when it is idle
+            torch.set_num_threads(cores)  # also the default of threads that start later
+            _pool = (os.getpid(), cores), pool  # a pool of another size ends when it is idle
         return _pool[1]
 
 
 def _reset_in_child() -> None:
     """Make a forked child compute with one thread.
 
-    The threads of our pool and of torch's OpenMP pool are gone in the child, and OpenMP would wait for its
-    own for ever. The lock may have been held by a thread that is gone, too.
+    The threads of this pool and of torch's OpenMP pool do not exist in the child, and OpenMP would wait for
+    its threads forever. The lock may have been held by a thread that does not exist either.
     """
     global _pool, _lock
     _pool, _lock = None, threading.Lock()

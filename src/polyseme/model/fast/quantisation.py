@@ -1,13 +1,11 @@
-"""Weights in fewer bits: bf16, or int8 with a scale for each row.
+"""Weights in fewer bits: bf16, or int8 with a scale per row.
 
     formats, model.recurrent, model.tokens  ->  model.fast.quantisation  ->  kernels.lstm
 
-fp32 weights are what they are. bf16 rounds each weight to 8 significant bits, to the nearest. int8 makes of
-each row whole numbers from -127 to 127 and their scale, max |w| / 127. Weights that are widened and narrowed
-again are the same bits.
+bf16 rounds each weight to 8 significant bits, to the nearest. int8 represents each row by integers from -127
+to 127 and a scale, max |w| / 127. Weights that are dequantised and quantised again have the same bits.
 
-A module with such weights is a `Quantisable`: it can keep them narrow alone, and lay them out for reading
-once they are final.
+A module with such weights is a `Quantisable`: it can store them quantised only, and pack them for inference.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from polyseme.model.fast.weight_versions import weight_version
 
 PRECISIONS = ("fp32", "bf16", "int8")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
-MIN_ROW_MAX = 1e-30  # a row with no larger weight becomes zero
-MAX_ROW_MAX = 3.4e38  # 127 scales of anything larger might be infinite
+MIN_ROW_MAX = 1e-30  # a row whose largest weight is below becomes zero
+MAX_ROW_MAX = 3.4e38  # above, 127 times the scale could be infinite
 
 
 class QuantisedMatrix(NamedTuple):
@@ -32,95 +30,95 @@ class QuantisedMatrix(NamedTuple):
     scales: Tensor | None = None
 
     def dequantise(self) -> Tensor:
-        """As fp32: the very numbers that `values` and `scales` stand for."""
-        wide = self.values.float()
-        return wide if self.scales is None else wide.mul_(self.scales[:, None])  # of int8: a new tensor
+        """Return the represented weights as fp32."""
+        values = self.values.float()
+        return values if self.scales is None else values.mul_(self.scales[:, None])  # of int8: a new tensor
 
 
 def quantise(weight: Tensor, precision: str) -> QuantisedMatrix:
-    """`weight` (n, k), fp32, in that precision; weights that are not finite are refused."""
+    """Convert `weight` (n, k), fp32, to `precision`; ValueError if it is not finite."""
     weight = weight.detach()
     if precision == "fp32":
         return QuantisedMatrix(weight)
     if not torch.isfinite(weight).all():
         raise ValueError(f"A weight of {tuple(weight.shape)} is not finite: there is no {precision} of it.")
     if precision == "bf16":
-        largest = torch.finfo(torch.bfloat16).max  # the few numbers above it would become infinite
+        largest = torch.finfo(torch.bfloat16).max  # larger fp32 values would become infinite
         return QuantisedMatrix(weight.clamp(-largest, largest).to(torch.bfloat16))
     most = weight.abs().amax(dim=1).clamp(max=MAX_ROW_MAX)
     scales = torch.where(most > MIN_ROW_MAX, most / 127, 0)
-    scales = scales * 127 / 127  # rounded so that the scale comes back from the weights it makes
-    whole = torch.where(scales[:, None] > 0, weight / scales[:, None], 0).round_()
-    return QuantisedMatrix(whole.clamp_(-127, 127).to(torch.int8), scales)
+    scales = scales * 127 / 127  # rounded so that quantising again gives the same scale
+    integers = torch.where(scales[:, None] > 0, weight / scales[:, None], 0).round_()
+    return QuantisedMatrix(integers.clamp_(-127, 127).to(torch.int8), scales)
 
 
 class Quantisable(nn.Module):
-    """A module some of whose weights may be narrow; a subclass says which, and how it lays them out."""
+    """A module with weights that can be quantised; a subclass defines which, and how to pack them."""
 
     MATRICES: tuple[str, ...] = ()  # the names of those weights
-    quantised: dict[str, QuantisedMatrix]  # the weights, where they are kept in bf16 or int8 alone
-    keeps_fp32 = False  # whether the weights stay fp32, whatever precision the model has
+    quantised: dict[str, QuantisedMatrix]  # the weights, if they are stored in bf16 or int8 only
+    keeps_fp32 = False  # whether the weights stay fp32 whatever the precision of the model
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.quantised = {}
-        self._layout: Any = None  # what `lay_out` made, and of what
-        self._laid_out: tuple[str, list[tuple[int, int]]] | None = None
+        self._layout: Any = None  # the result of `build_layout`
+        self._packed: tuple[str, list[tuple[int, int]]] | None = None  # its precision and weight versions
 
     def matrices(self) -> dict[str, Tensor]:
-        """The weights that may be narrow, as far as there are any; without memory where they are stored."""
+        """The weights that can be quantised, by name; without memory if they are stored quantised."""
         return {name: weight for name in self.MATRICES if (weight := getattr(self, name)) is not None}
 
     def source_tensors(self) -> list[Tensor]:
-        """The memory that those weights lie in, laid out or not."""
+        """The tensors that hold those weights, quantised or not."""
         return [weight.values for weight in self.quantised.values()] or list(self.matrices().values())
 
     def can_run_native(self) -> bool:
-        """Whether the module has a quick way for narrow weights, here and now."""
+        """Whether C code can run this module with its current weights."""
         raise NotImplementedError
 
     def build_layout(self, weights: dict[str, QuantisedMatrix]) -> Any:
-        """What the module reads the weights from; none are given where it does not take them."""
+        """Build the packed form of the weights; `weights` is empty if C code cannot run the module."""
         raise NotImplementedError
 
     def pack(self, precision: str = "fp32") -> None:
-        """Take the weights as final and lay them out, in that precision, for reading without gradients."""
-        precision = self._own(precision)
-        if self._laid_out == (precision, self._versions()):
+        """Pack the weights in `precision`, for inference."""
+        precision = self._effective_precision(precision)
+        if self._packed == (precision, self._versions()):
             return
         self.unpack()
         weights: dict[str, QuantisedMatrix] = {}
         if self.can_run_native():
             weights = self.quantised or {name: quantise(w, precision) for name, w in self.matrices().items()}
         self._layout = self.build_layout(weights)
-        self._laid_out = precision, self._versions()
+        self._packed = precision, self._versions()
 
     def is_packed(self, precision: str) -> bool:
-        """Whether weights were laid out in that precision, and not forgotten since."""
-        return self._laid_out is not None and self._laid_out[0] == self._own(precision)
+        """Whether the weights are packed in `precision`."""
+        return self._packed is not None and self._packed[0] == self._effective_precision(precision)
 
-    def _own(self, precision: str) -> str:
-        """The precision that this module takes where another is asked for of the model."""
+    def _effective_precision(self, precision: str) -> str:
+        """The precision of this module in a model of `precision`."""
         return "fp32" if self.keeps_fp32 else precision
 
     def unpack(self) -> None:
-        """Forget what was laid out: the weights are about to change."""
-        self._layout = self._laid_out = None
+        """Discard the packed weights, since the weights are about to change."""
+        self._layout = self._packed = None
 
     def current_layout(self) -> Any:
-        """What `lay_out` made, if the weights are still the same and no gradient is kept, else None.
+        """Return the packed weights; None if they are not packed, have changed or gradients are enabled.
 
-        Whoever wants gradients may be about to change the weights, so that ends it, too.
+        With gradients the weights may be about to change, so that the packed weights are discarded.
         """
-        laid_out = self._laid_out
-        if laid_out is None:
+        packed = self._packed
+        if packed is None:
             return None
-        if torch.is_grad_enabled() or laid_out[1] != self._versions():
+        if torch.is_grad_enabled() or packed[1] != self._versions():
             self.unpack()
         return self._layout
 
     def store_quantised(self, stored: dict[str, QuantisedMatrix]) -> None:
-        """Keep the weights of these names narrow; the parameters have shapes and no memory until `widen`."""
+        """Store weights quantised only; their parameters have no memory until `dequantise`."""
         self.unpack()
         self.quantised = stored
         for name, weight in stored.items():
@@ -128,14 +126,14 @@ class Quantisable(nn.Module):
             setattr(self, name, nn.Parameter(shape, getattr(self, name).requires_grad))
 
     def dequantise(self) -> None:
-        """Give parameters that are `stored` their memory, as fp32: more than the loop in C needs them."""
+        """Turn weights that are stored quantised into fp32 parameters."""
         stored, self.quantised = self.quantised, {}
         with torch.inference_mode(False):
             for name, weight in stored.items():
                 setattr(self, name, nn.Parameter(weight.dequantise(), getattr(self, name).requires_grad))
 
     def round_weights(self, precision: str) -> None:
-        """Round the weights to what `precision` can hold; they stay fp32."""
+        """Round the fp32 weights to values that `precision` can represent."""
         self.store_quantised({name: quantise(weight, precision) for name, weight in self.matrices().items()})
         self.dequantise()
 
@@ -143,11 +141,11 @@ class Quantisable(nn.Module):
         return [weight_version(weight) for weight in self.matrices().values()]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies begin unpacked: their weights may change."""
-        return self.__dict__ | {"_layout": None, "_laid_out": None}
+        """Copies start unpacked, since their weights may change."""
+        return self.__dict__ | {"_layout": None, "_packed": None}
 
     def _apply(self, function: Any, recurse: bool = True) -> Any:
-        """Another dtype or device: what was laid out does not fit any more."""
+        """Discard the packed weights before a change of dtype or device."""
         self.unpack()
         self.dequantise()
         return super()._apply(function, recurse)  # type: ignore[no-untyped-call]
