@@ -27,7 +27,8 @@ from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
-from polyseme.formats.vectors import manifest, writers
+from polyseme.formats.vectors import manifest
+from polyseme.formats.vectors.file_formats import VECTOR_FORMATS
 from polyseme.io.progress import ProgressEvent
 from programs import run_program
 
@@ -133,7 +134,7 @@ def test_one_file_keeps_float32_and_a_folder_takes_it_if_asked(elmo, text, tmp_p
 
 def test_a_sum_that_float16_cannot_hold_is_refused(elmo, tmp_path):
     text = written(tmp_path / "text.txt", ["bank " * 5])
-    with pytest.raises(UsageError, match=r"does not fit into float16\. Use `dtype='float32'`"):
+    with pytest.raises(UsageError, match=r"does not fit into float16\. Use `dtype=.float32.`"):
         api.embed(elmo, text, tmp_path / "out", pool="sum", layer=[1e6, 0, 1e6])
 
 
@@ -166,7 +167,7 @@ def test_shares_together_hold_what_one_process_writes(segment, elmo, tmp_path):
 
 def test_a_folder_with_a_missing_share_is_not_opened(elmo, text, tmp_path):
     api.embed(elmo, text, tmp_path / "out", shard="2/3", **SMALL)
-    with pytest.raises(FormatError, match=r"of 3 shares, 1, 3 are not finished\. Run the same command again"):
+    with pytest.raises(FormatError, match=r"of 3 shares, 1, 3 are not finished\. Run the same `polyseme"):
         polyseme.open_vectors(tmp_path / "out")
 
 
@@ -287,10 +288,10 @@ def test_another_setting_in_the_same_folder_is_refused(finished, change, message
 def test_another_model_or_text_is_refused_unless_force_begins_anew(elmo, text, tmp_path):
     api.embed(elmo, text, tmp_path / "out", **SMALL)
     other = Elmo(random_model(small_config(), seed=1))
-    with pytest.raises(UsageError, match=r"begun with the model \w{12}, this one is \w{12}\."):
+    with pytest.raises(UsageError, match=r"begun with the model \w{12}, now \w{12}\."):
         api.embed(other, text, tmp_path / "out", **SMALL)
     written(text, [*LINES[:-1], "else"])
-    with pytest.raises(UsageError, match=r"another text: .*text\.txt has other content"):
+    with pytest.raises(UsageError, match=r"another text: .*text\.txt has changed"):
         api.embed(elmo, text, tmp_path / "out", **SMALL)
     api.embed(elmo, text, tmp_path / "out", force=True)
     assert_holds(tmp_path / "out", elmo, [*LINES[:-1], "else"])
@@ -336,7 +337,7 @@ def test_killed_at_any_moment_a_run_goes_on_without_a_lost_or_doubled_sentence(e
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_full_disk_leaves_finished_shards_and_nothing_half_written(kind, elmo, text, tmp_path, monkeypatch):
     save_pretrained(elmo.model, tmp_path / "model")
-    dump: Any = writers.WRITERS[f".{kind}"]
+    dump: Any = VECTOR_FORMATS[kind].writer
     add, calls = dump.add, 0
 
     def full(self: Any, *arguments: Any) -> None:

@@ -66,7 +66,7 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         ("info text.txt", "text.txt: not a model in a format that Polyseme knows. It looks like a part"),
         ("embed nowhere text.txt --out x.hdf5", "nowhere: there is no such file or folder, and no such"),
         ("embed models/bilm nowhere.txt --out x.hdf5", "nowhere.txt: no such file or folder. Check the path"),
-        ("embed models/bilm text.txt --out x.txt", "x.txt: the ending says no format. Use one of .hdf5, .h5"),
+        ("embed models/bilm text.txt --out x.txt", "x.txt: not the ending of a vector format. Use one of .s"),
         ("embed models/bilm text.txt --out x --stateful", "x: a folder is written in independent blocks, wi"),
         ("embed models/bilm text.txt --out x --shard 3/2", "shard is '3/2', expected i/n with i from 1 to n"),
         (

@@ -1,15 +1,15 @@
-"""A text of any size to a folder of vectors: in shards, by several processes, through kills and restarts.
+"""Embed text of any size into a folder of vectors: in shards, by several processes, with restarts.
 
-    embedder, formats.vectors.writers, formats.vectors.manifest, text.segment.stream  ->  bulk
+    elmo, formats.vectors.writers, formats.vectors.manifest, text.segment.stream  ->  bulk_embedding
         ->  integrations.ray, api
 
-The text is cut into blocks of so many characters, at ends of lines or paragraphs. Block b belongs to share
-b % n + 1 of n, so that a process passes over the others' blocks without cutting them into words. A block's
-vectors go into one shard, or into several where one would grow beyond `shard_bytes`.
+The text is divided into blocks of a number of characters, at ends of lines or paragraphs. Block b belongs to
+share b % n + 1 of n, so that a process skips the blocks of the others without segmenting them. The vectors of
+a block go into one shard, or into several if one would exceed `shard_bytes`.
 
-What must not change: memory holds a part of a block, whatever the size of text and output; a shard depends on
-nothing but the model, the settings and the text, so one that is made again is the same. Hence sentences are
-grouped, and words remembered, from the start of a shard.
+What must not change: memory holds a part of a block, whatever the size of text and output. A shard depends
+only on the model, the settings and the text, so writing it again gives the same bytes. Hence sentences are
+chunked, and the token cache starts empty, at the start of each shard.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,13 @@ from polyseme.choices import Direction, Pool, VectorFormat
 from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import UsageError
 from polyseme.formats.vectors import manifest
+from polyseme.formats.vectors.file_formats import (
+    VECTOR_FORMATS,
+    has_vector_ending,
+    vector_format_of,
+)
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, ShardJournal, Share, TextFile
-from polyseme.formats.vectors.writers import WRITERS, cast_vectors, check_vector_format, open_writer
+from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.io.atomic import check_output_file
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
@@ -41,14 +46,13 @@ from polyseme.text.reading import ReadingProgress, read_lines
 from polyseme.text.segment.stream import group_lines, segment_unit
 
 SHARD_BYTES = 256 << 20
-BLOCK_CHARACTERS = 1 << 21  # at most
-TOKEN_CHARACTERS, SENTENCE_CHARACTERS = 6, 120  # about; they size blocks so that a block fills a shard
-FORMATS = get_args(VectorFormat)
+MAX_BLOCK_CHARACTERS = 1 << 21
+TOKEN_CHARACTERS, SENTENCE_CHARACTERS = 6, 120  # rough averages, to size blocks so that one fills a shard
 
 
 @dataclass(frozen=True)
 class BulkSettings:
-    """How a folder is to be written; all but `share` is the same for every process."""
+    """Settings of a folder of vectors; all but `share` are the same for every process."""
 
     layer: Layer = "mean"
     pool: Pool | None = None
@@ -60,27 +64,27 @@ class BulkSettings:
     share: Share = ALL
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise UsageError(f"format is {self.format!r}, expected one of {', '.join(FORMATS)}.")
+        if self.format not in VECTOR_FORMATS:
+            raise UsageError(f"format is {self.format!r}, expected one of {', '.join(VECTOR_FORMATS)}.")
         if self.shard_bytes < 1:
             raise UsageError(f"shard_bytes is {self.shard_bytes}, expected 1 or more.")
-        check_vector_format(Path(f"shard.{self.format}"))
+        vector_format_of(Path(f"shard.{self.format}"))  # an error if a package is missing
 
 
 def parse_share(text: str) -> Share:
-    """`2/4` as the second share of four."""
-    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    """Parse `2/4` as the second share of four."""
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"shard is {text!r}, expected i/n with i from 1 to n, such as 1/4.")
-    return Share(int(found[1]), int(found[2]))
+    return Share(int(match[1]), int(match[2]))
 
 
 def is_folder(out: Path) -> bool:
-    """Whether `embed` writes a folder there: where no ending says a format of one file."""
-    return not out.suffix or (out.suffix.lower() not in WRITERS and out.is_dir())
+    """Whether `out` names a folder: it does unless it has the ending of a vector format."""
+    return not out.suffix or (not has_vector_ending(out) and out.is_dir())
 
 
-def check_embed_target(
+def check_embed_output(
     out: Path,
     *,
     dtype: str | None,
@@ -89,7 +93,7 @@ def check_embed_target(
     engine: str = "local",
     force: bool = False,
 ) -> None:
-    """Refuse an output that `embed` could not write, before a model is loaded."""
+    """Refuse an output that `embed` could not write, before loading a model."""
     if dtype not in (None, "float32", "float16"):
         raise UsageError(f"dtype is {dtype!r}, expected float32 or float16.")
     if engine not in ("local", "ray"):
@@ -97,35 +101,35 @@ def check_embed_target(
     share, out = parse_share(shard), out.expanduser()
     if engine == "ray" and (share.of > 1 or not is_folder(out)):
         raise UsageError(
-            f"{out}: `engine='ray'` writes all shares of a folder: leave out `shard`, and name a folder."
+            f"{out}: the engine ray writes a whole folder. Leave out `shard`, and name a folder, not a file."
         )
     if is_folder(out):
         if stateful:
-            raise UsageError(f"{out}: a folder is written in independent blocks, without state between them.")
+            raise UsageError(
+                f"{out}: a folder is written in independent blocks, without `stateful`. Name a file."
+            )
         _check_folder(out, share=share, force=force)
         return
-    check_vector_format(out)
+    vector_format_of(out)
     check_output_file(out, force=force)
     if share.of > 1:
-        raise UsageError(
-            f"{out}: one file cannot be written by several processes. Name a folder to use `shard`."
-        )
+        raise UsageError(f"{out}: several processes cannot write one file. Name a folder for `shard`.")
 
 
 def _check_folder(folder: Path, *, share: Share, force: bool) -> None:
-    """Refuse a folder that holds what `embed` did not write, or that cannot be written to."""
+    """Refuse a folder with files that `embed` did not write."""
     if force and share.of > 1:
         raise UsageError(
-            f"{folder}: `force` with `shard` would remove what other processes write. "
+            f"{folder}: `force` with `shard` would remove the files of the other processes. "
             "Remove the folder yourself, then start all of them."
         )
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: is a file, but a folder will be written. Choose another name.")
-    passing = re.compile(r"tmp\w{8}")  # of another process, on a disk without unnamed files
+        raise UsageError(f"{folder}: is a file, expected a folder. Choose another name.")
+    temporary = re.compile(r"tmp\w{8}")  # of another process, on a file system without unnamed files
     names = os.listdir(folder) if folder.is_dir() else []
-    others = [name for name in names if not manifest.is_output_file(name) and not passing.fullmatch(name)]
-    if others:
-        raise UsageError(f"{folder}: contains other files, such as {min(others)}. Choose another folder.")
+    foreign = [name for name in names if not manifest.is_output_file(name) and not temporary.fullmatch(name)]
+    if foreign:
+        raise UsageError(f"{folder}: contains other files, such as {min(foreign)}. Choose another folder.")
 
 
 def embed_folder(
@@ -137,41 +141,60 @@ def embed_folder(
     force: bool = False,
     on_progress: OnProgress = ignore_progress,
 ) -> Counts:
-    """Write the vectors of this share of `texts` into `folder`, or what is still missing of them."""
+    """Write the vectors of one share of `texts` into `folder`; shards that exist already are kept.
+
+    Args:
+        elmo: The model.
+        texts: Files and folders of text.
+        folder: The output.
+        bulk: Settings of the folder, with the share that this process does.
+        force: Remove what an earlier run wrote.
+        on_progress: Receives progress events.
+
+    Returns:
+        Counts of the whole share, earlier runs included.
+
+    Raises:
+        UsageError: If the folder was begun with another model, text or setting.
+
+    """
     _check_folder(folder, share=bulk.share, force=force)
     if "-" in map(str, texts):
-        raise UsageError("-: standard input cannot be read again after a kill. Write it to a file first.")
+        raise UsageError(
+            "-: standard input cannot be read again after an interruption. Write it to a file first."
+        )
     files = expand_inputs(texts)
     spec = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
-    how = elmo.config.segment if bulk.segment is None else bulk.segment
+    segment = elmo.config.segment if bulk.segment is None else bulk.segment
     lines = (line for file in files for line in read_lines(file))
     reading = ReadingProgress(on_progress, *files, stage="embedding")
-    units = (unit.text for unit in group_lines(reading.count_lines(lines), how))
-    stamps = stamp(files, () if force else _known(folder))
-    head = ManifestHeader(
+    units = (unit.text for unit in group_lines(reading.count_lines(lines), segment))
+    stamps = stamp(files, () if force else _known_stamps(folder))
+    header = ManifestHeader(
         model=elmo.model.fingerprint(),
-        settings=_settings(bulk, spec, how, elmo),
-        text=tuple(_text_file(file, found) for file, found in zip(files, stamps, strict=True)),
+        settings=_manifest_settings(bulk, spec, segment, elmo),
+        text=tuple(_text_file(file, its_stamp) for file, its_stamp in zip(files, stamps, strict=True)),
         share=bulk.share,
     )
     _make_folder(folder, force)
-    with manifest.open_journal(folder, head) as journal:
+    with manifest.open_journal(folder, header) as journal:
         if not journal.complete:
             writer = _ShardWriter(elmo, spec, bulk, folder, journal, reading)
-            for number, block in _blocks(units, head.settings["block_characters"]):
+            for number, block in _blocks(units, header.settings["block_characters"]):
                 if bulk.share.has(number):
-                    writer.write(number, (sentence for unit in block for sentence in segment_unit(unit, how)))
+                    sentences = (sentence for unit in block for sentence in segment_unit(unit, segment))
+                    writer.write(number, sentences)
             check_unchanged(files, stamps)
-        done = journal.shards.values()
+        shards = journal.shards.values()
         return Counts(
-            sentences=sum(shard.sentences for shard in done),
-            tokens=sum(shard.tokens for shard in done),
-            truncated=sum(shard.cut for shard in done),
+            sentences=sum(shard.sentences for shard in shards),
+            tokens=sum(shard.tokens for shard in shards),
+            truncated=sum(shard.cut for shard in shards),
         )
 
 
 class _ShardWriter:
-    """Writes the shards of a block that are not there yet."""
+    """Writes the missing shards of a block."""
 
     def __init__(
         self,
@@ -189,32 +212,32 @@ class _ShardWriter:
             self._finished.setdefault(shard.block, []).append(shard)
 
     def write(self, block: int, sentences: Iterator[list[str]]) -> None:
-        """Have all sentences of a block in shards."""
-        place = 0
+        """Write the sentences of a block that no finished shard has."""
+        number = 0
         for shard in sorted(self._finished.pop(block, ()), key=lambda shard: shard.first):
-            if shard.first > place:  # one before it was lost
-                self._fill(block, place, islice(sentences, shard.first - place), to_end=False)
-            place = shard.first + shard.sentences
+            if shard.first > number:  # a shard before this one was lost
+                self._write_shards(block, number, islice(sentences, shard.first - number), to_end=False)
+            number = shard.first + shard.sentences
             if shard.last:
                 return
-            next(islice(sentences, shard.sentences, shard.sentences), None)  # pass over them
-        self._fill(block, place, sentences, to_end=True)
+            next(islice(sentences, shard.sentences, shard.sentences), None)  # skip them
+        self._write_shards(block, number, sentences, to_end=True)
 
-    def _fill(self, block: int, first: int, sentences: Iterable[list[str]], *, to_end: bool) -> None:
-        """Write sentences from number `first` of a block on, into as many shards as they need."""
+    def _write_shards(self, block: int, first: int, sentences: Iterable[list[str]], *, to_end: bool) -> None:
+        """Write sentences, beginning with number `first` of a block, into as many shards as they need."""
         groups = chunk_sentences(sentences, CHUNK * self._elmo.batch_tokens)
         group = next(groups, None)
         while group is not None:
             path = self._folder / f"shard-{block:08d}-{first:08d}.{self._bulk.format}"
             counts, size = Counts(), 0
             self._elmo.cache.clear()
-            with open_writer(path, self._empty(), pooled=self._spec.pool is not None, force=True) as dump:
+            with open_writer(path, self._empty(), pooled=self._spec.pool is not None, force=True) as writer:
                 while group is not None and size < self._bulk.shard_bytes:
                     for tokens, vectors in zip(group, self._vectors(group, counts), strict=True):
-                        dump.add(tokens, vectors)
+                        writer.add(tokens, vectors)
                         size += vectors.nbytes + len(tokens)
                     group = next(groups, None)
-            self._note(path, block, first, counts, last=to_end and group is None)
+            self._record(path, block, first, counts, last=to_end and group is None)
             first += counts.sentences
 
     def _empty(self) -> NDArray[Any]:
@@ -226,7 +249,7 @@ class _ShardWriter:
         self._reading.add_tokens(sum(map(len, group)))
         return (cast_vectors(array, self._bulk.dtype) for array in arrays)
 
-    def _note(self, path: Path, block: int, first: int, counts: Counts, *, last: bool) -> None:
+    def _record(self, path: Path, block: int, first: int, counts: Counts, *, last: bool) -> None:
         self._journal.add(
             Shard(
                 file=path.name,
@@ -242,27 +265,27 @@ class _ShardWriter:
         )
 
 
-def _settings(bulk: BulkSettings, spec: OutputSpec, how: str, elmo: Elmo) -> dict[str, Any]:
-    """The settings in the manifest: what is asked for, and what follows from it for the blocks."""
+def _manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo: Elmo) -> dict[str, Any]:
+    """Settings as the manifest has them, with the size of blocks that follows from them."""
     layers = elmo.config.layers if spec.weights is None else 1
     half = 1 if spec.direction == "both" else 2
-    row = layers * elmo.config.size // half * np.dtype(bulk.dtype).itemsize
+    row_bytes = layers * elmo.config.size // half * np.dtype(bulk.dtype).itemsize
     characters = SENTENCE_CHARACTERS if spec.pool else TOKEN_CHARACTERS
     return {
         "layer": "all" if spec.weights is None else list(spec.weights),
         "pool": spec.pool,
         "direction": spec.direction,
         "dtype": bulk.dtype,
-        "segment": how,
+        "segment": segment,
         "precision": elmo.model.network.precision,
         "format": bulk.format,
         "shard_bytes": bulk.shard_bytes,
-        "block_characters": min(BLOCK_CHARACTERS, max(1, bulk.shard_bytes * characters // row)),
+        "block_characters": min(MAX_BLOCK_CHARACTERS, max(1, bulk.shard_bytes * characters // row_bytes)),
     }
 
 
 def _blocks(units: Iterator[str], characters: int) -> Iterator[tuple[int, Iterator[str]]]:
-    """Numbered runs of units with at least so many characters; one that is not used up is passed over."""
+    """Numbered blocks of units with at least `characters`; what is not read of a block is skipped."""
     for number, first in enumerate(units):
         block = _block(first, units, characters)
         yield number, block
@@ -271,6 +294,7 @@ def _blocks(units: Iterator[str], characters: int) -> Iterator[tuple[int, Iterat
 
 
 def _block(unit: str, more: Iterator[str], characters: int) -> Iterator[str]:
+    """One block, which begins with `unit`."""
     size = len(unit) + 1
     yield unit
     while size < characters:
@@ -281,15 +305,15 @@ def _block(unit: str, more: Iterator[str], characters: int) -> Iterator[str]:
         yield following
 
 
-def _known(folder: Path) -> list[Stamp]:
-    """Files of text that need not be hashed again if they are as they were."""
-    heads = manifest.read_headers(folder).values()
-    files = {file.file: file for head in heads for file in head.text}
+def _known_stamps(folder: Path) -> list[Stamp]:
+    """Stamps of text files in the manifests: unchanged files need not be hashed again."""
+    headers = manifest.read_headers(folder).values()
+    files = {file.file: file for header in headers for file in header.text}
     return [Stamp(os.path.abspath(name), file.bytes, file.time, file.content) for name, file in files.items()]
 
 
-def _text_file(path: Path, found: Stamp) -> TextFile:
-    return TextFile(file=str(path), bytes=found.size, time=found.time, content=found.content)
+def _text_file(path: Path, its_stamp: Stamp) -> TextFile:
+    return TextFile(file=str(path), bytes=its_stamp.size, time=its_stamp.time, content=its_stamp.content)
 
 
 def _make_folder(folder: Path, force: bool) -> None:
@@ -298,4 +322,6 @@ def _make_folder(folder: Path, force: bool) -> None:
         if force:
             manifest.remove_output(folder)
     except OSError as problem:
-        raise UsageError(f"{folder}: cannot be written ({problem.strerror}). Choose another path.") from None
+        raise UsageError(
+            f"{folder}: cannot be written ({problem.strerror}). Choose another folder."
+        ) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from polyseme.bulk_embedding import (
     SHARD_BYTES,
     BulkSettings,
-    check_embed_target,
+    check_embed_output,
     embed_folder,
     is_folder,
     parse_share,
@@ -118,7 +118,7 @@ def embed(
     out = Path(out).expanduser()
     if not shard_mb > 0:
         raise UsageError(f"`shard_mb` is {shard_mb:g}, expected more than 0.")
-    check_embed_target(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
+    check_embed_output(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
     paths = [texts] if isinstance(texts, str | Path) else list(texts)
     if is_folder(out):
         bulk = BulkSettings(

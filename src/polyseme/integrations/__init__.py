@@ -1,1 +1,1 @@
-"""Other libraries beside ours, one file each, each an optional extra."""
+"""Other libraries, one module each, each an optional extra."""

@@ -1,10 +1,10 @@
-"""BulkSettings embedding on a Ray cluster: Ray Data deals out shares, each actor loads the model once.
+"""Bulk embedding on a Ray cluster: Ray Data distributes shares; each actor loads the model once.
 
-    bulk  ->  integrations.ray  ->  api
+    bulk_embedding  ->  integrations.ray  ->  api
 
-A row of the dataset is a share of the folder. What a killed actor had finished is on the disk already; Ray
-gives its row to another actor, which goes on from there. So every sentence is written exactly once, and the
-folder is the one that processes without Ray would write.
+A row of the dataset is a share of the folder. If an actor is killed, Ray gives its share to another one,
+which keeps the shards that are on disk. So every sentence is written exactly once, and the folder is the
+same as without Ray.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.manifest import Share
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 
-SHARES = 64  # of a new folder, or four for each actor: many, so that actors end together
-OBJECT_STORE = 128 << 20  # bytes of a local Ray; what passes through it is a number and a few counts
+MIN_SHARES = 64  # of a new folder, or four per actor: many, so that actors finish together
+OBJECT_STORE_BYTES = 128 << 20  # of a local Ray; only numbers and counts pass through it
 
 
 class Worker:
-    """Lives in an actor: a model, and the shares that come."""
+    """Runs in an actor: loads the model once, then embeds one share per call."""
 
     def __init__(self, model: str, options: str | None, cluster: Cluster, work: dict[str, Any]) -> None:
         self._work = work
@@ -44,7 +44,7 @@ class Worker:
             self._problem = str(problem)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Do a share; a user's mistake comes back as one line."""
+        """Embed a share; a PolysemeError is returned as its message."""
         counts, problem = Counts(), self._problem
         if self._elmo is not None:
             bulk: BulkSettings = self._work["bulk"]
@@ -53,18 +53,18 @@ class Worker:
                 counts = embed_folder(
                     self._elmo, self._work["texts"], self._work["folder"], replace(bulk, share=share)
                 )
-            except PolysemeError as found:
-                problem = str(found)
-        done = {"sentences": counts.sentences, "tokens": counts.tokens, "cut": counts.truncated}
-        return done | {"problem": problem, "actor": os.getpid()}
+            except PolysemeError as error:
+                problem = str(error)
+        result = {"sentences": counts.sentences, "tokens": counts.tokens, "cut": counts.truncated}
+        return result | {"problem": problem, "actor": os.getpid()}
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where and how the work is done: a cluster's address (None: this machine), its actors, their batches."""
+    """A Ray cluster, and how its actors run the model."""
 
-    address: str | None = None
-    actors: int | None = None  # None: as many as there are cores
+    address: str | None = None  # None: this machine
+    actors: int | None = None  # None: one per core
     batch_tokens: int = BATCH_TOKENS
     precision: str | None = None
 
@@ -80,9 +80,21 @@ def embed_on_ray(
     force: bool = False,
     on_progress: OnProgress = ignore_progress,
 ) -> Counts:
-    """Write the vectors of `texts` into `folder` with the actors of a cluster, or of this machine.
+    """Write the vectors of `texts` into `folder` with the actors of a Ray cluster.
 
-    Model, texts and folder must be paths that every machine of the cluster can reach.
+    Args:
+        model: A path that every machine of the cluster can read, or the name of a bundled model.
+        options: The options.json of an .hdf5 file; None if it has its usual name.
+        texts: Files and folders of text that every machine can read.
+        folder: The output, which every machine can write.
+        bulk: Settings of the folder; its share is ignored.
+        cluster: The cluster, or this machine.
+        force: Remove what an earlier run wrote.
+        on_progress: Receives progress events.
+
+    Returns:
+        Counts of the whole folder.
+
     """
     ray = require("ray", "ray", "The engine ray")
     data = require("ray.data", "ray", "The engine ray")
@@ -90,7 +102,7 @@ def embed_on_ray(
         manifest.remove_output(folder)
     with _connected(ray, cluster):
         n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        n_shares = _shares_of(folder) or max(SHARES, 4 * n_actors)
+        n_shares = _shares_of(folder) or max(MIN_SHARES, 4 * n_actors)
         settings = replace(bulk, share=Share(1, n_shares))
         arguments = worker_arguments(model, options, texts, folder, settings, cluster)
         data.DataContext.get_current().enable_progress_bars = False
@@ -141,30 +153,32 @@ def _sum(rows: Iterable[dict[str, Any]], n_shares: int, on_progress: OnProgress)
 
 
 def _shares_of(folder: Path) -> int | None:
-    """How many shares a folder was begun with."""
-    return next((head.share.of for head in manifest.read_headers(folder).values()), None)
+    """The number of shares that a folder was begun with."""
+    return next((header.share.of for header in manifest.read_headers(folder).values()), None)
 
 
 @contextmanager
 def _connected(ray: Any, cluster: Cluster) -> Iterator[None]:
-    """Ray at the cluster's address, as it is if it runs in this process, or for this call on this machine."""
+    """Connect to Ray: to the one of this process, at the cluster's address, or started for this call."""
     if ray.is_initialized():
         yield
         return
     _check_address(cluster.address)
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong is said by us
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # errors are reported by us
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     settings: dict[str, Any] = {"address": cluster.address, "log_to_driver": False, "logging_level": "error"}
     if cluster.address is None:
         settings |= {
             "num_cpus": cluster.actors,
             "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE,
+            "object_store_memory": OBJECT_STORE_BYTES,
         }
     try:
         ray.init(**settings)
     except ConnectionError as problem:
-        raise UsageError(f"{cluster.address}: no Ray cluster answers ({problem}).") from None
+        raise UsageError(
+            f"{cluster.address}: no Ray cluster answers ({problem}). Check the `address`."
+        ) from None
     try:
         yield
     finally:
@@ -172,11 +186,13 @@ def _connected(ray: Any, cluster: Cluster) -> Iterator[None]:
 
 
 def _check_address(address: str | None) -> None:
-    """Refuse at once an address at which nobody listens; Ray would try for minutes."""
-    found = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
-    if not found:
+    """Refuse an address where nothing listens at once; Ray would try for minutes."""
+    match = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
+    if not match:
         return
     try:
-        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+        socket.create_connection((match[1], int(match[2])), timeout=10).close()
     except OSError as problem:
-        raise UsageError(f"{address}: no Ray cluster answers ({problem.strerror}).") from None
+        raise UsageError(
+            f"{address}: no Ray cluster answers ({problem.strerror}). Check the `address`."
+        ) from None

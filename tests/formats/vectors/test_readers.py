@@ -18,8 +18,9 @@ from safetensors.numpy import load_file, save_file
 
 import polyseme
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.vectors import readers, writers
+from polyseme.formats.vectors import readers
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, open_journal
+from polyseme.formats.vectors.parquet import ParquetWriter
 from polyseme.formats.vectors.readers import open_vectors
 from polyseme.formats.vectors.writers import open_writer
 from polyseme.text.fingerprint import checksum
@@ -111,9 +112,12 @@ def test_a_file_without_sentences_is_empty(ending, tmp_path):
     assert list(open_vectors(tmp_path / f"x{ending}")) == []
 
 
-def test_parquet_finds_sentences_in_every_group_of_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(writers, "ROW_GROUP_BYTES", 30)
-    path = write(tmp_path / "x.parquet", arrays(-1, H))
+def test_parquet_finds_sentences_in_every_group_of_rows(tmp_path):
+    path = tmp_path / "x.parquet"
+    writer = ParquetWriter(path, arrays(-1, H)[0][:0], False, group_bytes=30)
+    for vectors in arrays(-1, H):
+        writer.add(["x"] * len(vectors), vectors)
+    writer.close()
     assert pq.ParquetFile(path).metadata.num_row_groups == 3
     found = open_vectors(path)
     for number in (4, 0, 3, 1, 2):
@@ -146,10 +150,10 @@ def test_a_flat_file_is_read_without_loading_it(tmp_path):
 def test_a_path_that_is_no_dump_is_refused(tmp_path):
     (tmp_path / "x.txt").write_text("x")
     (tmp_path / "folder").mkdir()
-    for name, message in (("no.npz", "no such file"), ("x.txt", "the ending says no format of vectors")):
+    for name, message in (("no.npz", "no such file"), ("x.txt", "not the ending of a vector format")):
         with pytest.raises(UsageError, match=message):
             open_vectors(tmp_path / name)
-    with pytest.raises(FormatError, match=r"folder: no folder of vectors: it has no manifest\.json"):
+    with pytest.raises(FormatError, match=r"folder: not a folder of vectors: manifest\.json is missing"):
         open_vectors(tmp_path / "folder")
 
 
@@ -185,7 +189,7 @@ def test_numbers_of_a_flat_file_that_lead_outside_are_refused(tmp_path):
     tensors = {name: tensor.copy() for name, tensor in load_file(path).items()}
     tensors["rows"][-1] = 7
     save_file(tensors, path, metadata={"format": "polyseme-vectors", "pooled": "false"})
-    with pytest.raises(FormatError, match="the tensor rows does not fit"):
+    with pytest.raises(FormatError, match="the tensor rows is inconsistent"):
         open_vectors(path)
 
 

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyseme.errors import MissingExtraError, UsageError
-from polyseme.formats.vectors import writers
-from polyseme.formats.vectors.writers import check_vector_format, open_writer
+from polyseme.formats.vectors.file_formats import vector_format_of
+from polyseme.formats.vectors.parquet import ParquetWriter
+from polyseme.formats.vectors.writers import open_writer
 
 L, H = 3, 4
 ENDINGS = [".hdf5", ".h5", ".npz", ".parquet", ".safetensors"]
@@ -126,13 +127,13 @@ def test_parquet_has_a_row_a_pooled_sentence(shape, tmp_path):
     np.testing.assert_array_equal(vectors_of(table), vectors)
 
 
-def test_parquet_is_written_in_groups_of_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(writers, "ROW_GROUP_BYTES", 100)
+def test_parquet_is_written_in_groups_of_rows(tmp_path):
     rng = np.random.default_rng(0)
     wanted = [rng.normal(size=(length, H)).astype(np.float32) for length in (3, 4, 0, 50, 1)]
-    with open_writer(tmp_path / "x.parquet", wanted[2], pooled=False) as dump:
-        for array in wanted:
-            dump.add(["w"] * len(array), array)
+    writer = ParquetWriter(tmp_path / "x.parquet", wanted[2], False, group_bytes=100)
+    for array in wanted:
+        writer.add(["w"] * len(array), array)
+    writer.close()
     assert pq.ParquetFile(tmp_path / "x.parquet").metadata.num_row_groups == 3
     table = pq.read_table(tmp_path / "x.parquet")
     np.testing.assert_array_equal(vectors_of(table), np.concatenate(wanted))
@@ -147,8 +148,10 @@ def test_parquet_takes_odd_tokens(tmp_path):
 
 def test_parquet_without_pyarrow_names_the_command_before_any_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r'Writing x\.parquet needs pyarrow: pip install "polyseme'):
-        check_vector_format(Path("x.parquet"))
+    with pytest.raises(
+        MissingExtraError, match=r'The format of x\.parquet needs pyarrow: pip install "polyseme'
+    ):
+        vector_format_of(Path("x.parquet"))
 
 
 # ---- nothing to write, nothing left behind ----
@@ -189,14 +192,14 @@ def test_nothing_is_left_behind_after_an_error(ending, problem, tmp_path):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_error_keeps_its_name_even_if_the_file_cannot_be_finished(ending, tmp_path, monkeypatch):
-    writer: Any = writers.WRITERS[ending]
+    writer: Any = vector_format_of(Path(f"x{ending}")).writer
     close = writer.close
 
     def broken(self: Any) -> None:
         close(self)
         raise RuntimeError("cannot be finished")
 
-    monkeypatch.setattr(writers.WRITERS[ending], "close", broken)
+    monkeypatch.setattr(writer, "close", broken)
     with (
         pytest.raises(ValueError, match="the first error"),
         open_writer(tmp_path / f"x{ending}", np.empty((0, H), np.float32), pooled=False),
@@ -225,7 +228,9 @@ def test_the_ending_may_be_in_capitals(tmp_path):
 
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.hdf5.tmp", "x.json", ".hdf5"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(name, tmp_path):
-    with pytest.raises(UsageError, match=r"the ending says no format\. Use one of \.hdf5, \.h5, \.npz"):
+    with pytest.raises(
+        UsageError, match=r"not the ending of a vector format\. Use one of \.safetensors, \.parquet"
+    ):
         write(tmp_path / name, arrays(-1, H))
     assert list(tmp_path.iterdir()) == []
 

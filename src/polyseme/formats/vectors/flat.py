@@ -1,15 +1,14 @@
-"""Vectors in one flat safetensors file: written a sentence at a time, read through a memory map.
+"""Vectors in one flat safetensors file: written sentence by sentence, read through a memory map.
 
-    formats.vectors.writers  ->  formats.vectors.flat (write)  ->  x.safetensors
-        ->  formats.vectors.flat (read)  ->  formats.vectors.readers
+    formats.vectors.file_formats  ->  formats.vectors.flat  ->  x.safetensors
 
-vectors    (rows, H) or (rows, L, H): a row a token, or one for each pooled sentence
+vectors    (rows, H) or (rows, L, H): one row per token, or per pooled sentence
 rows       (N + 1,) int64: sentence i has the rows from rows[i] to rows[i + 1]
-text       uint8: the tokens of all sentences in UTF-8, a space between two; may end in spaces
+text       uint8: the tokens of all sentences in UTF-8, separated by spaces; may end in spaces
 text_ends  (N + 1,) int64: sentence i has the bytes from text_ends[i] to text_ends[i + 1]
 
-What must not change: memory holds the sentence at hand. The header stands first and its sizes are known last,
-so room is left for it; the smaller tensors wait in unnamed files beside the target.
+What must not change: memory holds one sentence. The header comes first but its sizes are known last, so space
+is reserved for it; the smaller tensors are collected in unnamed temporary files.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
 
-HEADER = 1024  # bytes, with the 8 that say how many; more than the names and sizes of four tensors need
+HEADER_BYTES = 1024  # with the 8 that hold its length; more than four tensors need
 KIND = "polyseme-vectors"
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
@@ -41,7 +40,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 class FlatWriter:
-    """A flat file that is being written."""
+    """Writes a flat file."""
 
     def __init__(self, path: Path, empty: NDArray[Any], pooled: bool) -> None:
         self._pooled = pooled
@@ -50,12 +49,12 @@ class FlatWriter:
         self._rows = self._text = 0
         self._open = ExitStack()
         self._file = self._open.enter_context(path.open("wb"))
-        self._file.write(b" " * HEADER)
+        self._file.write(b" " * HEADER_BYTES)
         self._tail = {
             name: self._open.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
             for name in ("text", "rows", "text_ends")
         }
-        self._note_ends()
+        self._write_ends()
 
     def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:
         """Append a sentence."""
@@ -63,18 +62,18 @@ class FlatWriter:
         self._file.write(rows.data if rows.size else b"")
         self._rows += len(rows)
         self._text += self._tail["text"].write(" ".join(tokens).encode("utf-8", "replace"))
-        self._note_ends()
+        self._write_ends()
 
-    def _note_ends(self) -> None:
+    def _write_ends(self) -> None:
         self._tail["rows"].write(self._rows.to_bytes(8, "little"))
         self._tail["text_ends"].write(self._text.to_bytes(8, "little"))
 
     def close(self) -> None:
-        """Put the smaller tensors behind the vectors, and the header before all."""
+        """Append the smaller tensors and write the header."""
         with self._open:
             shapes = {"vectors": (self._rows, *self._shape)}
             text = self._tail["text"]
-            text.write(b" " * (-(self._file.tell() + self._text) % 8))  # so that the numbers are aligned
+            text.write(b" " * (-(self._file.tell() + self._text) % 8))  # aligns the numbers
             shapes["text"] = (text.tell(),)
             shapes |= {name: (self._tail[name].tell() // 8,) for name in ("rows", "text_ends")}
             for tail in self._tail.values():
@@ -84,43 +83,45 @@ class FlatWriter:
             self._file.write(self._header(shapes))
 
     def _header(self, shapes: dict[str, tuple[int, ...]]) -> bytes:
-        kinds = {"vectors": self._dtype, "text": np.dtype("u1")}
+        dtypes = {"vectors": self._dtype, "text": np.dtype("u1")}
         metadata = {"format": KIND, "pooled": str(self._pooled).lower()}
-        parts = {name: (kinds.get(name, np.dtype("<i8")), shape) for name, shape in shapes.items()}
-        return build_header(parts, HEADER, metadata)
+        parts = {name: (dtypes.get(name, np.dtype("<i8")), shape) for name, shape in shapes.items()}
+        return build_header(parts, HEADER_BYTES, metadata)
 
 
 def build_header(
-    parts: dict[str, tuple[np.dtype[Any], tuple[int, ...]]], room: int, metadata: dict[str, str] | None = None
+    parts: dict[str, tuple[np.dtype[Any], tuple[int, ...]]], size: int, metadata: dict[str, str] | None = None
 ) -> bytes:
-    """`room` bytes that stand before tensors: their types, shapes and places, one behind the other."""
+    """A safetensors header of `size` bytes for consecutive tensors: their types, shapes and offsets."""
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     start = 0
     for name, (dtype, shape) in parts.items():
         stop = start + int(np.prod(shape)) * dtype.itemsize
         header[name] = {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, stop]}
         start = stop
-    return (room - 8).to_bytes(8, "little") + json.dumps(header).encode().ljust(room - 8)
+    return (size - 8).to_bytes(8, "little") + json.dumps(header).encode().ljust(size - 8)
 
 
 class FlatReader:
-    """A flat file that is being read; what it gives are read-only views of the file."""
+    """Reads a flat file; arrays are read-only views of it."""
 
     def __init__(self, path: Path) -> None:
         tensors, metadata = map_tensors(path)
         if metadata.get("format") != KIND or set(tensors) != {"vectors", "rows", "text", "text_ends"}:
-            raise FormatError(f"{path}: a safetensors file, but not one of vectors that `embed` wrote.")
+            raise FormatError(f"{path}: a safetensors file, but not one that `polyseme.embed` wrote.")
         self._tensors = tensors
         self._pooled = metadata.get("pooled") == "true"
         self._check(path)
 
     def _check(self, path: Path) -> None:
-        """Refuse numbers that do not fit each other, before they are used as places."""
+        """Refuse inconsistent tensors before their numbers are used as offsets."""
         for name, values in (("rows", "vectors"), ("text_ends", "text")):
-            ends, most = self._tensors[name], self._tensors[values].size and len(self._tensors[values])
+            ends, limit = self._tensors[name], self._tensors[values].size and len(self._tensors[values])
             fits = ends.ndim == 1 and 0 < len(ends) == len(self) + 1 and ends[0] == 0
-            if not fits or not 0 <= ends[-1] <= most:
-                raise FormatError(f"{path}: the tensor {name} does not fit the others. Write the file anew.")
+            if not fits or not 0 <= ends[-1] <= limit:
+                raise FormatError(
+                    f"{path}: the tensor {name} is inconsistent with the others. Write the file again."
+                )
 
     def __len__(self) -> int:
         return len(self._tensors["rows"]) - 1
@@ -139,19 +140,22 @@ class FlatReader:
         return self._tensors[values][start:stop]
 
     def close(self) -> None:
-        """Let go of the file; views that are still in use keep it open."""
+        """Close the file; views that are still in use keep it open."""
         self._tensors = {}
 
 
 def move_rows_first(vectors: NDArray[Any], pooled: bool) -> NDArray[Any]:
-    """(rows, H), or (rows, L, H): a row a token, or one for the pooled sentence."""
+    """(rows, H) or (rows, L, H): one row per token, or one for a pooled sentence."""
     return vectors[None] if pooled else np.moveaxis(vectors, -2, 0)
 
 
 def map_tensors(path: Path, advice: str = "Copy it again.") -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """All tensors as views of the file, and the metadata. safetensors checks that sizes and places agree.
+    """Map all tensors of a safetensors file, and read its metadata.
 
-    advice: what to do about a file that is missing or cut off.
+    Args:
+        path: The file; safetensors checks that sizes and offsets agree.
+        advice: What to do about a missing or truncated file, for the error.
+
     """
     from safetensors import SafetensorError, safe_open
 
@@ -164,20 +168,20 @@ def map_tensors(path: Path, advice: str = "Copy it again.") -> tuple[dict[str, N
         everything: NDArray[Any] = np.memmap(path, np.uint8, mode="r", offset=0).view(np.ndarray)
         tensors = {}
         for name, entry in header.items():
-            first, stop = (start + place for place in entry["data_offsets"])
+            first, stop = (start + offset for offset in entry["data_offsets"])
             tensors[name] = everything[first:stop].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as problem:
-        raise FormatError(f"{path}: not a whole safetensors file ({problem}). {advice}") from None
+        raise FormatError(f"{path}: not a safetensors file, or damaged ({problem}). {advice}") from None
     return tensors, metadata
 
 
 def release_pages(tensor: NDArray[Any]) -> None:
-    """Give back the memory of the file behind a tensor of `mapped_tensors`; the next look reads it again."""
-    found: Any = tensor
-    while isinstance(found, np.ndarray):
-        found = found.base
-    if isinstance(found, mmap.mmap) and hasattr(found, "madvise"):  # not on Windows
-        found.madvise(mmap.MADV_DONTNEED)
+    """Release the memory of a tensor of `map_tensors`; the next access reads the file again."""
+    base: Any = tensor
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(base, "madvise"):  # not on Windows
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _read_header(file: IO[bytes]) -> dict[str, Any]:

@@ -1,13 +1,11 @@
-"""Vectors from disk, a sentence at a time: any file or folder that `embed` wrote, opened without loading all.
+"""Read vectors sentence by sentence from any file or folder that `polyseme.embed` wrote, without loading it.
 
-    formats.vectors.writers, formats.vectors.flat, formats.vectors.manifest
-        ->  formats.vectors.readers  ->  scripts, search
+    formats.vectors.file_formats, formats.vectors.manifest  ->  formats.vectors.readers  ->  scripts
 
-A file is read through one of four readers, by its ending. A folder is a list of such files in the order of
-the text; few of them are open at a time.
+A folder is a list of files (shards) in the order of the text; at most OPEN_SHARDS of them are open at a time.
 
-What must not change: memory does not grow with the number of vectors (.npz: with the number of sentences of a
-file), and a shard that is damaged hinders no other.
+What must not change: memory does not grow with the number of vectors (.npz: it grows with the number of
+sentences of a file), and a damaged shard does not affect the others.
 """
 
 from __future__ import annotations
@@ -19,169 +17,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, UsageError, require
-from polyseme.formats.safe_hdf5 import SafeFile
-from polyseme.formats.vectors.flat import FlatReader
+from polyseme.errors import FormatError, UsageError
+from polyseme.formats.vectors.file_formats import VectorReader, vector_format_of
 from polyseme.formats.vectors.manifest import Shard, read_folder
 from polyseme.text.fingerprint import checksum
 
 Result = TypeVar("Result")
 OPEN_SHARDS = 16
-
-
-class VectorReader(Protocol):
-    """A file of vectors that is being read."""
-
-    def __len__(self) -> int: ...
-
-    def vectors(self, number: int) -> NDArray[Any]:
-        """The vectors of a sentence, in the shape in which they were added."""
-
-    def tokens(self, number: int) -> list[str]:
-        """The tokens of a sentence."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
-class Hdf5Reader:
-    """A dataset a sentence, as bilm-tf writes it."""
-
-    def __init__(self, path: Path) -> None:
-        self._file: Any = h5py.File(path, "r")
-        self._safe = SafeFile(self._file, path)
-        self._path = path
-        self._count: int = sum(name.isdecimal() for name in self._file)  # bilm-tf adds sentence_to_index
-
-    def __len__(self) -> int:
-        return self._count
-
-    def vectors(self, number: int) -> NDArray[Any]:
-        """The dataset of a sentence."""
-        values: NDArray[Any] = self._dataset(number)[()]
-        return values
-
-    def tokens(self, number: int) -> list[str]:
-        """The tokens from the attribute, which a very long sentence has not."""
-        sentence = self._dataset(number).attrs.get("sentence")
-        if sentence is None:
-            raise UsageError(f"{self._path}: the tokens of sentence {number} are not stored.")
-        return str(sentence).split()
-
-    def _dataset(self, number: int) -> Any:
-        self._safe.shape(str(number))  # goes through no link
-        dataset = self._file[str(number)]
-        if dataset.is_virtual or dataset.external:
-            raise FormatError(f"{self._path}: sentence {number} lies in another file: refused.")
-        return dataset
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-
-class NpzReader:
-    """An array a sentence in numpy's archive; it has no tokens."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = zipfile.ZipFile(path)  # numpy's own reader leaves a damaged file open
-        self._path = path
-
-    def __len__(self) -> int:
-        return len(self._file.namelist())
-
-    def vectors(self, number: int) -> NDArray[Any]:
-        """The array of a sentence."""
-        with self._file.open(f"{number}.npy") as member:
-            values: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        return values
-
-    def tokens(self, number: int) -> list[str]:
-        """Not stored in this format."""
-        raise UsageError(f"{self._path}: .npz stores no tokens. Other formats do.")
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-
-class ParquetReader:
-    """Rows of tokens or of pooled sentences, read a group of rows at a time; the last group is kept."""
-
-    def __init__(self, path: Path) -> None:
-        parquet = require("pyarrow.parquet", "parquet", f"Reading {path.name}")
-        self._file = parquet.ParquetFile(path, memory_map=True)
-        schema, metadata = self._file.schema_arrow, self._file.metadata
-        if "vector" not in schema.names or b"sentences" not in (metadata.metadata or {}):
-            self._file.close()
-            raise FormatError(f"{path}: a Parquet file, but not one of vectors that `embed` wrote.")
-        self._count = int(metadata.metadata[b"sentences"])
-        self._shape = tuple(map(int, schema.metadata[b"shape"].split(b",")))
-        self._pooled = "text" in schema.names
-        self._dtype = schema.field("vector").type.value_type.to_pandas_dtype()
-        column = schema.names.index("sentence")
-        groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-        self._firsts = [int(group.column(column).statistics.min) for group in groups]
-        self._group = -1
-        self._table: Any = None
-
-    def __len__(self) -> int:
-        return self._count
-
-    def vectors(self, number: int) -> NDArray[Any]:
-        """The rows of a sentence as an array."""
-        rows = self._rows(number)
-        if rows is None:
-            return np.moveaxis(np.empty((0, *self._shape), self._dtype), 0, -2)
-        values = np.concatenate([chunk.flatten().to_numpy() for chunk in rows["vector"].chunks])
-        by_row = values.reshape(-1, *self._shape)
-        return by_row[0] if self._pooled else np.moveaxis(by_row, 0, -2)
-
-    def tokens(self, number: int) -> list[str]:
-        """The tokens of a sentence."""
-        rows = self._rows(number)
-        if rows is None:
-            return []
-        return str(rows["text"][0]).split() if self._pooled else list(rows["token"].to_pylist())
-
-    def _rows(self, number: int) -> Any:
-        """The part of the table that belongs to a sentence; None if it has no tokens."""
-        group = bisect_right(self._firsts, number) - 1
-        if group < 0:
-            return None
-        if group != self._group:
-            self._table = self._file.read_row_group(group)
-            self._numbers = self._table["sentence"].to_numpy()
-            self._group = group
-        start, stop = np.searchsorted(self._numbers, [number, number + 1])
-        return self._table.slice(int(start), int(stop - start)) if stop > start else None
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._table = None
-        self._file.close()
-
-
-READERS: dict[str, Callable[[Path], VectorReader]] = {
-    ".hdf5": Hdf5Reader,
-    ".h5": Hdf5Reader,
-    ".npz": NpzReader,
-    ".parquet": ParquetReader,
-    ".safetensors": FlatReader,
-}
+REMEDY = "Run the same `polyseme.embed` again: it replaces the shard."
 
 
 class Vectors:
     """The vectors of a text, sentence by sentence: `len(vectors)`, `vectors[i]`, `for array in vectors`.
 
-    An array is (tokens, H), (L, tokens, H) for all layers, or (H,) and (L, H) for pooled sentences. Some are
-    read-only views of the file: copy what you want to change.
+    An array is (tokens, H), (L, tokens, H) for all layers, or (H,) and (L, H) for pooled sentences. It may be
+    a read-only view of the file: copy it before changing it.
     """
 
     def __init__(self, path: Path, shards: list[Shard] | None, *, check: bool) -> None:
@@ -207,17 +62,22 @@ class Vectors:
     def __getitem__(self, key: int | slice) -> NDArray[Any] | list[NDArray[Any]]:
         if isinstance(key, slice):
             return [self[number] for number in range(*key.indices(len(self)))]
-        return self._read(key, lambda file, place: file.vectors(place))
+        return self._read(key, lambda file, row: file.vectors(row))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[number] for number in range(len(self)))
 
     def sentence(self, number: int) -> list[str]:
-        """The tokens of a sentence, where they are stored."""
-        return self._read(number, lambda file, place: file.tokens(place))
+        """The tokens of a sentence, if the format stores them."""
+        return self._read(number, lambda file, row: file.tokens(row))
 
     def verify(self) -> None:
-        """Check size and SHA-256 of all shards, and name those that are damaged; a file is read through."""
+        """Compare size and SHA-256 of all shards with the manifest; a single file is read completely.
+
+        Raises:
+            FormatError: Names the damaged shards.
+
+        """
         if self._shards is None:
             for _ in self:
                 pass
@@ -229,11 +89,11 @@ class Vectors:
             except FormatError as problem:
                 problems.append(str(problem))
         if problems:
-            more = f" {len(problems) - 3} more shards are damaged, too." if len(problems) > 3 else ""
+            more = f" {len(problems) - 3} more shards are damaged." if len(problems) > 3 else ""
             raise FormatError(" ".join(problems[:3]) + more)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         while self._open:
             self._open.popitem()[1].close()
 
@@ -248,15 +108,15 @@ class Vectors:
     def __repr__(self) -> str:
         return f"Vectors({str(self._path)!r}, {len(self):,} sentences)"
 
-    def _read(self, number: int, what: Callable[[VectorReader, int], Result]) -> Result:
-        """Ask the shard that holds a sentence."""
-        place = number + len(self) if number < 0 else number
-        if not 0 <= place < len(self):
-            raise IndexError(f"sentence {number}: {self._path} has {len(self):,}.")
-        shard = bisect_right(self._ends, place)
+    def _read(self, number: int, read: Callable[[VectorReader, int], Result]) -> Result:
+        """Read from the shard that holds a sentence."""
+        row = number + len(self) if number < 0 else number
+        if not 0 <= row < len(self):
+            raise IndexError(f"sentence {number}: {self._path} has {len(self):,} sentences.")
+        shard = bisect_right(self._ends, row)
         file = self._file(shard)
         try:
-            return what(file, place - (self._ends[shard - 1] if shard else 0))
+            return read(file, row - (self._ends[shard - 1] if shard else 0))
         except (OSError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as problem:
             if isinstance(problem, UsageError):
                 raise
@@ -268,7 +128,7 @@ class Vectors:
         return self._path if self._shards is None else self._path / self._shards[number].file
 
     def _file(self, number: int) -> VectorReader:
-        """An open shard; the one that was not used for longest is closed for it."""
+        """Open a shard; the least recently used one is closed."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
@@ -279,7 +139,8 @@ class Vectors:
         if self._shards is not None and len(file) != self._shards[number].sentences:
             file.close()
             raise FormatError(
-                f"{self._file_path(number)}: {len(file)} sentences, the manifest says otherwise."
+                f"{self._file_path(number)}: {len(file)} sentences, but "
+                f"{self._shards[number].sentences} in the manifest. {REMEDY}"
             )
         self._open[number] = file
         while len(self._open) > OPEN_SHARDS:
@@ -287,42 +148,55 @@ class Vectors:
         return file
 
     def _verify(self, number: int) -> None:
-        """Compare a shard with what the manifest says of it."""
+        """Compare a shard with the manifest."""
         path, shard = self._file_path(number), (self._shards or [])[number]
-        wanted = f"the manifest says {shard.bytes:,} bytes with SHA-256 {shard.sha256}"
-        remedy = "Run the same `embed` again to have it made anew."
+        expected = f"the manifest says {shard.bytes:,} bytes with SHA-256 {shard.sha256}"
         try:
             size = path.stat().st_size
-            found = checksum(path) if size == shard.bytes else ""
+            sha256 = checksum(path) if size == shard.bytes else ""
         except OSError as problem:
-            raise FormatError(f"{path}: cannot be read ({problem.strerror}); {wanted}. {remedy}") from None
+            raise FormatError(f"{path}: cannot be read ({problem.strerror}); {expected}. {REMEDY}") from None
         if size != shard.bytes:
-            raise FormatError(f"{path}: has {size:,} bytes; {wanted}. {remedy}")
-        if found != shard.sha256:
-            raise FormatError(f"{path}: has the SHA-256 {found}; {wanted}. Delete the file. {remedy}")
+            raise FormatError(f"{path}: has {size:,} bytes; {expected}. {REMEDY}")
+        if sha256 != shard.sha256:
+            raise FormatError(f"{path}: has the SHA-256 {sha256}; {expected}. Delete the file. {REMEDY}")
 
 
 def open_vectors(path: str | Path, *, check: bool = True) -> Vectors:
-    """Open what `embed` wrote, a file or a folder, without loading it.
+    """Open a file or folder that `polyseme.embed` wrote, without loading it.
 
-    check: compare the SHA-256 of a shard of a folder when it is opened first, which reads it once.
+    Args:
+        path: The file or folder.
+        check: Compare the SHA-256 of each shard of a folder when it is first opened, which reads it once.
+
+    Returns:
+        The vectors, sentence by sentence.
+
+    Raises:
+        UsageError: If there is no such file, or its ending is not that of a vector format.
+        FormatError: If the file is damaged, or the folder is not finished.
+
+    Example:
+        with polyseme.open_vectors("news.safetensors") as vectors:
+            print(len(vectors), vectors[0].shape, vectors.sentence(0))
+
     """
-    place = Path(path).expanduser()
-    if not place.exists():
-        raise UsageError(f"{place}: no such file or folder. Check the path; it is read from {os.getcwd()}.")
-    if not place.is_dir():
-        return Vectors(place, None, check=False)
-    shards = [shard for share in read_folder(place) for shard in share.shards]
-    return Vectors(place, sorted(shards, key=lambda shard: (shard.block, shard.first)), check=check)
+    source = Path(path).expanduser()
+    if not source.exists():
+        raise UsageError(f"{source}: no such file or folder. Check the path; it is read from {os.getcwd()}.")
+    if not source.is_dir():
+        return Vectors(source, None, check=False)
+    shards = [shard for share in read_folder(source) for shard in share.shards]
+    return Vectors(source, sorted(shards, key=lambda shard: (shard.block, shard.first)), check=check)
 
 
 def _open_file(path: Path) -> VectorReader:
-    ending = path.suffix.lower()
-    if ending not in READERS:
-        raise UsageError(f"{path}: the ending says no format of vectors. Known are {', '.join(READERS)}.")
+    vector_format = vector_format_of(path)
     try:
-        return READERS[ending](path)
+        return vector_format.reader(path)
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as problem:
         if isinstance(problem, UsageError | FormatError):
             raise
-        raise FormatError(f"{path}: not a whole {ending} file ({problem}). Copy it again.") from None
+        raise FormatError(
+            f"{path}: not a {path.suffix} file, or damaged ({problem}). Copy it again."
+        ) from None
