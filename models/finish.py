@@ -25,7 +25,7 @@ import numpy as np
 
 import polyseme
 from polyseme import api
-from polyseme.formats.models.bundled import FOLDER, SUMS
+from polyseme.formats.models.bundled import FOLDER, SUMS_FILE
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.text.fingerprint import checksum
 from polyseme.text.reading import read_lines
@@ -83,7 +83,7 @@ def write_sums() -> None:
     """Write the checksums of all bundled models."""
     files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
     lines = [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}\n" for file in files]
-    (FOLDER / SUMS).write_text("".join(lines), encoding="utf-8")
+    (FOLDER / SUMS_FILE).write_text("".join(lines), encoding="utf-8")
 
 
 def write_curve(name: str, bundled: Path) -> None:

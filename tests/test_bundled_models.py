@@ -13,7 +13,7 @@ import pytest
 
 import polyseme
 from polyseme.elmo import Elmo
-from polyseme.formats.models.bundled import FOLDER, SUMS, bundled_names
+from polyseme.formats.models.bundled import FOLDER, SUMS_FILE, bundled_names
 from polyseme.server.catalog import open_catalog
 from polyseme.text.fingerprint import checksum
 
@@ -71,7 +71,7 @@ def test_the_course_of_training_is_in_the_box(name: str):
 
 
 def test_every_file_in_the_box_has_its_checksum():
-    lines = (FOLDER / SUMS).read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / SUMS_FILE).read_text(encoding="utf-8").splitlines()
     files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
     assert lines == [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}" for file in files]
 

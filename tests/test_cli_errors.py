@@ -61,10 +61,16 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("info nowhere", "nowhere: there is no such file or folder, and no such model: there are en-classic"),
-        ("info model", "model: there is no such file or folder, and no such model: there are en-classic, zh"),
-        ("info text.txt", "text.txt: not a model in a format that Polyseme knows. It looks like a part"),
-        ("embed nowhere text.txt --out x.hdf5", "nowhere: there is no such file or folder, and no such"),
+        (
+            "info nowhere",
+            "nowhere: no such file or folder, and no bundled model of that name (there are en-classic",
+        ),
+        (
+            "info model",
+            "model: no such file or folder, and no bundled model of that name (there are en-classic, zh",
+        ),
+        ("info text.txt", "text.txt: not a model in a known format. It looks like a part"),
+        ("embed nowhere text.txt --out x.hdf5", "nowhere: no such file or folder, and no bundled"),
         ("embed models/bilm nowhere.txt --out x.hdf5", "nowhere.txt: no such file or folder. Check the path"),
         ("embed models/bilm text.txt --out x.txt", "x.txt: not the ending of a vector format. Use one of .s"),
         ("embed models/bilm text.txt --out x --stateful", "x: a folder is written in independent blocks, wi"),
@@ -94,7 +100,7 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         (f"{EMBED} --direction left", "Invalid value for '--direction': 'left' is not one of 'both', "),
         (f"{EMBED} --segment chinese", "Invalid value for '--segment': "),
         (f"{EMBED} --dtype float64", "Invalid value for '--dtype': 'float64' is not one of 'float32', "),
-        (f"{EMBED} --options nowhere.json", "nowhere.json: there is no such file or folder."),
+        (f"{EMBED} --options nowhere.json", "nowhere.json: no such file or folder."),
         (f"{EMBED} --batch-tokens 0", "Invalid value for '--batch-tokens': "),
         (f"{EMBED} --batch-tokens many", "Invalid value for '--batch-tokens': "),
         (f"{EMBED} --lyer mean", "No such option: --lyer (Possible options: --dtype, --layer). See polyseme"),
@@ -108,8 +114,8 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
             "Invalid value for '--to': 'onnx' is not one of ",
         ),
         ("convert models/bilm old.hdf5 --to hdf5", "old.hdf5: exists already."),
-        ("convert models/zh new --to hdf5", "The bilm-tf hdf5 layout cannot hold"),
-        ("convert nowhere new", "nowhere: there is no such file or folder, and no such model"),
+        ("convert models/zh new --to hdf5", "The bilm-tf hdf5 layout cannot represent"),
+        ("convert nowhere new", "nowhere: no such file or folder, and no bundled model of that name"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_leaves_everything_as_it_was(run, line, message):

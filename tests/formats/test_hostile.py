@@ -68,7 +68,7 @@ def test_each_wrong_shape_is_named_with_what_the_options_ask_for(name: str, tmp_
     shape = Bilm().datasets()[name].shape
     for wrong in ((*shape, 1), shape[:-1], (*shape[:-1], shape[-1] + 1)):
         write_bilm(tmp_path, changes={name: np.zeros(wrong, np.float32)})
-        with pytest.raises(FormatError, match=r"options\.json ask for"):
+        with pytest.raises(FormatError, match=r"options\.json require"):
             open_pretrained(tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_broken_numbers_are_named(name: str, value: float, tmp_path: Path):
     values = Bilm().datasets()[name].copy()
     values.flat[-1] = value
     write_bilm(tmp_path, changes={name: values})
-    with pytest.raises(FormatError, match=f"{name} holds NaN or infinite"):
+    with pytest.raises(FormatError, match=f"{name} contains NaN or infinite"):
         open_pretrained(tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_other_types_of_numbers_are_refused(dtype: str, tmp_path: Path):
 
 def test_an_empty_dataset_is_refused(tmp_path: Path):
     write_bilm(tmp_path, changes={"char_embed": h5py.Empty("f")})
-    with pytest.raises(FormatError, match="char_embed is an empty dataset"):
+    with pytest.raises(FormatError, match="char_embed has no data"):
         open_pretrained(tmp_path)
 
 
@@ -108,7 +108,9 @@ def test_truncated_weights_are_refused(tmp_path: Path):
     whole = (tmp_path / "model.hdf5").read_bytes()
     for length in (0, 1, 8, 100, len(whole) // 2, len(whole) - 1):
         (tmp_path / "model.hdf5").write_bytes(whole[:length])
-        with pytest.raises(FormatError, match=r"model\.hdf5.*(not a whole hdf5 file|cannot be read|missing)"):
+        with pytest.raises(
+            FormatError, match=r"model\.hdf5.*(not an hdf5 file, or damaged|cannot be read|missing)"
+        ):
             open_pretrained(tmp_path)
 
 
@@ -178,7 +180,7 @@ def test_a_link_in_the_place_of_a_group_is_not_followed(tmp_path: Path):
 def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path):
     write_bilm(tmp_path / "model")
     (tmp_path / "x.hdf5").mkdir()
-    with pytest.raises(FormatError, match="not a model in a format"):
+    with pytest.raises(FormatError, match="not a model in a known format"):
         open_pretrained(tmp_path / "x.hdf5")
     with pytest.raises(PolysemeError, match=r"x\.hdf5"):
         open_pretrained(tmp_path / "model", tmp_path / "x.hdf5")
@@ -298,7 +300,7 @@ def test_a_broken_vocabulary_is_refused_with_its_line(text: str, reason: str, tm
 def test_the_vocabulary_of_another_model_is_refused(bilm: Bilm, tmp_path: Path):
     write_bilm(tmp_path, bilm)
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
-    with pytest.raises(FormatError, match=r"has 12 rows and the vocabulary 3 words"):
+    with pytest.raises(FormatError, match=r"has 12 rows, but the vocabulary 3 words"):
         open_pretrained(tmp_path)
 
 

@@ -1,9 +1,9 @@
-"""hdf5 files opened with suspicion: plain datasets of plain numbers, nothing else.
+"""hdf5 files opened with suspicion: only datasets of numbers.
 
-    formats.models.hdf5, formats.vectors.token_file, formats.vectors.writers  ->  formats.safe_hdf5  ->  h5py
+    formats.models.hdf5, formats.vectors.token_file, formats.vectors.hdf5  ->  formats.safe_hdf5  ->  h5py
 
-An hdf5 file can point at other files (soft, external and virtual links read whatever the user may
-read), declare terabytes in a few bytes and name filters that load code. All of that is refused.
+An hdf5 file can point to other files (soft, external and virtual links read whatever the user can read),
+declare terabytes in a few bytes, and name filters that load code. All of that is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
 
-KNOWN_FILTERS = {1, 2, 3, 32000}  # gzip, shuffle, checksum, lzf: those that h5py itself brings
+KNOWN_FILTERS = {1, 2, 3, 32000}  # gzip, shuffle, checksum, lzf: those of h5py itself
 MAX_EXPANSION = 1100  # gzip reaches 1032 to 1
 
 
@@ -34,69 +34,69 @@ class SafeFile:
         return self._find(name) is not None
 
     def names(self) -> list[str]:
-        """The names on the top level, as they are linked."""
+        """The names at the top level."""
         return list(self._file.keys())
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape that the dataset `name` declares."""
+        """The declared shape of the dataset `name`."""
         shape = self._guarded(name, getattr, self._dataset(name), "shape")
         if shape is None:
-            raise FormatError(f"{self.path}: {name} is an empty dataset.")
+            raise FormatError(f"{self.path}: {name} has no data.")
         return tuple(shape)
 
     def read(self, name: str) -> NDArray[np.float32]:
-        """The dataset `name` as float32, all finite."""
+        """The dataset `name` as float32; an error if a value is not finite."""
         dataset = self._dataset(name)
         self._guarded(name, self._check_storage, dataset, name)
         if dataset.dtype.kind != "f":
-            raise FormatError(f"{self.path}: {name} holds {dataset.dtype}, expected floating-point numbers.")
+            raise FormatError(f"{self.path}: {name} is {dataset.dtype}, expected floating-point numbers.")
         values: NDArray[np.float32] = self._guarded(name, np.asarray, dataset, dtype=np.float32)
         if not np.isfinite(values).all():
-            raise FormatError(f"{self.path}: {name} holds NaN or infinite weights. The model is broken.")
+            raise FormatError(f"{self.path}: {name} contains NaN or infinite weights. The model is broken.")
         return values
 
     def _dataset(self, name: str) -> Any:
-        found = self._find(name)
-        if not isinstance(found, h5py.Dataset):
+        entry = self._find(name)
+        if not isinstance(entry, h5py.Dataset):
             raise FormatError(f"{self.path}: dataset {name} is missing.")
-        return found
+        return entry
 
     def _find(self, name: str) -> Any:
-        """Follow `name` part by part through hard links only; None where it is not there."""
-        here: Any = self._file
+        """Follow `name` through hard links only; None if it does not exist."""
+        entry: Any = self._file
         for part in name.split("/"):
-            if not isinstance(here, h5py.Group):
+            if not isinstance(entry, h5py.Group):
                 return None
-            link = self._guarded(name, here.get, part, getlink=True)
+            link = self._guarded(name, entry.get, part, getlink=True)
             if link is None:
                 return None
             if not isinstance(link, h5py.HardLink):
                 raise FormatError(
                     f"{self.path}: {name} is a link to {link.path!r}, not data. "
-                    "Links can reach other files: refused. Write the model anew without links."
+                    "Links can point to other files: refused. Write the model again without links."
                 )
-            here = self._guarded(name, here.__getitem__, part)
-        return here
+            entry = self._guarded(name, entry.__getitem__, part)
+        return entry
 
     def _guarded(self, name: str, call: Callable[..., Any], *arguments: object, **settings: object) -> Any:
-        """Call h5py, which answers damage with errors of many kinds."""
+        """Call h5py, which raises many kinds of errors for damaged files."""
         try:
             return call(*arguments, **settings)
         except (KeyError, OSError, RuntimeError, ValueError, TypeError, MemoryError) as problem:
             raise FormatError(f"{self.path}: {name} cannot be read ({problem}). Copy it again.") from None
 
     def _check_storage(self, dataset: Any, name: str) -> None:
-        """Refuse data outside the file, unknown filters, and sizes that the file cannot hold."""
+        """Refuse data in other files, unknown filters, and sizes that the file cannot contain."""
         if dataset.is_virtual or dataset.external:
-            raise FormatError(f"{self.path}: {name} takes its data from another file: refused.")
+            raise FormatError(f"{self.path}: the data of {name} is in another file: refused.")
         properties = dataset.id.get_create_plist()
         used = {properties.get_filter(number)[0] for number in range(properties.get_nfilters())}
         if used - KNOWN_FILTERS:
             raise FormatError(f"{self.path}: {name} uses unknown filters {sorted(used - KNOWN_FILTERS)}.")
-        stored = min(dataset.id.get_storage_size(), self.path.stat().st_size)  # the first may be a lie
+        stored = min(dataset.id.get_storage_size(), self.path.stat().st_size)  # the first number may be wrong
         if dataset.nbytes > stored * MAX_EXPANSION:
             raise FormatError(
-                f"{self.path}: {name} declares {dataset.nbytes:,} bytes and holds {stored:,}. "
+                f"{self.path}: {name} declares {dataset.nbytes:,} bytes but has {stored:,}. "
                 "The file is truncated or hostile."
             )
 
@@ -109,8 +109,8 @@ def open_hdf5(path: Path) -> Iterator[SafeFile]:
     try:
         file = h5py.File(path, "r")
     except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file.") from None
+        raise FormatError(f"{path}: no such file.") from None
     except OSError as problem:
-        raise FormatError(f"{path}: not a whole hdf5 file ({problem}). Copy it again.") from None
+        raise FormatError(f"{path}: not an hdf5 file, or damaged ({problem}). Copy it again.") from None
     with file:
         yield SafeFile(file, path)

@@ -1,4 +1,4 @@
-"""A safetensors file as tensors, or one clear line.
+"""Read a safetensors file, with one-line errors.
 
 formats.models.native, formats.vectors.word_file, tasks.task_model  ->  formats.tensors  ->  safetensors
 """
@@ -14,11 +14,18 @@ from torch import Tensor
 from polyseme.errors import FormatError
 
 
-def read_tensors(path: Path, what: str, advice: str = "Copy it again.") -> dict[str, Tensor]:
-    """All tensors of a file, mapped. Errors say `what` is missing, or what to do about a damaged file."""
+def read_tensors(path: Path, content: str, advice: str = "Copy it again.") -> dict[str, Tensor]:
+    """Read all tensors of a safetensors file, memory-mapped.
+
+    Args:
+        path: The file.
+        content: What the file contains, for the error if it is missing.
+        advice: What to do about a damaged file, for the error.
+
+    """
     try:
         return load_file(path)
     except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file; {what} are missing.") from None
+        raise FormatError(f"{path}: no such file; {content} are missing.") from None
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
-        raise FormatError(f"{path}: damaged or not safetensors ({problem}). {advice}") from None
+        raise FormatError(f"{path}: not a safetensors file, or damaged ({problem}). {advice}") from None

@@ -39,7 +39,7 @@ def test_a_folder_of_that_name_wins_with_a_hint(box: Path, caplog: pytest.LogCap
     save_pretrained(own, "xx-classic")
     with caplog.at_level(logging.WARNING):
         assert open_pretrained("xx-classic").config.recurrent.cells == 7
-    assert "xx-classic: the one in this folder is opened, not the model of that name" in caplog.text
+    assert "xx-classic: using the file or folder of that name, not the bundled model" in caplog.text
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "vocab.txt", "config.json"])
@@ -60,12 +60,15 @@ def test_a_missing_file_is_named(box: Path):
 
 
 def test_an_unknown_name_lists_the_names_and_the_nearest(box: Path):
-    with pytest.raises(FormatError, match=r"no such model: there are xx-classic\. Did you mean xx-classic\?"):
+    with pytest.raises(
+        FormatError,
+        match=r"no bundled model of that name \(there are xx-classic\)\. Did you mean xx-classic\?",
+    ):
         open_pretrained("xx-clasic")
 
 
 def test_without_models_in_the_box_a_path_is_a_path(box: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bundled, "FOLDER", box.parent / "here")
     assert bundled.bundled_names() == []
-    with pytest.raises(FormatError, match="there is no such file or folder"):
+    with pytest.raises(FormatError, match="no such file or folder"):
         open_pretrained("xx-classic")

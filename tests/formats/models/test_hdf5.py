@@ -149,10 +149,10 @@ RECURRENT = {"layers": 1, "cells": 6, "outputs": 4}
 UNFIT = {
     "gru": ({"recurrent": RECURRENT | {"cell": "gru"}}, "gru cells"),
     "rnn": ({"recurrent": RECURRENT | {"cell": "rnn"}}, "rnn cells"),
-    "both": ({"words": {"dim": 3}}, "word table beside a char-CNN"),
+    "both": ({"words": {"dim": 3}}, "both a word table and a char-CNN"),
     "codepoints": ({"chars": CODEPOINTS}, "code points"),
     "projected words": ({"chars": None, "words": {"dim": 3}}, "projected word table"),
-    "square": ({"recurrent": RECURRENT | {"outputs": 6, "projection": True}}, "does not shrink"),
+    "square": ({"recurrent": RECURRENT | {"outputs": 6, "projection": True}}, "does not reduce the size"),
 }
 
 
@@ -163,7 +163,7 @@ def test_what_hdf5_cannot_hold_is_refused_with_the_reason_and_the_way_out(
     model = random_model(small_config(**changes))
     with pytest.raises(FormatError, match=reason) as refusal:
         save_pretrained(model, tmp_path / "theirs", to="hdf5")
-    assert "`to='native'`" in str(refusal.value)
+    assert '`to="native"`' in str(refusal.value)
     assert list(tmp_path.iterdir()) == []
     save_pretrained(model, tmp_path / "ours")
     assert_same_vectors(open_pretrained(tmp_path / "ours"), model)
@@ -172,7 +172,7 @@ def test_what_hdf5_cannot_hold_is_refused_with_the_reason_and_the_way_out(
 def test_a_vocabulary_with_other_marks_is_refused(tmp_path: Path):
     marks = {"begin": "<bos>", "end": "<eos>", "unknown": "<oov>"}
     model = random_model(small_config(), marks=marks)
-    with pytest.raises(FormatError, match=r"<bos> <eos> <oov>.*`to='native'`"):
+    with pytest.raises(FormatError, match=r"<bos> <eos> <oov>.*native"):
         save_pretrained(model, tmp_path / "theirs", to="hdf5")
 
 

@@ -85,7 +85,7 @@ def test_the_architecture_is_never_sought_outside_the_folder(tmp_path: Path):
     (tmp_path / "outside.json").write_text(json.dumps(architecture()))
     for path in (str(tmp_path / "outside.json"), "../outside.json", "..\\outside.json"):
         (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": path}))
-        with pytest.raises(FormatError, match=r"outside\.json: there is no such file.*Copy it"):
+        with pytest.raises(FormatError, match=r"outside\.json: no such file.*Copy it"):
             read(tmp_path / "model")
     for wrong in ("", "configs/..", None, 7):
         (tmp_path / "model" / "config.json").write_text(json.dumps({"config_path": wrong}))

@@ -170,7 +170,7 @@ def test_tables_may_be_narrow_too(tmp_path: Path, path: str, precision: str):
 
 
 def test_tables_are_narrow_in_a_narrow_folder_alone(folder: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match="Narrow tables need a precision: bf16 or int8"):
+    with pytest.raises(UsageError, match="`tables` needs a `precision` of bf16 or int8"):
         save_pretrained(open_pretrained(folder), tmp_path / "new", tables=True)
     assert not (tmp_path / "new").exists()
 
@@ -264,10 +264,10 @@ WEIGHT = "backward_stack.cells.0.projection"
         (broken(WEIGHT, torch.ones(480, dtype=torch.int8)), r"projection is torch\.int8 \(480,\)"),
         (
             broken(WEIGHT, torch.ones(12, 41, dtype=torch.int8)),
-            r"projection is \(12, 41\), the config asks for",
+            r"projection is \(12, 41\), the config requires",
         ),
         (broken(WEIGHT, None), "projection is missing|scales is not part"),
-        (broken("tokens.projection.bias", torch.ones(12, dtype=torch.int8)), "bias holds torch.int8"),
+        (broken("tokens.projection.bias", torch.ones(12, dtype=torch.int8)), "bias is torch.int8"),
     ],
 )
 def test_damaged_folders_are_refused(folder: Path, change, message: str):

@@ -1,8 +1,8 @@
-"""Models that come with the package: a name to the folder of its files, whole and unchanged.
+"""Models that come with the package: from a name to the folder of its files, verified by checksums.
 
     polyseme/bundled/NAME/  ->  formats.models.bundled  ->  formats.models.open
 
-Beside the folders stands SHA256SUMS, as `sha256sum` writes it, with a line for every file of theirs.
+SHA256SUMS beside the folders, as `sha256sum` writes it, has one line per file.
 """
 
 from __future__ import annotations
@@ -14,43 +14,48 @@ from polyseme.errors import FormatError
 from polyseme.text.fingerprint import checksum
 
 FOLDER = Path(__file__).parents[2] / "bundled"
-SUMS = "SHA256SUMS"
+SUMS_FILE = "SHA256SUMS"
 REINSTALL = "pip install --force-reinstall --no-deps polyseme"
 
 
 @cache
 def _read_sums(folder: Path) -> dict[str, dict[str, str]]:
-    """Of every model the files and their checksums."""
+    """The files of every bundled model and their checksums."""
     sums: dict[str, dict[str, str]] = {}
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except OSError:  # a package that somebody made smaller
+        lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:  # somebody removed the models from the package
         return sums
     for line in lines:
-        expected, _, place = line.partition("  ")
-        name, _, file = place.partition("/")
+        expected, _, path = line.partition("  ")
+        name, _, file = path.partition("/")
         sums.setdefault(name, {})[file] = expected
     return sums
 
 
 def bundled_names() -> list[str]:
-    """The names that `bundled_model` knows."""
+    """The names of the bundled models."""
     return sorted(_read_sums(FOLDER))
 
 
 def verify_bundled(name: str) -> Path:
-    """The folder of the model of this name; a file that is missing or was changed is refused."""
+    """The folder of a bundled model, after checking that its files are complete and unchanged.
+
+    Raises:
+        FormatError: If a file is missing or differs from its checksum.
+
+    """
     folder = FOLDER / name
     for file, expected in _read_sums(FOLDER)[name].items():
         try:
-            found = checksum(folder / file)
+            sha256 = checksum(folder / file)
         except OSError as problem:
             raise FormatError(
-                f"{folder / file}: cannot be read ({problem.strerror}). Install Polyseme again: {REINSTALL}"
+                f"{folder / file}: cannot be read ({problem.strerror}). Reinstall Polyseme: {REINSTALL}"
             ) from None
-        if found != expected:
+        if sha256 != expected:
             raise FormatError(
-                f"{folder / file}: damaged: its SHA-256 is {found}, expected {expected}. "
-                f"Install Polyseme again: {REINSTALL}"
+                f"{folder / file}: damaged: its SHA-256 is {sha256}, expected {expected}. "
+                f"Reinstall Polyseme: {REINSTALL}"
             )
     return folder

@@ -1,6 +1,6 @@
-"""The model card: what a model is, for the person who finds the folder.
+"""The model card: what a model is, for people who find the folder.
 
-formats.models.pretrained  ->  formats.models.card  ->  README.md beside the weights
+formats.models.pretrained  ->  formats.models.card  ->  README.md in the model's folder
 """
 
 from __future__ import annotations
@@ -12,9 +12,17 @@ from polyseme.formats.models.pretrained import Pretrained
 
 
 def render_card(model: Pretrained, name: str, precision: str = "fp32", *, tables: bool = False) -> str:
-    """Markdown for the README.md of a model folder, whose weights, and `tables`, are of that `precision`."""
-    where = "tables, stacks and highways" if tables else "stacks and highways"
-    facts = describe(model) | ({} if precision == "fp32" else {"precision": f"{precision} in {where}"})
+    """Markdown for the README.md of a model folder.
+
+    Args:
+        model: The model.
+        name: The name of the folder.
+        precision: The precision of its large weights.
+        tables: Whether its tables have that precision, too.
+
+    """
+    parts = "tables, stacks and highways" if tables else "stacks and highways"
+    facts = describe(model) | ({} if precision == "fp32" else {"precision": f"{precision} in {parts}"})
     lines = [
         f"# {name}",
         "",
@@ -36,7 +44,7 @@ def render_card(model: Pretrained, name: str, precision: str = "fp32", *, tables
 
 
 def describe(model: Pretrained) -> dict[str, str]:
-    """The model's facts, name to value, in the order a person reads them."""
+    """Facts about a model by name, for the model card, `polyseme.info` and the explorer."""
     config = model.config
     parameters = sum(tensor.numel() for tensor in model.network.state_dict().values())
     count = f"{parameters / 1e6:,.1f} million" if parameters >= 1e6 else f"{parameters:,}"
@@ -53,7 +61,7 @@ def describe(model: Pretrained) -> dict[str, str]:
 
 
 def _cell(text: str) -> str:
-    """`text` in one cell of a table."""
+    """Escape text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -2,12 +2,12 @@
 
     formats.models.pretrained  <->  formats.models.hdf5  <->  options.json, *.hdf5
 
-Their names and conventions, and how ours differ:
+Their names and conventions, and ours:
     W_0 (2P, 4D)            rows [input; hidden], columns i, j, f, o  ->  our rows i, f, o, candidate (= j)
     B (4D)                  the forget bias of 1 is not stored        ->  our forget_bias = 1
     char_embed (261, C)     no row for sentence padding               ->  our row 0
     W_cnn (1, width, C, n)  -> Conv1d (n, C, width);  highway and projection (in, out) -> (out, in)
-A conversion there and back gives the same bits.
+Converting there and back gives the same bits.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
 
 
 def _read_tokens(file: SafeFile, config: ModelSettings, options: Path) -> tuple[dict[str, Tensor], bool]:
-    """The token encoder's tensors, and whether it has a projection."""
+    """Tensors of the token encoder, and whether it has a projection."""
     outputs = config.recurrent.outputs
     if config.chars is None:
         embedding = _read_array(file, "embedding", (-1, outputs), "lstm.projection_dim", options)
@@ -94,34 +94,34 @@ def _read_char_cnn(file: SafeFile, chars: CharsSettings, options: Path) -> dict[
     for number in range(chars.highways):
         for part in ("transform", "carry"):
             name = f"tokens.chars.highways.{number}.{part}"
-            place, size = f"CNN_high_{number}", chars.size
-            weight = _read_array(file, f"{place}/W_{part}", (size, size), "char_cnn.filters", options)
+            group, size = f"CNN_high_{number}", chars.size
+            weight = _read_array(file, f"{group}/W_{part}", (size, size), "char_cnn.filters", options)
             tensors[f"{name}.weight"] = _tensor(weight.T)
-            bias = _read_array(file, f"{place}/b_{part}", (size,), "char_cnn.filters", options)
+            bias = _read_array(file, f"{group}/b_{part}", (size,), "char_cnn.filters", options)
             tensors[f"{name}.bias"] = _tensor(bias)
     if f"CNN_high_{chars.highways}" in file:
-        raise FormatError(f"{file.path}: has more highways than char_cnn.n_highway in {options.name}.")
+        raise FormatError(f"{file.path}: has more highway layers than char_cnn.n_highway in {options.name}.")
     return tensors
 
 
 def _read_cell(
     file: SafeFile, recurrent: RecurrentSettings, direction: int, layer: int, options: Path
 ) -> dict[str, Tensor]:
-    place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-    alone = f"RNN_{direction}/RNN/LSTMCell"  # how a one-layer model is dumped
-    if recurrent.layers == 1 and place not in file and alone in file:
-        place = alone
+    group = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+    single = f"RNN_{direction}/RNN/LSTMCell"  # the name in a one-layer model
+    if recurrent.layers == 1 and group not in file and single in file:
+        group = single
     outputs, cells = recurrent.outputs, recurrent.cells
     because = "lstm.projection_dim and lstm.dim"
-    weight = _read_array(file, f"{place}/W_0", (2 * outputs, 4 * cells), because, options)
+    weight = _read_array(file, f"{group}/W_0", (2 * outputs, 4 * cells), because, options)
     tensors = {
         "input_weight": _tensor(_to_our_gates(weight[:outputs]).T),
         "hidden_weight": _tensor(_to_our_gates(weight[outputs:]).T),
-        "bias": _tensor(_to_our_gates(_read_array(file, f"{place}/B", (4 * cells,), "lstm.dim", options))),
+        "bias": _tensor(_to_our_gates(_read_array(file, f"{group}/B", (4 * cells,), "lstm.dim", options))),
     }
     if recurrent.projects:
         tensors["projection"] = _tensor(
-            _read_array(file, f"{place}/W_P_0", (cells, outputs), because, options).T
+            _read_array(file, f"{group}/W_P_0", (cells, outputs), because, options).T
         )
     if f"RNN_{direction}/RNN/MultiRNNCell/Cell{recurrent.layers}" in file:
         raise FormatError(f"{file.path}: has more layers than lstm.n_layers in {options.name}.")
@@ -144,13 +144,13 @@ def _read_softmax(file: SafeFile, config: ModelSettings) -> dict[str, Tensor]:
 
 
 def _read_array(file: SafeFile, name: str, shape: tuple[int, ...], because: str, options: Path) -> Array:
-    """Read `name`; its shape must be `shape` (-1: any), as `because` in the options says."""
-    found = file.shape(name)
-    if len(found) != len(shape) or any(w not in (-1, f) for w, f in zip(shape, found, strict=True)):
-        wanted = str(shape).replace("-1", "any")
+    """Read `name`, whose shape must be `shape` (-1: any) because of the option `because`."""
+    actual = file.shape(name)
+    if len(actual) != len(shape) or any(w not in (-1, n) for w, n in zip(shape, actual, strict=True)):
+        expected = str(shape).replace("-1", "any")
         raise FormatError(
-            f"{file.path}: {name} is {found}, but {because} in {options.name} ask for {wanted}. "
-            "Do options and weights belong together?"
+            f"{file.path}: {name} is {actual}, but {because} in {options.name} require {expected}. "
+            "Are options and weights of the same model?"
         )
     return file.read(name)
 
@@ -164,13 +164,13 @@ def _with_padding_row(rows: Array) -> Tensor:
 
 
 def _to_our_gates(columns: Array) -> Array:
-    """Last axis from i, j, f, o to i, f, o, j."""
+    """Reorder the last axis from i, j, f, o to i, f, o, j."""
     i, j, f, o = np.split(columns, 4, axis=-1)
     return np.concatenate([i, f, o, j], axis=-1)
 
 
 def _to_their_gates(columns: Array) -> Array:
-    """Last axis from i, f, o, j to i, j, f, o."""
+    """Reorder the last axis from i, f, o, j to i, j, f, o."""
     i, f, o, j = np.split(columns, 4, axis=-1)
     return np.concatenate([i, j, f, o], axis=-1)
 
@@ -185,30 +185,35 @@ def write(model: Pretrained, weights: Path, options: Path) -> None:
 
 
 def check_representable(model: Pretrained) -> None:
-    """Name the first thing about the model that the hdf5 layout cannot hold."""
+    """Refuse a model that the hdf5 layout cannot represent.
+
+    Raises:
+        FormatError: Names what it cannot represent.
+
+    """
     config, reason = model.config, None
     if config.recurrent.cell != "lstm":
-        reason = f"{config.recurrent.cell} cells; it knows LSTM cells alone"
+        reason = f"{config.recurrent.cell} cells, only LSTM cells"
     elif config.chars is not None and config.words is not None:
-        reason = "a word table beside a char-CNN; it knows one or the other"
+        reason = "both a word table and a char-CNN"
     elif config.chars is not None and config.chars.encoding != "bytes":
-        reason = "characters as code points; it knows bytes alone"
+        reason = "characters as code points, only bytes"
     elif config.words is not None and config.projects_tokens:
         reason = "a projected word table"
     elif config.recurrent.projects and config.recurrent.outputs == config.recurrent.cells:
-        reason = "a projection that does not shrink"
+        reason = "a projection that does not reduce the size"
     elif isinstance(model.softmax, AdaptiveSoftmax):
-        reason = "an adaptive softmax; it knows a row for each word"
+        reason = "an adaptive softmax"
     if reason is not None:
         raise FormatError(
-            f"The bilm-tf hdf5 layout cannot hold {reason}. Use the native format: `to='native'`."
+            f'The bilm-tf hdf5 layout cannot represent {reason}. Use the native format: `to="native"`.'
         )
 
 
 def _options(model: Pretrained) -> dict[str, Any]:
-    """The options.json of `model`, with every key, since AllenNLP and bilm-tf each insist on some.
+    """The options.json of `model`, with all keys, since AllenNLP and bilm-tf each require some.
 
-    A single layer has no residual, so saying that it has one changes nothing and pleases AllenNLP.
+    For a single layer the residual connection is always declared: it has no effect, and AllenNLP requires it.
     """
     recurrent, chars = model.config.recurrent, model.config.chars
     options: dict[str, Any] = {
@@ -233,12 +238,12 @@ def _options(model: Pretrained) -> dict[str, Any]:
     if model.vocab is not None:
         options["n_tokens_vocab"] = len(model.vocab)
     if model.config.segment != "split":
-        options["polyseme"] = {"segment": model.config.segment}  # the peers pass over what they do not know
+        options["polyseme"] = {"segment": model.config.segment}  # other programs ignore unknown keys
     return options
 
 
 def _datasets(model: Pretrained) -> dict[str, Array]:
-    """All weights by their names."""
+    """All weights by bilm-tf's names."""
     ours = {name: tensor.detach().float().cpu().numpy() for name, tensor in model.tensors().items()}
     theirs: dict[str, Array] = {}
     if model.config.words is not None:
@@ -250,13 +255,13 @@ def _datasets(model: Pretrained) -> dict[str, Array]:
         theirs["CNN_proj/b_proj"] = ours["tokens.projection.bias"]
     for direction, stack in enumerate(DIRECTIONS):
         for layer in range(model.config.recurrent.layers):
-            place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            group = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
             cell = f"{stack}.cells.{layer}"
             both = np.concatenate([ours[f"{cell}.input_weight"].T, ours[f"{cell}.hidden_weight"].T])
-            theirs[f"{place}/W_0"] = _to_their_gates(both)
-            theirs[f"{place}/B"] = _stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
+            theirs[f"{group}/W_0"] = _to_their_gates(both)
+            theirs[f"{group}/B"] = _stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
             if model.config.recurrent.projects:
-                theirs[f"{place}/W_P_0"] = ours[f"{cell}.projection"].T
+                theirs[f"{group}/W_P_0"] = ours[f"{cell}.projection"].T
     if isinstance(model.softmax, Softmax):
         rows = model.softmax.rows().detach().float().cpu().numpy()
         theirs |= {"softmax/W": rows, "softmax/b": ours["softmax.bias"]}
@@ -278,7 +283,7 @@ def _char_cnn_datasets(ours: dict[str, Array], chars: CharsSettings) -> dict[str
 
 
 def _stored_bias(bias: Array, recurrent: RecurrentSettings) -> Array:
-    """The bias as they store it: without the 1 that they add to the forget gate themselves."""
+    """The bias as bilm-tf stores it: without the 1 that it adds to the forget gate."""
     if recurrent.forget_bias != 1.0:
         bias = bias.copy()
         bias[recurrent.cells : 2 * recurrent.cells] += np.float32(recurrent.forget_bias - 1.0)

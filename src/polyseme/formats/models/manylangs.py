@@ -1,17 +1,17 @@
-"""ELMoForManyLangs folders, read: config.json, an architecture, char.dic, word.dic and pickled weights.
+"""ELMoForManyLangs folders, read only: config.json, an architecture, char.dic, word.dic and pickled weights.
 
     a folder  ->  formats.models.manylangs  ->  formats.models.pretrained
 
-Their conventions, and how ours differ:
-    <bow>, <eow>            their program takes <eow> for the begin of a word and <bow> for its end, and
-                            the models are trained so: the two names change places in our alphabet
-    *_linearity (4D, P)     rows i, f, g, o, the forget bias inside  ->  our i, f, o, g, forget_bias = 0
+Their conventions, and ours:
+    <bow>, <eow>            their program uses <eow> for the begin of a word and <bow> for its end, and the
+                            models are trained so: the two names are swapped in our alphabet
+    *_linearity (4D, P)     rows i, f, g, o, the forget bias included  ->  our i, f, o, g, forget_bias = 0
     highways (2F, F)        [transform; gate], y = g x + (1 - g) relu(·)  ->  our carry gate is 1 - g: the
-                            signs of its weights and bias are turned
+                            signs of its weights and bias are inverted
     projection (P, W + F)   the word table first, then the characters, as ours
     tables of characters and words have no row for sentence padding  ->  our row 0
-A softmax is kept where it is the plain, full one (`classifier.name` "softmax"); the sampled and the CNN
-softmax are no table over all words and are left out. Only plain tensors are unpickled, never code.
+A full softmax is kept (`classifier.name` "softmax"); the sampled and the CNN softmax have no table over all
+words and are dropped. Only tensors are unpickled, never code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ENCODER, EMBEDDER, CLASSIFIER = "encoder.pkl", "token_embedder.pkl", "classifier
 MARKS = {"begin": "<bos>", "end": "<eos>", "unknown": "<oov>"}
 SWAPPED = {"<bow>": "<eow>", "<eow>": "<bow>"}
 
-# The architecture of all models that were released. Most of their zips name it and do not hold it.
+# The architecture of all released models. Most of their zips name it but do not contain it.
 PUBLISHED_NAME = "cnn_50_100_512_4096_sample.json"
 PUBLISHED: dict[str, Any] = {
     "encoder": {
@@ -62,7 +62,7 @@ PUBLISHED: dict[str, Any] = {
 
 
 def is_manylangs(folder: Path) -> bool:
-    """Whether `folder` holds a model of ELMoForManyLangs."""
+    """Whether `folder` is a model of ELMoForManyLangs."""
     return (folder / ENCODER).is_file() or (folder / EMBEDDER).is_file()
 
 
@@ -87,20 +87,22 @@ def read(folder: Path) -> Pretrained:
 
 
 def _architecture(folder: Path) -> tuple[dict[str, Any], Path]:
-    """The architecture that config.json names, and its file; `config_path` never leads out of `folder`."""
+    """The architecture that config.json names, and its file; `config_path` cannot point outside `folder`."""
     path = folder / CONFIG
-    named = read_values(path).get("config_path")
-    base = re.split(r"[/\\]", named)[-1] if isinstance(named, str) else ""
+    config_path = read_values(path).get("config_path")
+    base = re.split(r"[/\\]", config_path)[-1] if isinstance(config_path, str) else ""
     if base in ("", ".", ".."):
-        raise FormatError(f"{path}: config_path is {named!r}, expected the name of the architecture's file.")
+        raise FormatError(
+            f"{path}: config_path is {config_path!r}, expected the name of the architecture's file."
+        )
     source = folder / base
     if source.is_file():
         return read_values(source), source
     if base == PUBLISHED_NAME:
         return PUBLISHED, source
     raise FormatError(
-        f"{source}: there is no such file, but {CONFIG} names it as the model's architecture. "
-        "Copy it into the folder; it lay in `configs` where the model was trained."
+        f"{source}: no such file, but {CONFIG} names it as the model's architecture. "
+        "Copy it into the folder, from the folder configs where the model was trained."
     )
 
 
@@ -108,13 +110,13 @@ def _config(architecture: Mapping[str, Any], source: Path) -> ModelSettings:
     encoder, embedder = (_section(architecture, name, source) for name in ("encoder", "token_embedder"))
     if str(encoder.get("name")).lower() != "elmo":
         raise FormatError(
-            f"{source}: encoder.name is {encoder.get('name')!r}; only 'elmo' can be read. "
-            "Their 'lstm' feeds both directions into each upper layer: it is not the published ELMo."
+            f"{source}: encoder.name is {encoder.get('name')!r}; only 'elmo' is supported. "
+            "Their 'lstm' feeds both directions into each upper layer, unlike the published ELMo."
         )
     if str(embedder.get("name")).lower() != "cnn":
         raise FormatError(
-            f"{source}: token_embedder.name is {embedder.get('name')!r}; only 'cnn' can be read. "
-            "Their 'lstm' reads characters with an LSTM: it is not the published ELMo."
+            f"{source}: token_embedder.name is {embedder.get('name')!r}; only 'cnn' is supported. "
+            "Their 'lstm' reads characters with an LSTM, unlike the published ELMo."
         )
     values: dict[str, Any] = {"segment": "split", "token_projection": True}
     values["recurrent"] = {
@@ -152,59 +154,59 @@ def _section(values: Mapping[str, Any], name: str, source: Path) -> dict[str, An
 
 
 class _PickledWeights:
-    """The tensors of a pickled state, taken one by one under their names."""
+    """The tensors of a pickled state by name."""
 
     def __init__(self, path: Path, source: Path) -> None:
         self.path = path
-        self._source = source  # the architecture, named when a shape disagrees with it
+        self._source = source  # the architecture's file, for errors about shapes
         self._tensors = _unpickle(path)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
 
     def take(self, name: str, *shape: int, because: str) -> Tensor:
-        """The tensor `name`; its shape must be `shape` (-1: any), as `because` in the architecture says."""
+        """The tensor `name`, whose shape must be `shape` (-1: any) because of the setting `because`."""
         if name not in self._tensors:
             raise FormatError(
-                f"{self.path}: {name} is missing, but {because} in {self._source.name} ask for it."
+                f"{self.path}: {name} is missing, but {because} in {self._source.name} require it."
             )
         tensor = self._tensors[name]
         if len(shape) != tensor.ndim or any(
             w not in (-1, f) for w, f in zip(shape, tensor.shape, strict=True)
         ):
-            wanted = str(shape).replace("-1", "any")
+            expected = str(shape).replace("-1", "any")
             raise FormatError(
-                f"{self.path}: {name} is {tuple(tensor.shape)}, but {because} in {self._source.name} ask for "
-                f"{wanted}. Do they belong together?"
+                f"{self.path}: {name} is {tuple(tensor.shape)}, but {because} in {self._source.name} require "
+                f"{expected}. Are they of the same model?"
             )
         return tensor
 
 
 def _unpickle(path: Path) -> dict[str, Tensor]:
-    """The tensors in `path`; a pickle that wants to run code is refused before anything runs."""
+    """The tensors in `path`; a pickle that would run code is refused before anything runs."""
     try:
         _refuse_compressed(path)
         values = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file; the model's weights are missing.") from None
+        raise FormatError(f"{path}: no such file; the model's weights are missing.") from None
     except pickle.UnpicklingError as problem:
         reason = str(problem).partition("\n")[0]
         raise FormatError(
-            f"{path}: holds more than plain tensors ({reason:.120}): refused, and nothing in it was run. "
+            f"{path}: contains more than tensors ({reason:.120}): refused, and nothing in it was run. "
             "Ask for the model from a source you trust."
         ) from None
     except Exception as problem:  # a damaged pickle can raise anything
         reason = str(problem).partition("\n")[0]
         raise FormatError(f"{path}: damaged or not torch's format ({reason:.120}). Copy it again.") from None
-    plain = isinstance(values, dict) and all(
+    is_state = isinstance(values, dict) and all(
         isinstance(name, str) and isinstance(value, Tensor) and value.layout == torch.strided
         for name, value in values.items()
     )
-    if not plain:
+    if not is_state:
         raise FormatError(f"{path}: expected tensors by name. Is it a state of ELMoForManyLangs?")
     size = path.stat().st_size
     for name, value in values.items():
-        if value.numel() * value.element_size() > size:  # a stride of 0 makes much out of little
+        if value.numel() * value.element_size() > size:  # a stride of 0 repeats one number
             raise FormatError(
                 f"{path}: {name} declares {value.numel():,} numbers in a file of {size:,} bytes."
             )
@@ -212,7 +214,7 @@ def _unpickle(path: Path) -> dict[str, Tensor]:
 
 
 def _refuse_compressed(path: Path) -> None:
-    """What torch saves is never compressed; a compressed state may be a bomb."""
+    """Refuse compressed archives: torch does not write them, and they may be bombs."""
     with path.open("rb") as file:
         if file.read(2) != b"PK":
             return
@@ -240,20 +242,20 @@ def _vocab(path: Path, tensors: Mapping[str, Tensor]) -> Vocab:
 
 
 def _read_dic(path: Path, rows: int | None) -> list[str]:
-    """The entries of a .dic by their numbers; `rows` is how many the table has, None where there is none.
+    """The entries of a .dic by number; `rows` is the number of rows of the table, None if there is no table.
 
-    Lines are read as their program reads them: white space goes from both ends, a line that is left with
-    the number alone stands for U+3000, of two like entries the later holds. A row that is left without a
-    name gets one with a space in it, which no token has.
+    Lines are read as in ELMoForManyLangs: white space is stripped, a line with only a number stands for
+    U+3000, and of two equal entries the later counts. A row without an entry gets a name with a space, which
+    no token has.
     """
     numbers: dict[str, int] = {}
-    for place, line in enumerate(_lines(path), start=1):
+    for line_number, line in enumerate(_lines(path), start=1):
         fields = line.strip().split("\t")
         if fields == [""]:
             continue
         entry, number = ("\u3000", fields[0]) if len(fields) == 1 else (fields[0], fields[-1])
         if len(fields) > 2 or not (number.isascii() and number.isdigit() and len(number) < 10):
-            raise FormatError(f"{path}:{place}: {line!r:.60}, expected an entry, a tab and its number.")
+            raise FormatError(f"{path}:{line_number}: {line!r:.60}, expected an entry, a tab and its number.")
         numbers[entry] = int(number)
     count = rows if rows is not None else len(numbers)
     entries = [f"<unused {row}>" for row in range(count)]
@@ -268,7 +270,7 @@ def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file, but the model reads its entries.") from None
+        raise FormatError(f"{path}: no such file, but the model needs it.") from None
     except OSError as problem:
         raise FormatError(f"{path}: cannot be read ({problem.strerror}).") from None
     except UnicodeDecodeError as problem:
@@ -338,10 +340,10 @@ def _stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
 def _softmax(
     folder: Path, architecture: Mapping[str, Any], config: ModelSettings, words: int, source: Path
 ) -> dict[str, Tensor]:
-    """The plain softmax over all `words`, or nothing."""
+    """The full softmax over all `words`, or nothing."""
     classifier = architecture.get("classifier")
-    plain = isinstance(classifier, dict) and str(classifier.get("name")).lower() == "softmax"
-    if not plain or not words or not (folder / CLASSIFIER).is_file():
+    is_full = isinstance(classifier, dict) and str(classifier.get("name")).lower() == "softmax"
+    if not is_full or not words or not (folder / CLASSIFIER).is_file():
         return {}
     state = _PickledWeights(folder / CLASSIFIER, source)
     because = f"{WORDS} and encoder.projection_dim"
@@ -352,7 +354,7 @@ def _softmax(
 
 
 def _our_gates(rows: Tensor) -> Tensor:
-    """First axis from i, f, g, o to i, f, o, g."""
+    """Reorder the first axis from i, f, g, o to i, f, o, g."""
     i, f, g, o = rows.chunk(4)
     return torch.cat([i, f, o, g])
 

@@ -1,12 +1,12 @@
-"""Our own folder: config.json, model.safetensors, vocab.txt, chars.json, README.md (the model card).
-
-words.safetensors, the mean vectors of words, may lie beside them (formats.vectors.word_file).
+"""Polyseme's model folder: config.json, model.safetensors, vocab.txt, chars.json, README.md (the model card).
 
     formats.models.pretrained  <->  formats.models.native  <->  a folder
 
-config.json carries a format version. What an older version wrote stays readable: a change of the
-layout raises FORMAT and adds a step that brings the older one up to date. A folder says the lowest version
-that can hold it: 1 for fp32 weights, 2 for bf16 and int8, 3 where the tables are narrow, too.
+words.safetensors, the mean vectors of words, may be there, too (formats.vectors.word_file).
+
+config.json has a format version. Older versions stay readable: a change of the layout raises FORMAT and adds
+a step that upgrades the older one. A folder states the lowest version that can represent it: 1 for fp32
+weights, 2 for bf16 and int8, 3 if the tables have that precision, too.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD, WORDS)
 
 
 def is_native(folder: Path) -> bool:
-    """Whether `folder` holds one of our models."""
+    """Whether `folder` is a Polyseme model."""
     try:
         return "polyseme_format" in read_values(folder / CONFIG)
-    except Exception:  # any other config.json is someone else's
+    except Exception:  # config.json of another program, or damaged
         return False
 
 
 def read(folder: Path, *, copy: bool = False) -> Pretrained:
-    """Read a model folder of ours; without `copy` the weights stay mapped to its file."""
+    """Read a model folder; without `copy` the weights are memory-mapped."""
     path = folder / CONFIG
     values = read_values(path)
-    found = values.get("polyseme_format")
-    if found is None:
-        raise FormatError(f"{path}: no polyseme_format in it. Is it a model of another program?")
-    if type(found) is not int or not 1 <= found <= FORMAT:
+    version_number = values.get("polyseme_format")
+    if version_number is None:
+        raise FormatError(f"{path}: polyseme_format is missing. Is it a model of another program?")
+    if type(version_number) is not int or not 1 <= version_number <= FORMAT:
         raise FormatError(
-            f"{path}: format {found!r}, this Polyseme reads 1 to {FORMAT}. "
+            f"{path}: format {version_number!r}, this Polyseme reads 1 to {FORMAT}. "
             f"It was written by polyseme {values.get('polyseme_version', '?')}: upgrade to that version."
         )
     config = parse_settings(ModelSettings, values.get("model"), f"{path}: model")
@@ -72,7 +72,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
     if copy:
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
     precision = _precision(values, path)
-    narrow = {} if precision == "fp32" else pop_quantised(tensors, precision, str(weights))
+    quantised = {} if precision == "fp32" else pop_quantised(tensors, precision, str(weights))
     shapes = {name: tensor for name, tensor in tensors.items() if tensor.is_meta}
     model = assemble(
         config,
@@ -84,7 +84,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
         source=str(weights),
     )
     if precision != "fp32":
-        attach_quantised(model, narrow, precision)
+        attach_quantised(model, quantised, precision)
     model.network.memory_mapped = not copy
     return model
 
@@ -92,16 +92,22 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
 def write(
     model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32", tables: bool = False
 ) -> None:
-    """Write `model` as a folder of ours, whole or not at all; its large weights in that precision.
+    """Write `model` as a folder, completely or not at all.
 
-    tables: those of words, characters and softmax, too.
+    Args:
+        model: The model.
+        folder: The new folder.
+        force: Replace an existing model.
+        precision: Of the large weights.
+        tables: Write the tables of words, characters and softmax in that precision, too.
+
     """
     with new_folder(folder, force=force, known_names=FILES) as new:
         _write_files(model, new, folder.name, precision, tables=tables)
 
 
 def write_into(model: Pretrained, folder: Path) -> None:
-    """Write `model` into a folder that holds other things too; config.json, which makes it a model, last."""
+    """Write `model` into a folder with other files; config.json, which makes it a model, comes last."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".model-") as new:
         _write_files(model, Path(new), folder.name)
         for name in sorted(os.listdir(new), key=lambda name: name == CONFIG):
@@ -111,7 +117,7 @@ def write_into(model: Pretrained, folder: Path) -> None:
 def _write_files(
     model: Pretrained, new: Path, name: str, precision: str = "fp32", *, tables: bool = False
 ) -> None:
-    """All files of `model` into the folder `new`."""
+    """Write all files of `model` into the folder `new`."""
     values: dict[str, Any] = {
         "polyseme_format": 1 if precision == "fp32" else 3 if tables else 2,
         "polyseme_version": version("polyseme"),
@@ -137,45 +143,45 @@ def _write_files(
 
 
 def _precision(values: Mapping[str, object], path: Path) -> str:
-    """The precision that a config of format 2 names; before that there was one alone."""
-    found = values.get("precision", "fp32") if values["polyseme_format"] != 1 else "fp32"
-    if not isinstance(found, str) or found not in PRECISIONS:
-        raise FormatError(f"{path}: precision is {found!r:.60}, expected one of {', '.join(PRECISIONS)}.")
-    return found
+    """The precision in a config of format 2 or 3; format 1 has fp32 only."""
+    precision = values.get("precision", "fp32") if values["polyseme_format"] != 1 else "fp32"
+    if not isinstance(precision, str) or precision not in PRECISIONS:
+        raise FormatError(f"{path}: precision is {precision!r:.60}, expected one of {', '.join(PRECISIONS)}.")
+    return precision
 
 
 def _check_counts(config: ModelSettings, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse a config of more layers or highways than there are weights, before any is built."""
+    """Refuse a config with more layers or highways than there are weights, before they are built."""
     counts = {"forward_stack.cells": config.recurrent.layers, "backward_stack.cells": config.recurrent.layers}
     counts["tokens.chars.highways"] = config.chars.highways if config.chars else 0
-    for place, count in counts.items():
-        if count and not any(name.startswith(f"{place}.{count - 1}.") for name in tensors):
+    for module, count in counts.items():
+        if count and not any(name.startswith(f"{module}.{count - 1}.") for name in tensors):
             raise FormatError(
-                f"{path}: {place}.{count - 1} is missing, but {CONFIG} asks for {count} of them. "
-                "Are config and weights of one model?"
+                f"{path}: {module}.{count - 1} is missing, but {CONFIG} requires {count} of them. "
+                "Are config and weights of the same model?"
             )
 
 
 def _vocab(marks: object, folder: Path) -> Vocab | None:
-    """The words of vocab.txt, if there is one; `marks` are its names of begin, end and unknown word."""
+    """The words of vocab.txt, if there is one; `marks` are its begin, end and unknown marks."""
     if not (folder / VOCAB).exists():
         return None
     names = _texts(marks, "vocab_marks", folder / CONFIG)
     if names.keys() - {"begin", "end", "unknown"}:
         raise FormatError(
-            f"{folder / CONFIG}: vocab_marks are begin, end and unknown; found {sorted(names)}."
+            f"{folder / CONFIG}: vocab_marks must be begin, end and unknown; found {sorted(names)}."
         )
     return Vocab.read(folder / VOCAB, **names)
 
 
 def _texts(values: object, name: str, path: Path) -> dict[str, str]:
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise FormatError(f"{path}: {name} is {values!r:.60}, expected texts by name.")
+        raise FormatError(f"{path}: {name} is {values!r:.60}, expected strings by name.")
     return values
 
 
 def _alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
-    """The character encoding that the config asks for; code points come from chars.json."""
+    """The alphabet of the config; that of code points is in chars.json."""
     if config.chars is None:
         return None
     if config.chars.encoding == "bytes":
@@ -184,9 +190,7 @@ def _alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
     try:
         characters = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
-        raise FormatError(
-            f"{path}: cannot be read ({problem}); the model's characters are missing."
-        ) from None
+        raise FormatError(f"{path}: cannot be read ({problem}); the model needs its characters.") from None
     if not isinstance(characters, list) or not all(isinstance(entry, str) for entry in characters):
         raise FormatError(f"{path}: expected a JSON list of characters.")
     try:

@@ -1,9 +1,9 @@
-"""Any model on disk, whatever its format: look at the files and pick the reader.
+"""Open a model of any format: look at the files and choose the reader.
 
-    native, hdf5, manylangs, archive  ->  formats.models.open  ->  embedder
+    native, hdf5, manylangs, archive  ->  formats.models.open  ->  elmo
 
-A folder of ours has a config.json with `polyseme_format`; ELMoForManyLangs has encoder.pkl; all others
-(bilm-tf, AllenNLP, NLPL) have an .hdf5 and its options. A zip holds the files of one such folder.
+A Polyseme folder has a config.json with `polyseme_format`; ELMoForManyLangs has encoder.pkl; the others
+(bilm-tf, AllenNLP, NLPL) have an .hdf5 file and its options. A zip contains the files of one such folder.
 """
 
 from __future__ import annotations
@@ -26,22 +26,31 @@ from polyseme.formats.models.pretrained import OpenedFile, Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
 from polyseme.model.fast.weight_versions import WeightSnapshot
 
-HDF5 = (".hdf5", ".h5")
-LOOKED_FOR = (
+HDF5_ENDINGS = (".hdf5", ".h5")
+KNOWN_FILES = (
     "config.json and model.safetensors (Polyseme), *.hdf5 and options.json (bilm-tf, AllenNLP, NLPL), "
     "or config.json, encoder.pkl and token_embedder.pkl (ELMoForManyLangs)"
 )
+PART_ENDINGS = (".json", ".safetensors", ".pkl", ".dic", ".txt", ".gz")  # files of a model's folder
 logger = logging.getLogger(__name__)
-PARTS = (".json", ".safetensors", ".pkl", ".dic", ".txt", ".gz")  # files that lie beside a model's weights
 
 
 def open_pretrained(
     path: str | Path, options: str | Path | None = None, *, precision: str | None = "fp32"
 ) -> Pretrained:
-    """Open the model at `path`: a folder, a .zip or an .hdf5 file, or the name of one that comes with us.
+    """Open a model of any known format.
 
-    options: the options.json of an .hdf5 file, where it does not lie beside it under its usual name.
-    precision: fp32, bf16, int8 or auto, or None for that of the file: see `set_precision`.
+    Args:
+        path: A folder, a .zip or .hdf5 file, or the name of a bundled model.
+        options: The options.json of an .hdf5 file; None if it is beside it under its usual name.
+        precision: "fp32", "bf16", "int8", "auto", or None for that of the file; see `set_precision`.
+
+    Returns:
+        The model.
+
+    Raises:
+        FormatError: If there is no model at `path`, or it is damaged.
+
     """
     model = _open(path, options)
     set_precision(model, precision)
@@ -72,85 +81,91 @@ def reopen_pretrained(path: str, options: str | None, precision: str, fingerprin
 
 
 def _open(path: str | Path, options: str | Path | None) -> Pretrained:
-    """The model at `path`, as it is stored."""
-    place = resolve_model_path(path)
-    described = Path(options).expanduser() if options is not None else None
-    if described is not None and not described.exists():
-        raise FormatError(_describe_missing(described))
-    if place.is_dir():
-        return _open_folder(place, described)
-    if place.suffix.lower() in HDF5 or h5py.is_hdf5(place):
-        return _open_hdf5(place, described)
-    if place.suffix.lower() == ".zip" or (place.suffix.lower() not in PARTS and is_zipfile(place)):
-        return _open_zip(place, described)
+    """Open a model in the precision in which it is stored."""
+    source = resolve_model_path(path)
+    options_path = Path(options).expanduser() if options is not None else None
+    if options_path is not None and not options_path.exists():
+        raise FormatError(_describe_missing(options_path))
+    ending = source.suffix.lower()
+    if source.is_dir():
+        return _open_folder(source, options_path)
+    if ending in HDF5_ENDINGS or h5py.is_hdf5(source):
+        return _open_hdf5(source, options_path)
+    if ending == ".zip" or (ending not in PART_ENDINGS and is_zipfile(source)):
+        return _open_zip(source, options_path)
     advice = (
-        f"It looks like a part of a model: load its folder, {place.absolute().parent}."
-        if place.suffix.lower() in PARTS
-        else f"Expected a folder, a .zip or an .hdf5 file, with {LOOKED_FOR}."
+        f"It looks like a part of a model: load its folder, {source.absolute().parent}."
+        if ending in PART_ENDINGS
+        else f"Expected a folder, a .zip or an .hdf5 file, with {KNOWN_FILES}."
     )
-    raise FormatError(f"{place}: not a model in a format that Polyseme knows. {advice}")
+    raise FormatError(f"{source}: not a model in a known format. {advice}")
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """The path itself, or the folder of the model of that name that comes with us; what lies there wins."""
-    place = Path(path).expanduser()
+    """The path of a model: an existing file or folder, or else the folder of a bundled model.
+
+    Raises:
+        FormatError: If there is neither.
+
+    """
+    source = Path(path).expanduser()
     if str(path) not in bundled_names():
-        if not place.exists():
-            raise FormatError(_describe_missing(place))
-        return place
-    if not place.exists():
+        if not source.exists():
+            raise FormatError(_describe_missing(source))
+        return source
+    if not source.exists():
         return verify_bundled(str(path))
     logger.warning(
-        "%s: the one in this folder is opened, not the model of that name that comes with Polyseme. "
-        "For that one, work in another folder.",
-        place,
+        "%s: using the file or folder of that name, not the bundled model. "
+        "To use the bundled model, run in another folder.",
+        source,
     )
-    return place
+    return source
 
 
 def locate_model(path: str | Path) -> Path:
-    """Where a model lies, by its path or its name, without a look at it; see `named`."""
-    place = Path(path).expanduser()
-    return FOLDER / path if not place.exists() and str(path) in bundled_names() else place
+    """The path of a model without any check; see `resolve_model_path`."""
+    source = Path(path).expanduser()
+    return FOLDER / path if not source.exists() and str(path) in bundled_names() else source
 
 
 def make_portable(path: str | Path) -> str:
-    """A path that stays right in another folder, or the name of a model that comes with us; see `named`."""
-    place = Path(path).expanduser()
-    return str(place.absolute()) if place.exists() else str(path)
+    """An absolute path, valid in any working folder; the name of a bundled model stays as it is."""
+    source = Path(path).expanduser()
+    return str(source.absolute()) if source.exists() else str(path)
 
 
 def weights_prefix(weights: Path) -> str:
-    """X of X_weights.hdf5 and X.hdf5: what the names of its options and its vocabulary begin with."""
+    """X of X_weights.hdf5 or X.hdf5, with which the names of its options and vocabulary begin."""
     return weights.stem.removesuffix("_weights")
 
 
 def _open_zip(path: Path, options: Path | None) -> Pretrained:
-    """Open the model in a zip; its tensors are copies, since the unpacked files go away."""
+    """Open the model in a zip; its tensors are copied, since the unpacked files are removed."""
     with unpack_archive(path) as folder:
         try:
             model = _open_folder(folder, options, copy=True)
-        except PolysemeError as problem:  # the user knows the zip, not the temporary folder
+        except PolysemeError as problem:  # name the zip, not the temporary folder
             raise type(problem)(str(problem).replace(str(folder), str(path))) from None
     return replace(model, origin={**model.origin, "archive": path.name})
 
 
 def _open_folder(folder: Path, options: Path | None, *, copy: bool = False) -> Pretrained:
     files = sorted(entry for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith("."))
-    ours = native.is_native(folder) or (folder / native.WEIGHTS).is_file()
-    if options is not None and (ours or manylangs.is_manylangs(folder)):
-        raise UsageError(f"{folder}: options go with .hdf5 files; this model has its own. Leave them out.")
-    if ours:
+    is_native = native.is_native(folder) or (folder / native.WEIGHTS).is_file()
+    if options is not None and (is_native or manylangs.is_manylangs(folder)):
+        raise UsageError(f"{folder}: `options` is for .hdf5 files only. Leave it out.")
+    if is_native:
         return native.read(folder, copy=copy)
     if manylangs.is_manylangs(folder):
         return manylangs.read(folder)
-    weights = [file for file in files if file.suffix.lower() in HDF5]
+    weights = [file for file in files if file.suffix.lower() in HDF5_ENDINGS]
     if weights:
         return _open_hdf5(_choose_weights(weights, folder), options)
     entries = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
     more = f" and {len(entries) - 8} more" if len(entries) > 8 else ""
     raise FormatError(
-        f"{folder}: not a model in a format that Polyseme knows. Looked for {LOOKED_FOR}; "
+        f"{folder}: not a model in a known format. Looked for {KNOWN_FILES}; "
         f"found {', '.join(entries[:8]) or 'nothing'}{more}."
     )
 
@@ -160,7 +175,7 @@ def _open_hdf5(weights: Path, options: Path | None) -> Pretrained:
 
 
 def _choose_weights(weights: list[Path], folder: Path) -> Path:
-    """The one of the hdf5 files that is a model: others may hold token vectors or a softmax."""
+    """The hdf5 file that is a model: others may contain token vectors or a softmax."""
     if len(weights) == 1:
         return weights[0]
     models = [file for file in weights if _holds_stacks(file)]
@@ -168,12 +183,10 @@ def _choose_weights(weights: list[Path], folder: Path) -> Path:
     if len(models) == 1 or usual:
         return (usual or models)[0]
     if not models:
-        raise FormatError(
-            f"{folder}: none of {_names(weights)} is a whole model (a group RNN_0 and what belongs to it)."
-        )
+        raise FormatError(f"{folder}: none of {_names(weights)} is a model (with a group RNN_0).")
     raise FormatError(
-        f"{folder}: several models, {_names(models)}. Say which one: load(weights, options=…) with the "
-        "path of one of them and of its options.json."
+        f"{folder}: several models, {_names(models)}. Load one of them by its path, with its options.json as "
+        "`options`."
     )
 
 
@@ -196,12 +209,10 @@ def _options_of(weights: Path) -> Path:
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
-        raise FormatError(
-            f"{weights}: which of {_names(candidates)} describes it? Say load(weights, options=…)."
-        )
+        raise FormatError(f"{weights}: which of {_names(candidates)} describes it? Name it with `options`.")
     raise FormatError(
         f"{weights}: its options are missing. Looked beside it for {usual[0]}, options.json, or another "
-        "*.json with an lstm section. Put them there, or say load(weights, options=…)."
+        "*.json with an lstm section. Copy them there, or name them with `options`."
     )
 
 
@@ -224,16 +235,16 @@ def _vocabulary_of(weights: Path) -> Path | None:
 
 
 def _describe_missing(path: Path) -> str:
-    """Say that `path` is not there, with the names in its folder that look most like it."""
+    """The error message for a missing path, with similar names in its folder."""
     folder, names = path.absolute().parent, bundled_names()
     if not folder.is_dir():
-        return f"{path}: there is no such file or folder; {folder} is missing too. Check the path."
-    if path.name != str(path) or path.suffix:  # only a bare word may be meant as a name
+        return f"{path}: no such file or folder; {folder} does not exist either. Check the path."
+    if path.name != str(path) or path.suffix:  # only a bare word may be the name of a model
         names = []
     near = difflib.get_close_matches(path.name, [*names, *(entry.name for entry in folder.iterdir())], n=3)
-    guess = f" Did you mean {' or '.join(near)}?" if near else "" if names else " Check the path."
-    no_model = f", and no such model: there are {', '.join(names)}" if names else ""
-    return f"{path}: there is no such file or folder{no_model}.{guess}"
+    hint = f" Did you mean {' or '.join(near)}?" if near else "" if names else " Check the path."
+    bundled = f", and no bundled model of that name (there are {', '.join(names)})" if names else ""
+    return f"{path}: no such file or folder{bundled}.{hint}"
 
 
 def _names(files: list[Path]) -> str:

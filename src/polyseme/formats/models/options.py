@@ -1,8 +1,8 @@
-"""options.json of bilm-tf and AllenNLP to our config.
+"""Settings of a model from the options.json of bilm-tf and AllenNLP.
 
     options.json  ->  formats.models.options  ->  formats.models.hdf5
 
-Only `lstm` and `char_cnn` matter; the rest of the file is about their training.
+Only `lstm` and `char_cnn` matter; the rest of the file is about training.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from polyseme.config import ModelSettings, parse_settings
 from polyseme.errors import FormatError
 
-# Their names for our settings; a missing one has the value that their programs take.
+# Their names for our settings, and the values that their programs use for missing ones.
 CHARS = {
     "max_characters_per_token": "max_chars",
     "filters": "filters",
@@ -28,18 +28,18 @@ LSTM = {
     "proj_clip": "output_clip",
     "use_skip_connections": "residual",
 }
-CHARS_MISSING: dict[str, Any] = {"highways": 0, "max_chars": 50, "activation": "relu"}
-LSTM_MISSING: dict[str, Any] = {"layers": 1, "cell_clip": None, "output_clip": None, "residual": False}
+CHARS_DEFAULTS: dict[str, Any] = {"highways": 0, "max_chars": 50, "activation": "relu"}
+LSTM_DEFAULTS: dict[str, Any] = {"layers": 1, "cell_clip": None, "output_clip": None, "residual": False}
 
 
 def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
-    """The model that `options`, read from `path`, describe."""
+    """The settings of the model that `options`, read from `path`, describe."""
     lstm = _section(options, "lstm", path)
-    recurrent = LSTM_MISSING | _renamed(lstm, LSTM)
+    recurrent = LSTM_DEFAULTS | _rename(lstm, LSTM)
     recurrent |= {"cell": "lstm", "forget_bias": 1.0}
     for clip in ("cell_clip", "output_clip"):
-        recurrent[clip] = recurrent[clip] or None  # 0 and null both mean that nothing is clipped
-    ours = options.get("polyseme")  # what we add where a model of ours is written in their format
+        recurrent[clip] = recurrent[clip] or None  # 0 and null both mean no clipping
+    ours = options.get("polyseme")  # present if Polyseme wrote the file
     segment = ours.get("segment", "split") if isinstance(ours, dict) else "split"
     values: dict[str, Any] = {"segment": segment, "recurrent": recurrent}
     if "char_cnn" in options:
@@ -50,17 +50,17 @@ def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
         if cnn.get("n_characters", 262) not in (261, 262):
             raise FormatError(
                 f"{path}: char_cnn.n_characters is {cnn['n_characters']!r}, expected 261 or 262: "
-                "published models read the 256 bytes and 5 marks."
+                "published models have 256 bytes and 5 marks."
             )
         values["chars"] = {"encoding": "bytes", "dim": embedding["dim"]}
-        values["chars"] |= CHARS_MISSING | _renamed(cnn, CHARS)
+        values["chars"] |= CHARS_DEFAULTS | _rename(cnn, CHARS)
     else:
         values["words"] = {"dim": lstm.get("projection_dim")}
     _require(lstm, ("dim", "projection_dim"), "lstm", path)
     return parse_settings(ModelSettings, values, str(path))
 
 
-def _renamed(section: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def _rename(section: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {ours: section[theirs] for theirs, ours in names.items() if theirs in section}
 
 
@@ -71,7 +71,7 @@ def _section(options: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     return section
 
 
-def _require(section: dict[str, Any], names: tuple[str, ...], where: str, path: Path) -> None:
-    missing = [f"{where}.{name}" for name in names if name not in section]
+def _require(section: dict[str, Any], names: tuple[str, ...], section_name: str, path: Path) -> None:
+    missing = [f"{section_name}.{name}" for name in names if name not in section]
     if missing:
         raise FormatError(f"{path}: {', '.join(missing)} is missing.")

@@ -1,12 +1,12 @@
-"""Precision as one word: the large weights in fp32, bf16 or int8, in memory and in a folder.
+"""Precision of the large weights: fp32, bf16 or int8, in memory and in a folder.
 
     formats.models.native, formats.models.open  ->  formats.models.precision
         ->  model.fast.quantisation, model.recurrent, model.tokens
 
-Large are those of the stacks and of the highways; filters, tables, biases and softmax stay fp32. A folder may
-keep its tables (words, characters, softmax) narrow, too, to be small: they become fp32 when it is opened.
-In a folder a narrow weight is a tensor of its own dtype under its usual name; beside one of int8 stand the
-scales of its rows, as NAME.scales.
+Large weights are those of the stacks and highways; filters, tables, biases and softmax stay fp32. To be
+small, a folder may also store its tables (words, characters, softmax) in that precision: they become fp32
+when opened. In a folder a quantised weight is a tensor of that dtype under its usual name; an int8 weight has
+the scales of its rows beside it, as NAME.scales.
 """
 
 from __future__ import annotations
@@ -28,40 +28,44 @@ from polyseme.model.tokens import Linear
 from polyseme.text.chars import CodepointAlphabet
 
 TABLES = ("tokens.words.weight", "tokens.chars.embedding.weight", "softmax.weight")
-AUTO_COSINE = 0.999  # what "auto" demands of every vector
-SENTENCES, LENGTH = 16, 20  # of the text that "auto" tries
+AUTO_COSINE = 0.999  # that "auto" requires of every vector
+SENTENCES, LENGTH = 16, 20  # number and tokens of the random sentences that "auto" tries
 
 
 def set_precision(model: Pretrained, precision: str | None) -> None:
-    """Choose how stacks and highways of `model` are run without gradients, on the CPU.
+    """Choose the precision in which stacks and highways run on the CPU without gradients.
 
-    fp32: exact. bf16: weights of 8 significant bits, half the memory. int8: weights and what meets them as
-    whole numbers from -127 to 127, a quarter of the memory and the quickest. None: as they are stored.
-    auto: the narrowest of these with which each vector of a text of random words, in every layer, has a
-    cosine of AUTO_COSINE or more to that of fp32.
-    Without the native part, and in GRU and RNN cells, bf16 and int8 mean fp32 with rounded weights, which is
-    not quicker.
+    Without the C library, and in GRU and RNN cells, bf16 and int8 round the weights but run in fp32, which is
+    not faster.
+
+    Args:
+        model: The model.
+        precision: "fp32" is exact. "bf16" has weights of 8 significant bits and half the memory. "int8" has
+            weights and inputs from -127 to 127 and a quarter of the memory; it is the fastest. "auto" is the
+            lowest precision with which each vector of random sentences, in every layer, has a cosine of at
+            least AUTO_COSINE to that of fp32. None is the precision in which the weights are stored.
+
     """
     stored = model.network.precision
-    wanted = stored if precision is None else precision
-    if wanted not in (*PRECISIONS, "auto"):
+    chosen = stored if precision is None else precision
+    if chosen not in (*PRECISIONS, "auto"):
         known = [*PRECISIONS, "auto"]
         raise UsageError(
-            f"precision is {wanted!r}, expected one of {', '.join(known)}.{suggest(wanted, known)}"
+            f"precision is {chosen!r}, expected one of {', '.join(known)}.{suggest(chosen, known)}"
         )
-    if wanted == "auto":
-        wanted = _narrowest(model)
+    if chosen == "auto":
+        chosen = _find_lowest(model)
     for module in model.network.quantisable_modules().values():
-        as_it_is = module.can_run_native()
-        if wanted != stored or not as_it_is:
+        runs_native = module.can_run_native()
+        if chosen != stored or not runs_native:
             module.dequantise()
-        if wanted not in ("fp32", stored) and not as_it_is:
-            module.round_weights(wanted)
-    model.network.precision = wanted
+        if chosen not in ("fp32", stored) and not runs_native:
+            module.round_weights(chosen)
+    model.network.precision = chosen
 
 
-def _narrowest(model: Pretrained) -> str:
-    """The narrowest precision that loses no more than "auto" may."""
+def _find_lowest(model: Pretrained) -> str:
+    """The lowest precision that "auto" allows."""
     if not native.is_available() or model.config.recurrent.cell != "lstm":
         return "fp32"
     set_precision(model, "fp32")
@@ -75,34 +79,34 @@ def _narrowest(model: Pretrained) -> str:
 
 @torch.inference_mode()
 def _probe(model: Pretrained) -> Tensor:
-    """The recurrent layers (L - 1, B * T, H) of some sentences of random words."""
-    chance = random.Random(0)  # noqa: S311
-    words = _words(model, chance)
+    """The recurrent layers (L - 1, B * T, H) of sentences of random words."""
+    rng = random.Random(0)  # noqa: S311
+    words = _random_words(model, rng)
     model.network.pack()
     vectors = model.network.tokens(*model.token_ids(words))  # <S> and </S> first
-    places = [[0, *(chance.randrange(2, len(vectors)) for _ in range(LENGTH)), 1] for _ in range(SENTENCES)]
+    rows = [[0, *(rng.randrange(2, len(vectors)) for _ in range(LENGTH)), 1] for _ in range(SENTENCES)]
     lengths = torch.full((SENTENCES,), LENGTH + 2)
-    layers = model.network.run_stacks(vectors, torch.tensor(places), lengths).layers()
+    layers = model.network.run_stacks(vectors, torch.tensor(rows), lengths).layers()
     return layers[1:].flatten(1, 2)
 
 
-def _words(model: Pretrained, chance: random.Random) -> list[str]:
-    """Some words that the model can read: its own, or strings of its characters."""
+def _random_words(model: Pretrained, rng: random.Random) -> list[str]:
+    """Words that the model can read: of its vocabulary, or strings of its characters."""
     if model.vocab is not None:
-        return [chance.choice(model.vocab.words) for _ in range(SENTENCES * LENGTH)]
+        return [rng.choice(model.vocab.words) for _ in range(SENTENCES * LENGTH)]
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     if isinstance(model.alphabet, CodepointAlphabet):
         letters = "".join(c for c in model.alphabet.characters if len(c) == 1) or letters
-    return ["".join(chance.choices(letters, k=chance.randint(1, 10))) for _ in range(SENTENCES * LENGTH)]
+    return ["".join(rng.choices(letters, k=rng.randint(1, 10))) for _ in range(SENTENCES * LENGTH)]
 
 
 def quantise_tensors(model: Pretrained, precision: str, *, tables: bool = False) -> dict[str, Tensor]:
-    """All tensors of `model` as a folder of that precision holds them, with narrow `tables` or without."""
+    """All tensors of `model` as a folder of that precision contains them; `tables`: these, too."""
     tensors = model.tensors()
     if precision == "fp32":
         return tensors
     large = [
-        f"{place}.{name}" for place, m in model.network.quantisable_modules().items() for name in m.matrices()
+        f"{path}.{name}" for path, m in model.network.quantisable_modules().items() for name in m.matrices()
     ]
     for name in [*large, *(name for name in TABLES if tables and name in tensors)]:
         tensors[name], scales = quantise(tensors[name], precision)
@@ -125,33 +129,37 @@ def has_narrow_tables(model: Pretrained, precision: str) -> bool:
 def pop_quantised(
     tensors: dict[str, Tensor], precision: str, source: str
 ) -> dict[str, dict[str, QuantisedMatrix]]:
-    """Take the narrow weights out of `tensors`: module, name, weight; shapes without memory stay there.
+    """Remove the quantised weights from `tensors`, which keeps meta tensors of their shapes.
 
-    QuantisedMatrix tables are widened where they stand.
+    Quantised tables are replaced by fp32.
+
+    Returns:
+        The quantised weights by module and name.
+
     """
     taken: dict[str, dict[str, QuantisedMatrix]] = {}
     for key in [key for key in tensors if _is_large(key) or key in TABLES]:
-        if not _is_always_narrow(key) and tensors[key].dtype == torch.float32:
+        if not _is_always_quantised(key) and tensors[key].dtype == torch.float32:
             continue
-        place, _, name = key.rpartition(".")
+        module, _, name = key.rpartition(".")
         scales = tensors.pop(f"{key}.scales", None) if precision == "int8" else None
         weight = QuantisedMatrix(tensors[key], scales)
         _check(key, weight, precision, source)
         if key in TABLES:
             tensors[key] = weight.dequantise()
             continue
-        taken.setdefault(place, {})[name] = weight
+        taken.setdefault(module, {})[name] = weight
         tensors[key] = torch.empty_like(weight.values, dtype=torch.float32, device="meta")
     return taken
 
 
-def _is_always_narrow(key: str) -> bool:
-    """Tables may stay fp32, and the first folders of format 2 left highways as they were."""
+def _is_always_quantised(key: str) -> bool:
+    """Whether a weight may not be fp32: tables may, and so may highways in the first folders of format 2."""
     return key not in TABLES and ".highways." not in key
 
 
 def _is_large(key: str) -> bool:
-    """Whether the tensor of this name is one that may be narrow."""
+    """Whether a tensor is one of the large weights, which may be quantised."""
     name = key.rpartition(".")[2]
     return (".cells." in key and name in RecurrentCell.MATRICES) or (
         ".highways." in key and name in Linear.MATRICES
@@ -163,7 +171,7 @@ def _check(key: str, weight: QuantisedMatrix, precision: str, source: str) -> No
     if values.dtype != DTYPES[precision] or values.ndim != 2:
         raise FormatError(
             f"{source}: {key} is {values.dtype} {tuple(values.shape)}, but the config says {precision}. "
-            "Are config and weights of one model?"
+            "Are config and weights of the same model?"
         )
     if precision == "int8" and (
         scales is None or scales.dtype != torch.float32 or scales.shape != values.shape[:1]
@@ -173,14 +181,14 @@ def _check(key: str, weight: QuantisedMatrix, precision: str, source: str) -> No
         )
     numbers = values if scales is None else scales
     if not torch.isfinite(numbers.sum(dtype=torch.float32)) and not torch.isfinite(numbers).all():
-        raise FormatError(f"{source}: {key} holds NaN or infinite weights. The model is broken.")
+        raise FormatError(f"{source}: {key} contains NaN or infinite weights. The model is broken.")
 
 
 def attach_quantised(
     model: Pretrained, taken: Mapping[str, dict[str, QuantisedMatrix]], precision: str
 ) -> None:
-    """Give the weights of `take_narrow` to the modules of `model`."""
+    """Give the weights of `pop_quantised` to the modules of `model`."""
     modules = model.network.quantisable_modules()
-    for place, weights in taken.items():
-        modules[place].store_quantised(weights)
+    for path, weights in taken.items():
+        modules[path].store_quantised(weights)
     model.network.precision = precision

@@ -1,10 +1,10 @@
-"""A whole model in memory: what every reader gives and every writer takes.
+"""A whole model in memory: what every reader returns and every writer takes.
 
-    formats.models.native, formats.models.hdf5, formats.models.manylangs  <
-        ->  formats.models.pretrained  ->  embedder
+    formats.models.native, formats.models.hdf5, formats.models.manylangs
+        ->  formats.models.pretrained  ->  elmo
 
-Readers bring tensors under our own names; `assemble` checks them against the config and builds the
-network around them without initialising or copying anything.
+Readers name tensors as we do; `assemble` checks them against the config and builds the network around them
+without initialising or copying anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OpenedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A biLM with all that is needed to feed it.
+    """A biLM with everything needed to run it.
 
     It pickles as the path it was opened from if nothing has changed since, and by value otherwise.
     """
@@ -53,7 +53,7 @@ class Pretrained:
     alphabet: Alphabet | None  # characters to ids; None for models of word ids alone
     vocab: Vocab | None  # the words of the word table and of the softmax
     softmax: AnySoftmax | None = None
-    origin: Mapping[str, str] = field(default_factory=dict)  # where it came from, for the model card
+    origin: Mapping[str, str] = field(default_factory=dict)  # for the model card
     opened: OpenedFile | None = field(default=None, repr=False)
     _fingerprints: dict[str, WeightSnapshot] = field(
         default_factory=dict, init=False, repr=False
@@ -120,9 +120,9 @@ class Pretrained:
         return hashed.hexdigest()
 
     def token_ids(self, tokens: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:
-        """Character ids (N + 2, C) and word ids (N + 2,) of <S>, </S> and `tokens`, as far as they are read.
+        """Character ids (N + 2, C) and word ids (N + 2,) of <S>, </S> and `tokens`; None if not read.
 
-        Where words are read both ways, a word cut for its characters is looked up as it was cut.
+        A model that reads both looks up a word as it was truncated for its characters.
         """
         chars = words = None
         if self.config.chars is not None and self.alphabet is not None:
@@ -153,15 +153,15 @@ def _rebuild(
     softmax: AnySoftmax | None,
     origin: Mapping[str, str],
 ) -> Pretrained:
-    """A model whose weights were copied: they are no longer mapped from a file."""
+    """A model with copied weights, which are not memory-mapped."""
     network.memory_mapped = False
     return Pretrained(config, network, alphabet, vocab, softmax, origin)
 
 
 def build_network(config: ModelSettings, *, n_chars: int, n_words: int, padding: int) -> BiLM:
-    """A biLM of the shape that `config` asks for; `model.start.initialise` gives a fresh one its weights.
+    """A biLM of the shape of `config`; `model.init.initialise` gives a new one its weights.
 
-    n_chars counts the row of sentence padding, n_words does not; `padding` fills a word's row.
+    n_chars includes the row of sentence padding, n_words does not; `padding` fills up the ids of a word.
     """
     chars = words = None
     if config.chars is not None:
@@ -208,7 +208,12 @@ def assemble(
     origin: Mapping[str, str],
     source: str,
 ) -> Pretrained:
-    """Build a Pretrained around `tensors`; every missing, surplus or misshapen one is named."""
+    """Build a Pretrained around `tensors`.
+
+    Raises:
+        FormatError: Names missing, unexpected and misshapen tensors.
+
+    """
     chars = tensors.get("tokens.chars.embedding.weight")
     words = tensors.get("tokens.words.weight")
     network, softmax = _empty_modules(config, tensors, alphabet.padding if alphabet else 0, source)
@@ -218,7 +223,7 @@ def assemble(
         _fill(softmax, {name[8:]: tensors[name] for name in tensors if name.startswith("softmax.")}, source)
     if chars is not None and alphabet is not None and len(chars) < alphabet.size:
         raise FormatError(
-            f"{source}: {len(chars)} rows of characters, but the character encoding needs {alphabet.size}."
+            f"{source}: {len(chars)} rows of characters, but the alphabet needs {alphabet.size}."
         )
     _check_words(words, softmax, vocab, source)
     network.eval()
@@ -226,20 +231,20 @@ def assemble(
 
 
 def check_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
-    """`tensors` as float32; what is no finite floating-point number is refused."""
+    """`tensors` as float32; an error for other types and for NaN or infinite values."""
     for name, values in tensors.items():
         if not values.is_floating_point():
-            raise FormatError(f"{source}: {name} holds {values.dtype}, expected floating-point numbers.")
-        # The sum is one quick pass; it can be infinite for finite numbers too, so then look at each.
+            raise FormatError(f"{source}: {name} is {values.dtype}, expected floating-point numbers.")
+        # The sum is one fast pass, but it can overflow for finite numbers: then check each.
         if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
-            raise FormatError(f"{source}: {name} holds NaN or infinite weights. The model is broken.")
+            raise FormatError(f"{source}: {name} contains NaN or infinite weights. The model is broken.")
     return {name: values.detach().float() for name, values in tensors.items()}
 
 
 def _empty_modules(
     config: ModelSettings, tensors: Mapping[str, Tensor], padding: int, source: str
 ) -> tuple[BiLM, AnySoftmax | None]:
-    """The network and the softmax for `tensors`, on the meta device: shapes without memory."""
+    """The network and the softmax for `tensors`, on the meta device, without memory."""
     rows = {name: values.shape[0] if values.ndim else 0 for name, values in tensors.items()}
     try:
         with torch.device("meta"):
@@ -257,11 +262,11 @@ def _empty_modules(
         ValueError,
         IndexError,
     ):  # how torch says that a number is too large
-        raise FormatError(f"{source}: the config asks for sizes that no model can have.") from None
+        raise FormatError(f"{source}: the config has impossible sizes.") from None
 
 
 def _empty_softmax(config: ModelSettings, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
-    """The softmax that the tensors' names tell of: with rows of its own, the word table's, or clusters."""
+    """The softmax that the names of the tensors imply: its own rows, those of the word table, or clusters."""
     size = config.recurrent.outputs
     if "softmax.clusters.head.weight" in rows:
         tails = sorted(
@@ -279,18 +284,20 @@ def _empty_softmax(config: ModelSettings, rows: Mapping[str, int], network: BiLM
 
 
 def _fill(module: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
-    """Put `weights` into a module made on the meta device."""
-    wanted = module.state_dict()
-    problems = [f"{name} is missing" for name in wanted if name not in weights]
-    problems += [f"{name} is not part of such a model" for name in weights if name not in wanted]
+    """Assign `weights` to a module made on the meta device."""
+    expected = module.state_dict()
+    problems = [f"{name} is missing" for name in expected if name not in weights]
+    problems += [f"{name} is not part of this model" for name in weights if name not in expected]
     problems += [
-        f"{name} is {tuple(weights[name].shape)}, the config asks for {tuple(wanted[name].shape)}"
-        for name in wanted
-        if name in weights and weights[name].shape != wanted[name].shape
+        f"{name} is {tuple(weights[name].shape)}, the config requires {tuple(expected[name].shape)}"
+        for name in expected
+        if name in weights and weights[name].shape != expected[name].shape
     ]
     if problems:
         more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""
-        raise FormatError(f"{source}: {'; '.join(problems[:5])}{more}. Are config and weights of one model?")
+        raise FormatError(
+            f"{source}: {'; '.join(problems[:5])}{more}. Are config and weights of the same model?"
+        )
     trained = {name: parameter.requires_grad for name, parameter in module.named_parameters()}
     module.load_state_dict(weights, assign=True)
     for name, parameter in module.named_parameters():
@@ -298,16 +305,16 @@ def _fill(module: nn.Module, weights: Mapping[str, Tensor], source: str) -> None
 
 
 def _check_words(words: Tensor | None, softmax: AnySoftmax | None, vocab: Vocab | None, source: str) -> None:
-    """The vocabulary must have a word for each row of the word table and of the softmax."""
+    """Check that the vocabulary has a word for each row of the word table and of the softmax."""
     if words is not None and vocab is None:
         raise FormatError(
-            f"{source}: the model reads word ids and has no vocabulary. Put vocab.txt beside it."
+            f"{source}: the model has a word table but no vocabulary. Copy vocab.txt into its folder."
         )
     counts = {"word table": len(words) - 1 if words is not None else None}
     counts["softmax"] = softmax.n_words if softmax is not None else None
     for name, count in counts.items():
         if vocab is not None and count is not None and count != len(vocab):
             raise FormatError(
-                f"{source}: the {name} has {count} rows and the vocabulary {len(vocab)} words. "
+                f"{source}: the {name} has {count} rows, but the vocabulary {len(vocab)} words. "
                 "Is it the vocabulary of this model?"
             )

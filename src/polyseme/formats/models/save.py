@@ -1,4 +1,4 @@
-"""A model to disk, in our own format or in that of bilm-tf, AllenNLP and simple_elmo.
+"""Save a model as a Polyseme folder, or as hdf5 for bilm-tf, AllenNLP and simple_elmo.
 
     formats.models.pretrained  ->  formats.models.save  ->  native, hdf5
 
@@ -34,24 +34,31 @@ def save_pretrained(
     precision: str | None = None,
     tables: bool = False,
 ) -> None:
-    """Write `model` to `path`, whole or not at all.
+    """Write `model` to `path`, completely or not at all.
 
-    to="native": a folder of ours. to="hdf5": a folder with model.hdf5, options.json and vocab.txt, as
-    simple_elmo and NLPL have it; or, where `path` ends in .hdf5, that file with X_options.json and
-    X_vocab.txt beside it (X.hdf5 or X_weights.hdf5). force: replace what is there.
-    precision: fp32, bf16 or int8 for the large weights of a native folder; None keeps the model's precision,
-    so that the folder gives the same vectors. hdf5 holds fp32 only.
-    tables: write the tables of words, characters and softmax in that precision, too; they take less space and
-    become fp32 when opened. With precision=None, tables that lose nothing by it are always written this way.
+    Args:
+        model: The model.
+        path: A new folder; or, for hdf5, a file X.hdf5 or X_weights.hdf5, with X_options.json and X_vocab.txt
+            beside it.
+        to: "native" for a Polyseme folder. "hdf5" for model.hdf5, options.json and vocab.txt, as bilm-tf,
+            AllenNLP, simple_elmo and NLPL have them.
+        force: Replace what exists.
+        precision: "fp32", "bf16" or "int8" for the large weights of a Polyseme folder. None keeps the model's
+            precision, so that the folder gives the same vectors. hdf5 holds fp32 only.
+        tables: Write the tables of words, characters and softmax in that precision, too: they take less
+            space, and become fp32 when opened. With `precision=None`, tables are if that loses nothing.
+
+    Raises:
+        UsageError: If the arguments do not fit, or something exists at `path`.
+        FormatError: If the hdf5 layout cannot represent the model.
+
     """
-    place = Path(path).expanduser()
+    target = Path(path).expanduser()
     if to not in FORMATS:
+        raise UsageError(f"to is {to!r}, expected {' or '.join(FORMATS)}.{suggest(to, list(FORMATS))}")
+    if to == "native" and target.suffix.lower() in (".hdf5", ".h5", ".zip"):
         raise UsageError(
-            f"{to!r} is no format to write. Choose {' or '.join(FORMATS)}.{suggest(to, list(FORMATS))}"
-        )
-    if to == "native" and place.suffix.lower() in (".hdf5", ".h5", ".zip"):
-        raise UsageError(
-            f"{place}: the native format is a folder. Leave out {place.suffix}, or use `to='hdf5'`."
+            f'{target}: the native format is a folder. Leave out {target.suffix}, or use `to="hdf5"`.'
         )
     if precision is None:
         precision = model.network.precision
@@ -59,7 +66,7 @@ def save_pretrained(
         if to == "hdf5" and precision != "fp32":
             logger.warning(
                 "%s: hdf5 holds fp32 weights only; its vectors differ slightly from those of this %s model.",
-                place,
+                target,
                 precision,
             )
             precision, tables = "fp32", False
@@ -69,38 +76,38 @@ def save_pretrained(
             f"precision is {precision!r}, expected {' or '.join(known)}.{suggest(precision, known)}"
         )
     if to != "native" and precision != "fp32":
-        raise UsageError(f"hdf5 cannot hold {precision}. Use the native format, or leave the precision out.")
+        raise UsageError(f"hdf5 cannot hold {precision}. Use the native format, or leave out `precision`.")
     if tables and precision == "fp32":
-        raise UsageError("Narrow tables need a precision: bf16 or int8.")
+        raise UsageError("`tables` needs a `precision` of bf16 or int8.")
     if to == "native":
-        native.write(model, place, force=force, precision=precision, tables=tables)
+        native.write(model, target, force=force, precision=precision, tables=tables)
         return
     hdf5.check_representable(model)
-    _refuse_other_marks(model)
-    if place.suffix.lower() == ".hdf5":
-        _write_files(model, place, force=force)
+    _check_marks(model)
+    if target.suffix.lower() == ".hdf5":
+        _write_files(model, target, force=force)
     else:
-        with new_folder(place, force=force, known_names=(WEIGHTS, OPTIONS, VOCAB)) as new:
+        with new_folder(target, force=force, known_names=(WEIGHTS, OPTIONS, VOCAB)) as new:
             hdf5.write(model, new / WEIGHTS, new / OPTIONS)
             if model.vocab is not None:
                 model.vocab.write(new / VOCAB)
 
 
-def _refuse_other_marks(model: Pretrained) -> None:
-    """Their programs know the begin, the end and the unknown word by fixed names."""
+def _check_marks(model: Pretrained) -> None:
+    """Refuse other begin, end and unknown marks than those that programs for hdf5 expect."""
     vocab = model.vocab
     if vocab is not None and (vocab.begin, vocab.end, vocab.unknown) != ("<S>", "</S>", "<UNK>"):
         raise FormatError(
-            "The bilm-tf hdf5 layout cannot hold a vocabulary with "
-            f"{vocab.begin} {vocab.end} {vocab.unknown}; it knows <S> </S> <UNK> alone. "
-            "Use the native format: `to='native'`."
+            "The bilm-tf hdf5 layout cannot represent a vocabulary with "
+            f"{vocab.begin} {vocab.end} {vocab.unknown}, only with <S> </S> <UNK>. "
+            'Use the native format: `to="native"`.'
         )
 
 
 def _write_files(model: Pretrained, weights: Path, *, force: bool) -> None:
-    """Write the three files beside each other; the weights get their name last."""
+    """Write the three files; the weights get their name last."""
     options, vocab = (weights.with_name(f"{weights_prefix(weights)}_{rest}") for rest in (OPTIONS, VOCAB))
-    for file in (weights, options, vocab):  # a vocabulary left there would be taken for this model's
+    for file in (weights, options, vocab):  # an old vocabulary would be taken for this model's
         check_output_path(file, force=force)
         if file.is_dir():
             raise UsageError(f"{file}: is a folder, but a file will be written. Choose another name.")

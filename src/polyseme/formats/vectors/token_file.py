@@ -1,6 +1,6 @@
-"""Token embeddings as bilm-tf keeps them: an hdf5 file with one dataset `embedding`, a row for each word.
+"""Token vectors as bilm-tf caches them: an hdf5 file with one dataset `embedding`, one row per word.
 
-cache  ->  formats.vectors.token_file  ->  h5py
+token_cache  ->  formats.vectors.token_file  ->  h5py
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ DATASET = "embedding"
 def write_token_file(
     path: Path, blocks: Iterable[NDArray[np.float32]], size: int, *, force: bool = False
 ) -> None:
-    """Write blocks of rows (…, size), one after the other."""
+    """Write blocks of vectors (…, size), one after the other."""
     with new_file(path, force=force) as new, h5py.File(new, "w") as file:
-        rows = file.create_dataset(DATASET, (0, size), np.float32, maxshape=(None, size))
+        dataset = file.create_dataset(DATASET, (0, size), np.float32, maxshape=(None, size))
         for block in blocks:
-            rows.resize(len(rows) + len(block), axis=0)
-            rows[len(rows) - len(block) :] = block
+            dataset.resize(len(dataset) + len(block), axis=0)
+            dataset[len(dataset) - len(block) :] = block
 
 
 def read_token_file(path: Path) -> NDArray[np.float32]:
-    """All rows (V, D)."""
+    """Read all vectors (V, D)."""
     with open_hdf5(path) as file:
         values = file.read(DATASET)
     if values.ndim != 2:
-        raise FormatError(f"{path}: {DATASET} has {values.ndim} axes, expected rows of values.")
+        raise FormatError(f"{path}: {DATASET} has {values.ndim} axes, expected 2: words and values.")
     return values

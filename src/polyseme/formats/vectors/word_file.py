@@ -1,11 +1,11 @@
-"""Mean vectors of words on disk: a safetensors file beside a model, small enough to travel with it.
+"""Mean vectors of words on disk: a small safetensors file in the folder of a model.
 
-    words  <->  formats.vectors.word_file  <->  words.safetensors
+    word_vectors  <->  formats.vectors.word_file  <->  words.safetensors
 
-Each vector is kept as its difference from the centre, in int8 with a scale of its own, so that a thousand
-words of 256 values take a quarter of a megabyte. N words, H values.
+Each vector is stored as its difference from the centre, in int8 with its own scale: a thousand words of 256
+values take a quarter of a megabyte. N words, H values.
 
-    rows (N, H) int8, scales (N,) fp32, centre (H,) fp32, counts (N,) int64, words: UTF-8, one a line
+    rows (N, H) int8, scales (N,) fp32, centre (H,) fp32, counts (N,) int64, words: UTF-8, one per line
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from polyseme.io.atomic import new_file
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.fast.quantisation import QuantisedMatrix, quantise
 
-ROWS = 1024  # words that are rounded at a time
+CHUNK_ROWS = 1024  # quantised at a time
 WORDS_FILE = "words.safetensors"  # in the folder of a model
-KINDS = {
+EXPECTED = {  # dtype and number of axes of each tensor
     "rows": (torch.int8, 2),
     "scales": (torch.float32, 1),
     "centre": (torch.float32, 1),
@@ -38,7 +38,7 @@ KINDS = {
 
 
 class StoredWords(NamedTuple):
-    """What the file holds: words by falling count, and what belongs to each."""
+    """The content of the file: words by decreasing count, with their counts and vectors."""
 
     words: tuple[str, ...]
     counts: NDArray[np.int64]  # (N,)
@@ -47,7 +47,7 @@ class StoredWords(NamedTuple):
 
 
 def write_words(path: Path, content: StoredWords, *, force: bool = False) -> None:
-    """Write the file, whole or not at all; the vectors are rounded to int8 around the centre."""
+    """Write the file, completely or not at all; the vectors are quantised to int8 around the centre."""
     rows, scales = _quantise_rows(content)
     tensors = {
         "rows": rows,
@@ -61,31 +61,36 @@ def write_words(path: Path, content: StoredWords, *, force: bool = False) -> Non
 
 
 def _quantise_rows(content: StoredWords) -> tuple[Tensor, Tensor]:
-    """The rows in int8 and their scales; some at a time, so that what lies between stays in the cache."""
+    """The vectors in int8 and their scales; in chunks, so that intermediate values stay in the CPU cache."""
     rows = torch.empty(content.vectors.shape, dtype=torch.int8)
     scales = torch.empty(len(rows))
 
-    def some(begin: int) -> None:
-        for first in range(begin, min(begin + step, len(rows)), ROWS):
-            span = slice(first, min(first + ROWS, begin + step))
-            found = quantise(torch.from_numpy(content.vectors[span] - content.centre), "int8")
-            rows[span] = found.values
-            if found.scales is not None:
-                scales[span] = found.scales
+    def quantise_from(begin: int) -> None:
+        for first in range(begin, min(begin + step, len(rows)), CHUNK_ROWS):
+            chunk = slice(first, min(first + CHUNK_ROWS, begin + step))
+            quantised = quantise(torch.from_numpy(content.vectors[chunk] - content.centre), "int8")
+            rows[chunk] = quantised.values
+            if quantised.scales is not None:
+                scales[chunk] = quantised.scales
 
     step = max(1, -(-len(rows) // torch.get_num_threads()))
-    with torch.no_grad():  # only then side by side
-        run_parallel([partial(some, begin) for begin in range(0, len(rows), step)])
+    with torch.no_grad():  # run_parallel needs it
+        run_parallel([partial(quantise_from, begin) for begin in range(0, len(rows), step)])
     return rows, scales
 
 
 def read_words(path: Path, advice: str = "Copy it, or make it again.") -> StoredWords:
-    """Read the file; what does not fit together is refused, with `advice`."""
+    """Read the file.
+
+    Raises:
+        FormatError: If it is missing, damaged or inconsistent; its message ends with `advice`.
+
+    """
     tensors = read_tensors(path, "vectors of words", advice)
     _check(tensors, path, advice)
     rows = QuantisedMatrix(
         tensors["rows"], tensors["scales"]
-    ).dequantise()  # memory of its own, which becomes the vectors
+    ).dequantise()  # a new tensor, which becomes the vectors
     try:
         words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
     except UnicodeDecodeError as problem:
@@ -97,12 +102,12 @@ def read_words(path: Path, advice: str = "Copy it, or make it again.") -> Stored
 
 
 def _check(tensors: dict[str, Tensor], path: Path, advice: str) -> None:
-    """Refuse a file that is something else, or whose parts are not of one size."""
-    for name, (kind, axes) in KINDS.items():
-        if name not in tensors or (tensors[name].dtype, tensors[name].ndim) != (kind, axes):
+    """Refuse a file with other tensors, or tensors of inconsistent sizes."""
+    for name, (dtype, axes) in EXPECTED.items():
+        if name not in tensors or (tensors[name].dtype, tensors[name].ndim) != (dtype, axes):
             raise FormatError(
-                f"{path}: not word vectors of Polyseme: {name} of {kind} is missing. "
-                "polyseme.mean_vectors(…).save(path) makes such a file."
+                f"{path}: not a file of word vectors: {name} of {dtype} is missing. "
+                "`WordVectors.save` writes one."
             )
     count, size = tensors["rows"].shape
     sizes = {"scales": count, "counts": count, "centre": size}
@@ -112,4 +117,4 @@ def _check(tensors: dict[str, Tensor], path: Path, advice: str) -> None:
                 f"{path}: {name} has {len(tensors[name])} values, expected {expected}. {advice}"
             )
     if not all(torch.isfinite(tensors[name]).all() for name in ("scales", "centre")):
-        raise FormatError(f"{path}: holds NaN or infinite values. {advice}")
+        raise FormatError(f"{path}: contains NaN or infinite values. {advice}")
