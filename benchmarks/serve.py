@@ -244,7 +244,7 @@ async def page(server: Server, model: str, texts: list[str], given: argparse.Nam
             await timed(connection, f"{name} of {word}", route, body)
     names = [Path(index).name for index in given.index]
     if len(names) > 1:  # the server keeps what it found: the first time is that of the work
-        await timed(connection, "change", "/change", {"one": names[0], "other": names[1]})
+        await timed(connection, "change", "/change", {"first": names[0], "second": names[1]})
 
 
 async def timed(connection: Connection, name: str, route: str, body: dict[str, Any]) -> None:
@@ -299,7 +299,7 @@ def varied(texts: list[str], given: argparse.Namespace) -> list[bytes]:
                 ("/senses", {"word": word}),
             ]
         if len(names) > 1:
-            both = {"one": names[0], "other": names[1]}
+            both = {"first": names[0], "second": names[1]}
             found += [("/change", {**both, "words": [word]}), ("/change", both)]
         if given.task:
             found.append(("/predict", {"texts": some[:4]}))

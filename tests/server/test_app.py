@@ -472,10 +472,10 @@ def test_queue_tokens_batches_and_the_cache_are_counted():
         ("/similarity", {"texts": ["the bank", "a river"]}, 4),
         ("/v1/embeddings", {"input": "the bank", "model": "toy"}, 2),
         ("/score", {"texts": ["the bank failed", "a river"]}, 5),
-        ("/substitutes", {"text": "the [bank] failed"}, 3),
+        ("/substitutes", {"sentence": "the [bank] failed"}, 3),
         ("/substitutes", {"tokens": ["the", "bank"], "position": 1}, 2),
         ("/tokenize", {"texts": ["the bank"]}, 0),  # cut, not read
-        ("/substitutes", {"text": "the bank failed"}, 0),
+        ("/substitutes", {"sentence": "the bank failed"}, 0),
     ],
 )
 def test_tokens_are_counted_whatever_reads_them(route: str, values: Any, tokens: int):

@@ -65,7 +65,7 @@ def test_scores_and_substitutes(client: httpx.Client, elmo: polyseme.Elmo):
     (wanted,) = polyseme.language.score(elmo, ["曹操大怒。"])
     assert found["mean"] == pytest.approx(wanted.totals[2], abs=1e-4)
     assert len(found["token_scores"]) == len(found["tokens"]) == 3
-    by_text = ask(client, "/substitutes", text="曹操 [大怒] 。", k=3)
+    by_text = ask(client, "/substitutes", sentence="曹操 [大怒] 。", k=3)
     by_position = ask(client, "/substitutes", tokens=["曹操", "大怒", "。"], position=1, k=3)
     assert by_text == by_position
     assert len(by_text["joint"]["best"]) == 3
@@ -75,7 +75,7 @@ def test_scores_and_substitutes(client: httpx.Client, elmo: polyseme.Elmo):
 def test_nearest_words_and_usages(client: httpx.Client):
     words = ask(client, "/nearest", word="曹操", k=3)["words"]
     assert len(words) == 3
-    found = ask(client, "/nearest", word="将", text="玄德拜关羽为将。", k=5)["usages"]
+    found = ask(client, "/nearest", word="将", context="玄德拜关羽为将。", k=5)["usages"]
     assert found[0]["sentence"] == "玄德拜关羽为将。"
     assert found[0]["sentence"][found[0]["start"] : found[0]["stop"]] == "将"
     assert found[0]["document"] == "one.txt"
@@ -88,7 +88,7 @@ def test_nearest_words_and_usages(client: httpx.Client):
 
 
 def test_products_of_layers_give_the_cosine_of_any_mixture(client: httpx.Client):
-    found = ask(client, "/nearest", word="将", text="玄德拜关羽为将。", k=3, layers=True)
+    found = ask(client, "/nearest", word="将", context="玄德拜关羽为将。", k=3, layers=True)
     own, first = np.array(found["query"]["own"]), found["usages"][0]
     for weights in ([1, 0, 0], [0, 0, 1], [0.2, 0.3, 0.5]):
         w = np.array(weights)
@@ -104,7 +104,7 @@ def test_candidates_for_mixtures_hold_the_nearest_of_the_token_layer(client: htt
     vectors = [elmo.embed([[usage.word]], layer=0)[0][0] for usage in usages]  # without context
     spaces = UsageLayers(elmo, index).spaces
     for word, text in (("将", "玄德拜关羽为将。"), ("困乏", "人马困乏。"), ("张飞", "张飞大怒。")):
-        found = ask(client, "/nearest", word=word, text=text, k=6, layers=True)
+        found = ask(client, "/nearest", word=word, context=text, k=6, layers=True)
         query = elmo.embed([[word]], layer=0)[0]
         best = np.sort(spaces[0].to_directions(np.array(vectors)) @ spaces[0].to_directions(query)[0])[::-1][
             :6
@@ -113,11 +113,11 @@ def test_candidates_for_mixtures_hold_the_nearest_of_the_token_layer(client: htt
         own = np.array([[row["own"][0][0], row["cross"][0][0]] for row in rows])
         cosines = own[:, 1] / np.sqrt(own[:, 0] * found["query"]["own"][0][0])
         np.testing.assert_allclose(np.sort(cosines)[::-1][:6], best, atol=1e-4)
-        plain = ask(client, "/nearest", word=word, text=text, k=6)["usages"]
+        plain = ask(client, "/nearest", word=word, context=text, k=6)["usages"]
         assert [row["cosine"] for row in found["usages"]] == [row["cosine"] for row in plain]
         places = [(row["line"], row["start"]) for row in rows]
         assert len(set(places)) == len(places)
-    same = ask(client, "/nearest", word="将", text="玄德拜关羽为将。", k=6, layers=True, same_word=True)
+    same = ask(client, "/nearest", word="将", context="玄德拜关羽为将。", k=6, layers=True, same_word=True)
     assert same["others"] == []
 
 
@@ -153,8 +153,8 @@ def test_refusals_have_a_code_and_values(client: httpx.Client):
 
     assert refused("/nearest", word="曹操操") == ("word_missing", {"near": ["曹操"]})
     assert refused("/senses", word="曹操", index="gone")[0] == "index_missing"
-    assert refused("/nearest", word="大", text="曹操大怒。")[0] == "no_token"
-    words = {"one": "one-index", "other": "other-index"}
+    assert refused("/nearest", word="大", context="曹操大怒。")[0] == "no_token"
+    words = {"first": "one-index", "second": "other-index"}
     assert refused("/change", words=["曹操", "曹操操"], **words) == (
         "word_missing",
         {"near": ["曹操"], "number": 2},
@@ -180,19 +180,19 @@ def test_senses_name_documents_without_their_paths(client: httpx.Client):
 
 
 def test_change_ranks_no_punctuation(client: httpx.Client, folders):
-    found = ask(client, "/change", one="one-index", other="other-index", k=3)
+    found = ask(client, "/change", first="one-index", second="other-index", k=3)
     assert found == {"changes": [], "complete": True}  # only 。 is frequent in both
     assert polyseme.change(*folders[:2]) == []
 
 
 def test_change_between_two_indexes(client: httpx.Client):
-    found = ask(client, "/change", one="one-index", other="other-index", words=["曹操"])["changes"]
+    found = ask(client, "/change", first="one-index", second="other-index", words=["曹操"])["changes"]
     assert found[0]["word"] == "曹操"
     assert 0 <= found[0]["shift_p"] <= 1
 
 
 def test_change_says_by_its_number_which_word_has_too_few_usages(client: httpx.Client):
-    values = {"one": "one-index", "other": "other-index", "words": ["曹操", "困乏"]}
+    values = {"first": "one-index", "second": "other-index", "words": ["曹操", "困乏"]}
     answer = client.post("/change", json=values)
     assert answer.status_code == 422
     assert "Word 2 of 2 has 4 usages in the first index: at least 5 are needed." in answer.json()["error"]
@@ -203,6 +203,31 @@ def test_similarity_of_texts_and_words(client: httpx.Client):
     assert np.array(found["matrix"]).shape == (3, 3)
     assert found["cosine"] > 0.5
     assert ask(client, "/similarity", texts=["", "曹操"])["cosine"] is None
+
+
+@pytest.mark.parametrize("layer", ["top", "mean"])
+@pytest.mark.parametrize(
+    "texts", [["曹操大怒。", "玄德拜关羽为将。"], ["曹操[大怒]。", "玄德拜关羽为[将]。"]]
+)
+def test_the_route_gives_the_similarity_of_the_library(client: httpx.Client, texts: list[str], layer: str):
+    expected = polyseme.similarity(polyseme.load("zh-classic"), *texts, layer=layer).cosine
+    assert ask(client, "/similarity", texts=texts, layer=layer)["cosine"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_only_one_text_with_brackets_is_refused(client: httpx.Client):
+    assert client.post("/similarity", json={"texts": ["曹操[大怒]。", "将"]}).status_code == 422
+
+
+def test_brackets_mark_the_word_in_its_context(client: httpx.Client):
+    marked = ask(client, "/nearest", word="将", context="玄德[将]兵", k=3)["usages"]
+    assert (
+        marked == ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1, k=3)["usages"]
+    )
+
+
+def test_words_can_be_added_and_subtracted(client: httpx.Client):
+    found = ask(client, "/nearest", word="曹操", like=["将"], unlike=["大怒"], k=2)["words"]
+    assert {word["word"] for word in found}.isdisjoint({"曹操", "将", "大怒"})
 
 
 def test_predictions_of_a_task(client: httpx.Client):
@@ -272,15 +297,15 @@ WRONG = [
     ("/nearest", {"word": "不存在的词语"}, 404),
     ("/nearest", {"word": "曹操", "index": "none"}, 404),
     ("/nearest", {"word": "曹操", "k": 0}, 422),
-    ("/nearest", {"word": "曹操", "text": "没有这个人"}, 422),
-    ("/nearest", {"word": "将", "text": "将将"}, 422),
+    ("/nearest", {"word": "曹操", "context": "没有这个人"}, 422),
+    ("/nearest", {"word": "将", "context": "将将"}, 422),
     ("/nearest", {"word": "将", "tokens": ["将"], "position": 5}, 422),
-    ("/nearest", {"word": "将", "text": "将军", "approximate": True}, 422),
-    ("/substitutes", {"text": "no mark"}, 422),
+    ("/nearest", {"word": "将", "context": "将军", "approximate": True}, 422),
+    ("/substitutes", {"sentence": "no mark"}, 422),
     ("/substitutes", {}, 422),
-    ("/substitutes", {"text": "字 " * 2100 + "[将]"}, 413),
+    ("/substitutes", {"sentence": "字 " * 2100 + "[将]"}, 413),
     ("/senses", {"word": "三十万"}, 422),
-    ("/change", {"one": "one-index", "other": "none"}, 404),
+    ("/change", {"first": "one-index", "second": "none"}, 404),
     ("/predict", {"texts": [["a", "b"]]}, 422),
     ("/predict", {"texts": ["a"], "task": "none"}, 404),
     ("/similarity", {"texts": ["a"]}, 422),
@@ -319,8 +344,8 @@ def test_errors_do_not_repeat_what_was_sent(client: httpx.Client):
     secret = "密码一二三"
     for route, values in (
         ("/nearest", {"word": secret}),
-        ("/nearest", {"word": "将", "text": secret}),
-        ("/substitutes", {"text": secret}),
+        ("/nearest", {"word": "将", "context": secret}),
+        ("/substitutes", {"sentence": secret}),
         ("/senses", {"word": secret}),
         ("/embed", {"texts": [secret], "layer": secret}),
         ("/embed", {"texts": {secret: 1}}),

@@ -54,7 +54,7 @@ def test_the_route_tells_what_the_library_tells(two: tuple[Index, Index]):
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x", timeout=60) as client:
-            return await client.post("/change", json={"one": "one", "other": "other", "k": 4})
+            return await client.post("/change", json={"first": "one", "second": "other", "k": 4})
 
     found = asyncio.run(ask()).json()
     wanted = [json.loads(json.dumps(change.as_dict())) for change in api.change(*two)[:4]]

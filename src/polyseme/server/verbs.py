@@ -1,8 +1,10 @@
 """One route per verb: check the request, run the verb, render the result.
 
-    server.http.requests  ->  server.verbs  ->  server.jobs.batching, server.catalog, language, search, tasks
+    server.http.requests  ->  server.verbs  ->  api, server.jobs.batching, server.catalog
 
-Error messages are written here: those of the library may repeat a part of the text.
+Verbs call the functions of `api`. Where requests are batched (embed, similarity), time-limited (change) or
+have tokens instead of text, they call the functions that `api` calls. Error messages are written here, since
+those of the library may repeat a part of the text.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
+from polyseme import api
 from polyseme.errors import PolysemeError
-from polyseme.language import find_substitutes, find_substitutes_at, score
+from polyseme.language import find_substitutes_at, score
 from polyseme.model.output import OutputSpec, resolve_output
 from polyseme.search.change import MIN_USAGES
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
-from polyseme.search.senses import find_senses
+from polyseme.search.similarity import UsageEncoder
 from polyseme.search.space import uncorrected_space
 from polyseme.server.http import requests
 from polyseme.server.http.json_values import (
@@ -43,6 +46,7 @@ from polyseme.server.http.rendering import (
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
 from polyseme.server.word_change import ChangeSearch
+from polyseme.text.brackets import parse_brackets
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.word_vectors import WordVectors
 
@@ -51,6 +55,7 @@ CHANGE_TIME = 1 / 3  # of the timeout of a request, for comparing words
 CHUNK_TOKENS = 2048  # scored or predicted before checking whether the request is gone
 TOO_FEW_USAGES = "The word has too few usages to find senses."
 MODELS_DIFFER = "These indexes cannot be compared: their models differ."
+ONE_WORD_IN_BRACKETS = "Put one word of each text in [brackets], or none."
 INVALID_QUESTION = "These are not questions of this task."
 CODES = {TOO_FEW_USAGES: "too_few_for_senses", MODELS_DIFFER: "models_differ"}
 Item = TypeVar("Item")
@@ -148,25 +153,31 @@ class VerbRoutes:
     async def substitutes(self, body: requests.SubstitutesRequest) -> Response:
         """Find the words that fit a position of a sentence: given the left side, the right side, and both."""
         self._check_softmax()
-        elmo, text, tokens = self._state.catalog.elmo, body.text or "", body.tokens
+        elmo, tokens = self._state.catalog.elmo, body.tokens
+        neighbours = await self._state.segment([*body.context, *body.following])
+        before, after = neighbours[: len(body.context)], neighbours[len(body.context) :]
         if tokens is not None:
             self._state.check_length(tokens)
         else:
-            await self._state.segment([text])  # an error if it is too long
+            await self._state.segment([body.sentence or ""])  # an error if it is too long
 
         def run() -> Response:
             if tokens is not None:
-                found = find_substitutes_at(elmo, tokens, body.position or 0, body.k)
+                found = find_substitutes_at(
+                    elmo, tokens, body.position or 0, body.k, context=before, following=after
+                )
             else:
-                found = find_substitutes(elmo, text, body.k)
-            self._state.metrics.count_tokens(len(found.tokens))
+                found = api.substitutes(
+                    elmo, body.sentence or "", body.k, context=body.context, following=body.following
+                )
+            self._state.metrics.count_tokens(len(found.tokens) + sum(map(len, neighbours)))
             return json_response(substitutes_to_json(found))
 
-        return await self._run(run, "Put one word of the text in [brackets].")
+        return await self._run(run, "Put one word of the sentence in [brackets].")
 
     async def nearest(self, body: requests.NearestRequest) -> Response:
-        """Find the words nearest to a word; or, with its sentence, the usages in the same sense."""
-        if body.text is None and body.tokens is None:
+        """Find the words nearest to a word; or, with its context, the usages in the same sense."""
+        if body.context is None and body.tokens is None:
             return await self._nearest_words(body)
         index = self._state.catalog.index(body.index)
         tokens, position = await self._locate_word(body, index)
@@ -200,10 +211,19 @@ class VerbRoutes:
     async def _nearest_words(self, body: requests.NearestRequest) -> Response:
         """Find the words nearest to a word, whatever its sense."""
         words = self._words(body.index)
-        await self._check_word(body.word, words)
+        for word in (body.word, *body.like, *body.unlike):
+            await self._check_word(word, words)
 
         def run() -> Response:
-            nearest = words.nearest(body.word, body.k, min_count=body.min_count, min_chars=body.min_chars)
+            nearest = api.nearest(
+                words,
+                body.word,
+                body.k,
+                like=body.like,
+                unlike=body.unlike,
+                min_count=body.min_count,
+                min_chars=body.min_chars,
+            )
             return json_response(
                 {
                     "words": [
@@ -221,7 +241,7 @@ class VerbRoutes:
         await self._check_word(body.word, index.words)
 
         def run() -> Response:
-            found = find_senses(index, body.word, max_senses=body.max_senses)
+            found = api.senses(index, body.word, max_senses=body.max_senses, seed=body.seed)
             sample = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:MAP_USAGES])
             points = project(index.vectors(found.numbers[sample]))
             usages = [
@@ -238,16 +258,14 @@ class VerbRoutes:
 
     async def change(self, body: requests.ChangeRequest) -> Response:
         """Find how words changed between two indexes: given words, or the frequent ones that changed most."""
-        one, other = (self._state.catalog.index(name) for name in (body.one, body.other))
-        await self._check_change_words(body.words or (), one, other)
-        pair = self._state.index_pairs.get(one, other)
+        first, second = (self._state.catalog.index(name) for name in (body.first, body.second))
+        await self._check_change_words(body.words, first, second)
+        pair = self._state.index_pairs.get(first, second)
         search = ChangeSearch(pair, self._state.limits.timeout * CHANGE_TIME)
 
         def run() -> Response:
             found = search.compare_words(body.words) if body.words else search.find_most_changed(body.k)
-            changes = [
-                change.as_dict() | {"neighbours": pair.neighbours(change)} for change in found[: body.k]
-            ]
+            changes = [change.as_dict() | {"neighbours": pair.neighbours(change)} for change in found]
             return json_response({"changes": changes, "complete": search.complete})
 
         return await self._run(run, MODELS_DIFFER, self._state.analyses, search.abandoned)
@@ -269,21 +287,43 @@ class VerbRoutes:
                     )
 
     async def similarity(self, body: requests.SimilarityRequest) -> Response:
-        """Compare two texts: the cosine of their mean vectors, and of each token with each."""
+        """Compare two sentences, or two usages (a word in [brackets]), and all pairs of their tokens."""
         spec = self._resolve_output(body.layer, None)
-        sentences = await self._state.segment(body.texts)
+        elmo, texts = self._state.catalog.elmo, body.texts
+        is_usage = ["[" in text for text in texts]
+        if any(is_usage) and not all(is_usage):
+            raise invalid("Only one text has a word in [brackets]: mark one in each, or in none.")
+
+        def segment(text: str) -> list[str]:
+            before, word, after = parse_brackets(text) if "[" in text else (text, "", "")
+            return [*elmo.token_texts(before), *([word] if word else []), *elmo.token_texts(after)]
+
+        try:
+            sentences = await self._state.run_light(lambda: [*map(segment, texts)], sum(map(len, texts)))
+        except PolysemeError:
+            raise invalid(ONE_WORD_IN_BRACKETS) from None
+        for tokens in sentences:
+            self._state.check_length(tokens)
         self._state.check_values(len(sentences[0]) * len(sentences[1]))
-        one, other = await self._state.batcher.embed(sentences, spec)
+        first, second = await self._state.batcher.embed(sentences, spec)
 
         def run() -> Response:
-            normalize = uncorrected_space(one.shape[1]).to_directions
-            matrix = normalize(one) @ normalize(other).T
+            vectors = {tuple(tokens): array for tokens, array in zip(sentences, (first, second), strict=True)}
+            encoder = UsageEncoder(
+                elmo.token_texts, lambda tokens: vectors[tuple(tokens)], uncorrected_space(first.shape[1])
+            )
             cosine = None  # for a text without tokens
-            if len(one) and len(other):
-                cosine = float(normalize(one.mean(axis=0)) @ normalize(other.mean(axis=0)))
-            return json_response_from_parts(cosine=cosine, tokens=sentences, matrix=array_to_json(matrix))
+            if len(first) and len(second):
+                encode = encoder.encode_usage if all(is_usage) else encoder.encode_sentence
+                cosine = float(encode(texts[0]) @ encode(texts[1]))
+            to_directions = encoder.space.to_directions
+            matrix = array_to_json(to_directions(first) @ to_directions(second).T)
+            return json_response_from_parts(cosine=cosine, tokens=sentences, matrix=matrix)
 
-        return await self._state.light_jobs.run(run)
+        try:
+            return await self._state.light_jobs.run(run)
+        except PolysemeError:
+            raise invalid(ONE_WORD_IN_BRACKETS) from None
 
     async def predict(self, body: requests.PredictRequest) -> Response:
         """Predict with a task model; a question is a text, or a list of texts if the task takes several."""
@@ -363,18 +403,26 @@ class VerbRoutes:
         if body.tokens is not None:
             self._state.check_length(body.tokens)
             return body.tokens, body.position or 0
-        (tokens,) = await self._state.segment([body.text or ""], index.head["segment"])
+        context, segment = body.context or "", index.head["segment"]
+        if f"[{body.word}]" in context and body.which is None:
+            try:
+                before, word, after = parse_brackets(context)
+            except PolysemeError:
+                raise invalid("Put one word of the context in [brackets], or none.") from None
+            left, right = await self._state.segment([before, after], segment)
+            return [*left, word, *right], len(left)
+        (tokens,) = await self._state.segment([context], segment)
         positions = [position for position, token in enumerate(tokens) if token == body.word]
         count = len(positions)
         if not positions:
-            raise invalid("The word is not a token of the text; /tokenize shows its tokens.", "no_token")
+            raise invalid("The word is not a token of the context; /tokenize shows its tokens.", "no_token")
         if count > 1 and body.which is None:
             raise invalid(
-                f"The word occurs {count} times in the text: set which, from 1.", "several", count=count
+                f"The word occurs {count} times in the context: set which, from 1.", "several", count=count
             )
         if body.which is not None and body.which > count:
             raise invalid(
-                f"which is too large: the word occurs {count} times in the text.",
+                f"which is too large: the word occurs {count} times in the context.",
                 "which_too_large",
                 count=count,
             )

@@ -16,7 +16,7 @@ from polyseme.server.catalog import Catalog
 jsonschema = pytest.importorskip("jsonschema")
 TEXTS = ["曹操大怒。", "天色将晚，人马困乏。"]
 MARKED = {"tokens": ["玄德", "将", "兵"], "position": 1}
-BOTH = {"one": "one-index", "other": "other-index"}
+BOTH = {"first": "one-index", "second": "other-index"}
 ASKED: list[tuple[str, dict[str, Any]]] = [
     ("/tokenize", {"texts": TEXTS}),
     ("/embed", {"texts": TEXTS}),

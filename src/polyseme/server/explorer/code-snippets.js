@@ -143,7 +143,7 @@ export function change({ from, to, words, k }) {
       `for change in polyseme.change(${py(from.path)}, ${py(to.path)}${wordList}, k=${k}):`,
       '    print(change.word, f"{change.prototype:.3f}", change.changed)',
     ),
-    curl: curl("/change", { one: from.name, other: to.name, words, k }),
+    curl: curl("/change", { first: from.name, second: to.name, words: words ?? undefined, k }),
     cli: command("change", from.path, [to.path, ...(words ?? [])], [`-k ${k}`]),
   };
 }

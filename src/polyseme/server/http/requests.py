@@ -74,43 +74,48 @@ class ScoreRequest(Request):
     texts: Texts
 
 
-class MarkedSentence(Request):
-    """A word in a sentence: in a text, or at a position in a list of tokens."""
+class TokenPosition(Request):
+    """A position in a list of tokens, for clients that have segmented the text before."""
 
-    text: Text | None = None
-    tokens: list[Token] | None = None
+    tokens: list[Token] | None = Field(None, description="A sentence as tokens, instead of text.")
     position: Number | None = Field(None, description="Index of the word among the tokens, from 0.")
 
     @model_validator(mode="after")
-    def _check_alternatives(self) -> MarkedSentence:
+    def _check_position(self) -> TokenPosition:
         if self.tokens is not None and (self.position is None or self.position >= len(self.tokens)):
             raise ValueError("tokens need a position among them")
-        if self.tokens is not None and self.text is not None:
-            raise ValueError("give a text, or tokens with a position, not both")
         return self
 
 
-class SubstitutesRequest(MarkedSentence):
+class SubstitutesRequest(TokenPosition):
     """A sentence with one word in [brackets], or tokens and a position."""
 
+    sentence: Text | None = Field(None, description="With one word in [brackets].")
     k: Results = 10
+    context: list[Text] = Field([], description="Sentences before this one.")
+    following: list[Text] = Field([], description="Sentences after this one.")
 
     @model_validator(mode="after")
-    def _check_present(self) -> SubstitutesRequest:
-        if self.text is None and self.tokens is None:
-            raise ValueError("give a text with a word in [brackets], or tokens with a position")
+    def _check_sentence(self) -> SubstitutesRequest:
+        if (self.sentence is None) == (self.tokens is None):
+            raise ValueError("give a sentence with a word in [brackets], or tokens with a position")
         return self
 
 
-class NearestRequest(MarkedSentence):
-    """A word; with the sentence it stands in, usages in the same sense are searched instead of words."""
+class NearestRequest(TokenPosition):
+    """A word; with its context, usages in the same sense are searched instead of words."""
 
     word: Token
+    context: Text | None = Field(
+        None, description="A sentence that uses the word; [brackets] may mark it. Finds usages, not words."
+    )
     index: IndexName = None
     k: Results = 10
+    like: list[Token] = Field([], description="Words to add to the word.")
+    unlike: list[Token] = Field([], description="Words to subtract from it.")
     min_count: Count = Field(1, description="Only words with at least this many usages.")
     min_chars: Count = Field(1, description="Only words with at least this many characters.")
-    which: Count | None = Field(None, description="Which occurrence of the word in the text, from 1.")
+    which: Count | None = Field(None, description="Which occurrence of the word in the context, from 1.")
     same_word: bool = Field(False, description="Only usages of the same word.")
     approximate: bool = Field(False, description="Use the graph of the index: faster, not exact.")
     layers: bool = Field(
@@ -119,6 +124,12 @@ class NearestRequest(MarkedSentence):
         "set, `others` are the k usages nearest in the token layer that are not among `usages`.",
     )
 
+    @model_validator(mode="after")
+    def _check_context(self) -> NearestRequest:
+        if self.context is not None and self.tokens is not None:
+            raise ValueError("give a context, or tokens with a position, not both")
+        return self
+
 
 class SensesRequest(Request):
     """A word of an index."""
@@ -126,21 +137,27 @@ class SensesRequest(Request):
     word: Token
     index: IndexName = None
     max_senses: Annotated[int, Field(ge=1, le=20, strict=True)] = 6
+    seed: Number = 0
 
 
 class ChangeRequest(Request):
     """Two indexes of one model, and words of both; without words, the frequent ones that changed most."""
 
-    one: Text = Field(description="Name of the first index.")
-    other: Text = Field(description="Name of the second index.")
-    words: Annotated[list[Token], Field(min_length=1, max_length=100)] | None = None
-    k: Results = 20
+    first: Text = Field(description="Name of an index.")
+    second: Text = Field(description="Name of another index.")
+    words: Annotated[list[Token], Field(max_length=100, description="All frequent words if empty.")] = []
+    k: Annotated[Count, Field(description="Number of results if there are no words.")] = 30
 
 
 class SimilarityRequest(Request):
-    """Two texts to compare."""
+    """Two sentences, or two usages, to compare."""
 
-    texts: Annotated[list[Text], Field(min_length=2, max_length=2)]
+    texts: Annotated[
+        list[Text],
+        Field(
+            min_length=2, max_length=2, description="Sentences; or usages, each with a word in [brackets]."
+        ),
+    ]
     layer: Layer = "top"
 
 

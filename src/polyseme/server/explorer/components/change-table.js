@@ -26,7 +26,7 @@ export function ChangeTable({ params, navigate }) {
   const info = useInfo();
   const words = params.words?.trim() ? params.words.trim().split(/[\s,，、]+/) : null;
   const { from, to } = params;
-  const body = { one: from, other: to, words, k: SHOWN };
+  const body = { first: from, second: to, words: words ?? [], k: SHOWN };
   const canCompare = info.indexes.length > 1;
   const request = useRequest(from && to ? "/change" : null, body);
   return html`

@@ -1,0 +1,63 @@
+"""Routes have the arguments and defaults of the Python functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from polyseme import api
+from polyseme.elmo import Elmo
+from polyseme.server.http import requests
+
+# Arguments that name what a server has opened already, or that concern only files and progress.
+OF_THE_SERVER = {"self", "model", "source", "options", "device", "memory", "batch_tokens", "progress"}
+OF_FILES = {"out", "force", "segment", "stateful", "uncorrected"}
+# A route has an index or task by name; clients that have segmented the text before send tokens.
+OF_THE_ROUTE = {"index", "task", "tokens", "position"}
+
+# Of each route: the function, other names (route: function), arguments it lacks, fields of its own, defaults.
+Route = tuple[type[requests.Request], Callable[..., Any], dict[str, str], set[str], set[str], dict[str, Any]]
+ROUTES: dict[str, Route] = {
+    "/embed": (
+        requests.EmbedRequest,
+        Elmo.embed,
+        {"texts": "sentences"},
+        {"direction"},
+        set(),
+        {"pool": "mean"},  # one vector per text
+    ),
+    "/embed_all": (
+        requests.EmbedAllRequest,
+        Elmo.embed,
+        {"texts": "sentences"},
+        {"direction", "pool"},
+        set(),
+        {},
+    ),
+    "/score": (requests.ScoreRequest, api.score, {"texts": "text"}, set(), set(), {}),
+    "/substitutes": (requests.SubstitutesRequest, api.substitutes, {}, {"counts"}, set(), {"sentence": None}),
+    "/nearest": (requests.NearestRequest, api.nearest, {}, {"layer"}, {"layers"}, {}),
+    "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),
+    "/change": (requests.ChangeRequest, api.change, {}, {"min_count", "seed"}, set(), {}),
+    "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {"layer": "top"}),
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_route_has_the_arguments_and_defaults_of_its_function(route: str):
+    request, function, renamed, lacking, extra, defaults = ROUTES[route]
+    parameters = inspect.signature(function).parameters
+    expected = set(parameters) - OF_THE_SERVER - OF_FILES - lacking
+    fields = {renamed.get(name, name): field for name, field in request.model_fields.items()}
+    assert set(fields) - OF_THE_ROUTE - extra == expected
+    for name in expected:
+        default = parameters[name].default
+        if name in defaults:
+            assert fields[name].get_default() == defaults[name]
+        elif default is inspect.Parameter.empty:
+            assert fields[name].is_required()
+        else:
+            assert fields[name].get_default(call_default_factory=True) == ([] if default == () else default)
