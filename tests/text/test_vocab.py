@@ -73,7 +73,7 @@ def test_a_blank_line_between_words_is_named(path):
 
 def test_a_word_that_stands_twice_is_named_with_both_lines(path):
     path.write_text("<S>\n</S>\n<UNK>\nthe\nof\nthe\n")
-    with pytest.raises(DataError, match=r"vocab\.txt:6: 'the' stands on line 4"):
+    with pytest.raises(DataError, match=r"vocab\.txt:6: 'the' is on line 4"):
         Vocab.read(path)
 
 
@@ -85,7 +85,7 @@ def test_bytes_that_are_not_utf8_are_named(path):
 
 def test_missing_specials_are_named_with_their_place(path):
     path.write_text("<s>\n</S>\nthe\n")
-    with pytest.raises(DataError, match=r"lacks <S> <UNK>.*first lines must be <S> </S> <UNK>.*holds <s>"):
+    with pytest.raises(DataError, match=r"lacks <S> <UNK>.*first lines must be <S> </S> <UNK>.*has <s>"):
         Vocab.read(path)
 
 
@@ -97,6 +97,6 @@ def test_impossible_words_are_refused(words):
 
 @pytest.mark.parametrize("word", [" a", "a\r", "!!!MAXTERMID", "\ud800"])
 def test_a_word_that_a_file_cannot_hold_is_not_written(path, word):
-    with pytest.raises(UsageError, match="would not survive"):
+    with pytest.raises(UsageError, match="cannot be stored"):
         Vocab([*SPECIALS, word]).write(path)
     assert not path.exists()

@@ -1,6 +1,6 @@
-"""Text to tokens to ids: the floor between raw files and the model.
+"""From raw text to tokens to ids.
 
-    reading  ->  segment  ->  chars, vocab, vectors  ->  model
+    reading  ->  segment  ->  chars, vocab, static_vectors, corpus  ->  model
 
-Nothing in here imports torch.
+Nothing here imports torch.
 """

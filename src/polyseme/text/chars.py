@@ -1,12 +1,12 @@
-"""Tokens to character ids: the bytes of published models, or code points.
+"""Turn tokens into character ids: bytes, as in published models, or code points.
 
     text.segment  ->  text.chars  ->  model.tokens
 
-Comes in: tokens as strings. Goes out: (N, C) int64 rows, one a token, C = max_chars.
-A row is [word begin, characters…, word end, padding…]; a token is cut to C - 2 characters.
+Input: tokens as strings. Output: (N, C) int64 rows, one per token, C = max_chars.
+A row is [word begin, characters…, word end, padding…]; a token is truncated to C - 2 characters.
 
-What must not change: ids are those of inference, one above the raw ids, because row 0 of the embedding pads
-sentences. `ByteAlphabet` is section 2.1 of the published format, to the byte.
+What must not change: ids are one above the raw ids of the published format, because row 0 of the embedding
+pads sentences. `ByteAlphabet` follows that format to the byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SENTENCE_BEGIN, _SENTENCE_END, _WORD_BEGIN, _WORD_END, _WORD_PADDING = range(25
 
 
 class Alphabet(Protocol):
-    """What the model and the corpus need to know of an alphabet."""
+    """What the model and the corpus need of an alphabet."""
 
     @property
     def max_chars(self) -> int:
@@ -37,72 +37,70 @@ class Alphabet(Protocol):
 
     @property
     def size(self) -> int:
-        """Rows of the character embedding, with row 0 for the padding of sentences."""
+        """Rows of the character embedding, including row 0, which pads sentences."""
 
     @property
     def padding(self) -> int:
-        """The id that fills a row after the end of its word."""
+        """The id that fills a row after its word."""
 
     def encode(self, tokens: Sequence[str]) -> IntArray:
         """Return the (N, C) ids of the tokens."""
 
     def boundaries(self) -> IntArray:
-        """Return (2, C): the rows of the begin and the end of a sentence."""
+        """Return (2, C): the rows of the begin and end mark of a sentence."""
 
     def count_truncated(self, tokens: Sequence[str]) -> int:
-        """Count the tokens that are too long for a row."""
+        """Count the tokens that are too long for a row and are truncated."""
 
 
 class ByteAlphabet:
-    """UTF-8 bytes, as bilm-tf and AllenNLP have them."""
+    """UTF-8 bytes, as in bilm-tf and AllenNLP."""
 
     size = 262
     padding = _WORD_PADDING + 1
 
     def __init__(self, max_chars: int = 50) -> None:
-        self.max_chars = _checked(max_chars)
+        self.max_chars = _check_max_chars(max_chars)
 
     def encode(self, tokens: Sequence[str]) -> IntArray:
         """Return the (N, C) ids of the tokens; `<S>` and `</S>` give the rows of the boundaries."""
-        room = self.max_chars - 2
-        pieces = [token.encode("utf-8", "ignore")[:room] for token in tokens]
+        limit = self.max_chars - 2
+        pieces = [token.encode("utf-8", "ignore")[:limit] for token in tokens]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (N,)
         inside = np.frombuffer(b"".join(pieces), np.uint8) + np.int64(1)
-        rows = _rows(inside, lengths, self.max_chars, (_WORD_BEGIN + 1, _WORD_END + 1, self.padding))
-        return _with_boundaries(rows, tokens, {"<S>": 0, "</S>": 1}, self.boundaries())
+        rows = _build_rows(inside, lengths, self.max_chars, (_WORD_BEGIN + 1, _WORD_END + 1, self.padding))
+        return _replace_boundaries(rows, tokens, {"<S>": 0, "</S>": 1}, self.boundaries())
 
     def boundaries(self) -> IntArray:
         """Return (2, C): the rows of `<S>` and `</S>`."""
         inside = np.array([_SENTENCE_BEGIN + 1, _SENTENCE_END + 1], np.int64)
         marks = (_WORD_BEGIN + 1, _WORD_END + 1, self.padding)
-        return _rows(inside, np.ones(2, np.int64), self.max_chars, marks)
+        return _build_rows(inside, np.ones(2, np.int64), self.max_chars, marks)
 
     def count_truncated(self, tokens: Sequence[str]) -> int:
         """Count the tokens with more than C - 2 bytes."""
-        room = self.max_chars - 2
+        limit = self.max_chars - 2
         return sum(
-            len(token.encode("utf-8", "ignore")) > room for token in tokens if token not in ("<S>", "</S>")
+            len(token.encode("utf-8", "ignore")) > limit for token in tokens if token not in ("<S>", "</S>")
         )
 
 
 class CodepointAlphabet:
-    """An ordered list of characters with six specials among them; id = place in the list + 1."""
+    """An ordered list of characters with six special entries; id = position in the list + 1."""
 
     _BOUNDARIES: Mapping[str, int] = {"<S>": 0, "<bos>": 0, "</S>": 1, "<eos>": 1}
 
     def __init__(self, characters: Sequence[str], max_chars: int = 50) -> None:
-        self.max_chars = _checked(max_chars)
+        self.max_chars = _check_max_chars(max_chars)
         self.characters = tuple(characters)
-        ids = {character: place + 1 for place, character in enumerate(self.characters)}
+        ids = {character: position + 1 for position, character in enumerate(self.characters)}
         if len(ids) < len(self.characters):
-            twice, _ = Counter(self.characters).most_common(1)[0]
-            raise UsageError(
-                f"The alphabet lists {twice!r} more than once. Keep one of them: ids are places."
-            )
+            repeated, _ = Counter(self.characters).most_common(1)[0]
+            raise UsageError(f"The alphabet lists {repeated!r} more than once. Keep one: ids are positions.")
         missing = [special for special in SPECIALS if special not in ids]
         if missing:
             raise UsageError(
-                f"The alphabet lacks {' '.join(missing)}. It must hold {' '.join(SPECIALS)}, in any place."
+                f"The alphabet lacks {' '.join(missing)}. It needs {' '.join(SPECIALS)}, in any order."
             )
         self.size = len(self.characters) + 1
         self.padding = ids["<pad>"]
@@ -116,43 +114,52 @@ class CodepointAlphabet:
     def from_counts(
         cls, counts: Mapping[str, int], max_chars: int = 50, min_count: int = 1
     ) -> CodepointAlphabet:
-        """Build an alphabet from the words of a corpus: specials, then characters by falling frequency."""
-        found: Counter[str] = Counter()
+        """Build an alphabet from word counts: special entries, then characters by falling frequency.
+
+        Args:
+            counts: How often each word occurs.
+            max_chars: C, the width of a row.
+            min_count: Only characters that occur at least this often.
+
+        """
+        frequencies: Counter[str] = Counter()
         for word, times in counts.items():
             for character in word:
-                found[character] += times
-        kept = [c for c, n in found.items() if n >= min_count and not "\ud800" <= c <= "\udfff"]
-        return cls([*SPECIALS, *sorted(kept, key=lambda c: (-found[c], c))], max_chars)
+                frequencies[character] += times
+        frequent = [c for c, n in frequencies.items() if n >= min_count and not "\ud800" <= c <= "\udfff"]
+        return cls([*SPECIALS, *sorted(frequent, key=lambda c: (-frequencies[c], c))], max_chars)
 
     def encode(self, tokens: Sequence[str]) -> IntArray:
         """Return the (N, C) ids of the tokens; `<S>` or `<bos>`, `</S>` or `<eos>` give boundaries."""
-        room = self.max_chars - 2
-        pieces = [token[:room] for token in tokens]
+        limit = self.max_chars - 2
+        pieces = [token[:limit] for token in tokens]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (N,)
         codes = np.frombuffer("".join(pieces).encode("utf-32-le", "surrogatepass"), "<u4")
-        rows = _rows(self._ids(codes), lengths, self.max_chars, self._marks)
-        return _with_boundaries(rows, tokens, self._BOUNDARIES, self.boundaries())
+        rows = _build_rows(self._ids(codes), lengths, self.max_chars, self._marks)
+        return _replace_boundaries(rows, tokens, self._BOUNDARIES, self.boundaries())
 
     def boundaries(self) -> IntArray:
         """Return (2, C): the rows of `<bos>` and `<eos>`."""
         inside = np.array([self._begin, self._end], np.int64)
-        return _rows(inside, np.ones(2, np.int64), self.max_chars, self._marks)
+        return _build_rows(inside, np.ones(2, np.int64), self.max_chars, self._marks)
 
     def count_truncated(self, tokens: Sequence[str]) -> int:
         """Count the tokens with more than C - 2 characters."""
-        room = self.max_chars - 2
-        if max(map(len, tokens), default=0) <= room:  # most texts, in a fifth of the time
+        limit = self.max_chars - 2
+        if max(map(len, tokens), default=0) <= limit:  # fast path for most texts
             return 0
-        return sum(len(token) > room for token in tokens if token not in self._BOUNDARIES)
+        return sum(len(token) > limit for token in tokens if token not in self._BOUNDARIES)
 
     def _ids(self, codes: NDArray[np.uint32]) -> IntArray:
+        """The ids of code points; one id for all that are not in the alphabet."""
         if not len(self._codes):
             return np.full(len(codes), self._unknown, np.int64)
-        places = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
-        return np.where(self._codes[places] == codes, self._numbers[places], np.int64(self._unknown))
+        positions = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
+        return np.where(self._codes[positions] == codes, self._numbers[positions], np.int64(self._unknown))
 
 
-def _checked(max_chars: int) -> int:
+def _check_max_chars(max_chars: int) -> int:
+    """Refuse rows too short for a word."""
     if max_chars < 3:
         raise UsageError(
             f"max_chars is {max_chars}, but a row needs a word begin, a character and a word end. "
@@ -161,8 +168,8 @@ def _checked(max_chars: int) -> int:
     return max_chars
 
 
-def _rows(inside: IntArray, lengths: IntArray, width: int, marks: tuple[int, int, int]) -> IntArray:
-    """Spread the characters of all words, one after the other in `inside`, over rows: (N, C)."""
+def _build_rows(inside: IntArray, lengths: IntArray, width: int, marks: tuple[int, int, int]) -> IntArray:
+    """Build (N, C) rows from the character ids of all words, concatenated in `inside`."""
     begin, end, padding = marks
     rows = np.full((len(lengths), width), padding, np.int64)
     rows[:, 0] = begin
@@ -173,10 +180,11 @@ def _rows(inside: IntArray, lengths: IntArray, width: int, marks: tuple[int, int
     return rows
 
 
-def _with_boundaries(
+def _replace_boundaries(
     rows: IntArray, tokens: Sequence[str], names: Mapping[str, int], boundaries: IntArray
 ) -> IntArray:
-    for place, token in enumerate(tokens):
+    """Replace the rows of begin and end marks."""
+    for number, token in enumerate(tokens):
         if token in names:
-            rows[place] = boundaries[names[token]]
+            rows[number] = boundaries[names[token]]
     return rows

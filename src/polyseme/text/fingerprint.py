@@ -1,9 +1,9 @@
-"""What a corpus was made from: the content of files, and whether they stay as they are.
+"""Hash files and values, and notice files that change while they are read.
 
-    text.corpus.documents (files)  ->  text.fingerprint  ->  text.corpus.prepared
+    files, settings  ->  text.fingerprint  ->  text.corpus.prepared, training.run_record, tasks
 
-Comes in: files. Goes out: `Stamp`, with a hash of the content. A file whose name, size and time are those of
-an earlier stamp is not read again.
+A `Stamp` has a hash of the content of a file. A file with the name, size and time of an earlier stamp is not
+read again.
 """
 
 from __future__ import annotations
@@ -19,52 +19,62 @@ from polyseme.errors import DataError
 
 
 class Stamp(NamedTuple):
-    """A file as it was found."""
+    """A file as it was when it was hashed."""
 
     path: str  # absolute
     size: int
     time: int  # nanoseconds
-    content: str  # a hash
+    content: str  # hash of the content
 
 
 def stamp(files: Iterable[Path], known: Sequence[Stamp] = ()) -> list[Stamp]:
-    """Look at the files; content is hashed unless an equal stamp is known."""
+    """Hash files, unless an equal stamp is known.
+
+    Args:
+        files: The files.
+        known: Stamps of an earlier run.
+
+    Raises:
+        DataError: A file cannot be read, or changes meanwhile.
+
+    """
     hashes = {(old.path, old.size, old.time): old.content for old in known}
-    found = []
+    stamps = []
     for file in files:
         path, size, time = _state(file)
         content = hashes.get((path, size, time)) or _hash(file)
         if _state(file) != (path, size, time):
             raise _changed(file)
-        found.append(Stamp(path, size, time, content))
-    return found
+        stamps.append(Stamp(path, size, time, content))
+    return stamps
 
 
 def check_unchanged(files: Sequence[Path], stamps: Sequence[Stamp]) -> None:
-    """Refuse to go on if a file is not as it was stamped."""
+    """Refuse to continue if a file changed since it was stamped."""
     for file, old in zip(files, stamps, strict=True):
         if _state(file) != old[:3]:
             raise _changed(file)
 
 
 def digest(value: Any) -> str:
-    """A short hash of anything that JSON can hold."""
+    """A short hash of values that can be written as JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def checksum(file: Path) -> str:
-    """SHA-256 of the content of a file, as published and noted beside files."""
+    """SHA-256 of the content of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _state(file: Path) -> tuple[str, int, int]:
+    """Path, size and time of a file."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError as problem:
-        raise DataError(f"{file}: cannot be read any more ({problem.strerror}).") from None
-    return os.path.abspath(file), found.st_size, found.st_mtime_ns
+        raise DataError(f"{file}: can no longer be read ({problem.strerror}).") from None
+    return os.path.abspath(file), status.st_size, status.st_mtime_ns
 
 
 def _hash(file: Path) -> str:
@@ -76,4 +86,4 @@ def _hash(file: Path) -> str:
 
 
 def _changed(file: Path) -> DataError:
-    return DataError(f"{file}: changed while it was read. Start again when nothing writes to it.")
+    return DataError(f"{file}: changed while it was read. Start again when no program writes to it.")

@@ -1,11 +1,11 @@
-"""Words and their ids: line + 1, with 0 for padding.
+"""Words and their ids: position in the vocabulary file from 1; 0 is padding.
 
     text.reading  ->  text.vocab  ->  corpus, model.softmax, formats
 
-Comes in: a vocabulary file, one word a line, or a list of words. Goes out: `Vocab`.
 V counts the words without padding, so a table with a padding row has V + 1 rows.
 
-What must not change: the order. Words stand by falling frequency, because the sampled softmax relies on it.
+What must not change: the order. Words are sorted by falling frequency, because the sampled softmax needs
+that.
 """
 
 from __future__ import annotations
@@ -23,11 +23,22 @@ from polyseme.text.reading import read_lines
 
 IntArray = NDArray[np.int64]
 
-_SKIPPED = "!!!MAXTERMID"  # a line of old vocabulary files that is no word
+_SKIPPED = "!!!MAXTERMID"  # a line of old vocabulary files that is not a word
 
 
 class Vocab:
-    """Words in order, with the names of the begin and end of a sentence and of the unknown word."""
+    """The words of a model, in order.
+
+    Args:
+        words: The words, by falling frequency.
+        begin: The word that begins a sentence.
+        end: The word that ends a sentence.
+        unknown: The word for all others.
+
+    Raises:
+        UsageError: A word is empty, contains a line break, is there twice, or one of the three is missing.
+
+    """
 
     def __init__(
         self, words: Sequence[str], *, begin: str = "<S>", end: str = "</S>", unknown: str = "<UNK>"
@@ -35,14 +46,12 @@ class Vocab:
         self.words = tuple(words)
         self.begin, self.end, self.unknown = begin, end, unknown
         self._ids: dict[str, int] = {}
-        for place, word in enumerate(self.words, start=1):
+        for number, word in enumerate(self.words, start=1):
             if not word or "\n" in word:
-                raise UsageError(
-                    f"Word {place} of the vocabulary is {word!r}: a word is not empty, on one line."
-                )
-            if self._ids.setdefault(word, place) != place:
-                raise UsageError(f"Words {self._ids[word]} and {place} of the vocabulary are both {word!r}.")
-        missing = _missing(self._ids, (begin, end, unknown))
+                raise UsageError(f"Word {number} of the vocabulary is {word!r}, expected a word on one line.")
+            if self._ids.setdefault(word, number) != number:
+                raise UsageError(f"Words {self._ids[word]} and {number} of the vocabulary are both {word!r}.")
+        missing = _describe_missing(self._ids, (begin, end, unknown))
         if missing:
             raise UsageError(f"The vocabulary {missing}")
 
@@ -50,7 +59,12 @@ class Vocab:
     def read(
         cls, path: str | Path, *, begin: str = "<S>", end: str = "</S>", unknown: str = "<UNK>"
     ) -> Vocab:
-        """Read one word a line, from a plain or a compressed file."""
+        """Read a vocabulary file: one word per line, plain or compressed.
+
+        Raises:
+            DataError: The file has blank lines, repeated words, or lacks one of the three special words.
+
+        """
         lines: dict[str, int] = {}
         blank = 0  # the first blank line: an error as soon as a word follows
         for line in read_lines(path):
@@ -63,25 +77,25 @@ class Vocab:
             if blank:
                 raise DataError(
                     f"{path}:{blank}: blank line between words. "
-                    "The number of a line is the id of its word: put the word back or delete the line."
+                    "The line number is the id of the word: restore the word or delete the line."
                 )
             if word in lines:
                 raise DataError(
-                    f"{path}:{line.number}: {word!r} stands on line {lines[word]} already. "
+                    f"{path}:{line.number}: {word!r} is on line {lines[word]} already. "
                     "A word has one id: delete one of the two lines."
                 )
             lines[word] = line.number
-        missing = _missing(lines, (begin, end, unknown))
+        missing = _describe_missing(lines, (begin, end, unknown))
         if missing:
             raise DataError(f"{path}:1: the vocabulary {missing}")
         return cls(tuple(lines), begin=begin, end=end, unknown=unknown)
 
     def write(self, path: str | Path) -> None:
-        """Write one word a line, compressed if the name ends in .gz; the file appears whole or not at all."""
-        for place, word in enumerate(self.words, start=1):
-            if word != word.strip(" \t\r") or word == _SKIPPED or not _encodable(word):
+        """Write one word per line, compressed if the name ends in .gz, atomically."""
+        for number, word in enumerate(self.words, start=1):
+            if word != word.strip(" \t\r") or word == _SKIPPED or not _is_encodable(word):
                 raise UsageError(
-                    f"Word {place}, {word!r}, would not survive in a file. Drop it from the words."
+                    f"Word {number}, {word!r}, cannot be stored in a file. Drop it from the words."
                 )
         content = "".join(f"{word}\n" for word in self.words).encode()
         if str(path).endswith(".gz"):
@@ -97,16 +111,16 @@ class Vocab:
         return word in self._ids
 
     def id(self, word: str) -> int:
-        """Return the id of a word, or that of the unknown word."""
+        """The id of a word; that of the unknown word if it is not in the vocabulary."""
         return self._ids.get(word, self._ids[self.unknown])
 
     def ids(self, words: Iterable[str]) -> IntArray:
-        """Return the ids of the words, (N,)."""
+        """The ids of words, (N,)."""
         get, unknown = self._ids.get, self._ids[self.unknown]
         return np.fromiter((get(word, unknown) for word in words), np.int64)
 
     def word(self, number: int) -> str:
-        """Return the word with this id."""
+        """The word with this id."""
         if not 1 <= number <= len(self.words):
             raise UsageError(
                 f"{number} is not the id of a word: ids run from 1 to {len(self.words)}, 0 is padding."
@@ -114,19 +128,20 @@ class Vocab:
         return self.words[number - 1]
 
 
-def _missing(words: Iterable[str], specials: tuple[str, ...]) -> str:
-    """Say what the words lack, or nothing."""
-    have = set(words)
-    lacking = [special for special in specials if special not in have]
+def _describe_missing(words: Iterable[str], specials: tuple[str, ...]) -> str:
+    """Describe which special words are missing; empty if none is."""
+    present = set(words)
+    lacking = [special for special in specials if special not in present]
     if not lacking:
         return ""
-    found = [word for word in (special.lower() for special in lacking) if word in have]
-    hint = f" It holds {' '.join(found)}: case matters, rename them." if found else ""
+    lower = [word for word in (special.lower() for special in lacking) if word in present]
+    hint = f" It has {' '.join(lower)}: case matters, rename them." if lower else ""
     order = f"The first lines must be {' '.join(specials)}, then words by falling frequency."
     return f"lacks {' '.join(lacking)}. {order}{hint}"
 
 
-def _encodable(word: str) -> bool:
+def _is_encodable(word: str) -> bool:
+    """Whether a word can be written as UTF-8."""
     try:
         word.encode()
     except UnicodeEncodeError:
