@@ -262,10 +262,10 @@ def test_force_replaces_a_file(run, bilm):
 
 def test_the_command_that_a_model_without_softmax_advises_works_as_it_stands(run, bilm):
     Path("words.txt").write_text("the bank of the river failed\nthe river of the bank\n" * 50)
-    advice = run("score", bilm, "words.txt").err.partition("train one from it: polyseme ")[2].split()
-    given = {"TEXT": "words.txt", "MODEL": bilm, "FOLDER": "trained"}
+    advice = run("score", bilm, "words.txt").err.partition("train one from it: polyseme ")[2]
+    values = {"TEXT": "words.txt", "MODEL": bilm, "OUT": "trained"}
     quick = ("--config", "tiny", "--set", "corpus.documents=line", "--set", "train.epochs=1")
-    assert run(*(given.get(word, word) for word in advice), *quick).code == 0
+    assert run(*(values.get(word, word) for word in advice.strip(".\n").split()), *quick).code == 0
     assert run("score", "trained", "words.txt").code == 0
 
 

@@ -418,7 +418,7 @@ def map_usages(
         index: An index, open or as a path.
         words: A word, or several.
         out: A .html or .png file to write.
-        by: What colours stand for: "word" or "sense".
+        by: Colour usages by "word" or "sense".
         method: "pca", or "tsne", which needs openTSNE.
         memory: Megabytes of vectors to keep in memory.
         force: Replace `out` if it exists.

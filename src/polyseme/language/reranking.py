@@ -10,7 +10,7 @@ One hypothesis per line, the lines of a list together:
 Of the Moses fields, the last one that is a single number is the score.
 total = (1 - weight) * score of the hypothesis + weight * log probability of the language model.
 
-The unknown word stands for many words and is therefore likely, but a hypothesis must not win by it. So an
+The unknown word represents many words and is therefore likely, but a hypothesis must not win by it. So an
 unknown word gets the probability of the unknown word divided by the size of the vocabulary.
 """
 

@@ -166,7 +166,7 @@ class Index:
 
     @property
     def is_context_view(self) -> bool:
-        """Whether vectors stand for what is around a word, without the word itself."""
+        """Whether vectors represent the context of a word, without the word itself."""
         return bool(self.head["view"] == "context")
 
     def check_layer(self, layer: Layer) -> None:

@@ -29,7 +29,7 @@ class LabelledUsage:
 
     Attributes:
         name: Its location (file:line), or its id in an XML file.
-        key: What the word is a form of; senses are told apart among usages with the same key.
+        key: What the word is a form of; senses are distinguished among usages with the same key.
         tokens: The tokens of the sentence.
         start: Position of the first token of the word.
         stop: Position after its last token.

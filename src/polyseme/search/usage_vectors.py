@@ -45,7 +45,7 @@ def embed_usages(
         elmo: The model.
         examples: The usages.
         layer: "top", "mean", a number from 0, weights, or (weights, gamma).
-        view: What the vector stands for; see the module.
+        view: What the vector represents; see the module.
 
     Raises:
         UsageError: `view` is unknown, or `layer` is "all".
