@@ -1,14 +1,13 @@
-"""How fast search is: one query and many over a million usages, indexing beside embedding, the graph.
+"""Measure search: one query and many over a million usages, indexing against embedding, the graph.
 
-    a million vectors of 256 values, memory-mapped  ->  milliseconds a query, shares of the machine's limits
-    a model and a text                              ->  indexing beside embedding; opening; memory; the graph
+    a million vectors of 256 values, memory-mapped  ->  milliseconds per query, share of the machine's limits
+    a model and a text                              ->  indexing against embedding, opening, memory, the graph
 
-The vectors of the first part are random, in fp32 and fp16. The memory's speed is that of summing the bytes;
-the product's limit is the quickest product there is (torch's, or ours) of vectors that lie in the cache. Each
-figure is the median of its runs, and what is compared takes turns. Embedding (reading, cutting and embedding,
-in batches as large as those of the index) and indexing take turns, too: the median of their ratios
-counts, since a machine may be twice as fast in one round as in the next. The seconds that the cores worked
-are said beside.
+The vectors of the first part are random, in fp32 and fp16. The speed of memory is that of summing the bytes;
+the limit of a product is the fastest one (torch's or ours) of vectors that are in the cache. Each number is
+the median of its runs, and what is compared runs in turns. Embedding (reading, segmenting and embedding in
+batches as large as those of the index) and indexing run in turns, too, and the median of their ratios counts,
+since a machine may be twice as fast in one round as in the next. CPU seconds are printed as well.
 
     python benchmarks/search.py [--usages 1000000] [--size 256]
     python benchmarks/search.py --model MODEL --text FILE [--rounds 3] [--graph] [--keep FOLDER]
@@ -28,7 +27,7 @@ import numpy as np
 import torch
 
 REPEATS = 9
-CACHED = 192  # vectors of the product that is the limit: they stay in the second cache
+CACHED = 192  # vectors of the product that gives the limit: they stay in the L2 cache
 MANY = 64  # queries
 
 
@@ -41,47 +40,47 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--model")
     parser.add_argument("--text", type=Path)
-    parser.add_argument("--rounds", type=int, default=3, help="of embedding and indexing")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of embedding and indexing")
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--keep", type=Path, help="a folder for the index; one that is there is used")
-    given = parser.parse_args()
+    parser.add_argument("--keep", type=Path, help="folder of the index; used as it is if it exists")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if given.model is None:
-            exact_search(given, Path(folder))
+        if options.model is None:
+            measure_exact_search(options, Path(folder))
         else:
-            real_text(given, given.keep or Path(folder) / "index")
+            measure_text(options, options.keep or Path(folder) / "index")
 
 
-def exact_search(given: argparse.Namespace, folder: Path) -> None:
-    """One query and MANY over random vectors."""
-    queries = np.random.default_rng(1).standard_normal((MANY, given.size)).astype(np.float32)
+def measure_exact_search(options: argparse.Namespace, folder: Path) -> None:
+    """Measure one query and MANY over random vectors."""
+    queries = np.random.default_rng(1).standard_normal((MANY, options.size)).astype(np.float32)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
-    print("| vectors | one query, ms | GB/s | of the memory's speed | 64, ms each | of the product's limit |")
+    print("| vectors | one query, ms | GB/s | of memory speed | 64 queries, ms each | of product limit |")
     print("|---|---|---|---|---|---|")
     for dtype in (np.float32, np.float16):
-        vectors = random_vectors(folder / "vectors", (given.usages, given.size), dtype)
+        vectors = random_vectors(folder / "vectors", (options.usages, options.size), dtype)
         flat = torch.from_numpy(np.asarray(vectors)).view(torch.int64).flatten()
-        one, summed = in_turns(searching(vectors, queries[:1]), lambda flat=flat: flat.sum())
-        ours, theirs = products(queries)
-        many, *limits = in_turns(searching(vectors, queries), ours, theirs)
-        limit = min(limits) * given.usages / CACHED
+        one, summed = in_turns(make_search(vectors, queries[:1]), lambda flat=flat: flat.sum())
+        ours, theirs = time_products(queries)
+        many, *limits = in_turns(make_search(vectors, queries), ours, theirs)
+        limit = min(limits) * options.usages / CACHED
         share = f"{vectors.nbytes / one / 1e9:.1f} | {summed / one:.0%}"
         together = f"{1000 * many / MANY:.2f} | {limit / many:.0%}"
         print(f"| {np.dtype(dtype).name} | {1000 * one:.1f} | {share} | {together} |", flush=True)
 
 
 def random_vectors(path: Path, shape: tuple[int, int], dtype: type) -> np.ndarray:
-    """Random numbers in a file, memory-mapped."""
-    chance, new = np.random.default_rng(0), np.memmap(path, dtype, "w+", shape=shape)
+    """Write random numbers to a file and memory-map it."""
+    rng, new = np.random.default_rng(0), np.memmap(path, dtype, "w+", shape=shape)
     for first in range(0, len(new), 50_000):
-        new[first : first + 50_000] = chance.standard_normal(new[first : first + 50_000].shape)
+        new[first : first + 50_000] = rng.standard_normal(new[first : first + 50_000].shape)
     new.flush()
     return np.memmap(path, dtype, "r", shape=shape)
 
 
-def searching(vectors: np.ndarray, queries: np.ndarray) -> Callable[[], Any]:
-    """A search for the ten nearest."""
+def make_search(vectors: np.ndarray, queries: np.ndarray) -> Callable[[], Any]:
+    """Return a search for the ten nearest."""
     from polyseme.search.exact import find_nearest
     from polyseme.search.space import Space
 
@@ -92,90 +91,100 @@ def searching(vectors: np.ndarray, queries: np.ndarray) -> Callable[[], Any]:
 
 
 def in_turns(*works: Callable[[], Any], repeats: int = REPEATS) -> list[float]:
-    """The median seconds of each, which take turns, after one run of each to warm up.
+    """Run functions in turns and return the median seconds of each, after one run of each to warm up.
 
-    A work that gives a number says itself how long it took.
+    A function that returns a float measures its time itself.
     """
     times = []
     for _ in range(repeats + 1):
         times.append([])
         for work in works:
             start = time.perf_counter()
-            said = work()
-            times[-1].append(said if isinstance(said, float) else time.perf_counter() - start)
+            seconds = work()
+            times[-1].append(seconds if isinstance(seconds, float) else time.perf_counter() - start)
     return np.median(times[1:], axis=0).tolist()
 
 
-def products(queries: np.ndarray) -> list[Callable[[], float]]:
-    """Seconds of a product with CACHED vectors, all cores at work: by the C library, and by torch."""
+def time_products(queries: np.ndarray) -> list[Callable[[], float]]:
+    """Return functions that time a product with CACHED vectors on all cores: in C, and in torch."""
     from polyseme.model.fast.kernels import lstm, native
     from polyseme.model.fast.parallel import run_parallel
     from polyseme.model.fast.quantisation import QuantisedMatrix
 
-    asked, cores = torch.from_numpy(queries), torch.get_num_threads()
+    weight, cores = torch.from_numpy(queries), torch.get_num_threads()
     rows = [torch.randn(CACHED, queries.shape[1]) for _ in range(cores)]
-    works = [lambda own=own: torch.mm(own, asked.T) for own in rows]
+    torch_products = [lambda vectors=vectors: torch.mm(vectors, weight.T) for vectors in rows]
     if native.is_available():
-        packed = lstm.pack_weight(QuantisedMatrix(asked))
-        own_works = [lstm.prepare_product(own, packed, torch.zeros(CACHED, len(asked))) for own in rows]
+        packed = lstm.pack_weight(QuantisedMatrix(weight))
+        zeros = (torch.zeros(CACHED, len(weight)) for _ in rows)
+        native_products = [
+            lstm.prepare_product(vectors, packed, out) for vectors, out in zip(rows, zeros, strict=True)
+        ]
     else:
-        own_works = works
+        native_products = torch_products
 
-    def seconds(some: list[Callable[[], Any]], times: int = 500) -> float:
-        def often(work: Callable[[], Any]) -> None:
+    def measure(works: list[Callable[[], Any]], times: int = 500) -> float:
+        def repeat(work: Callable[[], Any]) -> None:
             for _ in range(times):
                 work()
 
         with torch.no_grad():
             start = time.perf_counter()
-            run_parallel([lambda work=work: often(work) for work in some])
-            return (time.perf_counter() - start) / times / len(some)
+            run_parallel([lambda work=work: repeat(work) for work in works])
+            return (time.perf_counter() - start) / times / len(works)
 
-    return [lambda: seconds(own_works), lambda: seconds(works)]
+    return [lambda: measure(native_products), lambda: measure(torch_products)]
 
 
-def real_text(given: argparse.Namespace, folder: Path) -> None:
-    """Indexing beside embedding; opening; memory; the graph beside exact search."""
+def measure_text(options: argparse.Namespace, folder: Path) -> None:
+    """Measure indexing against embedding, opening, memory, and the graph against exact search."""
     import polyseme
 
-    elmo = polyseme.load(given.model)
+    elmo = polyseme.load(options.model)
     elmo.embed(["Once to begin with ."], layer="top")
     if not folder.exists():
-        indexing(elmo, given.text, folder, given.rounds)
-        afterwards(folder)
-    bounded(folder, elmo)
+        measure_indexing(elmo, options.text, folder, options.rounds)
+        measure_statistics(folder)
+    measure_memory(folder, elmo)
     opening = in_turns(lambda: polyseme.open_index(folder, elmo))[0]
     index = polyseme.open_index(folder, elmo)
-    queries = index.vectors(np.random.default_rng(0).choice(len(index), given.queries, replace=False))
-    slow, words = in_turns(lambda: index.nearest(queries[0], 10), lambda: index.most_similar("曹操", topn=10))
+    queries = index.vectors(np.random.default_rng(0).choice(len(index), options.queries, replace=False))
+    exact_seconds, words = in_turns(
+        lambda: index.nearest(queries[0], 10), lambda: index.most_similar("曹操", topn=10)
+    )
     print(f"opened in {1000 * opening:.0f} ms; {len(index):,} usages of {len(index.words):,} words")
-    print(f"one exact query {1000 * slow:.1f} ms, one word {1000 * words:.1f} ms")
-    if given.graph:
-        graph(index, queries, slow)
+    print(f"one exact query {1000 * exact_seconds:.1f} ms, one word {1000 * words:.1f} ms")
+    if options.graph:
+        measure_graph(index, queries, exact_seconds)
 
 
-def indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
-    """Embedding alone and indexing, in turns."""
+def measure_indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
+    """Measure embedding alone and indexing, in turns."""
     import polyseme
 
     times = np.zeros((rounds, 2, 2))
     for number in range(rounds):
         if folder.exists():
             shutil.rmtree(folder)
-        for which, work in enumerate((embedding, polyseme.index)):
+        for which, work in enumerate((embed_text, polyseme.index)):
             start = time.perf_counter(), time.process_time()
             work(elmo, text, folder)
             times[number, which] = time.perf_counter() - start[0], time.process_time() - start[1]
-        (plain, busy), (took, worked) = times[number]
-        print(f"embedding {plain:.1f} s (cores {busy:.1f} s), indexing {took:.1f} s (cores {worked:.1f} s)")
-    (plain, busy), (took, worked) = np.median(times, axis=0)
-    more, harder = np.median(times[:, 1] / times[:, 0], axis=0) - 1
-    print(f"medians: embedding {plain:.1f} s, indexing {took:.1f} s (more in a round: {more:+.1%})")
-    print(f"cores: embedding {busy:.1f} s, indexing {worked:.1f} s ({harder:+.1%})", flush=True)
+        (embedding, embedding_cpu), (indexing, indexing_cpu) = times[number]
+        print(
+            f"embedding {embedding:.1f} s (CPU {embedding_cpu:.1f} s), "
+            f"indexing {indexing:.1f} s (CPU {indexing_cpu:.1f} s)"
+        )
+    (embedding, embedding_cpu), (indexing, indexing_cpu) = np.median(times, axis=0)
+    more, more_cpu = np.median(times[:, 1] / times[:, 0], axis=0) - 1
+    print(f"medians: embedding {embedding:.1f} s, indexing {indexing:.1f} s (per round {more:+.1%})")
+    print(
+        f"CPU: embedding {embedding_cpu:.1f} s, indexing {indexing_cpu:.1f} s ({more_cpu:+.1%})", flush=True
+    )
 
 
-def afterwards(folder: Path) -> None:
-    """What of indexing comes when all text is read: the parts beside the blocks, and of these the lengths."""
+def measure_statistics(folder: Path) -> None:
+    """Measure the part of indexing after all text is read: the statistics, and of these the lengths."""
     from polyseme.search import statistics
     from polyseme.search.usage_store import UsageBlock, block_path, read_head
 
@@ -186,11 +195,11 @@ def afterwards(folder: Path) -> None:
         lambda: statistics.write_statistics(folder, {**head, "finished": 0}),
         lambda: statistics.measure_lengths(space, vectors),
     )
-    print(f"parts beside the blocks {whole:.2f} s, of these lengths in the space {lengths:.2f} s", flush=True)
+    print(f"statistics {whole:.2f} s, of these the lengths {lengths:.2f} s", flush=True)
 
 
-def embedding(elmo: Any, text: Path, folder: Path) -> None:
-    """Read, cut and embed a text in batches as large as those of an index; nothing is kept."""
+def embed_text(elmo: Any, text: Path, folder: Path) -> None:
+    """Read, segment and embed a text in batches as large as those of an index; nothing is stored."""
     from polyseme.elmo import CHUNK
     from polyseme.model.output import resolve_output
     from polyseme.text.length_batches import chunk_sentences
@@ -199,49 +208,51 @@ def embedding(elmo: Any, text: Path, folder: Path) -> None:
 
     spec = resolve_output("top", None, "both", elmo.config.layers)
     sentences = segment_lines(read_lines(text), elmo.config.segment)
-    for some in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
+    for chunk in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
         with elmo.track_counts() as counts:
-            elmo.embed_tokens(some, spec, counts)
+            elmo.embed_tokens(chunk, spec, counts)
 
 
-def bounded(folder: Path, elmo: Any, memory: int = 110_000_000) -> None:
-    """What stays in memory of the vectors after a search, without a limit and with one."""
+def measure_memory(folder: Path, elmo: Any, memory: int = 110_000_000) -> None:
+    """Measure how much of the vectors is in memory after a search, without a limit and with one."""
     import polyseme
 
     for limit in (None, memory):
         index = polyseme.open_index(folder, elmo, memory=limit)
         index.nearest(index.vectors(np.array([0]))[0], 10)
-        whole, stays = sum(block.vectors.nbytes for block in index.blocks), resident(folder)
+        total, in_memory = sum(block.vectors.nbytes for block in index.blocks), resident_bytes(folder)
         allowed = "no limit" if limit is None else f"limit {limit / 1e6:.0f} MB"
-        print(f"{allowed}: {stays / 1e6:.0f} MB of {whole / 1e6:.0f} MB of vectors stay in memory")
+        print(f"{allowed}: {in_memory / 1e6:.0f} MB of {total / 1e6:.0f} MB of vectors in memory")
         del index
 
 
-def resident(folder: Path) -> int:
-    """Bytes of the blocks of an index that this process has in memory (Linux)."""
-    found, own = 0, False
+def resident_bytes(folder: Path) -> int:
+    """Return the bytes of an index's blocks that this process has in memory (Linux)."""
+    total, is_block = 0, False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if "-" in line.split(" ")[0]:
-            own = str(folder / "block-") in line
-        elif own and line.startswith("Rss:"):
-            found += 1024 * int(line.split()[1])
-    return found
+            is_block = str(folder / "block-") in line
+        elif is_block and line.startswith("Rss:"):
+            total += 1024 * int(line.split()[1])
+    return total
 
 
-def graph(index: Any, queries: np.ndarray, slow: float) -> None:
-    """The graph: how long it takes, how quick and how right it is."""
+def measure_graph(index: Any, queries: np.ndarray, exact_seconds: float) -> None:
+    """Measure building the graph, its speed and its recall."""
     start = time.perf_counter()
     index.add_graph("float16")
     print(f"graph of {len(index):,} usages in {time.perf_counter() - start:.0f} s")
-    probably = [index.approximate_nearest(query, 10) for query in queries]
+    approximate = [index.approximate_nearest(query, 10) for query in queries]
     start = time.perf_counter()
     for query in queries:
         index.approximate_nearest(query, 10)
-    fast = (time.perf_counter() - start) / len(queries)
-    found = [{usage.number for usage in some} for some in probably]
-    wanted = [{usage.number for usage in index.nearest(query, 10)} for query in queries]
-    recall = np.mean([len(one & other) / 10 for one, other in zip(found, wanted, strict=True)])
-    print(f"graph {1000 * fast:.2f} ms a query ({slow / fast:.0f} times as fast), recall@10 {recall:.3f}")
+    seconds = (time.perf_counter() - start) / len(queries)
+    found = [{usage.number for usage in usages} for usages in approximate]
+    exact = [{usage.number for usage in index.nearest(query, 10)} for query in queries]
+    recall = np.mean([len(a & b) / 10 for a, b in zip(found, exact, strict=True)])
+    print(
+        f"graph {1000 * seconds:.2f} ms per query ({exact_seconds / seconds:.0f} x), recall@10 {recall:.3f}"
+    )
 
 
 if __name__ == "__main__":
