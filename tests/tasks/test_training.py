@@ -161,6 +161,18 @@ def test_a_frozen_mix_stays_and_a_trained_one_moves(files: Path, elmo: Elmo):
     assert max(trained.mix.shares) - min(trained.mix.shares) > 1e-4
 
 
+def test_a_model_moves_with_its_elmo(files: Path, elmo: Elmo, tmp_path: Path):
+    model = train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task")
+    wanted = model.predict("a good film")
+    assert model.to("cpu") is model
+    assert model.predict("a good film") == wanted
+    loaded = polyseme.load_task(tmp_path / "task", device="cpu")
+    assert loaded.predict("a good film") == wanted
+    for move in (model.to, lambda device: polyseme.load_task(tmp_path / "task", device=device)):
+        with pytest.raises(UsageError, match="cuda:99"):
+            move("cuda:99")
+
+
 def test_the_same_seed_gives_the_same_model(files: Path, elmo: Elmo):
     one, two = (train("tagging", elmo, files, "train.epochs=2") for _ in range(2))
     for a, b in zip(*(as_module(model.network).parameters() for model in (one, two)), strict=True):
