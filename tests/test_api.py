@@ -17,7 +17,7 @@ import torch
 import polyseme
 from builders import assert_same_vectors, random_model, small_config, write_bilm
 from polyseme import api
-from polyseme.bulk_embedding import check_embed_target
+from polyseme.bulk_embedding import check_embed_output
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.formats.models.open import open_pretrained
@@ -135,7 +135,7 @@ def test_every_verb_knows_the_home_folder(text, tmp_path, monkeypatch):
         api.convert("~/model", "~/new", to="hdf5")
     api.embed("~/model", f"~/{text.name}", "~/x.npz")
     with pytest.raises(UsageError, match=r"x\.npz: exists already"):
-        check_embed_target(Path("~/x.npz"), dtype="float32", force=False)
+        check_embed_output(Path("~/x.npz"), dtype="float32", force=False)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 3, 4096])
@@ -241,3 +241,99 @@ def test_text_that_fails_half_way_leaves_nothing(elmo, tmp_path):
     with pytest.raises(DataError, match=r"bad\.txt:1001: not UTF-8"):
         api.embed(Elmo(elmo.model, batch_tokens=10), tmp_path / "bad.txt", tmp_path / "a" / "x.npz")
     assert os.listdir(tmp_path) == ["bad.txt"]
+
+
+# ---- search ----
+
+SENTENCES = ("He sat on the river bank .", "The bank failed .", "The river rose .", "a bank of the river")
+
+
+@pytest.fixture
+def index(elmo: Elmo, tmp_path: Path) -> Path:
+    (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES * 6) + "\n", encoding="utf-8")
+    elmo.save(tmp_path / "model")
+    api.index(tmp_path / "model", tmp_path / "corpus.txt", tmp_path / "index")
+    return tmp_path / "index"
+
+
+def test_nearest_finds_words_or_with_a_context_usages(index):
+    opened = polyseme.open_index(index)
+    assert api.nearest(index, "bank", 3) == opened.words.nearest("bank", 3)
+    usages = api.nearest(index, "bank", 4, context="The bank failed .", same_word=True)
+    assert usages == opened.usages("bank", "The bank failed .", 4, same_word=True)
+    assert {usage.word for usage in usages} == {"bank"}
+    second = api.nearest(opened, "bank", 1, context="The bank of the bank .", which=2)
+    assert second == opened.usages("bank", "The bank of the bank .", 1, which=2)
+
+
+def test_nearest_adds_and_subtracts_words(index):
+    words = polyseme.open_index(index).words
+    found = api.nearest(index, "bank", 3, like=["rose"], unlike=["failed"], min_count=6, min_chars=2)
+    weights = [("bank", 1.0), ("rose", 1.0), ("failed", -1.0)]
+    assert found == words.nearest_to_sum(weights, 3, min_count=6, min_chars=2)
+
+
+def test_nearest_opens_an_index_as_asked(index, tmp_path):
+    plain = polyseme.open_index(index, corrected=False)
+    assert api.nearest(index, "bank", 3, uncorrected=True, memory=1) == plain.words.nearest("bank", 3)
+    moved = (tmp_path / "model").rename(tmp_path / "moved")
+    assert api.nearest(index, "bank", 1, context="The bank .", model=moved, layer="top")[0].cosine > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"same_word": True}, "`same_word` needs `context`"),
+        ({"which": 1}, "`which` needs `context`"),
+        ({"context": "the bank", "like": ["river"]}, "`like` has no effect with `context`"),
+        ({"layer": 0}, r"Build one of the other layer: `polyseme.index\(model, text, out, layer=0\)`"),
+        ({"context": "the river"}, "'bank' is not in the sentence"),
+    ],
+)
+def test_arguments_of_nearest_that_do_not_fit_are_refused(index, options, message):
+    with pytest.raises(UsageError, match=message):
+        api.nearest(index, "bank", **options)
+
+
+def test_an_open_index_and_word_vectors_refuse_what_needs_a_path(index):
+    opened = polyseme.open_index(index)
+    with pytest.raises(UsageError, match="`memory` needs the path of the index"):
+        api.nearest(opened, "bank", memory=1)
+    with pytest.raises(UsageError, match="WordVectors: `context` needs an index"):
+        api.nearest(opened.words, "bank", context="the bank")
+
+
+def test_similarity_compares_two_or_more_texts(index, elmo):
+    opened = polyseme.open_index(index)
+    assert api.similarity(index, "bank", "river").cosine == pytest.approx(opened.similarity("bank", "river"))
+    three = api.similarity(index, "bank", "river", "rose")
+    assert three.cosines.shape == (3, 3)
+    assert three.odd_one_out == opened.doesnt_match(["bank", "river", "rose"])
+    with pytest.raises(UsageError, match="3 texts have more than one cosine"):
+        three.cosine  # noqa: B018
+    texts = ("the [bank] failed", "the river [bank]")
+    assert api.similarity(elmo, *texts).cosine == api.similarity(elmo, *texts, layer="top").cosine
+
+
+def test_words_to_leave_out_come_as_words_or_as_a_file(elmo, tmp_path):
+    (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    (tmp_path / "stop.txt").write_text("the . The\na\n", encoding="utf-8")
+    for name, stop in (("file", tmp_path / "stop.txt"), ("words", ["the", ".", "The", "a"])):
+        words = api.index(elmo, tmp_path / "corpus.txt", tmp_path / name, stop=stop).words
+        assert not {"the", ".", "The", "a"} & set(words.words)
+        assert "bank" in words
+
+
+def test_change_returns_the_words_that_are_named_or_the_first_of_all(index):
+    assert [moved.word for moved in api.change(index, index, ["river", "bank"], k=1)] != []
+    assert len(api.change(index, index, ["river", "bank"], k=1)) == 2
+    assert len(api.change(index, index, min_count=6, k=2)) == 2
+
+
+def test_info_describes_a_model_this_machine_or_both(elmo, tmp_path):
+    elmo.save(tmp_path / "model")
+    assert set(api.info(runtime=True)) == {"facts", "runtime"}
+    both = api.info(tmp_path / "model", runtime=True)
+    assert both["facts"]["torch"] == torch.__version__ == both["runtime"]["torch"]
+    with pytest.raises(UsageError, match="info needs a model"):
+        api.info()

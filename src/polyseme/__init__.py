@@ -1,6 +1,6 @@
 """Polyseme: ELMo for your own text.
 
-The public names load on first use, so that `import polyseme` does not load torch.
+Public names are imported on first use, so that `import polyseme` does not load torch.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from polyseme.formats.vectors.readers import Vectors, open_vectors
+    from polyseme.io.progress import ProgressEvent
     from polyseme.model.mix import Mix
     from polyseme.search.index import open_index
     from polyseme.server.serve import serve
@@ -52,10 +53,9 @@ if TYPE_CHECKING:
     from polyseme.torch_layer import ElmoLayer, batch_to_ids
     from polyseme.word_vectors import WordVectors, mean_vectors, open_words
 
-# OpenMP's threads spin long while they wait for work: where another program, or our own two directions,
-# want the cores too, everything crawls. A short spin keeps the speed of a quiet machine and most of it on a
-# busy one.
-# It must be said before torch loads, and a user's own choice goes first.
+# OpenMP threads spin while they wait for work. If other programs, or our two directions, need the cores, a
+# long spin slows everything down; a short one costs little on an idle machine. torch reads this variable when
+# it is imported; a value that the user has set stays.
 os.environ.setdefault("GOMP_SPINCOUNT", "30000")
 
 _MODULES = {
@@ -67,6 +67,7 @@ _MODULES = {
     "MissingExtraError": "errors",
     "Mix": "model.mix",
     "PolysemeError": "errors",
+    "ProgressEvent": "io.progress",
     "StaticVectors": "text.static_vectors",
     "Token": "text.segment",
     "UsageError": "errors",
@@ -113,6 +114,7 @@ __all__ = [
     "MissingExtraError",
     "Mix",
     "PolysemeError",
+    "ProgressEvent",
     "StaticVectors",
     "Token",
     "UsageError",

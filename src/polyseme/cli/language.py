@@ -93,7 +93,7 @@ def score(
         typer.Option(help="With --nbest: what to divide by the number of predictions."),
     ] = "none",
     unknown_penalty: Annotated[
-        float | None, typer.Option(help="With --nbest: subtracted per unknown word. [default: log V]")
+        float | None, typer.Option(help="With --nbest: subtracted per unknown word.", show_default="log V")
     ] = None,
     segment: Segment = None,
     stateful: Stateful = False,

@@ -77,7 +77,7 @@ def convert(
     ] = "native",
     precision: Annotated[
         SavedPrecision | None,
-        typer.Option(help="Precision of the weights of a native folder. [default: that of SOURCE]"),
+        typer.Option(help="Precision of the weights of a native folder.", show_default="that of SOURCE"),
     ] = None,
     tables: Annotated[
         bool,
@@ -109,7 +109,7 @@ def embed(
     precision: Precision = None,
     device: Device = "cpu",
     dtype: Annotated[
-        VectorDtype | None, typer.Option(help="Number type. [default: float32, for a folder float16]")
+        VectorDtype | None, typer.Option(help="Number type.", show_default="float32, for a folder float16")
     ] = None,
     format: Annotated[  # noqa: A002  # the word that people look for
         VectorFormat, typer.Option(help="Format of the files of a folder.")
@@ -122,11 +122,11 @@ def embed(
         Engine, typer.Option(help="ray: distribute the parts of a folder over a Ray cluster.")
     ] = "local",
     address: Annotated[
-        str | None, typer.Option(help="Address of the Ray cluster. [default: start Ray on this machine]")
+        str | None, typer.Option(help="Address of the Ray cluster.", show_default="start Ray on this machine")
     ] = None,
     actors: Annotated[
         int | None,
-        typer.Option(min=1, help="Ray actors, each with its own model. [default: one per core]"),
+        typer.Option(min=1, help="Ray actors, each with its own model.", show_default="one per core"),
     ] = None,
     options: Options = None,
     force: Force = False,

@@ -33,13 +33,13 @@ Options = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 Segment = Annotated[
     Segmentation | None,
-    typer.Option(help="How to split text into sentences and tokens. [default: as the model was trained]"),
+    typer.Option(help="How to split text into tokens.", show_default="as the model was trained"),
 ]
 Stateful = Annotated[bool, typer.Option("--stateful", help="Carry the state from sentence to sentence.")]
 BatchTokens = Annotated[int, typer.Option(min=1, help="Tokens per batch.")]
 Precision = Annotated[
     ModelPrecision | None,
-    typer.Option(help="Precision of the computation. [default: as the model was saved]"),
+    typer.Option(help="Precision of the computation.", show_default="as the model was saved"),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, mps, or auto for a CUDA GPU if there is one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -27,7 +27,7 @@ def pretrain(
         list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; can be repeated.")
     ] = None,
     valid: Annotated[
-        list[str] | None, typer.Option(help="Held-out text. [default: a part of TEXT is held out]")
+        list[str] | None, typer.Option(help="Held-out text.", show_default="a part of TEXT is held out")
     ] = None,
     base: Annotated[str | None, typer.Option("--from", help="A model to fine-tune.")] = None,
     new_vocabulary: Annotated[
@@ -40,7 +40,7 @@ def pretrain(
         typer.Option("--force", help="Replace existing output; resume although settings or text differ."),
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that segment text. [default: by its size]")
+        int | None, typer.Option(min=1, help="Processes that segment text.", show_default="by its size")
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log to OUT/tensorboard.")] = False,
 ) -> None:

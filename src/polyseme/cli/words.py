@@ -340,7 +340,7 @@ def change(
         Path, typer.Argument(metavar="INDEX", help="Another index, of the same model, layer and view.")
     ],
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS…]", help="Words. [default: all frequent words]")
+        list[str] | None, typer.Argument(metavar="[WORDS…]", help="Words.", show_default="all frequent words")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many words, if none are named.")] = 30,
     min_count: Annotated[

@@ -92,10 +92,8 @@ class ProgressDisplay:
         self._bar = RichProgress(*columns, *times, console=console, transient=True) if has_bar else None
         self._task = self._bar.add_task("", total=None) if self._bar else None
         self._last_line = time.monotonic()
-        self._stage: tuple[str, float | None] = (
-            "",
-            None,
-        )  # and its total: a change of either restarts the clock
+        # The stage and its total: a change of either restarts the clock.
+        self._stage: tuple[str, float | None] = ("", None)
         self._stage_start = self._last_line
 
     def __enter__(self) -> Self:
