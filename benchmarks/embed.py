@@ -128,7 +128,7 @@ def main() -> None:
         f"Limits: {limits['fp32']:.0f} GFLOP/s in fp32, {limits['int8']:.0f} in int8; "
         f"{limits['memory']:.1f} GB/s from memory, {limits['cache']:.1f} from the last-level cache.",
         "",
-        "| model | batch | program | tokens/s | to best peer | of limit | one sentence | memory | load |",
+        "| model | batch | program | tokens/s | vs. fastest peer | of limit | one sentence | memory | load |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines))

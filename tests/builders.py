@@ -1,4 +1,4 @@
-"""Small whole models with random weights, in memory and as foreign files, for tests of every floor.
+"""Small complete models with random weights, in memory and as files of other programs.
 
     a config  ->  builders.random_model  ->  Pretrained
     a Bilm    ->  builders.write_bilm    ->  options.json and model.hdf5, written without polyseme.formats
@@ -36,7 +36,7 @@ BILM_MARKS = {"begin": "<S>", "end": "</S>", "unknown": "<UNK>"}
 
 
 def small_config(**changes: Any) -> ModelSettings:
-    """A byte model of the published kind, as small as it gets; `changes` replace whole sections."""
+    """A very small model of the published architecture; `changes` replace whole sections."""
     values: dict[str, Any] = {
         "chars": {"max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]], "highways": 1},
         "recurrent": {"layers": 2, "cells": 6, "outputs": 4},
@@ -84,28 +84,29 @@ def _random(shape: Sequence[int], rng: np.random.Generator) -> torch.Tensor:
 
 @torch.inference_mode()
 def all_layers(model: Pretrained, sentences: Sequence[Sequence[str]] = SENTENCES) -> list[Array]:
-    """Every layer of every token, (L, T, H) a sentence, each sentence from zero state."""
+    """All layers of all tokens: (L, T, H) per sentence, each from zero state."""
     results = []
     for sentence in sentences:
         vectors = model.network.tokens(*model.token_ids(sentence))
-        places = torch.tensor([[0, *range(2, len(sentence) + 2), 1]])
-        layers = model.network.run_stacks(vectors, places, torch.tensor([len(sentence) + 2])).layers()
+        rows = torch.tensor([[0, *range(2, len(sentence) + 2), 1]])
+        layers = model.network.run_stacks(vectors, rows, torch.tensor([len(sentence) + 2])).layers()
         results.append(layers[:, 0, 1:-1].numpy())
     return results
 
 
-def filled(found: BatchOutput, value: float) -> BatchOutput:
-    """What a model gave, with one value everywhere."""
+def filled(output: BatchOutput, value: float) -> BatchOutput:
+    """The output of a model with one value everywhere."""
     parts = [
-        part._replace(layers=[torch.full_like(layer, value) for layer in part.layers]) for part in found.parts
+        part._replace(layers=[torch.full_like(layer, value) for layer in part.layers])
+        for part in output.parts
     ]
-    return replace(found, parts=parts)
+    return replace(output, parts=parts)
 
 
-def assert_same_vectors(found: Pretrained, wanted: Pretrained, atol: float = 1e-6) -> None:
-    """Both models give every token of SENTENCES the same layers."""
-    for ours, theirs in zip(all_layers(found), all_layers(wanted), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=atol)
+def assert_same_vectors(model: Pretrained, expected: Pretrained, atol: float = 1e-6) -> None:
+    """Both models give all tokens of SENTENCES the same layers."""
+    for layers, expected_layers in zip(all_layers(model), all_layers(expected), strict=True):
+        np.testing.assert_allclose(layers, expected_layers, atol=atol)
 
 
 @dataclass(frozen=True)
@@ -117,14 +118,14 @@ class Bilm:
     outputs: int = 4
     filters: tuple[tuple[int, int], ...] = ((1, 2), (2, 3))  # () means a model of word ids
     highways: int = 1
-    projection: bool | None = None  # CNN_proj; None: where the filters' sum and `outputs` differ
+    projection: bool | None = None  # CNN_proj; None: if the sum of the filters is not `outputs`
     char_rows: int = 261
     n_characters: int = 262
     softmax: bool = False
     alone: bool = False  # RNN/LSTMCell without MultiRNNCell, as one-layer models are dumped
 
     def options(self) -> dict[str, Any]:
-        """The options.json, with some of what training leaves in it."""
+        """The content of options.json, with some keys that training adds."""
         lstm = {"dim": self.cells, "projection_dim": self.outputs, "n_layers": self.layers}
         lstm |= {"cell_clip": 3, "proj_clip": 3, "use_skip_connections": True}
         options: dict[str, Any] = {"lstm": lstm, "bidirectional": True, "n_epochs": 10}
@@ -140,7 +141,7 @@ class Bilm:
         return options
 
     def datasets(self, seed: int = 0) -> dict[str, Array]:
-        """Random weights under bilm-tf's names."""
+        """Random weights with bilm-tf's names."""
         size = sum(count for _, count in self.filters)
         shapes: dict[str, tuple[int, ...]] = {}
         if self.filters:
@@ -157,11 +158,11 @@ class Bilm:
             shapes["embedding"] = (len(WORDS) + 3, self.outputs)
         for direction in (0, 1):
             for layer in range(self.layers):
-                place = f"RNN_{direction}/RNN/" + ("" if self.alone else f"MultiRNNCell/Cell{layer}/")
-                shapes[f"{place}LSTMCell/W_0"] = (2 * self.outputs, 4 * self.cells)
-                shapes[f"{place}LSTMCell/B"] = (4 * self.cells,)
+                prefix = f"RNN_{direction}/RNN/" + ("" if self.alone else f"MultiRNNCell/Cell{layer}/")
+                shapes[f"{prefix}LSTMCell/W_0"] = (2 * self.outputs, 4 * self.cells)
+                shapes[f"{prefix}LSTMCell/B"] = (4 * self.cells,)
                 if self.cells != self.outputs:
-                    shapes[f"{place}LSTMCell/W_P_0"] = (self.cells, self.outputs)
+                    shapes[f"{prefix}LSTMCell/W_P_0"] = (self.cells, self.outputs)
         if self.softmax:
             shapes |= {"softmax/W": (len(WORDS) + 3, self.outputs), "softmax/b": (len(WORDS) + 3,)}
         rng = np.random.default_rng(seed)
@@ -177,7 +178,7 @@ def write_bilm(
     vocab: str | None = "vocab.txt",
     changes: Mapping[str, Any] = {},
 ) -> Path:
-    """Write a random model under bilm-tf's names; `changes` replace datasets (None: leave out)."""
+    """Write a random model with bilm-tf's names; `changes` replace datasets (None: leave out)."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / options).write_text(json.dumps(bilm.options()))
     with h5py.File(folder / weights, "w") as file:
@@ -190,8 +191,10 @@ def write_bilm(
 
 
 def read_datasets(path: Path) -> dict[str, Array]:
-    """Every dataset of an hdf5 file by its full name."""
-    found: dict[str, Array] = {}
+    """All datasets of an hdf5 file by name."""
+    datasets: dict[str, Array] = {}
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: item[()]} if hasattr(item, "shape") else {}))
-    return found
+        file.visititems(
+            lambda name, item: datasets.update({name: item[()]} if hasattr(item, "shape") else {})
+        )
+    return datasets

@@ -1,7 +1,4 @@
-"""The `polyseme` program for tests: run in this process, and two small models for it.
-
-arguments, standard input  ->  programs.run_program  ->  exit code, standard output, standard error
-"""
+"""Run the `polyseme` program in this process, and write two small models for it."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ TEXT = "He sat on the river bank .\n\nThe bank failed .\n"
 
 
 class Ran(NamedTuple):
-    """What a run of the program left."""
+    """The result of a run of the program."""
 
     code: int
     out: str
@@ -28,7 +25,7 @@ class Ran(NamedTuple):
 
 
 def run_program(*arguments: object, stdin: bytes = b"") -> Ran:
-    """Run `polyseme` with `arguments` as if from a shell, without the seconds that a new process takes."""
+    """Run `polyseme` with `arguments` in this process, which saves the start of a new one."""
     source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     with (
         patch.object(sys, "argv", ["polyseme", *map(str, arguments)]),
@@ -38,13 +35,13 @@ def run_program(*arguments: object, stdin: bytes = b"") -> Ran:
     ):
         try:
             cli.main()
-        except SystemExit as ended:
-            return Ran(int(ended.code or 0), out.getvalue(), err.getvalue())
-    raise AssertionError("the program did not end by itself")
+        except SystemExit as exit_:
+            return Ran(int(exit_.code or 0), out.getvalue(), err.getvalue())
+    raise AssertionError("the program did not call sys.exit")
 
 
 def write_models(folder: Path) -> Path:
-    """Write `bilm` (as published) and `zh` (ours, trained on raw Chinese) into `folder`."""
+    """Write `bilm` (published format) and `zh` (native format, Chinese segmentation) to `folder`."""
     write_bilm(folder / "bilm")
     chars = {"encoding": "codepoints", "max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]]}
     save_pretrained(random_model(small_config(segment="zh", chars=chars)), folder / "zh")

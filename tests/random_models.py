@@ -45,14 +45,14 @@ class Case(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Ids of B sentences, sentence padding behind the shorter ones."""
+    """Ids of B sentences; shorter ones are padded."""
 
     chars: Tensor | None  # (B, T, C)
     words: Tensor | None  # (B, T)
     lengths: Tensor  # (B,)
 
     def rows(self, *numbers: int, width: int | None = None) -> Batch:
-        """Some of the sentences, in the order of `numbers`, laid out `width` tokens wide."""
+        """The sentences `numbers`, in that order, padded or cropped to `width` tokens."""
         rows = list(numbers)
         chars = None if self.chars is None else self.chars[rows, :width]
         words = None if self.words is None else self.words[rows, :width]
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 def random_config(case: Case, rng: np.random.Generator) -> ModelSettings:
-    """The config of `case`; what the case leaves open (sizes, biases, where tokens project) is random."""
+    """The settings of `case`; what it does not fix (sizes, biases, token projection) is random."""
     outputs = int(rng.integers(3, 6))
     values: dict[str, Any] = {
         "recurrent": {
@@ -95,7 +95,7 @@ def random_config(case: Case, rng: np.random.Generator) -> ModelSettings:
 
 
 def random_network(config: ModelSettings, rng: np.random.Generator) -> BiLM:
-    """A network whose gates saturate and whose clips bite."""
+    """A network with weights so large that gates saturate and values are clipped."""
     points = config.chars is not None and config.chars.encoding == "codepoints"
     network = build_network(
         config,
@@ -135,12 +135,12 @@ def random_batch(config: ModelSettings, lengths: list[int], rng: np.random.Gener
 
 def _char_row(config: ModelSettings, mark: str | None, rng: np.random.Generator) -> NDArray[np.int64]:
     assert config.chars is not None
-    room = config.chars.max_chars - 2
-    length = int(rng.choice([0, 1, 2, room - 1, room, room + 1, room + 7]).clip(0))
+    limit = config.chars.max_chars - 2
+    length = int(rng.choice([0, 1, 2, limit - 1, limit, limit + 1, limit + 7]).clip(0))
     if config.chars.encoding == "bytes":
         word = mark or "".join(rng.choice(list("aeinst.é的"), length))
         return np.array(byte_row(word, config.chars.max_chars))
-    inside = rng.choice([n for n in range(1, CODEPOINT_CHARS) if n != CODEPOINT_PADDING], length)[:room]
+    inside = rng.choice([n for n in range(1, CODEPOINT_CHARS) if n != CODEPOINT_PADDING], length)[:limit]
     row = [CODEPOINT_BEGIN, *inside, CODEPOINT_END]
     return np.array(row + [CODEPOINT_PADDING] * (config.chars.max_chars - len(row)))
 

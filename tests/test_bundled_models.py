@@ -47,7 +47,7 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def elmo(name: str, monkeypatch: pytest.MonkeyPatch) -> Elmo:
     def no_network(*given: object, **named: object) -> None:
-        raise AssertionError("a model in the box asks for no network")
+        raise AssertionError("a bundled model must not use the network")
 
     monkeypatch.setattr(socket, "socket", no_network)
     return polyseme.load(name)

@@ -1,4 +1,4 @@
-"""The recipe of the models in the box: what is read, what is left out, what is held out."""
+"""The recipe of the bundled models: which texts are read, left out and held out."""
 
 from __future__ import annotations
 

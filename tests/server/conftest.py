@@ -1,4 +1,4 @@
-"""A real server in a process of its own: a model from the box, an index and a task made for the tests."""
+"""A real server in another process, with a bundled model, two indexes and a task."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def start() -> Iterator[Callable[..., Served]]:
 
 @pytest.fixture(scope="module")
 def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The model of the box with curves of its training; everything is named from here, as people do."""
+    """A server of a bundled model with training curves; all paths are relative, as users give them."""
     model = tmp_path_factory.mktemp("models") / "zh-classic"
     shutil.copytree(Path(polyseme.__file__).parent / "bundled" / "zh-classic", model)
     rows = [{"validation": 1, "tokens": n * 1000, "forward": 90 / n, "backward": 80 / n} for n in (1, 2, 3)]

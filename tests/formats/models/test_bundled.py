@@ -16,8 +16,8 @@ from polyseme.formats.models.save import save_pretrained
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder as the package has it, with the model xx-classic."""
+def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like that of the package, with the model xx-classic."""
     folder = tmp_path / "bundled"
     save_pretrained(random_model(small_config()), folder / "xx-classic", precision="int8", tables=True)
     files = sorted((folder / "xx-classic").iterdir())
@@ -29,37 +29,37 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_name_is_enough(box: Path):
+def test_a_name_is_enough(bundle: Path):
     assert bundled.bundled_names() == ["xx-classic"]
-    assert_same_vectors(open_pretrained("xx-classic"), open_pretrained(box / "xx-classic"))
+    assert_same_vectors(open_pretrained("xx-classic"), open_pretrained(bundle / "xx-classic"))
 
 
-def test_a_folder_of_that_name_wins_with_a_hint(box: Path, caplog: pytest.LogCaptureFixture):
-    own = random_model(small_config(recurrent={"cells": 7, "outputs": 4}))
-    save_pretrained(own, "xx-classic")
+def test_a_folder_of_that_name_wins_with_a_hint(bundle: Path, caplog: pytest.LogCaptureFixture):
+    model = random_model(small_config(recurrent={"cells": 7, "outputs": 4}))
+    save_pretrained(model, "xx-classic")
     with caplog.at_level(logging.WARNING):
         assert open_pretrained("xx-classic").config.recurrent.cells == 7
     assert "xx-classic: using the file or folder of that name, not the bundled model" in caplog.text
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "vocab.txt", "config.json"])
-def test_a_changed_file_is_refused_with_its_checksum(box: Path, file: str):
-    place = box / "xx-classic" / file
-    place = place if place.exists() else box / "xx-classic" / "README.md"
-    content = bytearray(place.read_bytes())
+def test_a_changed_file_is_refused_with_its_checksum(bundle: Path, file: str):
+    path = bundle / "xx-classic" / file
+    path = path if path.exists() else bundle / "xx-classic" / "README.md"
+    content = bytearray(path.read_bytes())
     content[-1] ^= 1
-    place.write_bytes(content)
-    with pytest.raises(FormatError, match=rf"{place.name}: damaged: its SHA-256 is [0-9a-f]+.*pip install"):
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=rf"{path.name}: damaged: its SHA-256 is [0-9a-f]+.*pip install"):
         open_pretrained("xx-classic")
 
 
-def test_a_missing_file_is_named(box: Path):
-    (box / "xx-classic" / "config.json").unlink()
+def test_a_missing_file_is_named(bundle: Path):
+    (bundle / "xx-classic" / "config.json").unlink()
     with pytest.raises(FormatError, match=r"config.json: cannot be read .*pip install"):
         open_pretrained("xx-classic")
 
 
-def test_an_unknown_name_lists_the_names_and_the_nearest(box: Path):
+def test_an_unknown_name_lists_the_names_and_the_nearest(bundle: Path):
     with pytest.raises(
         FormatError,
         match=r"no bundled model of that name \(there are xx-classic\)\. Did you mean xx-classic\?",
@@ -67,8 +67,8 @@ def test_an_unknown_name_lists_the_names_and_the_nearest(box: Path):
         open_pretrained("xx-clasic")
 
 
-def test_without_models_in_the_box_a_path_is_a_path(box: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bundled, "FOLDER", box.parent / "here")
+def test_without_bundled_models_a_path_is_a_path(bundle: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bundled, "FOLDER", bundle.parent / "here")
     assert bundled.bundled_names() == []
     with pytest.raises(FormatError, match="no such file or folder"):
         open_pretrained("xx-classic")

@@ -18,8 +18,7 @@ import pytest
 from polyseme.errors import DataError, UsageError
 from polyseme.io.progress import ProgressEvent
 from polyseme.text.chars import SPECIALS, CodepointAlphabet
-from polyseme.text.corpus import build
-from polyseme.text.corpus import prepared as rooms
+from polyseme.text.corpus import build, prepared
 from polyseme.text.corpus.prepared import (
     Corpus,
     CorpusSettings,
@@ -134,7 +133,7 @@ def test_a_second_run_opens_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     file = write(tmp_path / "a.txt", random_text(500))
     first = prepare_corpus([file], tmp_path / "c", PLAIN)
     copy = write(tmp_path / "copy.txt", file.read_text())
-    monkeypatch.setattr(rooms, "prepare", None)
+    monkeypatch.setattr(prepared, "prepare", None)
     assert prepare_corpus([file], tmp_path / "c", PLAIN).fingerprint == first.fingerprint
     assert prepare_corpus([copy], tmp_path / "c", PLAIN).fingerprint == first.fingerprint
     assert open_corpus(tmp_path / "c").report == first.report

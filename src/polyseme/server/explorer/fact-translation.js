@@ -25,7 +25,7 @@ const TRANSLATIONS = [
   [/, cell clip ([\d.]+)/, "，记忆截断 $1"],
   [/, output clip ([\d.]+)/, "，输出截断 $1"],
   [/, residual/, "，残差"],
-  [/The weights are under the licence of Polyseme, Apache 2\.0\./, "权重采用 Polyseme 的许可证，即 Apache 2.0。"],
+  [/The weights (?:are under|have) the licence of Polyseme, Apache 2\.0\./, "权重采用 Polyseme 的许可证，即 Apache 2.0。"],
 ];
 
 export function factText(value) {
