@@ -22,21 +22,24 @@ FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fPIC", "-shared"]
 
 
 class NativeHook(BuildHookInterface[Any]):
-    """Compiles before a wheel is put together, also for `pip install -e`."""
+    """Compiles the library before a wheel is built, also for `pip install -e`."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the library to the wheel, and the platform to the wheel's name."""
+        """Add the library to the wheel, and the platform to its name."""
         root = Path(self.root)
         why_not = "POLYSEME_NATIVE=0" if os.environ.get("POLYSEME_NATIVE") == "0" else compile_library(root)
         if why_not:
-            (root / LIBRARY).unlink(missing_ok=True)  # an old one would not fit
+            (root / LIBRARY).unlink(missing_ok=True)  # an old library would not match the sources
             self.app.display_warning(
                 f"polyseme is installed without its C library, which is slower: {why_not}"
             )
             return
-        linux = ("manylinux", "musllinux")  # promises about the C library that nobody has checked
+        linux = (
+            "manylinux",
+            "musllinux",
+        )  # tags that promise a libc version, which only auditwheel can check
         platform = next(tag for tag in platform_tags() if not tag.startswith(linux))
         build_data["artifacts"].append(LIBRARY.as_posix())  # although git ignores it
         build_data["pure_python"] = False
@@ -44,7 +47,7 @@ class NativeHook(BuildHookInterface[Any]):
 
 
 def compile_library(root: Path) -> str | None:
-    """Compile in `root`: None, or in one line why that failed."""
+    """Compile the library in `root`; return None, or one line that says why it failed."""
     compiler = shlex.split(os.environ.get("CC") or "cc")
     flags = [*FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
     with tempfile.TemporaryDirectory(dir=root / FOLDER) as folder:
@@ -57,5 +60,5 @@ def compile_library(root: Path) -> str | None:
         except subprocess.CalledProcessError as error:
             lines = [line for line in error.stderr.splitlines() if "error" in line]
             return (lines or error.stderr.splitlines() or ["the compiler failed"])[0]
-        made.replace(root / LIBRARY)  # at once: running programs keep the one they have loaded
+        made.replace(root / LIBRARY)  # atomic: running programs keep the library they have loaded
     return None

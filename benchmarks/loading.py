@@ -1,11 +1,11 @@
-"""A model of the original size: how long it takes to open, its memory, how time grows with the text.
+"""A model of the original size: time to load it, its memory, and how time grows with the text.
 
-    random weights of a published size as a folder of ours  ->  load, embed  ->  a table
+    random weights of a published size as a Polyseme folder  ->  load, embed  ->  a table
 
-Each line is a process of its own. `load` is from the call to a model that is ready, torch being imported
-before. `memory` is the peak of the whole process less what it held before `load`, over the bytes of the
-folder's weights. `linear` is the time of twice and four times the text over that of the first; `mixed` the
-speed on sentences of 5 to 40 words over that on sentences of the same length.
+Each line runs in a new process. `load` is the time until the model is ready, without the import of torch.
+`memory` is the peak memory of the process minus that before `load`, divided by the bytes of the weights.
+`linear` is the time for twice and four times the text divided by that for the text; `mixed` is the speed on
+sentences of 5 to 40 words divided by that on sentences of equal length.
 
     python benchmarks/loading.py [--size original] [--precisions fp32 bf16 int8] [--batch 32]
 """

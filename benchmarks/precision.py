@@ -1,11 +1,10 @@
-"""What bf16 and int8 lose, on a trained model: cosine, neighbours, perplexity, word senses.
+"""Loss of quality in bf16 and int8 on a trained model: cosine, neighbours, perplexity, word senses.
 
-    a model, a text it has not seen, CoarseWSD-20  ->  load in each precision  ->  a table
+    a model, a held-out text, CoarseWSD-20  ->  load in each precision  ->  a table
 
-Cosine: of each vector of the text, in every recurrent layer, to that of fp32. Neighbours: the ten nearest
-words of frequent words by mean contextual vectors, the share that fp32 has too. Perplexity: of both
-directions. Senses: the share of marked words whose nearest mean vector of a sense, of the top layer, is that
-of their own sense; mean over the words.
+Cosine: of each vector of the text, in every recurrent layer, with that of fp32. Neighbours: of the ten
+nearest words of frequent words by mean contextual vectors, the share that fp32 has, too. Perplexity: of both
+directions. Senses: accuracy of the nearest mean vector of a sense, in the top layer; mean over the words.
 
     python benchmarks/precision.py MODEL TEXT [--wsd FOLDER] [--sentences 1000]
 """

@@ -1,12 +1,12 @@
-"""How fast the server is beside the library itself: throughput, latencies, failures, memory.
+"""Speed of the server compared with the library: throughput, latencies, failures, memory.
 
-    a model, a text  ->  requests from 1, 8, 64, 256 connections  ->  a table, the direct call beside it
+    a model, a text  ->  requests from 1, 8, 64, 256 connections  ->  a table, with the direct call
 
-Client and server share the machine: so the server, and the direct calls before it, run on the first core with
-one thread, and the client on the second. Beside the rates stands the time of the processor that the server,
-or the direct call, took for a text: that holds on a busy machine too, where the rates do not. A request is an
-/embed (pooled, JSON) of one text or of 32. Mixed requests, good and bad, follow, while the server's memory is
-watched; then a server with low limits is asked by more connections than it allows. With an index, requests of
+Client and server share the machine, so the server, and the direct calls before it, run on the first core with
+one thread, and the client on the second. The table also has the CPU time per text of the server and of the
+direct call, which is meaningful on a busy machine, too, unlike the rates. A request is an /embed (pooled,
+JSON) of one text or of 32. Then follow mixed requests, valid and invalid, while the server's memory is
+observed, and requests from more connections than a server with low limits allows. With an index, requests of
 the explorer are timed first, on both cores.
 
     python benchmarks/serve.py MODEL --text FILE [--connections 1 8 64 256] [--seconds 8] [--mixed 20000]

@@ -163,15 +163,15 @@ class VerbRoutes:
 
         def run() -> Response:
             if tokens is not None:
-                found = find_substitutes_at(
+                result = find_substitutes_at(
                     elmo, tokens, body.position or 0, body.k, context=before, following=after
                 )
             else:
-                found = api.substitutes(
+                result = api.substitutes(
                     elmo, body.sentence or "", body.k, context=body.context, following=body.following
                 )
-            self._state.metrics.count_tokens(len(found.tokens) + sum(map(len, neighbours)))
-            return json_response(substitutes_to_json(found))
+            self._state.metrics.count_tokens(len(result.tokens) + sum(map(len, neighbours)))
+            return json_response(substitutes_to_json(result))
 
         return await self._run(run, "Put one word of the sentence in [brackets].")
 
@@ -241,15 +241,15 @@ class VerbRoutes:
         await self._check_word(body.word, index.words)
 
         def run() -> Response:
-            found = api.senses(index, body.word, max_senses=body.max_senses, seed=body.seed)
-            sample = np.sort(np.random.default_rng(0).permutation(len(found.numbers))[:MAP_USAGES])
-            points = project(index.vectors(found.numbers[sample]))
+            result = api.senses(index, body.word, max_senses=body.max_senses, seed=body.seed)
+            sample = np.sort(np.random.default_rng(0).permutation(len(result.numbers))[:MAP_USAGES])
+            points = project(index.vectors(result.numbers[sample]))
             usages = [
-                usage_to_json(index.usage(int(found.numbers[row])))
-                | {"x": float(x), "y": float(y), "sense": int(found.labels[row])}
+                usage_to_json(index.usage(int(result.numbers[row])))
+                | {"x": float(x), "y": float(y), "sense": int(result.labels[row])}
                 for row, (x, y) in zip(sample, points, strict=True)
             ]
-            values = found.as_dict()
+            values = result.as_dict()
             for sense in (values, *values["senses"]):
                 sense["documents"] = key_by_file_name(sense["documents"])
             return json_response(values | {"usages": usages})
@@ -264,8 +264,8 @@ class VerbRoutes:
         search = ChangeSearch(pair, self._state.limits.timeout * CHANGE_TIME)
 
         def run() -> Response:
-            found = search.compare_words(body.words) if body.words else search.find_most_changed(body.k)
-            changes = [change.as_dict() | {"neighbours": pair.neighbours(change)} for change in found]
+            result = search.compare_words(body.words) if body.words else search.find_most_changed(body.k)
+            changes = [change.as_dict() | {"neighbours": pair.neighbours(change)} for change in result]
             return json_response({"changes": changes, "complete": search.complete})
 
         return await self._run(run, MODELS_DIFFER, self._state.analyses, search.abandoned)
