@@ -8,7 +8,7 @@ import torch
 from polyseme.model.fast import fp32_products
 from polyseme.model.fast.fp32_products import is_onednn_better, use_quickest_fp32_products
 
-MATMUL = vars(torch.backends.mkldnn)["matmul"]  # torch sets it at run time, so type checkers do not know it
+MATMUL = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009  # unknown to type checkers
 
 
 def test_products_stay_exact_and_the_setting_is_restored():

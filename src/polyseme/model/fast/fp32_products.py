@@ -1,10 +1,10 @@
-"""Let torch multiply fp32 matrices with oneDNN where that is as exact as MKL, and quicker.
+"""Let torch multiply fp32 matrices with oneDNN where that is as exact as MKL, and faster.
 
     training.loop  ->  model.fast.fp32_products  ->  torch
 
 torch hands fp32 products to MKL, whose AVX2 kernels use half of an AMD core with AVX-512. The switch to
 oneDNN is the precision a product may be rounded to: "bf16". Processors without bf16 tiles (AMX) still compute
-in fp32 then. So we look once: the switch is used only if products stay exact and get quicker.
+in fp32 then. This is measured once: the switch is used only if products stay exact and get faster.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def use_quickest_fp32_products() -> Iterator[None]:
 
 @cache
 def is_onednn_better() -> bool:
-    """Whether oneDNN multiplies fp32 matrices exactly, and quicker than torch's default. Measured once."""
+    """Whether oneDNN multiplies fp32 matrices exactly, and faster than torch's default. Measured once."""
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
         return False
     settings: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # an attribute of its class
@@ -52,7 +52,7 @@ def is_onednn_better() -> bool:
 
 
 def _compare(set_option: Callable[[str, str], None]) -> bool:
-    """Multiply the same matrices both ways: the errors, then the best of some rounds."""
+    """Multiply the same matrices both ways: compare errors and best times."""
     random = torch.Generator().manual_seed(0)
     a, b = (torch.randn(512, 512, generator=random) for _ in range(2))
     exact = a.double() @ b.double()

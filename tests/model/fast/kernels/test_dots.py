@@ -106,5 +106,5 @@ def test_rows_are_added_where_they_belong(instruction_set, rows, width, count, d
 
 @pytest.mark.parametrize("place", [-1, 3])
 def test_no_row_is_added_where_there_is_none(place):
-    with pytest.raises(ValueError, match="places that are none"):
+    with pytest.raises(ValueError, match="rows out of range"):
         dots.add_rows(np.zeros((3, 4), np.float32), np.array([place], np.int32), np.ones((1, 4), np.float32))

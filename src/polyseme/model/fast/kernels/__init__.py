@@ -1,1 +1,1 @@
-"""The time loop of an LSTM in C, for `recurrent` and `paired` on CPUs; built with the package."""
+"""C kernels for CPUs: the LSTM time loop, products with packed weights, exact search; built on install."""

@@ -1,4 +1,4 @@
-"""Stored vectors, by the C library: scores against queries, lengths in another space, sums.
+"""Operations on stored vectors in C: scores against queries, norms in a corrected space, sums.
 
     search.exact, search.statistics  ->  kernels.dots  ->  kernels.native
 
@@ -20,9 +20,9 @@ from polyseme.model.fast.kernels.lstm import pack_weight
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.fast.quantisation import QuantisedMatrix
 
-TOGETHER = 256  # vectors of which the best score is noted; of native.c
-PANEL = 16  # queries that stand side by side; of native.c
-KINDS = {np.dtype(np.float32): 0, np.dtype(np.float16): 3}  # of native.c
+TOGETHER = 256  # vectors per maximum in `score_query`; as in native.c
+PANEL = 16  # queries that are packed together; as in native.c
+KINDS = {np.dtype(np.float32): 0, np.dtype(np.float16): 3}  # as in native.c
 
 
 def score_query(
@@ -32,12 +32,12 @@ def score_query(
     lengths: NDArray[np.float32],  # (U,)
     keep: NDArray[np.bool_] | None = None,  # (U,)
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(vectors @ query - offset) / lengths, -inf where not kept; and the best of every TOGETHER of them.
+    """Return (vectors @ query - offset) / lengths, and the maximum of every TOGETHER of them.
 
-    All by the thread that calls.
+    Scores are -inf where `keep` is False. Runs in the calling thread.
     """
     rows, width = vectors.shape
-    found = np.empty(rows, np.float32)
+    scores = np.empty(rows, np.float32)
     tops = np.empty(-(-rows // TOGETHER), np.float32)
     _check_contiguous(vectors, query, lengths, keep)
     task = native.Dots(
@@ -49,15 +49,15 @@ def score_query(
         lengths.ctypes.data,
         None if keep is None else keep.ctypes.data,
         offset,
-        found.ctypes.data,
+        scores.ctypes.data,
         tops.ctypes.data,
     )
     native.load_library().polyseme_dots(ctypes.byref(task))
-    return found, tops
+    return scores, tops
 
 
 class PackedQueries:
-    """Queries (Q, H) laid out for products with many stored vectors, each with the offset of its scores."""
+    """Queries (Q, H) packed for products with many stored vectors, each with an offset of its scores."""
 
     def __init__(self, queries: NDArray[np.float32], offsets: NDArray[np.float32]) -> None:
         self.count, self.width = queries.shape
@@ -74,17 +74,17 @@ class PackedQueries:
         least: NDArray[np.float32],  # (Q,)
         keep: NDArray[np.bool_] | None = None,  # (U,)
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The scores that are above the `least` of their query, and their places: row * Q + query."""
+        """Return the scores above the `least` of their query, and their indices: row * Q + query."""
         _check_contiguous(vectors, lengths, keep)
         rows, limits = len(vectors), self._padded(least, np.inf)
-        places, scores = np.empty(rows * self.count, np.int32), np.empty(rows * self.count, np.float32)
+        indices, scores = np.empty(rows * self.count, np.int32), np.empty(rows * self.count, np.float32)
         step = max(1, -(-rows // torch.get_num_threads() // TOGETHER)) * TOGETHER
 
-        def some(first: int) -> slice:
+        def search_rows(first: int) -> slice:
             scratch = np.empty(
                 native.load_library().polyseme_above_scratch_size(self.count, self.width), np.uint8
             )
-            room = first * self.count
+            start = first * self.count
             task: Any = native.Above(
                 KINDS[vectors.dtype],
                 min(step, rows - first),
@@ -98,26 +98,26 @@ class PackedQueries:
                 lengths[first:].ctypes.data,
                 None if keep is None else keep[first:].ctypes.data,
                 scratch.ctypes.data,
-                places[room:].ctypes.data,
-                scores[room:].ctypes.data,
+                indices[start:].ctypes.data,
+                scores[start:].ctypes.data,
             )
             native.load_library().polyseme_above(ctypes.byref(task))
-            found = slice(room, room + task.found)
-            places[found] += room
-            return found
+            span = slice(start, start + task.found)
+            indices[span] += start
+            return span
 
-        with torch.no_grad():  # only then side by side
-            spans = run_parallel([partial(some, first) for first in range(0, rows, step)], native=True)
+        with torch.no_grad():  # otherwise `run_parallel` runs them one by one
+            spans = run_parallel([partial(search_rows, first) for first in range(0, rows, step)], native=True)
         return (
-            np.concatenate([places[span] for span in spans] or [places]),
+            np.concatenate([indices[span] for span in spans] or [indices]),
             np.concatenate([scores[span] for span in spans] or [scores]),
         )
 
 
 class TransformedNorms:
-    """The lengths of vectors in a space, less its `centre` (H,) and turned by its `turn` (H, H).
+    """Norms of vectors in a corrected space: |(v - centre) @ turn|, with `centre` (H,) and `turn` (H, H).
 
-    Another turn with zeros above its diagonal leaves the same lengths, and half of the product is saved.
+    A triangular matrix gives the same norms for half of the product.
     """
 
     def __init__(self, centre: NDArray[np.float32], turn: NDArray[np.float32]) -> None:
@@ -128,10 +128,10 @@ class TransformedNorms:
         ).packed
 
     def lengths(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-        """The lengths (U,) of vectors (U, H) of fp16 or fp32 there, by the thread that calls."""
+        """Return the norms (U,) of vectors (U, H) of fp16 or fp32. Runs in the calling thread."""
         _check_contiguous(vectors)
         rows, width = vectors.shape
-        found = np.empty(rows, np.float32)
+        squares = np.empty(rows, np.float32)
         scratch = np.empty(native.load_library().polyseme_squares_scratch_size(width), np.uint8)
         task = native.Squares(
             KINDS[vectors.dtype],
@@ -141,30 +141,29 @@ class TransformedNorms:
             self._packed.data_ptr(),
             self._centre.ctypes.data,
             scratch.ctypes.data,
-            found.ctypes.data,
+            squares.ctypes.data,
         )
         native.load_library().polyseme_squares(ctypes.byref(task))
-        return np.sqrt(found, out=found)
+        return np.sqrt(squares, out=squares)
 
 
 def add_rows(
     sums: NDArray[np.float32],  # (W, H)
-    places: NDArray[np.int32],  # (U,) from 0 to W - 1
+    rows: NDArray[np.int32],  # (U,) from 0 to W - 1
     vectors: NDArray[np.floating],  # (U, H) of fp16 or fp32
 ) -> None:
-    """sums[places[u]] += vectors[u], one after the other, by the thread that calls."""
-    _check_contiguous(sums, places, vectors)
-    if len(places) != len(vectors) or sums.shape[1] != vectors.shape[1]:
+    """Add up vectors by row, in order: sums[rows[u]] += vectors[u]. Runs in the calling thread."""
+    _check_contiguous(sums, rows, vectors)
+    if len(rows) != len(vectors) or sums.shape[1] != vectors.shape[1]:
         raise ValueError("arrays that do not fit each other")
-    if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(sums):
-        raise ValueError("places that are none")
-    rows, width = vectors.shape
-    pointers = (array.ctypes.data for array in (vectors, places, sums))
+    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(sums):
+        raise ValueError("rows out of range")
+    pointers = (array.ctypes.data for array in (vectors, rows, sums))
     native.load_library().polyseme_totals(
-        ctypes.byref(native.Totals(KINDS[vectors.dtype], rows, width, *pointers))
+        ctypes.byref(native.Totals(KINDS[vectors.dtype], *vectors.shape, *pointers))
     )
 
 
 def _check_contiguous(*arrays: NDArray[Any] | None) -> None:
     if not all(array is None or array.flags.c_contiguous for array in arrays):
-        raise ValueError("arrays with gaps")
+        raise ValueError("arrays must be C-contiguous")

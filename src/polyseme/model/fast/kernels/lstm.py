@@ -1,11 +1,10 @@
-"""One layer of one direction of an LSTM in C: torch tensors in, torch tensors out.
+"""Run LSTM layers and products in C: torch tensors in, torch tensors out.
 
     model.recurrent, model.tokens, kernels.training  ->  kernels.lstm  ->  kernels.native
 
 Sentences are packed as in `model.recurrent`. All tensors are fp32, on the CPU; gates in the order i, f, o,
-candidate. Weights without gradients may be bf16 or int8. With int8 the rows that meet a weight are quantised
-too, each with a scale of its own, so that no row changes another. A call uses one core and lets other Python
-threads run.
+candidate. Weights without gradients may be bf16 or int8. With int8 the inputs of a product are quantised too,
+with one scale per row, so that rows do not affect each other. A call uses one core and releases the GIL.
 
 N packed tokens, B sentences, M memory cells, D outputs.
 """
@@ -26,16 +25,16 @@ from polyseme.model.fast.kernels import native
 from polyseme.model.fast.quantisation import QuantisedMatrix
 
 PANEL = 16  # columns that are packed together
-Z_BYTES = 4 << 20  # for the gates' share of the input of some time steps
-MAX_INT8_VALUES = (2**31 - 1) // 127**2  # values of a row whose int8 products surely fit 32 bits together
+Z_BYTES = 4 << 20  # memory for the input's share of the gates of some time steps
+MAX_INT8_VALUES = (2**31 - 1) // 127**2  # values of a row whose int8 products never overflow 32 bits
 State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
 Clips = tuple[float | None, float | None]  # of the memory and of the projected output
 
 
 class PackedWeight(NamedTuple):
-    """A copy of a weight (n, k) as the C side reads it: fp32, bf16 or int8.
+    """A copy of a weight (n, k) in the layout of the C code: fp32, bf16 or int8.
 
-    Of several groups, such as the gates, panels of each group take turns; n counts their padding too.
+    With several groups, such as the gates, the panels of the groups alternate; n includes their padding.
     """
 
     packed: Tensor  # bytes
@@ -46,17 +45,17 @@ class PackedWeight(NamedTuple):
 
 
 class PackedLayer(NamedTuple):
-    """The weights of a layer as one of the two passes reads them; good for that pass alone."""
+    """The weights of a layer, packed for the forward or for the backward pass."""
 
     hidden: PackedWeight
     projection: PackedWeight | None
     cells: int
     outputs: int
-    input: PackedWeight | None = None  # for `read`
+    input: PackedWeight | None = None  # for inference
 
 
 class LstmLayer(NamedTuple):
-    """A layer to be read: its weights, its bias (4M,), its clips, and what the forget gate gets beside."""
+    """A layer for inference: weights, bias (4M,), clips, and a constant for the forget gate."""
 
     packed: PackedLayer
     bias: Tensor
@@ -65,12 +64,12 @@ class LstmLayer(NamedTuple):
 
 
 class LstmForward(NamedTuple):
-    """What `forward` fills: its results, and what `backward` needs of it."""
+    """The tensors that `run_forward` fills: its results, and what `run_backward` needs."""
 
     output: Tensor  # (N, D)
     h: Tensor  # (B, D) the state after each sentence's end
     c: Tensor  # (B, M)
-    gates: Tensor  # (N, 4M) before: the share of the input, after: all gates, activated
+    gates: Tensor  # (N, 4M) in: the input's share; out: all gates, activated
     memory: Tensor  # (N, M)
     raw: Tensor | None  # (N, M) outputs before the projection, if there is one
 
@@ -80,12 +79,12 @@ class LstmForward(NamedTuple):
 
 
 class LstmBackward(NamedTuple):
-    """What `backward` fills; the gradients of the weights are products of these."""
+    """The tensors that `run_backward` fills; the gradients of the weights are products of these."""
 
     z: Tensor  # (N, 4M) of the gates before their activation
-    given: Tensor  # (N, D) of the outputs, for the projection: before their clip
+    unclipped: Tensor  # (N, D) of the projected outputs before the clip
     recurred: Tensor  # (N, D) no gradient: the outputs that recurred into each step
-    h: Tensor  # (B, D) before: of the state at the end, after: of the state at the start
+    h: Tensor  # (B, D) in: of the final state, out: of the initial state
     c: Tensor  # (B, M)
 
     def direction(self, number: int) -> LstmBackward:
@@ -94,7 +93,7 @@ class LstmBackward(NamedTuple):
 
 
 class PreparedLstm:
-    """Layers, each about to read the one below: all is checked and has its memory, `run` is one call in C."""
+    """A stack of layers, checked and with all memory allocated: `run` is one call in C."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class PreparedLstm:
         *,
         residual: bool = False,
     ) -> None:
-        """Inputs (N, I) and a state for each layer; with `residual`, from the second layer on, x is added."""
+        """Prepare inputs (N, I) and a state per layer; `residual` adds the input from the second layer on."""
         self._tasks, self._residual = (native.Lstm * len(layers))(), residual
         self._steps = _step_sizes(sizes, len(states[0][0]))
         self._alive: list[Any] = []
@@ -117,37 +116,37 @@ class PreparedLstm:
             self._tasks[number], x = self._task(layer, x, state)
 
     def _task(self, layer: LstmLayer, x: Tensor, state: State) -> tuple[Any, Tensor]:
-        """What C needs for a layer that reads x (N, I); and its outputs (N, D) to be."""
+        """The C struct of a layer with input x (N, I), and its output (N, D), not yet computed."""
         packed, batch = layer.packed, len(state[0])
         inputs, m, d = packed.input, packed.cells, packed.outputs
         if inputs is None:
-            raise ValueError("the weight of the inputs was not packed")
+            raise ValueError("the input weight is not packed")
         rows = max(batch, min(len(x), Z_BYTES // (4 * inputs.n)))
         task = _task(packed, self._steps, batch, layer.clips)
         task.forget, task.inputs, task.z_rows = layer.forget, inputs.k, rows
         task.input, task.input_scales = inputs.packed.data_ptr(), _pointer(inputs.scales)
         first = {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
-        given = {"x": x, "bias": layer.bias, **first}
+        tensors = {"x": x, "bias": layer.bias, **first}
         shapes = {"x": (len(x), inputs.k), "bias": (4 * m,), "first_h": (batch, d), "first_c": (batch, m)}
-        _set_pointers(task, given, shapes)
+        _set_pointers(task, tensors, shapes)
         output, h, c = x.new_empty(len(x), d), x.new_empty(batch, d), x.new_empty(batch, m)
         z, raw = x.new_empty(rows * inputs.n), x.new_empty(batch * m)
         scratch = _allocate_scratch(task)
         task.output, task.last_h, task.last_c = output.data_ptr(), h.data_ptr(), c.data_ptr()
         task.z, task.raw, task.scratch = z.data_ptr(), raw.data_ptr(), _pointer(scratch)
-        self._alive.append((layer, given, z, raw, scratch))
+        self._alive.append((layer, tensors, z, raw, scratch))
         self.outputs.append(output)
         self.states.append((h, c))
         return task, output
 
     def run(self) -> tuple[list[Tensor], list[State]]:
-        """The outputs (N, D) of every layer, and its state at the ends."""
+        """Return the outputs (N, D) and the final state of every layer."""
         native.load_library().polyseme_lstm_read(self._tasks, len(self._tasks), self._residual)
         return self.outputs, self.states
 
 
 def is_supported(*tensors: Tensor | None) -> bool:
-    """Whether the library is there and takes all of these."""
+    """Whether the library is available and can read all of these tensors."""
     return native.is_available() and all(
         t is None or (t.dtype == torch.float32 and t.device.type == "cpu") for t in tensors
     )
@@ -156,25 +155,25 @@ def is_supported(*tensors: Tensor | None) -> bool:
 def pack_layer(
     hidden: QuantisedMatrix, projection: QuantisedMatrix | None, inputs: QuantisedMatrix | None = None
 ) -> PackedLayer:
-    """Lay out hidden (4M, D), projection (D, M) and inputs (4M, I), of one precision.
+    """Pack hidden (4M, D), projection (D, M) and inputs (4M, I), of one precision, for the forward pass.
 
-    `read` needs the inputs, `forward` does not; not for `backward`.
+    Inference needs the inputs, training does not.
     """
     cells, outputs = hidden.values.shape[0] // 4, hidden.values.shape[1]
-    straight = None if projection is None else pack_weight(projection)
-    first = None if inputs is None else pack_weight(inputs, groups=4)
-    return PackedLayer(pack_weight(hidden, groups=4), straight, cells, outputs, first)
+    packed_projection = None if projection is None else pack_weight(projection)
+    packed_inputs = None if inputs is None else pack_weight(inputs, groups=4)
+    return PackedLayer(pack_weight(hidden, groups=4), packed_projection, cells, outputs, packed_inputs)
 
 
 def pack_backward(hidden: Tensor, projection: Tensor | None) -> PackedLayer:
-    """Lay out hidden (4M, D) and projection (D, M), fp32, for `backward`."""
+    """Pack hidden (4M, D) and projection (D, M), fp32, for `run_backward`."""
     cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
-    turned = None if projection is None else pack_weight(QuantisedMatrix(projection.t()))
-    return PackedLayer(pack_weight(QuantisedMatrix(hidden.t())), turned, cells, outputs)
+    transposed = None if projection is None else pack_weight(QuantisedMatrix(projection.t()))
+    return PackedLayer(pack_weight(QuantisedMatrix(hidden.t())), transposed, cells, outputs)
 
 
 def run_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
-    """A layer alone: inputs (N, I) and state to outputs (N, D) and the state at the ends."""
+    """Run one layer: inputs (N, I) and state to outputs (N, D) and the final state."""
     outputs, states = PreparedLstm([layer], x, sizes, [state]).run()
     return outputs[0], states[0]
 
@@ -182,7 +181,7 @@ def run_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) -> tu
 def run_forward(
     packed: PackedLayer, bias: Tensor, sizes: list[int], state: State, clips: Clips, run: LstmForward
 ) -> None:
-    """As `read`, of the gates' share of the input, keeping what `backward` needs."""
+    """Run a layer from the input's share of the gates, and save what `run_backward` needs."""
     task = _training_task(
         packed, sizes, state, clips,
         z=run.gates, bias=bias, output=run.output, last_h=run.h, last_c=run.c,
@@ -198,32 +197,32 @@ def run_backward(
     clips: Clips,
     run: LstmForward,
     d_output: Tensor,
-    found: LstmBackward,
+    gradients: LstmBackward,
 ) -> None:
-    """From the gradients of the outputs (N, D) and of the last state to those of all that went into `run`."""
+    """Compute the gradients of the inputs of `run` from those of its outputs (N, D) and its final state."""
     task = _training_task(
         packed, sizes, state, clips,
-        output=run.output, gates=run.gates, memory=run.memory, last_h=found.h, last_c=found.c,
-        d_output=d_output, d_z=found.z, d_given=found.given, recurred=found.recurred,
+        output=run.output, gates=run.gates, memory=run.memory, last_h=gradients.h, last_c=gradients.c,
+        d_output=d_output, d_z=gradients.z, d_given=gradients.unclipped, recurred=gradients.recurred,
     )  # fmt: skip
     native.load_library().polyseme_lstm_backward(task)
 
 
 def pack_weight(weight: QuantisedMatrix, groups: int = 1) -> PackedWeight:
-    """Pack (groups * n, k), in whichever order it stands in memory."""
+    """Pack (groups * n, k), with any strides."""
     library, values, (rows, k) = native.load_library(), weight.values.detach(), weight.values.shape
     kind = native.KINDS[values.dtype]
     if weight.scales is not None and k > MAX_INT8_VALUES:
         raise ValueError(f"int8 sums are exact for up to {MAX_INT8_VALUES} values, not {k}")
     packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
-    place = values.data_ptr()
-    library.polyseme_pack(kind, place, groups, rows // groups, k, *values.stride(), packed.data_ptr())
+    address = values.data_ptr()
+    library.polyseme_pack(kind, address, groups, rows // groups, k, *values.stride(), packed.data_ptr())
     padded = rows if groups == 1 else groups * -(-rows // groups // PANEL) * PANEL
     return PackedWeight(packed, kind, _scales(weight.scales, groups), padded, k)
 
 
 def _scales(scales: Tensor | None, groups: int) -> Tensor | None:
-    """The scales of int8 in the order of the packed panels."""
+    """The int8 scales in the order of the packed panels."""
     if scales is None or groups == 1:
         return None if scales is None else scales.detach().contiguous()
     by_group = scales.detach().view(groups, -1)
@@ -237,12 +236,12 @@ def multiply(a: Tensor, weight: PackedWeight, out: Tensor | None = None) -> Tens
 
 
 def prepare_product(a: Tensor, weight: PackedWeight, out: Tensor | None = None) -> Callable[[], Tensor]:
-    """`product`, checked and with all its memory: what is left is one call in C."""
-    library, a, fresh = native.load_library(), a.contiguous(), out is None
+    """Prepare `multiply`, checked and with all memory allocated: the result is one call in C."""
+    library, a, overwrite = native.load_library(), a.contiguous(), out is None
     out = a.new_empty(len(a), weight.n) if out is None else out
     _check_tensor("a", a, (len(a), weight.k))
     _check_tensor("out", out, (len(a), weight.n))
-    task = native.Product(weight.kind, fresh, len(a), weight.k, weight.n)
+    task = native.Product(weight.kind, overwrite, len(a), weight.k, weight.n)
     task.a, task.weight, task.scales = a.data_ptr(), weight.packed.data_ptr(), _pointer(weight.scales)
     scratch = None
     if weight.kind != native.KINDS[torch.float32]:
@@ -264,7 +263,7 @@ def _pointer(tensor: Tensor | None) -> int | None:
 def _training_task(
     packed: PackedLayer, sizes: list[int], state: State, clips: Clips, **tensors: Tensor | None
 ) -> Any:
-    """A `struct lstm` for these; it keeps them alive, and refuses what the C side could not read."""
+    """A `struct lstm` of these tensors, which it checks and keeps alive."""
     batch, tokens, m, d = len(state[0]), sum(sizes), packed.cells, packed.outputs
     task = _task(packed, _step_sizes(sizes, batch), batch, clips)
     scratch = _allocate_scratch(task)
@@ -277,14 +276,14 @@ def _training_task(
     shapes |= dict.fromkeys(("first_h", "last_h"), (batch, d))
     shapes |= dict.fromkeys(("first_c", "last_c"), (batch, m))
     shapes |= {"memory": (tokens, m), "raw": (tokens, m), "bias": (4 * m,)}
-    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    _set_pointers(task, given, shapes)
-    task.alive = packed, given, scratch
+    present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    _set_pointers(task, present, shapes)
+    task.alive = packed, present, scratch
     return task
 
 
 def _task(packed: PackedLayer, steps: Any, batch: int, clips: Clips) -> Any:
-    """A `struct lstm` with its weights, which lacks the tensors of the sentences."""
+    """A `struct lstm` with weights and sizes, without the tensors of the batch."""
     task = native.Lstm(packed.hidden.kind, len(steps), batch, 0, packed.cells, packed.outputs)
     task.sizes = steps
     task.cell_clip, task.output_clip = (math.inf if clip is None else clip for clip in clips)
@@ -296,7 +295,7 @@ def _task(packed: PackedLayer, steps: Any, batch: int, clips: Clips) -> Any:
 
 
 def _step_sizes(sizes: list[int], batch: int) -> Any:
-    """`sizes` for C."""
+    """`sizes` as a C array; ValueError unless they fall."""
     if any(before < after for before, after in pairwise([batch, *sizes, 0])):
         raise ValueError(f"sizes must fall, from at most {batch}: {sizes}")
     return (ctypes.c_int64 * len(sizes))(*sizes)
@@ -310,7 +309,7 @@ def _allocate_scratch(task: Any) -> Tensor | None:
 
 
 def _set_pointers(task: Any, tensors: dict[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Give these to the task, if they are what C can read."""
+    """Check tensors and set the pointers of the task to them."""
     for name, tensor in tensors.items():
         _check_tensor(name, tensor, shapes[name])
         setattr(task, name, tensor.data_ptr())

@@ -1,9 +1,9 @@
-"""The C library beside this file: loading it, and its functions with their types.
+"""Load the C library beside this file and declare its functions.
 
     kernels.lstm, kernels.dots  ->  kernels.native  ->  native.c
 
-The library is optional: without it, or with POLYSEME_NATIVE=0 in the environment, the same work is done by
-torch. Nothing is loaded before the first question.
+The library is optional: without it, or with POLYSEME_NATIVE=0 in the environment, torch does the same work.
+It is loaded on first use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 8  # polyseme_interface() of the library that this file was written for
+INTERFACE = 8  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -25,7 +25,7 @@ _Count = ctypes.c_int64
 
 
 class Product(ctypes.Structure):
-    """`struct product` of native.c, which says what each pointer is."""
+    """`struct product` of native.c, which describes the pointers."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "fresh", "rows", "k", "n")),
@@ -34,7 +34,7 @@ class Product(ctypes.Structure):
 
 
 class Lstm(ctypes.Structure):
-    """`struct lstm` of native.c, which says what each pointer is."""
+    """`struct lstm` of native.c, which describes the pointers."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "steps", "batch", "inputs", "cells", "outputs", "z_rows")),
@@ -49,7 +49,7 @@ class Lstm(ctypes.Structure):
 
 
 class Dots(ctypes.Structure):
-    """`struct dots` of stored.h, which says what each pointer is."""
+    """`struct dots` of stored.h, which describes the pointers."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width")),
@@ -60,7 +60,7 @@ class Dots(ctypes.Structure):
 
 
 class Above(ctypes.Structure):
-    """`struct above` of stored.h, which says what each pointer is."""
+    """`struct above` of stored.h, which describes the pointers."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width", "queries", "found")),
@@ -70,7 +70,7 @@ class Above(ctypes.Structure):
 
 
 class Squares(ctypes.Structure):
-    """`struct squares` of stored.h, which says what each pointer is."""
+    """`struct squares` of stored.h, which describes the pointers."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width")),
@@ -79,7 +79,7 @@ class Squares(ctypes.Structure):
 
 
 class Totals(ctypes.Structure):
-    """`struct totals` of stored.h, which says what each pointer is."""
+    """`struct totals` of stored.h, which describes the pointers."""
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width")),
@@ -89,7 +89,7 @@ class Totals(ctypes.Structure):
 
 @cache
 def _load() -> ctypes.CDLL | str:
-    """The library, or why there is none."""
+    """The library, or the reason why it cannot be used."""
     if os.environ.get("POLYSEME_NATIVE") == "0":
         return "POLYSEME_NATIVE=0 turns it off"
     path = os.path.join(os.path.dirname(__file__), NAME)
@@ -125,18 +125,18 @@ def _load() -> ctypes.CDLL | str:
 
 
 def is_available() -> bool:
-    """Whether the library is there and may be used."""
+    """Whether the library can be used."""
     return not isinstance(_load(), str)
 
 
 def unavailable_reason() -> str | None:
-    """Why the library is not used, or None if it is."""
+    """The reason why the library is not used; None if it is."""
     loaded = _load()
     return loaded if isinstance(loaded, str) else None
 
 
 def load_library() -> ctypes.CDLL:
-    """The loaded library; only if `is_available()`."""
+    """Return the library; RuntimeError unless `is_available()`."""
     loaded = _load()
     if isinstance(loaded, str):
         raise RuntimeError(f"The native part is not used: {loaded}.")
@@ -144,11 +144,11 @@ def load_library() -> ctypes.CDLL:
 
 
 def active_instruction_set() -> str:
-    """The instruction set in use, one of INSTRUCTION_SETS."""
+    """Return the instruction set in use, one of INSTRUCTION_SETS."""
     name: bytes = load_library().polyseme_instruction_set()
     return name.decode()
 
 
 def select_instruction_set(name: str) -> bool:
-    """Use that instruction set from now on, in the whole process; False if the machine does not have it."""
+    """Switch the process to an instruction set; False if the CPU does not support it."""
     return bool(load_library().polyseme_use(name.encode()))
