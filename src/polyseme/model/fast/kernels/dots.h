@@ -1,9 +1,9 @@
-/* Stored vectors against one query or many: what exact search reads once, from one end to the other.
+/* Stored vectors against one query or many, for exact search: one sequential read of all vectors.
  *
  *     native.c  ->  dots.h  ->  vector.h, product.h
  *
- * For one query a vector is summed in 2 * PANEL sums, for many as in product.h; whatever the instruction set and its
- * place among the others: the same vector gets the same bits everywhere.
+ * For one query a vector is summed in 2 * PANEL sums, for many as in product.h; in every instruction set
+ * and at every index: the same vector gets the same bits everywhere.
  */
 
 /* LANES numbers of fp16 as fp32. Without an instruction for it: shifted into place they are 2^112 times too small,
@@ -34,7 +34,7 @@ static INLINE void NAME(dot_step)(const int kind, const void *row, const float *
     }
 }
 
-/* The sum of PANEL numbers, halves by halves. */
+/* The sum of PANEL values, by adding halves. */
 static INLINE float NAME(halved)(float *parts)
 {
 #pragma GCC unroll 4
@@ -58,7 +58,7 @@ static INLINE float NAME(row_dot)(const int kind, const char *row, const float *
         NAME(dot_step)(kind, row + at * size, query + at, sum);
         NAME(dot_step)(kind, row + (at + PANEL) * size, query + at + PANEL, sum + WIDE);
     }
-    for (; at < width; at += PANEL) { /* zeros behind the last value */
+    for (; at < width; at += PANEL) { /* zeros after the last value */
         const int64_t left = width - at < PANEL ? width - at : PANEL;
         memcpy(rest, row + at * size, (size_t)(left * size));
         memset((char *)rest + left * size, 0, sizeof rest - (size_t)(left * size));
@@ -123,8 +123,8 @@ static const float *NAME(wide_rows)(int64_t kind, const char *from, int64_t rows
     return wide;
 }
 
-/* out (rows, n) = a (rows, width) * packed queries; meanwhile `lines` lines of memory from `next` on are fetched,
- * evenly: the products hide the time that this takes. */
+/* out (rows, n) = a (rows, width) * packed queries; meanwhile `lines` cache lines from `next` on are prefetched,
+ * evenly: the products hide the latency. */
 static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows, int64_t n, const char *next,
                             int64_t lines, float *out)
 {
@@ -148,7 +148,7 @@ static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows,
     }
 }
 
-/* Note the scores of a row that are above what is asked for: of the dots (n) that are above least * length + offset. */
+/* Store the scores of a row above the limit of their query: dots (n) above least * length + offset. */
 static INLINE void NAME(note_above)(struct above *q, int64_t row, int64_t n, const float *dots)
 {
     const float length = q->lengths[row];
@@ -207,7 +207,7 @@ static INLINE float NAME(sum_of_squares)(const float *x, int64_t n)
     return NAME(halved)(parts);
 }
 
-/* A panel of the turn has zeros above its first column: the product begins there. */
+/* A panel of the turn has zeros above its first column: the product starts there. */
 static void NAME(squares)(const struct squares *q)
 {
     const int64_t width = q->width, n = padded(width), most = rows_together(width), ldb = panel_bytes(FP32, width);
@@ -235,7 +235,7 @@ static void NAME(squares)(const struct squares *q)
     }
 }
 
-/* Rows that are added to lie anywhere: those of the next vectors are fetched meanwhile. */
+/* The rows of the sums are in random order: prefetch those of the next vectors. */
 static void NAME(totals)(const struct totals *q)
 {
     const int64_t width = q->width, step = width * (q->kind == FP32 ? 4 : 2), ahead = 4;

@@ -1,19 +1,19 @@
-/* Products of rows with packed int8 weights: rows quantised one by one, sums of whole numbers.
+/* Products of rows with packed int8 weights: rows are quantised one by one, sums are integers.
  *
  *     native.c  ->  int8.h  ->  vector.h
  *
- * A row is its scale, max |x| / 127, and the whole numbers nearest to x / scale, halves away from zero: from -127
+ * A row is its scale, max |x| / 127, and the integers nearest to x / scale, halves away from zero: from -127
  * to 127, stored as 16 bits, or with VNNI as 8 bits with 128 added. The sums are exact and all else is rounded in
- * the same order, so the results are the same bits in every instruction set and whatever the other rows are.
+ * the same order, so the results have the same bits in every instruction set and with any other rows.
  *
  * A vector of sums holds LANES columns. With VNNI the four values that share a word of the weight are multiplied at
- * once; else the first and third, then the second and fourth, which stand side by side in a row for that.
+ * once; else the first and third, then the second and fourth, which are adjacent in a row for that.
  */
 
 #define shorts NAME(shorts)
 #define AT_ONCE (VNNI ? 4 : 2) /* values multiplied at once */
 #if BYTES == 32
-#define IN_PLACE(x) __asm__("" : "+x"(x)) /* x stays in its register and sums in their order: nothing is spilt */
+#define IN_PLACE(x) __asm__("" : "+x"(x)) /* keeps x in its register and the order of sums: nothing is spilled */
 #else
 #define IN_PLACE(x)
 #endif
@@ -29,7 +29,7 @@ static INLINE ivec NAME(weights)(const char *b, const int part)
     return part ? (ivec)((shorts)x >> 8) : (ivec)((shorts)((shorts)x << 8) >> 8);
 }
 
-/* The values at a that meet such weights, as often as there are columns. */
+/* The values at a for such weights, broadcast to all columns. */
 static INLINE ivec NAME(values)(const char *a)
 {
     int32_t word;
@@ -37,7 +37,7 @@ static INLINE ivec NAME(values)(const char *a)
     return word - (ivec){0};
 }
 
-/* sum + the products of values and weights, in fours with VNNI, else in twos. */
+/* sum + the products of values and weights, four at a time with VNNI, else two. */
 static INLINE ivec NAME(dot)(ivec sum, ivec x, ivec weight)
 {
 #if VNNI
@@ -60,7 +60,7 @@ static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int6
 #pragma GCC unroll 32
     for (int at = 0; at < R * W; at++) {
         sum[at] = (ivec){0};
-        if (VNNI) /* takes back what the 128 that was added to each value brings */
+        if (VNNI) /* compensates for the 128 added to each value */
             memcpy(sum + at, b + at % W / WIDE * ldb + fours * 4 * PANEL + at % W % WIDE * BYTES, BYTES);
     }
     for (int64_t at = 0; at < fours; at++) {
@@ -141,7 +141,7 @@ static void NAME(block_int8)(int64_t rows, int panels, const char *a, const char
     }
 }
 
-/* One row: its values times `times`, doubled and cut to whole numbers, are rounded by halving them. */
+/* One row: its values times `times`, doubled and truncated to integers, are rounded by halving them. */
 static INLINE void NAME(quantise_row)(const float *x, int64_t k, float times, char *to)
 {
     for (int64_t at = 0; at < k; at++) {
@@ -153,7 +153,7 @@ static INLINE void NAME(quantise_row)(const float *x, int64_t k, float times, ch
 #endif
     }
 #if !VNNI
-    for (int64_t at = 0; at < (k + 3) / 4; at++) { /* of each four values the second and third change places */
+    for (int64_t at = 0; at < (k + 3) / 4; at++) { /* of each four values the second and third are swapped */
         uint64_t four;
         memcpy(&four, to + 8 * at, sizeof four);
         four = (four & 0xffff00000000ffff) | (four & 0xffff0000) << 16 | (four >> 16 & 0xffff0000);
@@ -162,7 +162,7 @@ static INLINE void NAME(quantise_row)(const float *x, int64_t k, float times, ch
 #endif
 }
 
-/* Rows (n, k) to rows of row_bytes(k). Not finite: the scale is no number. Below 1e-30 a row counts as zero. */
+/* Rows (n, k) to rows of row_bytes(k). If a value is not finite, the scale is NaN. Below 1e-30 a row counts as zero. */
 static void NAME(quantise)(const float *x, int64_t n, int64_t k, char *to)
 {
     for (int64_t r = 0; r < n; r++, x += k, to += row_bytes(k)) {

@@ -1,4 +1,4 @@
-/* All kernels for one instruction set, which native.c has described just before; then the description is forgotten.
+/* All kernels for one instruction set, which native.c defines before including this; the definitions are removed at the end.
  *
  *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
  *

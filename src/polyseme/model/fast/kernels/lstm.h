@@ -2,10 +2,10 @@
  *
  *     native.c  ->  lstm.h  ->  product.h, vector.h
  *
- * The weights may be fp32, bf16 or int8; gates, memory and clips are fp32. The backward pass knows fp32 and bf16.
+ * The weights may be fp32, bf16 or int8; gates, memory and clips are fp32. The backward pass takes fp32 and bf16.
  *
- * See struct lstm in native.c for what goes in and out. The gates of up to HIGH sentences and PANEL cells are
- * made in one tile that stays in the first cache: product, activations and memory in one pass.
+ * struct lstm in native.c describes inputs and outputs. The gates of up to HIGH sentences and PANEL cells are
+ * computed in one tile that fits the L1 cache: product, activations and memory in one pass.
  */
 
 static INLINE void NAME(take)(float *tile, const float *from, int64_t width)
@@ -45,8 +45,8 @@ static INLINE void NAME(cell)(float *gates, const float *bias, const float *befo
     }
 }
 
-/* The gates' share of the input for the cells from `from` on, gate by gate. With x it was made here, panel by panel
- * and padded, so that it is one piece. */
+/* The input's share of the gates for the cells from `from` on, gate by gate. With x it was computed here, panel by
+ * panel and padded, so that it is contiguous. */
 static INLINE void NAME(take_gates)(const struct lstm *l, const float *z, int64_t from, int64_t width, float *tile)
 {
     if (l->x)
@@ -59,7 +59,7 @@ static INLINE void NAME(take_gates)(const struct lstm *l, const float *z, int64_
 
 static INLINE int64_t NAME(z_step)(const struct lstm *l) { return 4 * (l->x ? padded(l->cells) : l->cells); }
 
-/* `rows` sentences, the cells from `from` on: z and what recurs to memory and raw output (and saved gates). */
+/* `rows` sentences, the cells from `from` on: z and the recurrent output to memory and raw output (and saved gates). */
 static void NAME(forward_tile)(const struct lstm *l, int64_t rows, int64_t from, const float *z, const char *h,
                                const float *before, float *gates, float *memory, float *raw)
 {
@@ -108,7 +108,7 @@ static void NAME(clip_all)(float *x, int64_t count, float limit)
         x[at] = x[at] > limit ? limit : x[at] < -limit ? -limit : x[at];
 }
 
-/* z of the steps from t on that find room, whose tokens start at `row`; how many tokens. */
+/* Compute z for as many steps from t on as fit, whose tokens start at `row`; returns the number of tokens. */
 static int64_t NAME(make_z)(const struct lstm *l, int64_t t, int64_t row)
 {
     int64_t tokens = l->sizes[t];
@@ -119,7 +119,7 @@ static int64_t NAME(make_z)(const struct lstm *l, int64_t t, int64_t row)
     return tokens;
 }
 
-/* The whole layer. Sentences that end leave their last output and memory in last_h and last_c. */
+/* The whole layer. Sentences that end write their last output and memory to last_h and last_c. */
 static void NAME(forward)(const struct lstm *l)
 {
     const int64_t m = l->cells, d = l->outputs;
@@ -195,7 +195,7 @@ static void NAME(backward_tile)(const struct lstm *l, int64_t rows, int64_t from
     }
 }
 
-/* The gradient of what a step gave out: from above and from the step after it, none where it was clipped. */
+/* The gradient of the output of a step: from above and from the next step, zero where it was clipped. */
 static void NAME(given)(const struct lstm *l, int64_t n, int64_t row)
 {
     const int64_t count = n * l->outputs;

@@ -2,9 +2,9 @@
  *
  *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
  *
- * isa.h is compiled once for every instruction set; the best one that the machine has is chosen
- * when the first function is called. No threads, no allocation, no other state: callers bring the memory, and
- * any number of threads may call at once.
+ * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
+ * call. No threads, no allocation, no other state: callers provide the memory, and any number of threads may call
+ * at once.
  */
 
 #include <math.h>
@@ -17,25 +17,25 @@
 #include <arm_neon.h>
 #endif
 
-#ifndef HAS /* with EMULATED a test brings one of its own, and the AVX-512 instructions by other means */
+#ifndef HAS /* a test with EMULATED defines it, and emulates AVX-512 */
 #define HAS(feature) __builtin_cpu_supports(feature)
 #endif
 #define INLINE inline __attribute__((always_inline))
 #define PANEL 16  /* columns of a panel of packed weights, in every instruction set */
-#define GROUP 4   /* panels worked on together: the four gates */
-#define DEPTH 256 /* length of a piece of a sum: a panel's piece stays in the first cache */
-#define CHUNK 192 /* rows for which a panel is read once */
+#define GROUP 4   /* panels that are computed together: the four gates */
+#define DEPTH 256 /* values of a partial sum: that part of a panel fits the L1 cache */
+#define CHUNK 192 /* rows that share one read of a panel */
 #define HIGH 24   /* rows of a tile of gates */
-#define AHEAD 32  /* how far a single panel is fetched ahead */
-#define FETCHED 4096 /* bytes of stored vectors that are fetched ahead: the machine itself stops at every page */
-#define TOGETHER 256 /* stored vectors of which the best score is noted */
+#define AHEAD 32  /* prefetch distance of a single panel */
+#define FETCHED 4096 /* prefetch distance of stored vectors in bytes: the hardware prefetcher stops at page ends */
+#define TOGETHER 256 /* stored vectors per maximum */
 
 /* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. PAIRS are the
  * words of BF16 where the machine multiplies two bf16 at once (DOT_BF16): rows are rounded to bf16, too. */
 enum { FP32, BF16, INT8, FP16, PAIRS };
 
-/* Bytes of a panel of weights for k values of a row; of FP32, BF16 and PAIRS also of the first k values of a longer one, if 2
- * divides k. A panel of INT8 ends with a word for each column: -128 times the sum of its weights. */
+/* Bytes of a panel of weights for k values of a row; for FP32, BF16 and PAIRS also of the first k values of a longer row, if k is
+ * even. A panel of INT8 ends with a word for each column: -128 times the sum of its weights. */
 static INLINE int64_t panel_bytes(int kind, int64_t k)
 {
     return 4 * PANEL * (kind == FP32 || kind == PAIRS ? k : kind == BF16 ? (k + 1) / 2 : (k + 3) / 4 + 1);
@@ -57,8 +57,8 @@ struct product {
 };
 
 /* A layer of one direction. All matrices are row-major and without gaps; B sentences, N packed tokens, M cells,
- * D outputs, I inputs, Z rows of z at a time. Packed means laid out by polyseme_pack. No clip is written as
- * infinity. Forward, the gates' share of the input comes as z, or is made here, of x, for some time steps at once.
+ * D outputs, I inputs, Z rows of z at a time. Packed means: by polyseme_pack. Without a clip it is infinity.
+ * Forward, the input's share of the gates is passed as z, or computed here from x, for some time steps at once.
  *
  *             forward                                    backward
  * kind        of the weights                             FP32 or BF16
@@ -68,7 +68,7 @@ struct product {
  * …_scales    in   of INT8, as wide as the packed weight -
  * scratch     of INT8 and BF16, polyseme_lstm_scratch_size bytes
  * x           in   (N, I), or NULL                       -
- * z           with x: room for (Z, 4 * M'), M' = M up to -; may be where `gates` is
+ * z           with x: memory (Z, 4 * M'), M' = M up to    -; may be the same as `gates`
  *             the next whole panel; without: in (N, 4M)
  * bias        in   (4M), or NULL                         -
  * output      out  (N, D)                                in, as forward left it
@@ -84,7 +84,7 @@ struct product {
  */
 struct lstm {
     int64_t kind, steps, batch, inputs, cells, outputs, z_rows; /* z_rows: Z, at least `batch` */
-    const int64_t *sizes; /* sentences that still run at each step, falling; at most `batch` */
+    const int64_t *sizes; /* sentences still running at each step, falling; at most `batch` */
     float cell_clip, output_clip, forget; /* `forget` is added to the bias of the second gate */
     const void *input, *hidden, *projection;
     const float *input_scales, *hidden_scales, *projection_scales;
@@ -98,7 +98,7 @@ static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL
 
 #include "stored.h"
 
-/* Sentences from n to `running` ended with the step before: what they gave and hold is their last state. */
+/* Sentences from n to `running` ended with the step before: save their output and memory as final state. */
 static void keep_ended(const struct lstm *l, int64_t n, int64_t running, const float *h, const float *c)
 {
     const int64_t m = l->cells, d = l->outputs;
@@ -241,7 +241,7 @@ struct kernels {
 #endif
 #include "isa.h"
 
-static const struct kernels *chosen; /* written once, always with the same value, unless a test forces another */
+static const struct kernels *chosen; /* written once, always with the same value, unless a test selects another */
 
 static const struct kernels *named(const char *name)
 {
@@ -273,13 +273,13 @@ static const struct kernels *best(void)
     return found;
 }
 
-/* Changes with the structs and the functions below, so that an old library is not taken for this one. */
+/* Increased with every change of the structs and functions below, so that an old library is refused. */
 int polyseme_interface(void) { return 8; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
 
-/* Use the instruction set of that name from now on: 1, or 0 if the machine does not have it. */
+/* Select an instruction set by name: 1, or 0 if the CPU does not support it. */
 int polyseme_use(const char *name)
 {
     const struct kernels *wanted = named(name);
@@ -294,10 +294,10 @@ int64_t polyseme_packed_size(int kind, int64_t groups, int64_t n, int64_t k)
     return groups * ((n + PANEL - 1) / PANEL) * panel_bytes(kind, k);
 }
 
-/* Bytes that int8 and bf16 products of so many rows of k values need beside. */
+/* Scratch bytes for int8 and bf16 products of `rows` rows of k values. */
 int64_t polyseme_scratch_size(int64_t rows, int64_t k) { return (rows < CHUNK ? rows : CHUNK) * row_bytes(k); }
 
-/* Bytes that the loop over a layer of int8 or bf16 needs beside, forward or backward. */
+/* Scratch bytes for a layer of int8 or bf16, forward or backward. */
 int64_t polyseme_lstm_scratch_size(const struct lstm *l)
 {
     const int64_t wider = l->cells > l->outputs ? l->cells : l->outputs;
@@ -323,7 +323,7 @@ static void pack_panel(const float *rows, int64_t width, int64_t k, int64_t row_
     }
 }
 
-/* A panel of elements of `size` bytes, 1 or 2: those that follow each other along k share a word. */
+/* A panel of elements of `size` bytes, 1 or 2: consecutive elements along k share a word. */
 static void pack_narrow_panel(const char *rows, size_t size, int64_t width, int64_t k, int64_t row_step,
                               int64_t column_step, char *packed)
 {
@@ -334,7 +334,7 @@ static void pack_narrow_panel(const char *rows, size_t size, int64_t width, int6
                    rows + (r * row_step + at * column_step) * (int64_t)size, size);
 }
 
-/* Behind a panel of int8: -128 times the sum of each column, where VNNI begins its sums. */
+/* After a panel of int8: -128 times the sum of each column, the initial value of the sums with VNNI. */
 static void add_column_sums(char *packed, int64_t k)
 {
     const int64_t words = (k + 3) / 4;
@@ -344,9 +344,9 @@ static void add_column_sums(char *packed, int64_t k)
     memcpy(packed + words * PANEL * 4, sums, sizeof sums);
 }
 
-/* Pack a weight of groups * n results by k, of fp32, bf16 or int8: element (g, row, column) stands at
- * g * n * row_step + row * row_step + column * column_step. Panels go by columns first, then by groups: the four
- * gates of a cell stand together. */
+/* Pack a weight of groups * n results by k, of fp32, bf16 or int8: element (g, row, column) is at
+ * g * n * row_step + row * row_step + column * column_step. Panels are ordered by columns, then by groups: the
+ * four gates of a cell are adjacent. */
 void polyseme_pack(int kind, const void *weight, int64_t groups, int64_t n, int64_t k, int64_t row_step,
                    int64_t column_step, void *packed)
 {

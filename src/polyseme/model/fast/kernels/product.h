@@ -3,9 +3,9 @@
  *     native.c  ->  product.h  ->  vector.h, int8.h
  *
  * Packed weights are panels of PANEL columns of the result. A panel is a run of words of 4 bytes, PANEL of them
- * side by side: a word holds one fp32 of its column, two bf16 or four int8 that follow each other along k, zeros
- * behind the last one. A tile of the result, ROWS or fewer rows by some panels, stays in registers. Each result
- * is summed over k in DEPTH long pieces, in the same order whatever the number of rows: a sentence gets the same
+ * side by side: a word holds one fp32 of its column, or two bf16 or four int8 that are consecutive along k, with
+ * zeros after the last one. A tile of the result, ROWS or fewer rows by some panels, stays in registers. Each result
+ * is summed over k in pieces of DEPTH values, in the same order for any number of rows: a sentence gets the same
  * bits in every batch. With bf16 the bits are those of fp32 with the same weights, unless the machine multiplies
  * pairs of bf16 (DOT_BF16): then the rows are rounded to bf16 as well, and two of their values share a word.
  */
@@ -56,7 +56,7 @@ static INLINE void NAME(tile)(const int kind, const int R, const int Q, const fl
     for (int at = 0; at < R * Q * WIDE; at++)
         sum[at] = (vec){0};
     for (int64_t at = 0; at + 1 < k; at += 2) {
-        if (Q == 1) { /* several panels at once are streams enough for the machine to fetch ahead by itself */
+        if (Q == 1) { /* with several panels at once, the hardware prefetches by itself */
             __builtin_prefetch(b + panel_bytes(kind, at + AHEAD));
             if (kind == FP32 || kind == PAIRS)
                 __builtin_prefetch(b + panel_bytes(kind, at + 1 + AHEAD));
@@ -76,7 +76,7 @@ static INLINE void NAME(tile)(const int kind, const int R, const int Q, const fl
     }
 }
 
-/* R rows by `panels` panels: Q at a time, so that enough sums are under way, the rest one by one. */
+/* R rows by `panels` panels: Q at a time, for enough independent sums, the rest one by one. */
 #define STRIP(R, Q)                                                                                          \
     case R:                                                                                                  \
         for (; panels >= Q; panels -= Q, b += Q * ldb, out += Q * ldq)                                       \
@@ -129,7 +129,7 @@ static void NAME(widen)(const char *b, int64_t k, float *wide)
             NAME(store)(wide + at * PANEL + w * LANES, NAME(weight)(BF16, b + w % WIDE * BYTES, at, w / WIDE));
 }
 
-/* `block` for weights of any width of number: many rows are worth widening a panel once. */
+/* `block` for weights of any type: with many rows it pays to widen a panel once. */
 static void NAME(block_any)(int kind, int64_t rows, int panels, const float *a, int64_t lda, const char *b,
                             int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
@@ -144,8 +144,8 @@ static void NAME(block_any)(int kind, int64_t rows, int panels, const float *a, 
     }
 }
 
-/* The same into a tile of its own over all of k: (rows, panels, PANEL), to which the product is added.
- * The rows are as NAME(rows_for) gave them; scales (panels, PANEL) are for int8 alone. */
+/* The same into a separate tile over all of k: (rows, panels, PANEL), to which the product is added.
+ * The rows are as NAME(rows_for) gave them; scales (panels, PANEL) are for int8 only. */
 static INLINE void NAME(into_tile)(int kind, int64_t rows, int panels, const char *a, const char *b, int64_t k,
                                    const float *scales, float *out)
 {
@@ -165,7 +165,7 @@ static INLINE void NAME(into_tile)(int kind, int64_t rows, int panels, const cha
     }
 }
 
-/* Rows (n, k) rounded to bf16, to the nearest, halves to even; a zero behind an odd k. A NaN stays one. */
+/* Rows (n, k) rounded to bf16, to the nearest, halves to even; a zero after an odd k. NaN stays NaN. */
 static void NAME(round_to_bf16)(const float *x, int64_t n, int64_t k, uint16_t *to)
 {
     for (int64_t r = 0; r < n; r++, x += k, to += (k + 1) / 2 * 2) {

@@ -1,4 +1,4 @@
-/* What is asked of stored vectors, of fp16 or fp32, memory-mapped: scores, lengths, sums.
+/* Tasks on stored vectors, of fp16 or fp32, memory-mapped: scores, norms, sums.
  *
  *     native.c  ->  stored.h  ->  dots.h
  */
@@ -14,7 +14,7 @@ struct dots {
     float *scores, *tops;
 };
 
-/* Scores as of struct dots, of many queries at once, that are above what each query asks for: found of them,
+/* Scores as of struct dots, of many queries at once, that are above the limit of each query: `found` of them,
  * scores[at] of the row places[at] / queries and the query places[at] % queries. The queries (queries, width) are
  * packed as FP32; offsets and least are as long as their panels, infinity behind the last query's least. */
 struct above {
@@ -23,11 +23,11 @@ struct above {
     const float *offsets, *least, *lengths;
     const uint8_t *keep; /* or NULL: all */
     float *scratch;      /* polyseme_above_scratch_size bytes */
-    int32_t *places;     /* room for rows * queries, which int32 can count */
+    int32_t *places;     /* memory for rows * queries values, which must fit int32 */
     float *scores;
 };
 
-/* Rows that many queries are compared with at a time: with the next ones they stay in the second cache. */
+/* Rows that many queries are compared with at a time: with the next ones they fit the L2 cache. */
 static INLINE int64_t rows_together(int64_t width)
 {
     const int64_t rows = CHUNK * DEPTH / width;

@@ -1,9 +1,9 @@
-/* Vectors of fp32 and their exp, sigmoid and tanh, for the instruction set that native.c has just chosen.
+/* Vectors of fp32 and their exp, sigmoid and tanh, for the instruction set that native.c has defined.
  *
  *     native.c  ->  vector.h, int8.h, product.h, lstm.h, dots.h   (once for each instruction set)
  *
- * In: ISA, the suffix of every name, and BYTES, the size of a vector register. No file guard: it is read
- * several times. PANEL columns, the width of packed weights, are WIDE vectors in every instruction set.
+ * In: ISA, the suffix of every name, and BYTES, the size of a vector register. No include guard: it is
+ * included several times. PANEL columns, the width of packed weights, are WIDE vectors in every instruction set.
  */
 
 #define LANES (BYTES / 4)
@@ -22,10 +22,10 @@ static INLINE vec NAME(load)(const float *from)
 
 static INLINE void NAME(store)(float *to, vec x) { memcpy(to, &x, sizeof x); }
 
-/* x in every lane; taking 0 away changes no x, unlike adding it, so it costs no instruction. */
+/* x in every lane; subtracting 0 changes no x, unlike adding it, so it costs no instruction. */
 static INLINE vec NAME(same)(float x) { return x - (vec){0}; }
 
-/* x * y + z, rounded once where the machine can. All else is compiled without such contractions
+/* x * y + z, rounded once if the CPU can. All else is compiled without such contractions
  * (-ffp-contract=off), so that it gives the same bits in every instruction set. */
 static INLINE vec NAME(fma)(vec x, vec y, vec z)
 {
@@ -45,7 +45,7 @@ static INLINE vec NAME(choose)(ivec mask, vec yes, vec no)
     return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
 }
 
-/* Cut to ±limit; a NaN stays one, since the machine's minimum and maximum give their second number then. */
+/* Clip to ±limit; NaN stays NaN, since minimum and maximum instructions return their second operand then. */
 static INLINE vec NAME(clip)(vec x, float limit)
 {
 #if BYTES == 64
@@ -60,7 +60,7 @@ static INLINE vec NAME(clip)(vec x, float limit)
 #endif
 }
 
-/* x where |value| < limit or is no number, else 0: the gradient of `clip`. */
+/* x where |value| < limit or is NaN, else 0: the gradient of `clip`. */
 static INLINE vec NAME(unclipped)(vec x, vec value, float limit)
 {
     return (vec)((ivec)x & ~((value >= limit) | (value <= -limit)));
@@ -69,7 +69,7 @@ static INLINE vec NAME(unclipped)(vec x, vec value, float limit)
 /* e^x as *scale * (1 + *part) for |x| <= 87: *scale = 2^round(x / ln 2), *part = e^rest - 1. */
 static INLINE void NAME(power)(vec x, vec *scale, vec *part)
 {
-    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number in the low bits */
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
     vec shifted = NAME(fma)(x, NAME(same)(1.44269504f), NAME(same)(shift));
     vec whole = shifted - shift;
     vec rest = NAME(fma)(whole, NAME(same)(-0.693145752f), x); /* ln 2 in two parts, the first exact */
