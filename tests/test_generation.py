@@ -43,7 +43,7 @@ def test_a_seed_settles_the_text() -> None:
 
 
 @pytest.mark.parametrize("recurrent", [{}, {"cell": "gru", "layers": 2, "cells": 6, "outputs": 4}])
-def test_carried_state_equals_reading_all_of_it_anew(recurrent: dict[str, Any]) -> None:
+def test_carried_state_equals_reading_the_whole_text_again(recurrent: dict[str, Any]) -> None:
     elmo = random_elmo(**({"recurrent": recurrent} if recurrent else {}))
     found = generate(elmo, "the never-seen 银行", tokens=12, seed=3)
     assert len(found.tokens) > 3

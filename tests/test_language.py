@@ -51,8 +51,8 @@ def brute_force(model: Pretrained, tokens: Sequence[str]) -> tuple[Array, Array]
     forward, backward = log_probs.reshape(2, len(tokens) + 1, -1)
     row = {word: number for number, word in enumerate(model.vocab.words)}
     targets = [row.get(token, row["<UNK>"]) for token in sentence]
-    ahead = np.array([forward[place, target] for place, target in enumerate(targets[1:])])
-    behind = np.array([backward[place, target] for place, target in enumerate(targets[:-1])])
+    ahead = np.array([forward[position, target] for position, target in enumerate(targets[1:])])
+    behind = np.array([backward[position, target] for position, target in enumerate(targets[:-1])])
     return ahead, np.roll(behind, -1)
 
 
@@ -228,7 +228,7 @@ def test_evaluation_sums_up_its_files() -> None:
     assert set(values["perplexity"]) == {"forward", "backward", "mean"}
 
 
-def test_state_begins_anew_with_every_file() -> None:
+def test_state_starts_again_with_every_file() -> None:
     elmo = small_elmo()
     text = [*lines("a", "the bank", "of"), *lines("b", "the bank", "of")]
     found = evaluate(elmo, text, stateful=True)

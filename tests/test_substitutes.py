@@ -1,4 +1,4 @@
-"""Which words fit a marked place: by hand-made pairs, and against the full softmax."""
+"""Words that fit a bracketed position: by hand-made pairs, and against the full softmax."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def test_log_probabilities_are_those_of_the_score() -> None:
     elmo = random_elmo()
     tokens = ["the", "bank", "of", "他"]
     (scored,) = score(elmo, [tokens])
-    for place in range(4):
-        found = find_substitutes_at(elmo, tokens, place, k=99)
-        assert found.forward.log_prob == pytest.approx(scored.forward[place], abs=1e-5)
-        assert found.backward.log_prob == pytest.approx(scored.backward[place], abs=1e-5)
+    for position in range(4):
+        found = find_substitutes_at(elmo, tokens, position, k=99)
+        assert found.forward.log_prob == pytest.approx(scored.forward[position], abs=1e-5)
+        assert found.backward.log_prob == pytest.approx(scored.backward[position], abs=1e-5)
         for ranking in (found.forward, found.backward, found.joint):
             assert {word for word, _ in ranking.best} == set(WORDS)  # no marks
             values = [value for _, value in ranking.best]
             assert values == sorted(values, reverse=True)
-            assert ranking.best[(ranking.rank or 0) - 1] == (tokens[place], ranking.log_prob)
+            assert ranking.best[(ranking.rank or 0) - 1] == (tokens[position], ranking.log_prob)
         assert np.exp([value for _, value in found.joint.best]).sum() == pytest.approx(1)
 
 
@@ -91,7 +91,7 @@ def test_context_goes_on_into_both_directions() -> None:
     assert before.forward.log_prob == pytest.approx(carried.forward[1], abs=1e-5)
 
 
-def test_raw_text_is_cut_around_the_mark() -> None:
+def test_raw_text_is_segmented_around_the_brackets() -> None:
     elmo = random_elmo()
     assert find_substitutes(elmo, "他去[银行]!", segment="zh").tokens == ["他", "去", "银行", "!"]
     assert find_substitutes(elmo, "The river[bank].", segment="en").tokens == ["The", "river", "bank", "."]

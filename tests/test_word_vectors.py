@@ -167,7 +167,7 @@ def test_most_similar_has_gensims_signature_and_answers() -> None:
         ({"positive": np.array([1, np.nan, 0], np.float32)}, "3 finite values"),
     ],
 )
-def test_strange_questions_are_refused(asked: dict[str, Any], says: str) -> None:
+def test_invalid_arguments_are_refused(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         hand_made(centre=True).most_similar(**asked)
 

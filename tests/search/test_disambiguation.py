@@ -61,7 +61,7 @@ def test_rows_semcor_and_xml_are_read(tmp_path: Path):
     assert again[0].tokens == noun.tokens
 
 
-def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_word(tmp_path: Path):
+def test_plain_rows_are_segmented_as_the_model_was_trained_around_the_marked_word(tmp_path: Path):
     path = write(tmp_path / "r.tsv", "意\t关公会其[意]，遂辞而去。\tmeaning\n江山\t不爱[大好 江山]爱人\tx\n")
     one, two = read_sense_data(path, "train", lambda text: token_texts(text, "zh-char"))
     assert one.tokens == ("关", "公", "会", "其", "意", "，", "遂", "辞", "而", "去", "。")
@@ -78,7 +78,7 @@ def test_rows_of_raw_text_are_cut_as_the_model_was_trained_around_the_marked_wor
     assert ["关公会其", "意", "，遂辞而去。"] in seen
 
 
-def test_vectors_that_are_not_finite_are_refused_with_their_place(tmp_path: Path, elmo: Elmo, monkeypatch):
+def test_vectors_that_are_not_finite_are_refused_with_their_location(tmp_path: Path, elmo: Elmo, monkeypatch):
     path, read = write(tmp_path / "r.tsv", ROWS), elmo.run_batch
     monkeypatch.setattr(elmo, "run_batch", lambda *asked: filled(read(*asked), torch.nan))
     with pytest.raises(DataError, match=r"r\.tsv:1: a vector is not finite"):
@@ -112,7 +112,7 @@ def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
     np.testing.assert_allclose(found[2], other[0], atol=1e-6)
 
 
-def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: Elmo):
+def test_the_context_of_a_word_is_the_forward_state_before_and_the_backward_state_after_it(elmo: Elmo):
     tokens = ("The", "river", "bank", "is", "green")
     marked = LabelledUsage("a", "x", tokens, 1, 3)
     whole = elmo.embed([list(tokens)], layer="top")[0]
@@ -125,7 +125,7 @@ def test_the_place_of_a_word_is_what_the_model_knows_before_and_behind_it(elmo: 
     np.testing.assert_allclose(joined, np.concatenate([found, whole.mean(axis=0)]), atol=1e-6)
 
 
-def test_a_word_that_is_the_whole_sentence_has_a_place_too(elmo: Elmo):
+def test_a_word_that_is_the_whole_sentence_has_a_context(elmo: Elmo):
     layers, _ = elmo.compute_layers([["so"]])  # <S> so </S>
     half = elmo.config.size // 2
     (found,) = embed_usages(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "context")
@@ -142,7 +142,7 @@ def test_all_layers_are_read_at_once(elmo: Elmo):
         next(embed_usages(elmo, marked, "all"))
 
 
-def test_strange_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
+def test_unknown_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
     path = write(tmp_path / "r.tsv", ROWS)
     for name, value in (("view", "eye"), ("space", "deep")):
         wrong: dict[str, Any] = {name: value}
@@ -151,11 +151,11 @@ def test_strange_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
 
 
 def test_directions_in_which_examples_of_one_sense_lie_apart_count_less():
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     names = ["one", "other"] * 200
     told = np.array([[1.0] if name == "one" else [-1.0] for name in names])
-    loud = 5 * chance.standard_normal((len(names), 3))  # says nothing of the sense
-    vectors = np.concatenate([told + 0.3 * chance.standard_normal(told.shape), loud], axis=1)
+    loud = 5 * rng.standard_normal((len(names), 3))  # says nothing of the sense
+    vectors = np.concatenate([told + 0.3 * rng.standard_normal(told.shape), loud], axis=1)
     examples = [LabelledUsage(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)]
     right = {}
     for space in ("centre", "senses"):
@@ -207,12 +207,12 @@ def test_adjectives_and_satellites_are_one_class():
         ("a.xml", "<corpus>", "not XML"),
     ],
 )
-def test_what_is_wrong_is_refused(tmp_path: Path, name: str, text: str, says: str):
+def test_malformed_files_are_refused(tmp_path: Path, name: str, text: str, says: str):
     with pytest.raises(DataError, match=says):
         read_sense_data(write(tmp_path / name, text), "train")
 
 
-def test_a_strange_index_is_refused(tmp_path: Path):
+def test_a_malformed_index_sense_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"index\.sense:1"):
         read_wordnet_senses(write(tmp_path / "index.sense", "hello\n"))
 
@@ -236,10 +236,10 @@ def test_a_prior_moves_the_border_between_senses():
 
 def random_senses(shares: dict[str, int], spread: float) -> tuple[list[LabelledUsage], list[np.ndarray]]:
     """Examples of one word: around a direction for each sense, so many each."""
-    chance = np.random.default_rng(0)
-    centres = {sense: chance.standard_normal(8) for sense in shares}
+    rng = np.random.default_rng(0)
+    centres = {sense: rng.standard_normal(8) for sense in shares}
     names = [sense for sense, count in shares.items() for _ in range(count)]
-    vectors = [(centres[name] + spread * chance.standard_normal(8)).astype(np.float32) for name in names]
+    vectors = [(centres[name] + spread * rng.standard_normal(8)).astype(np.float32) for name in names]
     return [LabelledUsage(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)], vectors
 
 
@@ -264,7 +264,7 @@ def test_the_prior_is_chosen_by_leaving_examples_out(spread: float, least: float
     assert all(counts[prior] < counts[found] for prior in PRIORS if prior < found)
 
 
-def test_a_strange_prior_is_refused():
+def test_an_invalid_prior_is_refused():
     for text in ("-1", "nan", "much"):
         with pytest.raises(UsageError, match="expected a number from 0, or auto"):
             _parse_prior(text)

@@ -62,7 +62,7 @@ def tokens() -> list[list[str]]:
     return [line.split() for line in TEXT.splitlines() if line]
 
 
-def test_every_usage_is_kept_with_its_place(index: Index, corpus: Path):
+def test_every_usage_is_stored_with_its_sentence_and_location(index: Index, corpus: Path):
     flat = [(word, number) for number, line in enumerate(TEXT.splitlines(), 1) for word in line.split()]
     assert len(index) == len(flat)
     assert len(index.blocks) > 1
@@ -94,13 +94,13 @@ def test_exact_search_is_a_sort_by_cosine(index: Index, elmo: Elmo):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("count", [1, 9, 300])
 def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, native_part: bool):
-    chance = np.random.default_rng(3)
-    rows, k = chance.standard_normal((9000, 40)).astype(dtype), 12
+    rng = np.random.default_rng(3)
+    rows, k = rng.standard_normal((9000, 40)).astype(dtype), 12
     rows[7000] = rows[10]  # of equals the earlier one
     space = fit_space(rows, "whiten")
     directions = space.to_directions(rows)
     queries = np.concatenate([directions[10:11], directions[20:319]])[:count]
-    keep = chance.random(9000) < 0.9
+    keep = rng.random(9000) < 0.9
     keep[[10, 7000]] = True
     if not native_part:
         monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
@@ -113,7 +113,7 @@ def test_one_query_and_many_find_the_same(monkeypatch, count: int, dtype: type, 
         np.testing.assert_allclose(cosines, wanted[numbers], atol=1e-5)
 
 
-def test_pieces_read_by_several_cores_give_the_first_of_equals_and_tell_each_block_once(monkeypatch):
+def test_several_cores_return_the_first_of_equals_and_report_each_block_once(monkeypatch):
     monkeypatch.setattr("polyseme.search.exact.PIECE", exact.dots.TOGETHER)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     rows, queries = np.ones((6000, 8), np.float16), np.full((3, 8), 8**-0.5, np.float32)
@@ -213,7 +213,7 @@ def test_killed_on_the_way_it_goes_on_without_doubles(
     assert [one.usage(n) for n in range(len(one))] == [two.usage(n) for n in range(len(two))]
 
 
-def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
+def test_a_full_disk_is_an_error_and_complete_blocks_stay(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(build, "BLOCK_USAGES", 8)
@@ -242,7 +242,7 @@ def test_a_disk_that_is_full_is_said_and_whole_blocks_stay(
         ("a  a b\na", "split"),
     ],
 )
-def test_words_stand_where_their_places_say(tmp_path: Path, text: str, how: str):
+def test_offsets_give_the_words_of_a_sentence(tmp_path: Path, text: str, how: str):
     (tmp_path / "t.txt").write_text(text + "\n", encoding="utf-8")
     found = [usage for _, usage in read_indexed_sentences([tmp_path / "t.txt"], how)]
     plain_sentences = segment_lines(read_lines(tmp_path / "t.txt"), how)
@@ -265,11 +265,11 @@ def test_more_text_is_added(tmp_path: Path, elmo: Elmo, corpus: Path, index: Ind
 
 
 @pytest.mark.parametrize("layer", ["top", "mean", 0])
-def test_an_index_of_places_holds_what_stands_around_words(
+def test_a_context_index_holds_what_is_around_words(
     tmp_path: Path, elmo: Elmo, corpus: Path, layer: str | int
 ):
-    build_index(elmo, [corpus], tmp_path / "p", layer=layer, view="context", precision="fp32")
-    index = open_index(tmp_path / "p", elmo)
+    build_index(elmo, [corpus], tmp_path / "context", layer=layer, view="context", precision="fp32")
+    index = open_index(tmp_path / "context", elmo)
     assert index.is_context_view
     marked = [
         LabelledUsage("", word, tuple(words), at, at + 1)
@@ -283,16 +283,16 @@ def test_an_index_of_places_holds_what_stands_around_words(
     assert found[0].cosine == pytest.approx(1, abs=1e-5)
 
 
-def test_words_and_places_do_not_go_together(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+def test_word_and_context_indexes_cannot_be_mixed(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
     with pytest.raises(UsageError, match="another view"):
         build_index(elmo, [corpus], tmp_path / "index", view="context")
-    build_index(elmo, [corpus], tmp_path / "p", view="context")
+    build_index(elmo, [corpus], tmp_path / "context", view="context")
     with pytest.raises(UsageError, match="differ in their view"):
-        find_changes(index, open_index(tmp_path / "p", elmo), ["bank"])
+        find_changes(index, open_index(tmp_path / "context", elmo), ["bank"])
     with pytest.raises(UsageError, match="view is 'sentence', expected one of word, context"):
         build_index(elmo, [corpus], tmp_path / "s", view="sentence")  # type: ignore[arg-type]
     head = json.loads((tmp_path / "index" / "index.json").read_text(encoding="utf-8"))
-    del head["view"]  # as indexes were before there were places
+    del head["view"]  # as in indexes before there were views
     write_head(tmp_path / "index", head)
     assert not open_index(tmp_path / "index", elmo).is_context_view
     build_index(elmo, [corpus], tmp_path / "index")
@@ -347,7 +347,7 @@ def test_an_empty_corpus_is_refused(tmp_path: Path, elmo: Elmo):
         build_index(elmo, [tmp_path / "e.txt"], tmp_path / "index")
 
 
-def test_a_strange_head_is_refused(tmp_path: Path, index: Index):
+def test_a_malformed_head_is_refused(tmp_path: Path, index: Index):
     (tmp_path / "index" / "index.json").write_text(json.dumps({"polyseme_index": 99}), encoding="utf-8")
     with pytest.raises(FormatError, match="not an index"):
         open_index(tmp_path / "index")
@@ -389,8 +389,8 @@ def test_a_word_may_be_marked_in_its_sentence(index: Index):
 
 
 def test_correcting_the_space_opens_the_cone():
-    chance = np.random.default_rng(0)
-    crowded = chance.normal(size=(500, 16)) * np.linspace(3, 0.1, 16) + 5
+    rng = np.random.default_rng(0)
+    crowded = rng.normal(size=(500, 16)) * np.linspace(3, 0.1, 16) + 5
     pointing = crowded / np.linalg.norm(crowded, axis=1, keepdims=True)
     pairs = (pointing @ pointing.T)[~np.eye(500, dtype=bool)]
     assert measure_anisotropy(crowded) == pytest.approx(pairs.mean(), abs=1e-6)
@@ -401,9 +401,9 @@ def test_correcting_the_space_opens_the_cone():
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_a_graph_finds_nearly_the_same(tmp_path: Path, elmo: Elmo, dtype: str):
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     words = [f"w{number}" for number in range(60)]
-    lines = [" ".join(chance.choice(words, 8)) for _ in range(150)]
+    lines = [" ".join(rng.choice(words, 8)) for _ in range(150)]
     (tmp_path / "c.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     build_index(elmo, [tmp_path / "c.txt"], tmp_path / "index")
     index = open_index(tmp_path / "index", elmo)
@@ -435,7 +435,7 @@ def test_vectors_may_be_kept_in_fp32(tmp_path: Path, elmo: Elmo, corpus: Path):
 
 
 @pytest.mark.parametrize("wrong", [{"space": "flat"}, {"precision": "fp8"}])
-def test_a_wrong_setting_is_refused_before_any_work(tmp_path: Path, elmo: Elmo, corpus: Path, wrong: dict):
+def test_an_invalid_setting_is_refused_before_any_work(tmp_path: Path, elmo: Elmo, corpus: Path, wrong: dict):
     with pytest.raises(UsageError, match="expected one of"):
         build_index(elmo, [corpus], tmp_path / "index", **wrong)
     assert not (tmp_path / "index").exists()

@@ -42,7 +42,7 @@ class Titles(HTMLParser):
             self.found.append(data)
 
 
-def test_a_page_tells_every_sentence(tmp_path: Path, index: Index):
+def test_a_page_shows_every_sentence(tmp_path: Path, index: Index):
     found = polyseme.map_usages(index, ["曹操", "刘备"], tmp_path / "map.html")
     assert len(found.usages) == 18
     text = (tmp_path / "map.html").read_text(encoding="utf-8")
@@ -83,8 +83,8 @@ def test_legends_have_words_as_they_come_and_senses_order_groups():
 
 
 def test_components_keep_the_largest_spread():
-    chance = np.random.default_rng(0)
-    vectors = (chance.normal(size=(60, 5)) * [5, 3, 0.1, 0.1, 0.1]).astype(np.float32)
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(60, 5)) * [5, 3, 0.1, 0.1, 0.1]).astype(np.float32)
     points = project(vectors)
     np.testing.assert_allclose(np.abs(np.corrcoef(points[:, 0], vectors[:, 0])[0, 1]), 1, atol=0.02)
     assert project(vectors[:1]).shape == (1, 2)

@@ -20,15 +20,15 @@ from polyseme.search.senses import find_senses
 
 
 def blobs(centres: int, each: int = 40, spread: float = 0.15, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     middles = np.eye(8)[:centres]
-    vectors = np.repeat(middles, each, axis=0) + spread * chance.normal(size=(centres * each, 8))
+    vectors = np.repeat(middles, each, axis=0) + spread * rng.normal(size=(centres * each, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors.astype(np.float32), np.repeat(np.arange(centres), each)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_groups_that_are_there_are_found(count: int):
+def test_separate_clusters_are_found(count: int):
     vectors, gold = blobs(count)
     found = cluster(vectors)
     assert len(found.centres) == count
@@ -37,7 +37,7 @@ def test_groups_that_are_there_are_found(count: int):
     assert cluster(vectors).labels.tolist() == found.labels.tolist()
 
 
-def test_groups_of_equal_size_stand_in_the_order_of_their_first_vectors():
+def test_clusters_of_equal_size_are_ordered_by_their_first_vectors():
     vectors, _ = blobs(4, each=20)
     vectors = vectors[np.random.default_rng(3).permutation(len(vectors))]
     labels = cluster(vectors).labels
@@ -46,7 +46,7 @@ def test_groups_of_equal_size_stand_in_the_order_of_their_first_vectors():
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_repeated_usages_give_no_empty_group_and_a_silhouette_within_its_limits(count: int):
+def test_repeated_usages_give_no_empty_cluster_and_a_silhouette_of_at_most_1(count: int):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         distinct = rng.normal(size=(count, 8))
@@ -57,17 +57,17 @@ def test_repeated_usages_give_no_empty_group_and_a_silhouette_within_its_limits(
         assert found.silhouette <= 1
 
 
-def test_one_group_is_a_possible_answer():
-    chance = np.random.default_rng(1)
-    vectors = np.ones(8) + 0.3 * chance.normal(size=(150, 8))
+def test_there_may_be_one_cluster():
+    rng = np.random.default_rng(1)
+    vectors = np.ones(8) + 0.3 * rng.normal(size=(150, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     assert len(cluster(vectors.astype(np.float32)).centres) == 1
 
 
 def test_the_rand_index_agrees_with_scikit_learn():
-    chance = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     for _ in range(20):
-        one, other = (chance.integers(chance.integers(1, 5), size=30) for _ in range(2))
+        one, other = (rng.integers(rng.integers(1, 5), size=30) for _ in range(2))
         assert adjusted_rand(one, other) == pytest.approx(adjusted_rand_score(one, other))
 
 
@@ -106,9 +106,9 @@ def test_senses_have_shares_neighbours_and_sentences(tmp_path: Path, elmo: Elmo)
         find_senses(make(tmp_path, "b", elmo, RIVER), "bank")
 
 
-def test_the_share_of_a_sense_is_told_by_document(tmp_path: Path):
+def test_senses_have_shares_by_document(tmp_path: Path):
     """The vectors of sentences with river, and of all others, lie far apart."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     elmo = Elmo(random_model(small_config()))
     read = elmo.embed_tokens
     centres = {True: np.eye(8)[0] * 9, False: np.eye(8)[1] * 9}
@@ -116,7 +116,7 @@ def test_the_share_of_a_sense_is_told_by_document(tmp_path: Path):
     def apart(tokens, *rest):
         found = read(tokens, *rest)
         for words, array in zip(tokens, found, strict=True):
-            array[:] = centres["river" in words] + 0.3 * chance.normal(size=array.shape)
+            array[:] = centres["river" in words] + 0.3 * rng.normal(size=array.shape)
         return found
 
     vars(elmo)["embed_tokens"] = apart
@@ -131,7 +131,7 @@ def test_the_share_of_a_sense_is_told_by_document(tmp_path: Path):
     assert found[0].share == pytest.approx(12 / 22)
 
 
-def test_a_word_that_moved_stands_before_one_that_did_not(tmp_path: Path, elmo: Elmo):
+def test_a_word_that_changed_comes_before_one_that_did_not(tmp_path: Path, elmo: Elmo):
     frame = ["the dog sleeps", "a dog barks", "dog and cat"] * 6
     one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
     other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
@@ -169,8 +169,8 @@ def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo:
 
 
 def test_distances_are_those_of_all_pairs():
-    chance = np.random.default_rng(0)
-    a, b = (unit(chance.normal(size=(count, 6)) + shift) for count, shift in ((7, 1.0), (9, np.arange(6))))
+    rng = np.random.default_rng(0)
+    a, b = (unit(rng.normal(size=(count, 6)) + shift) for count, shift in ((7, 1.0), (9, np.arange(6))))
     found = compare_usages("x", a, b, (7, 9))
 
     def apart(one: np.ndarray, other: np.ndarray) -> float:
@@ -182,12 +182,12 @@ def test_distances_are_those_of_all_pairs():
 
 
 def test_prototypes_of_few_usages_are_no_farther_apart_than_those_of_many():
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
 
     here, there = np.array((2, 0, 0, 0, 0, 1)), np.array((2, 2, 0, 0, 0, 1))
 
     def mean_of(count: int) -> float:
-        pairs = [[unit(chance.normal(size=(count, 6)) + at) for at in (here, there)] for _ in range(200)]
+        pairs = [[unit(rng.normal(size=(count, 6)) + at) for at in (here, there)] for _ in range(200)]
         return float(np.mean([measure_prototype_distance(*pair) for pair in pairs]))
 
     assert mean_of(6) == pytest.approx(mean_of(60), rel=0.3)
@@ -198,7 +198,7 @@ def test_usages_that_point_everywhere_have_a_distance_within_its_limits():
     assert 0 <= measure_prototype_distance(both[:20], both[20:]) <= 2
 
 
-def test_a_word_that_stands_nowhere_has_not_moved():
+def test_zero_vectors_have_not_changed():
     nowhere, somewhere = np.zeros((6, 4), np.float32), unit(np.ones((6, 4)))
     assert measure_prototype_distance(nowhere, nowhere) == 0
     assert compare_usages("x", nowhere, nowhere, (6, 6)).p == 1

@@ -97,7 +97,7 @@ PARTS = ["space", "lengths", "words"]
 
 @pytest.mark.parametrize("missing", [True, False])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_damaged_part_is_named_and_the_same_command_makes_it_anew(
+def test_a_damaged_file_is_named_and_the_same_call_computes_it_again(
     index: Index, elmo: Elmo, corpus: Path, part: str, missing: bool
 ):
     path = index.folder / f"{part}.safetensors"
@@ -114,7 +114,7 @@ def test_a_damaged_part_is_named_and_the_same_command_makes_it_anew(
 
 
 @pytest.mark.parametrize("missing", [True, False])
-def test_a_damaged_block_is_named_and_force_builds_anew(
+def test_a_damaged_block_is_named_and_force_rebuilds_the_index(
     index: Index, elmo: Elmo, corpus: Path, missing: bool
 ):
     path = index.folder / "block-00001.safetensors"
@@ -130,7 +130,7 @@ def test_a_damaged_block_is_named_and_force_builds_anew(
     assert len(open_index(index.folder)) == len(index)
 
 
-def test_vectors_that_are_not_finite_are_refused_with_their_place(
+def test_vectors_that_are_not_finite_are_refused_with_their_location(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
     read = elmo.run_batch
@@ -197,9 +197,9 @@ def test_sentences_that_nothing_is_kept_of_are_not_read_by_the_model(
 
 
 def test_an_index_needs_a_folder_that_can_be_written(tmp_path: Path, elmo: Elmo, corpus: Path):
-    for place, says in ((corpus, "is a file"), (Path("/proc/x"), "cannot be written")):
+    for path, says in ((corpus, "is a file"), (Path("/proc/x"), "cannot be written")):
         with pytest.raises(UsageError, match=says):
-            build_index(elmo, [corpus], place)
+            build_index(elmo, [corpus], path)
 
 
 def test_an_empty_corpus_leaves_nothing_in_the_way(tmp_path: Path, elmo: Elmo, corpus: Path):
