@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,8 @@ def test_actors_get_names_and_paths_that_mean_the_same_on_every_machine(model, t
 
 
 def test_what_ray_cannot_do_is_refused(model, text, tmp_path):
-    for out, options in (("x.npz", {}), ("out", {"shard": "1/2"})):
+    for out, shard in (("x.npz", None), ("out", "1/2")):
+        options: dict[str, Any] = {} if shard is None else {"shard": shard}
         with pytest.raises(UsageError, match="the engine ray writes a whole folder"):
             api.embed(model, text, tmp_path / out, engine="ray", **options)
     with pytest.raises(UsageError, match="needs the path of a model"):
@@ -110,7 +112,7 @@ def kill_an_actor(folder: Path, killed: list[int], through: threading.Event) -> 
 def test_every_sentence_is_written_once_although_an_actor_is_killed(model, text, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setattr(on_ray, "MIN_SHARES", 8)
-    options = {"shard_mb": 2000 / 2**20, "batch_tokens": 64}
+    options: dict[str, Any] = {"shard_mb": 2000 / 2**20, "batch_tokens": 64}
     killed: list[int] = []
     through = threading.Event()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
