@@ -32,7 +32,7 @@ STATIC: tuple[dict[str, int], ...] = (
     {"sg": 1, "epochs": 30},
     {"sg": 0, "epochs": 5},
 )
-# A city, a verb (to calm the people), and a byname that stands before 冈 (a hill) and 先生 (master).
+# A city, a verb (to calm the people), and a byname that occurs before 冈 (a hill) and 先生 (master).
 OTHERWISE = frozenset(("许昌", "安民", "卧龙"))
 # Persons and bynames that are missing from the list; some it spells differently (麋竺, 毌丘俭, 曹叡).
 MISSING_NAMES = (

@@ -110,7 +110,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[st
 
 
 def time_of(loop: Loop, steps: int) -> tuple[int, float]:
-    """Tokens and seconds of so many steps; of one thread its own time, which others do not change."""
+    """Return tokens and seconds of `steps` steps; with one thread, seconds of CPU time."""
     import torch
 
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter

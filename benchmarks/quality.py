@@ -1,4 +1,4 @@
-"""How good a model is after so many minutes: held-out perplexity against training time, for any presets.
+"""Measure held-out perplexity against training time, for any presets.
 
     a text, runs such as novel:5 or X.toml:50  ->  pretrain  ->  a table, FILE.json, a picture of the curves
 

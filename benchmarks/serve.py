@@ -175,7 +175,7 @@ class Connection:
 
 
 async def load(port: int, bodies: list[bytes], connections: int, seconds: float) -> dict[str, Any]:
-    """So many connections, each with one request under way."""
+    """Open a number of connections, each with one request at a time."""
     end, codes, times = time.perf_counter() + seconds, Counter(), []
 
     async def one(number: int) -> None:

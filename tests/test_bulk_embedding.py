@@ -194,11 +194,11 @@ def test_shares_that_finish_while_another_starts_are_not_in_its_way(elmo, text, 
 
 
 class StopError(Exception):
-    """In place of a kill."""
+    """Stands in for a kill."""
 
 
 def embed_until(elmo: Elmo, text: Path, folder: Path, groups: int, **options: Any) -> None:
-    """Embed and stop after so many groups of sentences."""
+    """Embed and stop after `groups` groups of sentences."""
     seen = 0
 
     def stop(event: ProgressEvent) -> None:
