@@ -148,7 +148,7 @@ def test_a_worker_that_is_killed_is_one_clear_error(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(workers, "_CHUNK", 10)
     monkeypatch.setattr(workers.subprocess, "Popen", remembered)
-    with pytest.raises(UsageError, match="ended from outside"):
+    with pytest.raises(UsageError, match="was killed"):
         for _ in segment_pieces(endless(), "en", workers=2):
             pass
 
@@ -168,11 +168,11 @@ def stream_of(documents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def test_documents_are_held_out_until_there_is_enough() -> None:
     stream, places, before, words = stream_of([5] * 4000)
     plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=3)
-    chosen = plan.chosen(np.arange(0, len(stream), 10), 0).reshape(4000, 5)
+    chosen = plan.select(np.arange(0, len(stream), 10), 0).reshape(4000, 5)
     assert (chosen.all(axis=1) == chosen.any(axis=1)).all()
     assert 8 * chosen.sum() == 2000
     assert plan.documents == 50
-    assert plan.how == "documents"
+    assert plan.method == "documents"
     other = hold_out_documents(stream, places, before, words, 2000, seed=4)
     assert plan.intervals.tolist() != other.intervals.tolist()
 
@@ -188,10 +188,10 @@ def test_very_many_documents_are_chosen_from_a_part_of_them() -> None:
 def test_few_large_documents_give_stretches() -> None:
     stream, places, before, words = stream_of([9000, 9000])
     plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=0)
-    assert plan.how.startswith("stretches")
+    assert plan.method.startswith("stretches")
     assert len(plan.intervals) == 8
     assert (plan.intervals % 10 == 0).all()
-    chosen = plan.chosen(np.arange(0, len(stream), 10), 0)
+    chosen = plan.select(np.arange(0, len(stream), 10), 0)
     assert 2000 <= 8 * chosen.sum() < 2200
 
 
@@ -204,8 +204,8 @@ def test_sentences_are_chosen_the_same_in_blocks() -> None:
         hold_out_everything(),
         hold_out_nothing(),
     ):
-        whole = plan.chosen(starts, 0)
-        parts = [plan.chosen(starts[at : at + 333], at) for at in range(0, len(starts), 333)]
+        whole = plan.select(starts, 0)
+        parts = [plan.select(starts[at : at + 333], at) for at in range(0, len(starts), 333)]
         np.testing.assert_array_equal(whole, np.concatenate(parts))
 
 
@@ -219,9 +219,9 @@ def test_a_small_text_gives_a_fifth_at_most() -> None:
 def test_repeats_are_exact_while_they_fit_and_close_when_they_do_not() -> None:
     hashes = scatter_bits(np.arange(50_000, dtype=np.uint64), 0)
     every = np.concatenate((hashes, hashes[:20_000], hashes[:5000]))
-    for most, tolerance in ((100_000, 0), (5000, 2500)):
-        repeats = RepeatCounter(most)
+    for max_hashes, tolerance in ((100_000, 0), (5000, 2500)):
+        repeats = RepeatCounter(max_hashes)
         for part in np.array_split(every, 17):
             repeats.add(part)
         assert abs(repeats.count() - 25_000) <= tolerance
-        assert repeats.estimated == (most == 5000)
+        assert repeats.estimated == (max_hashes == 5000)

@@ -40,7 +40,7 @@ def test_a_name_with_brackets_is_a_file_before_it_is_a_glob(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "No text was given"),
+        ([], "There is no text"),
         (["-"], "standard input"),
         (["missing.txt"], "missing.txt: no such file"),
         (["*.nothing"], "no file matches"),
@@ -66,7 +66,7 @@ def test_a_document_is_a_file_a_line_or_a_block(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_document_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'page' is no kind of document"):
+    with pytest.raises(UsageError, match="'page' is not a kind of document"):
         list(read_pieces([tmp_path], "page", "en"))
 
 
@@ -147,7 +147,7 @@ def test_a_long_record_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.Monke
     [
         ("{'text': 1}", r"a.jsonl:2: not valid JSON"),
         ('["x"]', r"a.jsonl:2: a list, expected a record"),
-        ('{"body": "x"}', r"a.jsonl:2: no field 'text'. The fields are 'body'"),
+        ('{"body": "x"}', r"a.jsonl:2: no field 'text'. Fields: 'body'"),
         ('{"text": 7}', r"a.jsonl:2: the field 'text' is a int"),
         ("[" * 100_000, r"a.jsonl:2: not valid JSON"),
     ],

@@ -133,7 +133,7 @@ def test_a_second_run_opens_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     file = write(tmp_path / "a.txt", random_text(500))
     first = prepare_corpus([file], tmp_path / "c", PLAIN)
     copy = write(tmp_path / "copy.txt", file.read_text())
-    monkeypatch.setattr(prepared, "prepare", None)
+    monkeypatch.setattr(prepared, "build_corpus", None)
     assert prepare_corpus([file], tmp_path / "c", PLAIN).fingerprint == first.fingerprint
     assert prepare_corpus([copy], tmp_path / "c", PLAIN).fingerprint == first.fingerprint
     assert open_corpus(tmp_path / "c").report == first.report
@@ -161,7 +161,7 @@ def test_a_cut_off_corpus_is_noticed_and_made_again(tmp_path: Path) -> None:
     first = prepare_corpus([file], tmp_path / "c", PLAIN)
     whole = (first.folder / "train.ids").read_bytes()
     (first.folder / "train.ids").write_bytes(whole[:-4])
-    with pytest.raises(DataError, match="missing or cut off"):
+    with pytest.raises(DataError, match="missing or truncated"):
         open_corpus(tmp_path / "c")
     assert prepare_corpus([file], tmp_path / "c", PLAIN).train.tobytes() == whole
 
@@ -188,7 +188,7 @@ def test_given_files_are_validated_on_and_do_not_touch_the_vocabulary(tmp_path: 
     assert corpus.report.tokens == 6
     assert corpus.report.valid_unknown == 0.75
     assert corpus.report.held_out == "the given files"
-    with pytest.raises(UsageError, match="both to train and to validate"):
+    with pytest.raises(UsageError, match="both training text and held-out text"):
         prepare_corpus([file], tmp_path / "d", PLAIN, valid=[file])
     with pytest.raises(DataError, match=r"e.txt: not a single word"):
         prepare_corpus([file], tmp_path / "d", PLAIN, valid=[write(tmp_path / "e.txt", " \n")])
@@ -270,12 +270,12 @@ def test_pruned_words_keep_their_characters_and_kept_counts_are_exact(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a.txt: not a single word"),
-        (" \n\n \t\n", "a.txt: not a single word"),
-        ("word", "one word again and again"),
-        ("word " * 5000 + "\n" + "word\n" * 10, "one word again and again"),
+        ("", "a.txt: contains no words"),
+        (" \n\n \t\n", "a.txt: contains no words"),
+        ("word", "only one distinct word"),
+        ("word " * 5000 + "\n" + "word\n" * 10, "only one distinct word"),
         ("every word is here once", "0 of 5 words occur 2 times or more"),
-        ("a b a b a b", "nothing is left to train on|the held-out part is empty"),
+        ("a b a b a b", "no text is left to train on|no text is held out"),
     ],
 )
 def test_a_corpus_that_teaches_nothing_is_one_clear_error(tmp_path: Path, text: str, message: str) -> None:

@@ -3,15 +3,15 @@
     text.corpus.documents -> text.corpus.workers -> text.corpus.counts -> text.corpus.split
         -> text.corpus.renumber  =  text.corpus.build
 
-Comes in: files and settings. Goes out, in a folder:
+Input: files and settings. Output, in a folder:
 
     train.ids, valid.ids   uint32 types; every sentence is begin w … w end
-    types.txt              one type a line; the first V are the vocabulary
-    counts.npy             (V,) int64, how often each is to be predicted in train
+    types.txt              one type per line; the first V are the vocabulary
+    counts.npy             (V,) int64, how often each is predicted in train
     chars.npy              (types, C) uint16 or uint32, and characters.json for an alphabet of code points
 
-The text is read once, into a stream numbered in the order of sight; the vocabulary is counted on what is
-not held out; then the stream is renumbered by rank. What is only needed on the way is deleted.
+The text is read once, into a stream of words numbered by first occurrence; the vocabulary is counted on what
+is not held out; then the stream is renumbered by rank. Temporary files are deleted.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What the program counted; tokens are words, without the boundaries of sentences."""
+    """Counts of a prepared corpus; tokens are words, without the begin and end marks of sentences."""
 
-    documents: int  # in train; a document that is held out in part counts here
-    valid_documents: int  # held out whole
+    documents: int  # in train, including those held out in part
+    valid_documents: int  # held out completely
     sentences: int
     valid_sentences: int
     tokens: int
     valid_tokens: int
-    types: int  # with the three specials
-    words: int  # V, with the three specials
+    types: int  # distinct words, including <S>, </S> and <UNK>
+    words: int  # V: the vocabulary, including <S>, </S> and <UNK>
     characters: int  # rows of the character embedding, 0 without one
-    unknown: float  # share of the train tokens that are outside the vocabulary
+    unknown: float  # share of the train tokens that are not in the vocabulary
     valid_unknown: float
-    cut_tokens: int  # train tokens too long for max_chars
-    repeated_sentences: int  # that stood in the inputs before, word for word
+    cut_tokens: int  # train tokens truncated to max_chars
+    repeated_sentences: int  # exact repeats of an earlier sentence
     repeated_documents: int
-    repeats_estimated: bool
-    pruned_types: int
-    count_error: int  # a word that was pruned occurred at most so often; counts in the vocabulary are exact
-    held_out: str  # how the held-out part was chosen
+    repeats_estimated: bool  # whether the two numbers above are estimates
+    pruned_types: int  # rare words that were dropped while counting
+    count_error: int  # maximum count of a pruned word; counts in the vocabulary are exact
+    held_out: str  # how the held-out text was chosen
 
 
 class Sources(NamedTuple):
-    """What is read: files to train on, files to validate on, and their size if it is known."""
+    """The files to train on, the files to validate on, and their size in bytes if it is known."""
 
     files: Sequence[Path]
     valid: Sequence[Path]
@@ -80,20 +80,20 @@ class Sources(NamedTuple):
 
 
 class InitialTypes(NamedTuple):
-    """The start of the numbering: three specials, or a whole vocabulary."""
+    """The types with the first numbers: three special words, or a whole vocabulary."""
 
     words: tuple[str, ...]
-    specials: tuple[int, int, int]  # places of begin, end, unknown
-    fixed: bool  # no other word joins the vocabulary
+    specials: tuple[int, int, int]  # positions of begin, end, unknown
+    fixed: bool  # whether no word is added to the vocabulary
 
 
 @dataclass
-class _Raw:
-    """A stream in the order of sight, and where its documents start."""
+class _RawStream:
+    """A stream of words numbered by first occurrence, and its documents."""
 
     stream: Path
-    places: IntArray
-    before: IntArray  # words before each document
+    document_starts: IntArray  # positions in the stream
+    words_before: IntArray  # words before each document
     words: int
 
 
@@ -105,18 +105,18 @@ class _DocumentReader:
         sources: Sources,
         folder: Path,
         spec: CorpusSpec,
-        given: InitialTypes,
+        initial: InitialTypes,
         workers: int,
         on_progress: OnProgress,
     ) -> None:
-        self.tally = WordCounter(folder, given.words, given.specials, spec.max_types)
+        self.counter = WordCounter(folder, initial.words, initial.specials, spec.max_types)
         self._folder, self._spec, self._workers = folder, spec, workers
-        self._specials = np.array(given.specials, np.uint32)
+        self._specials = np.array(initial.specials, np.uint32)
         self._size, self._on_progress = sources.size, on_progress
         self._bytes = self._tokens = 0
 
-    def read(self, files: Sequence[Path], name: str, counted: bool) -> _Raw:
-        """Segment files into `name`.raw; words are numbered, and counted if so told."""
+    def read(self, files: Sequence[Path], name: str, counted: bool) -> _RawStream:
+        """Segment files into `name`.raw; words are numbered and, if `counted`, counted."""
         spec, settings = self._spec, self._spec.settings
         pieces = read_pieces(files, settings.documents, spec.segment, settings.field)
         paths = [self._folder / f"{name}.{ending}" for ending in ("raw", "places", "before")]
@@ -125,72 +125,76 @@ class _DocumentReader:
         with paths[0].open("wb") as stream, paths[1].open("wb") as places, paths[2].open("wb") as before:
             for chunk in segment_pieces(pieces, spec.segment, self._workers):
                 last = _write_documents(chunk, last, length, words, (places, before))
-                table = self._numbers(chunk, counted)
+                table = self._number_words(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())
                 length += len(chunk.ids)
-                found = int((chunk.ids >= FIRST_WORD).sum())
-                words += found
-                self._bytes, self._tokens = self._bytes + chunk.size, self._tokens + found
+                chunk_words = int((chunk.ids >= FIRST_WORD).sum())
+                words += chunk_words
+                self._bytes, self._tokens = self._bytes + chunk.size, self._tokens + chunk_words
                 detail = f"{self._tokens:,} tokens"
                 self._on_progress(ProgressEvent("reading", self._bytes, self._size, detail))
         if not words:
             more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
-            raise DataError(f"{files[0]}{more}: not a single word. A corpus needs text.")
-        return _Raw(paths[0], map_ids(paths[1], np.int64), map_ids(paths[2], np.int64), words)
+            raise DataError(f"{files[0]}{more}: contains no words. A corpus needs text.")
+        return _RawStream(paths[0], map_ids(paths[1], np.int64), map_ids(paths[2], np.int64), words)
 
-    def _numbers(self, chunk: Chunk, counted: bool) -> NDArray[np.uint32]:
-        """From the chunk's numbering to that of the order of sight."""
+    def _number_words(self, chunk: Chunk, counted: bool) -> NDArray[np.uint32]:
+        """Map the numbers of a chunk to numbers by first occurrence."""
         counts = np.bincount(chunk.ids, minlength=FIRST_WORD + len(chunk.words))[FIRST_WORD:]
-        numbers = self.tally.add(chunk.words, counts if counted else np.zeros_like(counts))
+        numbers = self.counter.add(chunk.words, counts if counted else np.zeros_like(counts))
         return np.concatenate((self._specials, numbers))
 
 
 def _write_documents(
     chunk: Chunk, last: int, length: int, words: int, files: tuple[IO[bytes], IO[bytes]]
 ) -> int:
-    """Note where documents with words start; return the number of the last one."""
-    numbers, places = chunk.documents
-    filled = np.diff(places, append=len(chunk.ids)) > 0
-    numbers, places = numbers[filled], places[filled]
-    new = places[np.diff(numbers, prepend=last) != 0]
-    before = np.concatenate(([0], np.cumsum(chunk.ids >= FIRST_WORD)))  # words, at each place
+    """Write where documents with words start; return the number of the last one."""
+    numbers, starts = chunk.documents
+    filled = np.diff(starts, append=len(chunk.ids)) > 0
+    numbers, starts = numbers[filled], starts[filled]
+    new = starts[np.diff(numbers, prepend=last) != 0]
+    before = np.concatenate(([0], np.cumsum(chunk.ids >= FIRST_WORD)))  # words before each position
     files[0].write((length + new).astype(np.int64).tobytes())
     files[1].write((words + before[new]).astype(np.int64).tobytes())
     return int(numbers[-1]) if len(numbers) else last
 
 
-def prepare(
+def build_corpus(
     sources: Sources,
     folder: Path,
     spec: CorpusSpec,
-    given: InitialTypes,
+    initial: InitialTypes,
     alphabet: Alphabet | None,
     workers: int,
     on_progress: OnProgress,
 ) -> tuple[CorpusReport, Alphabet | None]:
-    """Write the files of the corpus into `folder`; say what was counted."""
+    """Write the files of a corpus to `folder`; return the counts and the alphabet."""
     settings = spec.settings
-    reader = _DocumentReader(sources, folder, spec, given, workers, on_progress)
+    reader = _DocumentReader(sources, folder, spec, initial, workers, on_progress)
     raw = reader.read(sources.files, "corpus", counted=True)
-    apart = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
-    tally = reader.tally
-    tally.close()
-    plan = _plan(raw, settings, spec.seed) if apart is None else split.hold_out_nothing("the given files")
-    for block in read_sentence_blocks(raw.stream, given.specials[0]) if apart is None else ():
-        tally.subtract(block.ids[mark_held_out(block, plan)])
-    alphabet = alphabet or _alphabet(tally, spec)
-    ranking = tally.rank(settings.min_count, 0 if given.fixed else settings.max_words)
-    if not given.fixed:
-        _check_words(ranking, len(tally), sources.files[0], settings)
-    cut = _write_chars(folder, alphabet, ranking.types, given.specials) if alphabet else None
-    numbering = Numbering(ranking.numbers, given.specials, ranking.words, cut)
-    train, valid, repeated = _write_streams(folder, raw, apart, plan, numbering)
+    held_out = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
+    counter = reader.counter
+    counter.close()
+    plan = (
+        _choose_held_out(raw, settings, spec.seed)
+        if held_out is None
+        else split.hold_out_nothing("the given files")
+    )
+    for block in read_sentence_blocks(raw.stream, initial.specials[0]) if held_out is None else ():
+        counter.subtract(block.ids[mark_held_out(block, plan)])
+    alphabet = alphabet or _make_alphabet(counter, spec)
+    ranking = counter.rank(settings.min_count, 0 if initial.fixed else settings.max_words)
+    if not initial.fixed:
+        _check_words(ranking, len(counter), sources.files[0], settings)
+    cut = _write_chars(folder, alphabet, ranking.types, initial.specials) if alphabet else None
+    numbering = Numbering(ranking.numbers, initial.specials, ranking.words, cut)
+    train, valid, repeated = _write_streams(folder, raw, held_out, plan, numbering)
     _check_parts(train, valid, sources, settings)
-    ranking.counts[list(given.specials)] = (train.sentences, train.sentences, train.unknown)
+    ranking.counts[list(initial.specials)] = (train.sentences, train.sentences, train.unknown)
     np.save(folder / "counts.npy", ranking.counts)
     report = CorpusReport(
-        documents=len(raw.places) - plan.documents,
-        valid_documents=plan.documents if apart is None else len(apart.places),
+        documents=len(raw.document_starts) - plan.documents,
+        valid_documents=plan.documents if held_out is None else len(held_out.document_starts),
         sentences=train.sentences,
         valid_sentences=valid.sentences,
         tokens=train.tokens,
@@ -200,56 +204,61 @@ def prepare(
         characters=alphabet.size if alphabet else 0,
         unknown=train.unknown / train.tokens,
         valid_unknown=valid.unknown / max(valid.tokens, 1),
-        cut_tokens=train.cut,
+        cut_tokens=train.truncated,
         repeated_sentences=repeated.sentences.count(),
         repeated_documents=repeated.documents.count(),
         repeats_estimated=repeated.sentences.estimated or repeated.documents.estimated,
-        pruned_types=tally.pruned_types,
-        count_error=tally.count_error,
-        held_out=plan.how,
+        pruned_types=counter.pruned_types,
+        count_error=counter.count_error,
+        held_out=plan.method,
     )
     return report, alphabet
 
 
-def _plan(raw: _Raw, settings: CorpusSettings, seed: int) -> HeldOut:
+def _choose_held_out(raw: _RawStream, settings: CorpusSettings, seed: int) -> HeldOut:
     if settings.valid_every is not None:
         return split.hold_out_every_nth(settings.valid_every)
     if settings.valid_share == 0:
         return split.hold_out_nothing()
     wanted = split.count_held_out_words(raw.words, settings.valid_share, settings.valid_tokens)
     stream = map_ids(raw.stream, np.uint32)
-    plan = split.hold_out_documents(stream, raw.places, raw.before, raw.words, wanted, seed)
-    release(raw.places, raw.before)
+    plan = split.hold_out_documents(stream, raw.document_starts, raw.words_before, raw.words, wanted, seed)
+    release(raw.document_starts, raw.words_before)
     return plan
 
 
 def _write_streams(
-    folder: Path, raw: _Raw, apart: _Raw | None, plan: HeldOut, numbering: Numbering
+    folder: Path, raw: _RawStream, held_out: _RawStream | None, plan: HeldOut, numbering: Numbering
 ) -> tuple[StreamCounts, StreamCounts, CorpusRepeats]:
     repeated = CorpusRepeats()
     with (folder / "train.ids").open("wb") as train, (folder / "valid.ids").open("wb") as valid:
         files = (train, valid)
-        trained, held = renumber(raw.stream, numbering, plan, files, raw.places, repeated)
-        if apart is not None:
+        trained, held = renumber(raw.stream, numbering, plan, files, raw.document_starts, repeated)
+        if held_out is not None:
             _, held = renumber(
-                apart.stream, numbering, split.hold_out_everything(), files, apart.places, CorpusRepeats()
+                held_out.stream,
+                numbering,
+                split.hold_out_everything(),
+                files,
+                held_out.document_starts,
+                CorpusRepeats(),
             )
     return trained, held, repeated
 
 
-def _alphabet(tally: WordCounter, spec: CorpusSpec) -> Alphabet | None:
+def _make_alphabet(counter: WordCounter, spec: CorpusSpec) -> Alphabet | None:
     if spec.encoding is None:
         return None
     if spec.encoding == "bytes":
         return ByteAlphabet(spec.max_chars)
-    # A character too rare for a word is too rare for a row: it helps to train the one for unknown ones.
-    return CodepointAlphabet.from_counts(tally.characters(), spec.max_chars, spec.settings.min_count)
+    # A character rarer than a word of the vocabulary gets no row: it trains the row of unknown characters.
+    return CodepointAlphabet.from_counts(counter.characters(), spec.max_chars, spec.settings.min_count)
 
 
 def _write_chars(
     folder: Path, alphabet: Alphabet, types: int, specials: tuple[int, int, int]
 ) -> NDArray[np.bool_]:
-    """Write the characters of all types; return which types are too long for a row."""
+    """Write the character ids of all types; return which types are truncated."""
     kind = np.dtype(np.uint16 if alphabet.size <= 1 << 16 else np.uint32)
     boundaries = alphabet.boundaries()
     start = 0
@@ -259,9 +268,9 @@ def _write_chars(
         for words in read_types(folder):
             rows = alphabet.encode(words)  # (n, C)
             cut = np.array([alphabet.count_truncated([word]) for word in words], bool)
-            for place, row in zip(specials[:2], boundaries, strict=True):
-                if start <= place < start + len(words):
-                    rows[place - start], cut[place - start] = row, False
+            for position, row in zip(specials[:2], boundaries, strict=True):
+                if start <= position < start + len(words):
+                    rows[position - start], cut[position - start] = row, False
             file.write(rows.astype(kind).tobytes())
             cuts.write(cut.tobytes())
             start += len(words)
@@ -272,13 +281,13 @@ def _write_chars(
 
 
 def _check_words(ranking: TypeRanks, words: int, file: Path, settings: CorpusSettings) -> None:
-    kept = ranking.words - 3
+    frequent = ranking.words - 3
     if words < 2:
-        raise DataError(f"{file}: the whole corpus is one word again and again. There is nothing to learn.")
-    if kept < 2:
+        raise DataError(f"{file}: the corpus has only one distinct word, so there is nothing to learn.")
+    if frequent < 2:
         raise DataError(
-            f"{file}: {kept} of {words:,} words occur {settings.min_count} times or more in the part that is "
-            "trained on. Give more text, or lower min_count."
+            f"{file}: {frequent} of {words:,} words occur {settings.min_count} times or more in the "
+            "training text. Use more text, or lower corpus.min_count."
         )
 
 
@@ -287,8 +296,8 @@ def _check_parts(
 ) -> None:
     wanted = settings.valid_share > 0 or settings.valid_every is not None
     if not train.sentences or (wanted and not sources.valid and not valid.sentences):
-        part = "nothing is left to train on" if not train.sentences else "the held-out part is empty"
+        part = "no text is left to train on" if not train.sentences else "no text is held out"
         raise DataError(
             f"{sources.files[0]}: {part}: the corpus has {train.sentences + valid.sentences} sentences. "
-            "Give more text, or a file to validate on."
+            "Use more text, or name held-out text with `valid`."
         )

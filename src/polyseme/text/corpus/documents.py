@@ -1,19 +1,20 @@
-"""Files of any kind and size to documents, in bounded pieces of text.
+"""Read files of any kind and size as documents, in pieces of bounded size.
 
-    text.reading  ->  text.corpus.documents  ->  text.corpus.prepared
+    text.reading, text.conllu  ->  text.corpus.documents  ->  text.corpus.prepared
 
-Comes in: names of files, folders and globs. Goes out: `Piece`, one after the other; memory holds one or two.
+Input: files, folders and globs. Output: `Piece`s, one at a time.
 
-    .jsonl .ndjson   a record a line; the text is in a named field; a record is a document
+    .jsonl .ndjson   one record per line; the text is in a named field; a record is a document
     .conllu          the FORM column of the syntactic words; ranges (1-2) and empty nodes (1.1) are skipped,
                      white space inside a word becomes _ ; `# newdoc` opens a document, else it is the file
     anything else    plain text; a document is the file, a line, or a block between blank lines
 
-`.gz` and `.zst` may follow the name. A large document comes in several pieces with one number: they are cut
-at a blank line where a line break does not end a sentence (`en`, `auto`), else at a line break. Only a
-paragraph or a line above MAX_CHARACTERS is cut inside, at a line break, at white space or after 。！？.
+`.gz` and `.zst` may follow the name. A large document is split into several pieces with the
+same number: at a blank line where a line break does not end a sentence (`en`, `auto`), else at
+a line break. Only a paragraph or line above MAX_CHARACTERS is split inside, at a line break, at
+white space or after 。！？.
 
-What must not change: pieces do not depend on anything but the files and the arguments.
+What must not change: pieces depend on the files and the arguments only.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from polyseme.text.corpus.settings import Documents
 from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
 from polyseme.text.segment.stream import MAX_CHARACTERS
 
-_BLOCK = 1 << 20  # bytes that are read at once
+_BLOCK = 1 << 20  # bytes read at once
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 _SENTENCE_ENDS = tuple(mark.encode() for mark in "。！？")
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 
 
 class Piece(NamedTuple):
-    """A stretch of one document."""
+    """A document, or a part of one."""
 
-    document: int  # from 0, over all files
+    document: int  # number of the document, from 0, over all files
     text: str
-    tokenised: bool  # words stand between spaces and a line is a sentence, whatever the settings say
-    size: int  # bytes of the unpacked file that it used up
+    tokenised: bool  # tokens are separated by spaces and lines are sentences, whatever the settings say
+    size: int  # bytes of the decompressed file
 
 
 class _DecodedBlock(NamedTuple):
@@ -58,12 +59,18 @@ _Part = tuple[bool, str, int]  # opens a document, text, bytes
 
 
 def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
-    """The files behind files, folders (all files below, sorted, none hidden) and globs, each once."""
+    """List the files of files, folders (all files below, sorted, without hidden ones) and globs, each once.
+
+    Raises:
+        UsageError: There is no such file or folder, or no file matches.
+        DataError: A folder has no files.
+
+    """
     if not inputs:
-        raise UsageError("No text was given. Name one or more files, folders or globs.")
+        raise UsageError("There is no text. Name one or more files, folders or globs.")
     files: dict[Path, Path] = {}
-    for given in inputs:
-        for file in _files(expand_path(given)):
+    for path in inputs:
+        for file in _expand(expand_path(path)):
             files.setdefault(file.resolve(), file)
     return list(files.values())
 
@@ -76,74 +83,87 @@ def detect_kind(file: Path) -> str:
     return "conllu" if name.endswith(".conllu") else "text"
 
 
-def read_pieces(files: Sequence[Path], documents: str, how: str, field: str = "text") -> Iterator[Piece]:
-    """The documents of the files, to be segmented as `how` says; blank ones are left out."""
+def read_pieces(files: Sequence[Path], documents: str, segment: str, field: str = "text") -> Iterator[Piece]:
+    """Read the documents of files, without blank ones.
+
+    Args:
+        files: The files, from `expand_inputs`.
+        documents: What is a document in plain text: file, line or block.
+        segment: How the text will be segmented, which decides where documents may be split.
+        field: The field of JSON lines with the text.
+
+    """
     kinds = get_args(Documents)
     if documents not in kinds:
-        raise UsageError(f"{documents!r} is no kind of document. Choose one of {', '.join(kinds)}.")
+        raise UsageError(f"{documents!r} is not a kind of document. Choose one of {', '.join(kinds)}.")
     number = -1
     for file in files:
         kind = detect_kind(file)
         if kind == "jsonl":
-            parts = _records(file, field, how)
+            parts = _read_records(file, field, segment)
         elif kind == "conllu":
-            parts = _trees(file)
+            parts = _read_conllu_documents(file)
         else:
-            parts = _plain(file, documents, how)
+            parts = _read_plain(file, documents, segment)
         for fresh, text, size in parts:
             number += fresh
             if text and not text.isspace():
                 yield Piece(number, text, kind == "conllu", size)
 
 
-def _files(given: str) -> list[Path]:
-    path = Path(given)
-    if given == "-":
+def _expand(name: str) -> list[Path]:
+    """The files of one input."""
+    path = Path(name)
+    if name == "-":
         raise UsageError(
-            "A corpus cannot come from standard input, it is looked at twice. Save it to a file."
+            "A corpus cannot come from standard input, because it is read twice. Save it to a file."
         )
     if path.is_dir():
-        found = [file for file in list_files(path) if file.is_file()]
-        if not found:
-            raise DataError(f"{given}: a folder without files. Hidden files (.name) do not count.")
-        return found
+        contents = [file for file in list_files(path) if file.is_file()]
+        if not contents:
+            raise DataError(f"{name}: a folder without files. Hidden files (.name) do not count.")
+        return contents
     if path.is_file():
         return [path]
     if path.exists():
-        raise UsageError(f"{given}: neither a file nor a folder. Save the text to a file.")
-    if not glob.has_magic(given):
-        raise UsageError(f"{given}: no such file or folder. Check the path; it is read from {Path.cwd()}.")
-    matches = [Path(name) for name in sorted(glob.glob(given, recursive=True))]
+        raise UsageError(f"{name}: neither a file nor a folder. Save the text to a file.")
+    if not glob.has_magic(name):
+        raise UsageError(
+            f"{name}: no such file or folder. Check the path (the working directory is {Path.cwd()})."
+        )
+    matches = [Path(match) for match in sorted(glob.glob(name, recursive=True))]
     if not matches:
-        raise UsageError(f"{given}: no file matches. Check the pattern; it is read from {Path.cwd()}.")
+        raise UsageError(
+            f"{name}: no file matches. Check the pattern (the working directory is {Path.cwd()})."
+        )
     files = [match for match in matches if match.is_file()] or matches  # else the folders that match
-    return [file for match in files for file in _files(str(match))]
+    return [file for match in files for file in _expand(str(match))]
 
 
-def _plain(file: Path, documents: str, how: str) -> Iterator[_Part]:
+def _read_plain(file: Path, documents: str, segment: str) -> Iterator[_Part]:
     blocks = _blocks(file)
     if documents == "line":
         return _by_line(blocks)
     if documents == "block":
         return _by_block(blocks)
-    return _by_file(blocks, how)
+    return _by_file(blocks, segment)
 
 
-def _by_file(blocks: Iterable[_DecodedBlock], how: str) -> Iterator[_Part]:
-    """One document; where a line break ends no sentence, the pieces end at blank lines."""
+def _by_file(blocks: Iterable[_DecodedBlock], segment: str) -> Iterator[_Part]:
+    """One document; where a line break does not end a sentence, pieces end at blank lines."""
     fresh, held, size = True, "", 0
-    paragraphs = how in ("en", "auto")
+    paragraphs = segment in ("en", "auto")
     for block in blocks:
         held, size = held + block.text, size + block.size
-        cut = _after_paragraphs(held) if paragraphs else len(held)
-        if cut:
-            yield fresh, held[:cut], size
-            fresh, held, size = False, held[cut:], 0
+        end = _find_paragraph_end(held) if paragraphs else len(held)
+        if end:
+            yield fresh, held[:end], size
+            fresh, held, size = False, held[end:], 0
     yield fresh, held, size
 
 
-def _after_paragraphs(text: str) -> int:
-    """Where the last whole paragraph ends; 0 says that more text may come to it."""
+def _find_paragraph_end(text: str) -> int:
+    """The end of the last complete paragraph; 0 if more text may belong to it."""
     last = deque(_BLANK_LINE.finditer(text), maxlen=1)
     if last:
         return last[0].end()
@@ -155,8 +175,8 @@ def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
     fresh = True
     for block in blocks:
         lines = block.text.split("\n")
-        for place, line in enumerate(lines):
-            last = place == len(lines) - 1
+        for number, line in enumerate(lines):
+            last = number == len(lines) - 1
             if line and not line.isspace():
                 yield fresh, line, block.size // len(lines)
                 fresh = False
@@ -164,7 +184,7 @@ def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
 
 
 def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
-    """What stands between blank lines is a document."""
+    """Lines between blank lines are a document."""
     fresh, held, size = True, "", 0
     for block in blocks:
         held, size = held + block.text, size + block.size
@@ -183,7 +203,7 @@ def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
 
 
 def _blocks(file: Path) -> Iterator[_DecodedBlock]:
-    """Whole lines of a plain text file, about a megabyte at once; a longer line comes in parts."""
+    """Complete lines of a plain text file, about a megabyte at once; a longer line is split."""
     number, rest, first = 1, b"", True
     with open_bytes(file) as stream:
         while True:
@@ -198,18 +218,18 @@ def _blocks(file: Path) -> Iterator[_DecodedBlock]:
                 rest = raw
                 continue
             whole = cut > 0
-            cut = cut or _inside_line(raw)
-            text = _decoded(file, number, raw[:cut])
+            cut = cut or _find_split(raw)
+            text = _decode(file, number, raw[:cut])
             yield _DecodedBlock(text, number, whole, cut)
             number += text.count("\n")
             rest = raw[cut:]
 
 
-def _inside_line(raw: bytes) -> int:
-    """Where to cut a line that is too long: after white space, after a sentence, or after any character."""
+def _find_split(raw: bytes) -> int:
+    """Where to split a line that is too long: after white space, after a sentence, or after any character."""
     cut = max(raw.rfind(b" "), raw.rfind(b"\t")) + 1
     if not cut:
-        cut = max((place + 3 for mark in _SENTENCE_ENDS if (place := raw.rfind(mark)) >= 0), default=0)
+        cut = max((index + 3 for mark in _SENTENCE_ENDS if (index := raw.rfind(mark)) >= 0), default=0)
     if not cut:
         cut = len(raw) - 1
         while cut > len(raw) - 4 and raw[cut] & 0xC0 == 0x80:  # back to the start of the last character
@@ -217,14 +237,14 @@ def _inside_line(raw: bytes) -> int:
     return cut
 
 
-def _decoded(file: Path, number: int, raw: bytes) -> str:
+def _decode(file: Path, number: int, raw: bytes) -> str:
     zero = raw.find(0)
     try:
         if zero < 0:
             return raw.decode("utf-8")
     except UnicodeDecodeError as problem:
         if _is_text(raw[max(problem.start - 2048, 0) : problem.start + 2048]):
-            deque(read_lines(file), maxlen=0)  # finds the place and guesses the encoding
+            deque(read_lines(file), maxlen=0)  # finds the location and guesses the encoding
         zero = problem.start
     if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         deque(read_lines(file), maxlen=0)
@@ -240,21 +260,21 @@ def _is_text(raw: bytes) -> bool:
     return len(raw) - len(raw.translate(None, _CONTROLS)) <= len(raw) // 50
 
 
-def _records(file: Path, field: str, how: str) -> Iterator[_Part]:
+def _read_records(file: Path, field: str, segment: str) -> Iterator[_Part]:
     for line in read_lines(file):
         size = len(line.text) + 1
         if not line.text or line.text.isspace():
             continue
-        text = _field(line, field)
+        text = _read_field(line, field)
         for fresh, part, _ in (
-            _by_file(_slices(text), how) if len(text) > MAX_CHARACTERS else [(True, text, 0)]
+            _by_file(_slices(text), segment) if len(text) > MAX_CHARACTERS else [(True, text, 0)]
         ):
             yield fresh, part, size
             size = 0
 
 
 def _slices(text: str) -> Iterator[_DecodedBlock]:
-    """A long text in parts that end at a line break, or at white space."""
+    """Parts of a long text that end at a line break or at white space."""
     start = 0
     while start < len(text):
         stop = start + _BLOCK
@@ -265,33 +285,42 @@ def _slices(text: str) -> Iterator[_DecodedBlock]:
 
 
 def read_record(line: Line) -> dict[str, Any]:
-    """The record of a line of JSON lines."""
-    place = f"{line.source}:{line.number}"
+    """Parse a line of JSON lines as a record.
+
+    Raises:
+        DataError: The line is not JSON, or not a record.
+
+    """
+    location = line.location
     try:
         record = json.loads(line.text)
     except (ValueError, RecursionError) as problem:
-        raise DataError(f"{place}: not valid JSON ({problem}). JSON lines have one record a line.") from None
+        raise DataError(
+            f"{location}: not valid JSON ({problem}). JSON lines have one record per line."
+        ) from None
     if not isinstance(record, dict):
-        raise DataError(f'{place}: a {type(record).__name__}, expected a record: {{"text": …}}.')
+        raise DataError(f'{location}: a {type(record).__name__}, expected a record: {{"text": …}}.')
     return record
 
 
-def _field(line: Line, field: str) -> str:
-    place = f"{line.source}:{line.number}"
+def _read_field(line: Line, field: str) -> str:
+    location = line.location
     record = read_record(line)
     if field not in record:
         names = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise DataError(f"{place}: no field {field!r}. The fields are {names}: name the one with the text.")
+        raise DataError(
+            f"{location}: no field {field!r}. Fields: {names}. Set corpus.field to the one with text."
+        )
     text = record[field]
     if not isinstance(text, str):
-        raise DataError(f"{place}: the field {field!r} is a {type(text).__name__}, expected text.")
+        raise DataError(f"{location}: the field {field!r} is a {type(text).__name__}, expected text.")
     if any("\ud800" <= c <= "\udfff" for c in text):  # half a character, written as \ud83d
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
 
-def _trees(file: Path) -> Iterator[_Part]:
-    """The sentences of a CoNLL-U file, gathered; a line of text is a sentence."""
+def _read_conllu_documents(file: Path) -> Iterator[_Part]:
+    """Documents of a CoNLL-U file; a line of text is a sentence."""
     fresh, held, characters, size = True, list[str](), 0, 0
     for sentence in read_conllu(read_lines(file)):
         if held and (sentence.opens_document or characters > MAX_CHARACTERS // 4):

@@ -1,14 +1,14 @@
-"""Text of any size to a prepared corpus on disk, and the corpus opened: big arrays are memory maps.
+"""Prepare text of any size as a corpus on disk, and open it with memory-mapped arrays.
 
     text.corpus.build, text.fingerprint  ->  text.corpus.prepared  ->  training
 
-Comes in: files, folders, globs. Goes out: `Corpus`. Types are numbered: 0 `<S>`, 1 `</S>`, 2 `<UNK>`, then
-words by falling frequency. The first V are the vocabulary; types beyond it keep a number of their own, so
-that a model that reads characters can read them, while the softmax predicts `<UNK>` (`Corpus.targets`).
+Input: files, folders, globs. Output: `Corpus`. Types are numbered: 0 `<S>`, 1 `</S>`, 2 `<UNK>`, then words
+by falling frequency. The first V are the vocabulary; other types have numbers, too, so that a character model
+can read them, while the softmax predicts `<UNK>` for them (`Corpus.targets`).
 
-A corpus is written under a temporary name and renamed when it is whole. A second run with equal content and
-settings opens what is there: the fingerprint is over the content of the files, their kinds and order, and
-the settings, not over names and times.
+A corpus is written under a temporary name and renamed when it is complete. A second run with equal content
+and settings opens it: the fingerprint covers the content of the files, their kinds and order, and the
+settings, not names and times.
 
 What must not change: FORMAT goes up whenever segmentation or numbering changes.
 """
@@ -29,7 +29,7 @@ from polyseme.io.atomic import new_folder
 from polyseme.io.memory_map import map_ids
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
-from polyseme.text.corpus.build import CorpusReport, InitialTypes, Sources, prepare
+from polyseme.text.corpus.build import CorpusReport, InitialTypes, Sources, build_corpus
 from polyseme.text.corpus.counts import read_types
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
@@ -59,11 +59,11 @@ _SPECIALS = ("<S>", "</S>", "<UNK>")
 
 @dataclass(frozen=True)
 class Corpus:
-    """A prepared corpus, opened."""
+    """An open prepared corpus."""
 
     folder: Path
     vocab: Vocab  # vocab.words[type] for types below V; Vocab.id is type + 1
-    counts: NDArray[np.int64]  # (V,) how often each is to be predicted in train, boundaries and unknown too
+    counts: NDArray[np.int64]  # (V,) how often each is predicted in train, including marks and <UNK>
     n_types: int
     train: Ids  # every sentence is begin w … w end
     valid: Ids
@@ -74,21 +74,21 @@ class Corpus:
 
     @property
     def begin(self) -> int:
-        """The type that begins a sentence: 0, unless a given vocabulary has it elsewhere."""
+        """The type that begins a sentence: 0, unless the vocabulary was given and differs."""
         return self.vocab.id(self.vocab.begin) - 1
 
     @property
     def end(self) -> int:
-        """The type that ends a sentence: 1, unless a given vocabulary has it elsewhere."""
+        """The type that ends a sentence: 1, unless the vocabulary was given and differs."""
         return self.vocab.id(self.vocab.end) - 1
 
     @property
     def unknown(self) -> int:
-        """The type of the unknown word: 2, unless a given vocabulary has it elsewhere."""
+        """The type of the unknown word: 2, unless the vocabulary was given and differs."""
         return self.vocab.id(self.vocab.unknown) - 1
 
     def targets(self, types: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """What the softmax is to predict: the type itself below V, else the unknown word."""
+        """What the softmax predicts for types: the type itself below V, else the unknown word."""
         return np.where(types < len(self.vocab), types, self.unknown).astype(np.int64)
 
 
@@ -103,55 +103,74 @@ def prepare_corpus(
     workers: int | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Corpus:
-    """Segment, count and number the inputs into `folder`, or open what an equal run left there.
+    """Prepare text as a corpus in `folder`, or open it if an equal run has prepared it.
 
-    A part is held out as `spec.settings` says, unless `valid` names files. A given `vocab` is kept as it
-    is and in its order, other words get types beyond it; a given `alphabet` goes before `spec.encoding`.
-    `workers` processes segment (None: by the machine and the size of the text; 1: this one alone).
+    Args:
+        inputs: Files, folders and globs.
+        folder: Where the corpus is written.
+        spec: What decides its content.
+        valid: Held-out text; by default a part of `inputs` is held out, see `CorpusSettings`.
+        vocab: A vocabulary to use as it is; other words get types beyond it.
+        alphabet: An alphabet to use instead of one by `spec.encoding`.
+        workers: Processes that segment; None chooses by the machine and the size of the text.
+        on_progress: Receives progress events.
+
+    Returns:
+        The open corpus.
+
+    Raises:
+        UsageError: There are no such files, or `folder` contains something else.
+        DataError: A file cannot be read, or the text is too small.
+
     """
     folder = Path(folder)
     files = expand_inputs(inputs)
     held = expand_inputs(valid) if valid else []
     both = {file.resolve() for file in files} & {file.resolve() for file in held}
     if both:
-        raise UsageError(f"{min(both)}: given both to train and to validate on. Name it once.")
-    old = _meta(folder)
-    stamps = stamp([*files, *held], [Stamp(*found) for found in old.get("files", ())] if old else ())
+        raise UsageError(f"{min(both)}: both training text and held-out text. Name it once.")
+    old = _read_meta(folder)
+    stamps = stamp([*files, *held], [Stamp(*file) for file in old.get("files", ())] if old else ())
     fingerprint = _fingerprint(files, held, stamps, spec, vocab, alphabet)
-    if old and old["fingerprint"] == fingerprint and _whole(folder, old):
+    if old and old["fingerprint"] == fingerprint and _is_complete(folder, old):
         return open_corpus(folder)
-    size = sum(found.size for found in stamps)
+    size = sum(file.size for file in stamps)
     packed = any(file.suffix in (".gz", ".zst") for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
     _check_folder(folder)
     workers = workers or choose_worker_count(size)
     with new_folder(folder, force=True, known_names=(*_RESULTS, _META)) as temporary:
-        report, used = prepare(
+        report, used = build_corpus(
             sources,
             temporary,
             spec,
-            _given(vocab),
+            _make_initial_types(vocab),
             alphabet,
             workers,
             on_progress,
         )
         check_unchanged((*files, *held), stamps)
-        _finish(temporary, stamps, spec, fingerprint, report, vocab, used)
+        _write_meta(temporary, stamps, spec, fingerprint, report, vocab, used)
     return open_corpus(folder)
 
 
 def open_corpus(folder: str | Path) -> Corpus:
-    """Open a prepared corpus."""
+    """Open a prepared corpus.
+
+    Raises:
+        DataError: The folder is not a prepared corpus of this version, or is incomplete.
+
+    """
     folder = Path(folder)
-    meta = _meta(folder)
+    meta = _read_meta(folder)
     if meta is None:
         raise DataError(f"{folder}: not a prepared corpus of this version. Prepare it again from the text.")
-    if not _whole(folder, meta):
-        raise DataError(f"{folder}: a part of the corpus is missing or cut off. Prepare it again.")
+    if not _is_complete(folder, meta):
+        raise DataError(f"{folder}: a file of the corpus is missing or truncated. Prepare it again.")
     report = CorpusReport(**meta["report"])
     words: list[str] = []
-    for some in read_types(folder):
-        words.extend(some[: report.words - len(words)])
+    for block in read_types(folder):
+        words.extend(block[: report.words - len(words)])
         if len(words) == report.words:
             break
     begin, end, unknown = meta["specials"]
@@ -163,20 +182,20 @@ def open_corpus(folder: str | Path) -> Corpus:
         train=map_ids(folder / "train.ids", np.uint32),
         valid=map_ids(folder / "valid.ids", np.uint32),
         chars=np.load(folder / "chars.npy", mmap_mode="r", allow_pickle=False) if meta["encoding"] else None,
-        alphabet=_alphabet(folder, meta),
+        alphabet=_load_alphabet(folder, meta),
         report=report,
         fingerprint=meta["fingerprint"],
     )
 
 
 def sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray[np.int64]:
-    """Places in the stream where a sentence begins."""
+    """Positions in a stream where sentences begin."""
     blocks = range(0, len(stream), 1 << 20)
-    found = [start + np.flatnonzero(stream[start : start + (1 << 20)] == begin) for start in blocks]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+    starts = [start + np.flatnonzero(stream[start : start + (1 << 20)] == begin) for start in blocks]
+    return np.concatenate(starts) if starts else np.zeros(0, np.int64)
 
 
-def _given(vocab: Vocab | None) -> InitialTypes:
+def _make_initial_types(vocab: Vocab | None) -> InitialTypes:
     if vocab is None:
         return InitialTypes(_SPECIALS, (0, 1, 2), fixed=False)
     begin, end, unknown = (vocab.id(name) - 1 for name in (vocab.begin, vocab.end, vocab.unknown))
@@ -198,18 +217,18 @@ def _fingerprint(
             "valid": len(held),
             "settings": spec.as_dict(),
             "vocab": vocab and (vocab.begin, vocab.end, vocab.unknown, vocab.words),
-            "alphabet": alphabet and _described(alphabet),
+            "alphabet": alphabet and _describe(alphabet),
         }
     )
 
 
-def _described(alphabet: Alphabet) -> tuple[str, int, Sequence[str]]:
+def _describe(alphabet: Alphabet) -> tuple[str, int, Sequence[str]]:
     if isinstance(alphabet, CodepointAlphabet):
         return "codepoints", alphabet.max_chars, alphabet.characters
     return "bytes", alphabet.max_chars, ()
 
 
-def _alphabet(folder: Path, meta: dict[str, Any]) -> Alphabet | None:
+def _load_alphabet(folder: Path, meta: dict[str, Any]) -> Alphabet | None:
     if meta["encoding"] == "bytes":
         return ByteAlphabet(meta["max_chars"])
     if meta["encoding"] == "codepoints":
@@ -218,8 +237,8 @@ def _alphabet(folder: Path, meta: dict[str, Any]) -> Alphabet | None:
     return None
 
 
-def _meta(folder: Path) -> dict[str, Any] | None:
-    """What an earlier run wrote, if it was of this format."""
+def _read_meta(folder: Path) -> dict[str, Any] | None:
+    """Read meta.json; None if there is none of this format."""
     try:
         meta = json.loads((folder / _META).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -227,15 +246,15 @@ def _meta(folder: Path) -> dict[str, Any] | None:
     return meta if isinstance(meta, dict) and meta.get("polyseme corpus") == FORMAT else None
 
 
-def _whole(folder: Path, meta: dict[str, Any]) -> bool:
-    """Whether all files are there, with all their bytes."""
+def _is_complete(folder: Path, meta: dict[str, Any]) -> bool:
+    """Whether all files are there, with their sizes."""
     try:
         return all((folder / name).stat().st_size == size for name, size in meta["sizes"].items())
     except OSError:
         return False
 
 
-def _finish(
+def _write_meta(
     temporary: Path,
     stamps: Sequence[Stamp],
     spec: CorpusSpec,
@@ -244,11 +263,11 @@ def _finish(
     vocab: Vocab | None,
     alphabet: Alphabet | None,
 ) -> None:
-    """Delete what was only needed on the way, and write meta.json."""
+    """Delete temporary files and write meta.json."""
     for file in temporary.iterdir():
         if file.name not in _RESULTS:
             file.unlink()
-    encoding, max_chars, _ = _described(alphabet) if alphabet else (None, 0, ())
+    encoding, max_chars, _ = _describe(alphabet) if alphabet else (None, 0, ())
     meta = {
         "polyseme corpus": FORMAT,
         "fingerprint": fingerprint,
@@ -264,7 +283,7 @@ def _finish(
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse to write where something stands that is neither empty nor a corpus of ours, of any version."""
+    """Refuse to replace anything but an empty folder or a prepared corpus of any version."""
     known = (folder / _META).is_file() and (folder / "train.ids").is_file()
     if folder.exists() and not known and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: exists, and is not a prepared corpus. Choose another name.")

@@ -1,10 +1,10 @@
-"""The stream as it was read to the streams of training: types by rank, the held-out part apart.
+"""Renumber a stream by rank, and separate the held-out text.
 
     text.corpus.counts, text.corpus.split  ->  text.corpus.renumber  ->  text.corpus.prepared
 
-Comes in: a file of uint32 numbers in the order in which words were seen. Goes out: files of uint32 types,
-every sentence `begin w … w end`, and what was counted on the way. Files are read in blocks of sentences; what
-is mapped is given back after each block, so memory does not grow with the text.
+Input: a file of uint32 numbers by first occurrence. Output: files of uint32 types, every sentence `begin w …
+w end`, and counts. Files are read in blocks of sentences; mapped pages are released after each block, so
+memory does not grow with the text.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from polyseme.text.corpus.split import HeldOut, scatter_bits
 Ids = NDArray[np.uint32]
 IntArray = NDArray[np.int64]
 
-_BLOCK = 1 << 19  # numbers that are read at once
+_BLOCK = 1 << 19  # numbers read at once
 
 
 class SentenceBlock(NamedTuple):
-    """Some whole sentences of a stream."""
+    """Complete sentences of a stream."""
 
     ids: Ids
-    place: int  # of its first number in the stream
-    starts: IntArray  # of its sentences, in the stream
+    start: int  # position of its first number in the stream
+    starts: IntArray  # positions of its sentences in the stream
     before: int  # sentences before it
 
 
 @dataclass
 class StreamCounts:
-    """What was counted in the train or the held-out stream; tokens are words without boundaries."""
+    """Counts of the train or the held-out stream; tokens are words without begin and end marks."""
 
     sentences: int = 0
     tokens: int = 0
     unknown: int = 0
-    cut: int = 0
+    truncated: int = 0
 
 
 @dataclass
@@ -52,22 +52,22 @@ class CorpusRepeats:
 
     sentences: RepeatCounter = field(default_factory=RepeatCounter)
     documents: RepeatCounter = field(default_factory=RepeatCounter)
-    open: int = -1  # the document that is being read
+    open: int = -1  # number of the current document
     sum: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))  # its hash so far, (1,)
 
 
 class Numbering(NamedTuple):
-    """How numbers become types, and what is known of types."""
+    """The map from numbers to types, and properties of types."""
 
-    types: Ids  # number as seen -> type
+    types: Ids  # number by first occurrence -> type
     specials: tuple[int, int, int]  # begin, end, unknown
     words: int  # V
-    cut: NDArray[np.bool_] | None  # whether a type is longer than a row of characters
+    truncated: NDArray[np.bool_] | None  # whether a type is too long for a row of characters
 
 
 def read_sentence_blocks(file: Path, begin: int) -> Iterator[SentenceBlock]:
     """Read a stream in blocks of whole sentences."""
-    rest, place, before = np.zeros(0, np.uint32), 0, 0
+    rest, position, before = np.zeros(0, np.uint32), 0, 0
     with file.open("rb") as source:
         while True:
             more = np.frombuffer(source.read(4 * _BLOCK), np.uint32)
@@ -75,19 +75,19 @@ def read_sentence_blocks(file: Path, begin: int) -> Iterator[SentenceBlock]:
             if not len(ids):
                 return
             starts = np.flatnonzero(ids == begin)
-            if len(more):  # the last sentence may go on
+            if len(more):  # the last sentence may continue
                 ids, rest, starts = ids[: starts[-1]], ids[starts[-1] :], starts[:-1]
             else:
                 rest = ids[:0]
             if len(starts):
-                yield SentenceBlock(ids, place, place + starts, before)
-            place, before = place + len(ids), before + len(starts)
+                yield SentenceBlock(ids, position, position + starts, before)
+            position, before = position + len(ids), before + len(starts)
 
 
 def mark_held_out(block: SentenceBlock, plan: HeldOut) -> NDArray[np.bool_]:
-    """Which numbers of a block are held out."""
-    lengths = np.diff(block.starts, append=block.place + len(block.ids))
-    return plan.chosen(block.starts, block.before).repeat(lengths)
+    """Whether each number of a block is held out."""
+    lengths = np.diff(block.starts, append=block.start + len(block.ids))
+    return plan.select(block.starts, block.before).repeat(lengths)
 
 
 def renumber(
@@ -98,7 +98,7 @@ def renumber(
     documents: IntArray,
     repeated: CorpusRepeats,
 ) -> tuple[StreamCounts, StreamCounts]:
-    """Write the train and the held-out stream to `outputs`; count both. Documents start at `documents`."""
+    """Write the train and the held-out stream to `outputs` and count both; `documents`: where they start."""
     parts = StreamCounts(), StreamCounts()
     for block in read_sentence_blocks(file, numbering.specials[0]):
         types = numbering.types[block.ids]
@@ -107,7 +107,7 @@ def renumber(
         for part, chosen, out in zip(parts, (types[~held], types[held]), outputs, strict=True):
             out.write(chosen.tobytes())
             _count(part, chosen, numbering)
-        release(numbering.types, numbering.cut, documents)
+        release(numbering.types, numbering.truncated, documents)
     if repeated.open >= 0:
         repeated.documents.add(repeated.sum)
     return parts
@@ -119,19 +119,19 @@ def _count(part: StreamCounts, types: Ids, numbering: Numbering) -> None:
     part.sentences += sentences
     part.tokens += len(types) - 2 * sentences
     part.unknown += int((types >= numbering.words).sum()) + int((types == unknown).sum())
-    if numbering.cut is not None:
-        part.cut += int(numbering.cut[types].sum())
+    if numbering.truncated is not None:
+        part.truncated += int(numbering.truncated[types].sum())
 
 
 def _count_repeats(types: Ids, block: SentenceBlock, documents: IntArray, repeated: CorpusRepeats) -> None:
-    """Hash sentences and documents: the sum of a hash of every word and its place, so sums may be split."""
-    starts = block.starts - block.place
+    """Hash sentences and documents: sums of a hash per word and position, which can be added in parts."""
+    starts = block.starts - block.start
     lengths = np.diff(starts, append=len(types))
-    places = np.arange(len(types)) - starts.repeat(lengths)  # in the sentence
-    hashes = scatter_bits(types.astype(np.uint64) << np.uint64(32) | places.astype(np.uint64), 0)
+    positions = np.arange(len(types)) - starts.repeat(lengths)  # in the sentence
+    hashes = scatter_bits(types.astype(np.uint64) << np.uint64(32) | positions.astype(np.uint64), 0)
     sentences = np.add.reduceat(hashes, starts)
     repeated.sentences.add(scatter_bits(sentences, 1))
-    # A document: the sum over its sentences of a hash of the sentence and its place in the stream of it.
+    # A document: the sum over its sentences of a hash of the sentence and its position in the document.
     first = np.searchsorted(documents, block.starts, side="right") - 1  # the document of each sentence
     offset = (block.starts - documents[first]).astype(np.uint64)
     weighted = scatter_bits(sentences + offset * np.uint64(0x9E3779B97F4A7C15), 2)

@@ -1,15 +1,15 @@
-"""Which part of a corpus is held out, chosen from its stream: documents, stretches, or every n-th sentence.
+"""Choose the text to hold out: documents, passages, or every n-th sentence.
 
     text.corpus.prepared  ->  text.corpus.split  ->  text.corpus.prepared
 
-Comes in: where documents start in the stream, and how much is wanted. Goes out: `HeldOut`, which says of
+Input: where documents start in the stream, and how many words to hold out. Output: `HeldOut`, which says for
 every sentence whether it is held out.
 
-Whole documents are taken in the order of a hash of their number and the seed, until there is enough. Where
-documents are few or large, so that whole ones would take too much of the text (a novel in one file),
-stretches of neighbouring sentences, spread evenly over the text, are held out instead.
+Complete documents are chosen in the order of a hash of their number and the seed. If documents are few or
+large, so that complete ones would be too much of the text (a novel in one file), passages of consecutive
+sentences, spread evenly over the text, are held out instead.
 
-What must not change: the plan depends on the stream, the wanted amount and the seed only; a sentence is
+What must not change: the choice depends on the stream, the number of words and the seed only; a sentence is
 either held out or trained on.
 """
 
@@ -22,23 +22,23 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 
-_STRETCH = 250  # words: a page; longer where much is held out, for at most _MOST_STRETCHES
-_MOST_STRETCHES = 40
+_PASSAGE = 250  # words, about a page; longer if there would be more than _MAX_PASSAGES
+_MAX_PASSAGES = 40
 _SORTED_AT_ONCE = 100_000  # documents
 _WINDOW = 1 << 14
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Places in the stream that are held out; they begin and end with sentences."""
+    """What is held out: intervals of the stream that begin and end with sentences, or every n-th sentence."""
 
-    how: str
+    method: str  # how it was chosen
     intervals: IntArray  # (n, 2), sorted, apart
     every: int | None = None
-    documents: int = 0  # that are held out whole
+    documents: int = 0  # documents held out completely
 
-    def chosen(self, starts: IntArray, before: int) -> NDArray[np.bool_]:
-        """Which sentences are held out, of those that start at `starts`, after `before` others."""
+    def select(self, starts: IntArray, before: int) -> NDArray[np.bool_]:
+        """Whether each sentence is held out; they start at `starts`, after `before` other sentences."""
         if self.every is not None:
             numbers: IntArray = np.arange(before + 1, before + 1 + len(starts))
             return np.equal(numbers % self.every, 0)
@@ -49,13 +49,13 @@ class HeldOut:
         return inside
 
 
-def hold_out_nothing(how: str = "nothing") -> HeldOut:
-    """The plan that holds nothing out."""
-    return HeldOut(how, np.zeros((0, 2), np.int64))
+def hold_out_nothing(method: str = "nothing") -> HeldOut:
+    """Hold out nothing."""
+    return HeldOut(method, np.zeros((0, 2), np.int64))
 
 
 def hold_out_everything() -> HeldOut:
-    """The plan that holds all of a stream out."""
+    """Hold out a whole stream."""
     return HeldOut("everything", np.array([[0, np.iinfo(np.int64).max]]))
 
 
@@ -65,35 +65,42 @@ def hold_out_every_nth(every: int) -> HeldOut:
 
 
 def count_held_out_words(words: int, share: float, least: int) -> int:
-    """How many words to hold out: the share, at least `least`, but never more than a fifth."""
+    """The number of words to hold out: the share, at least `least`, but at most a fifth."""
     return max(1, min(max(round(words * share), least), words // 5))
 
 
 def hold_out_documents(
-    stream: NDArray[np.uint32], places: IntArray, before: IntArray, words: int, wanted: int, seed: int
+    stream: NDArray[np.uint32], starts: IntArray, before: IntArray, words: int, wanted: int, seed: int
 ) -> HeldOut:
-    """Whole documents, or stretches where those would be too much of the `words` of the stream.
+    """Hold out complete documents, or passages if documents would be too much of the text.
 
-    Documents start at `places` in the stream, `before` words stand before each.
+    Args:
+        stream: The words of the corpus.
+        starts: Where documents start in the stream.
+        before: The number of words before each document.
+        words: The number of words in the stream.
+        wanted: The number of words to hold out.
+        seed: Decides which documents or passages.
+
     """
-    taken = _pick(before, words, wanted, seed)
+    taken = _choose_documents(before, words, wanted, seed)
     if taken is None:
-        return _stretches(stream, words, wanted, seed)
+        return _choose_passages(stream, words, wanted, seed)
     taken.sort()
-    stops = _ends(places, taken, len(stream))
-    return HeldOut("documents", np.stack((places[taken], stops), axis=1), documents=len(taken))
+    stops = _ends(starts, taken, len(stream))
+    return HeldOut("documents", np.stack((starts[taken], stops), axis=1), documents=len(taken))
 
 
 def _ends(starts: IntArray, numbers: IntArray, last: int) -> IntArray:
-    """Where documents end: where the next one starts."""
+    """The ends of documents: where the next one starts."""
     inside = numbers + 1 < len(starts)
     return np.where(inside, starts[np.where(inside, numbers + 1, 0)], last)
 
 
-def _pick(before: IntArray, words: int, wanted: int, seed: int) -> IntArray | None:
-    """Numbers of documents with `wanted` words and not many more, or None."""
+def _choose_documents(before: IntArray, words: int, wanted: int, seed: int) -> IntArray | None:
+    """Numbers of documents with `wanted` words and not many more; None if there are none."""
     most = max(2 * wanted, words // 20)
-    # Of very many documents only a part, by their hash, so that few are sorted.
+    # Of very many documents only a part is sorted, selected by hash.
     share = 4 * wanted / words if len(before) > _SORTED_AT_ONCE else 1.0
     limit = np.uint64(min(1.0, share) * (2**64 - 2**12))
     blocks = (
@@ -116,33 +123,33 @@ def _pick(before: IntArray, words: int, wanted: int, seed: int) -> IntArray | No
     return np.array(taken, np.int64) if total >= wanted and len(taken) < len(before) else None
 
 
-def _stretches(stream: NDArray[np.uint32], words: int, wanted: int, seed: int) -> HeldOut:
-    number = max(1, min(_MOST_STRETCHES, wanted // _STRETCH))
-    length = -(-wanted * len(stream) // (words * number))  # in places of the stream
-    room = len(stream) / number
-    shift = float(scatter_bits(np.array([seed], np.uint64), 1)[0]) / 2**64 * max(room - 2 * length, 0.0)
+def _choose_passages(stream: NDArray[np.uint32], words: int, wanted: int, seed: int) -> HeldOut:
+    number = max(1, min(_MAX_PASSAGES, wanted // _PASSAGE))
+    length = -(-wanted * len(stream) // (words * number))  # in positions of the stream
+    spacing = len(stream) / number
+    shift = float(scatter_bits(np.array([seed], np.uint64), 1)[0]) / 2**64 * max(spacing - 2 * length, 0.0)
     intervals: list[tuple[int, int]] = []
-    for place in range(number):
-        start = _next_sentence(stream, int(place * room + shift))
-        stop = _next_sentence(stream, start + length)
+    for passage in range(number):
+        start = _find_sentence(stream, int(passage * spacing + shift))
+        stop = _find_sentence(stream, start + length)
         if start < stop and (not intervals or start >= intervals[-1][1]):
             intervals.append((start, stop))
     return HeldOut("stretches of neighbouring sentences", np.array(intervals, np.int64).reshape(-1, 2))
 
 
-def _next_sentence(stream: NDArray[np.uint32], place: int) -> int:
-    """The first begin of a sentence at `place` or after it, or the end of the stream."""
+def _find_sentence(stream: NDArray[np.uint32], position: int) -> int:
+    """The first start of a sentence at `position` or after it; the end of the stream if there is none."""
     begin = stream[0]
-    while place < len(stream):
-        found = np.flatnonzero(stream[place : place + _WINDOW] == begin)
-        if len(found):
-            return place + int(found[0])
-        place += _WINDOW
+    while position < len(stream):
+        starts = np.flatnonzero(stream[position : position + _WINDOW] == begin)
+        if len(starts):
+            return position + int(starts[0])
+        position += _WINDOW
     return len(stream)
 
 
 def scatter_bits(values: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Scatter numbers over 64 bits (splitmix64), the same on every machine."""
+    """Hash numbers to 64 bits (splitmix64), the same on every machine."""
     mix = values + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
     mix = (mix ^ (mix >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mix = (mix ^ (mix >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

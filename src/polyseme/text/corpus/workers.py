@@ -1,14 +1,14 @@
-"""Pieces of documents to numbered words, in several processes, in the order of the text.
+"""Segment documents and number their words in several processes, in the order of the text.
 
     text.corpus.documents, text.segment.stream  ->  text.corpus.workers  ->  text.corpus.prepared
 
-Comes in: `Piece`s. Goes out: `Chunk`s, each with its own small numbering: 0 and 1 are the begin and the end
-of a sentence, 2 is the unknown word, 3 and more are places in `words`. So the process that gathers the
-chunks touches a word once a chunk, and whole arrays otherwise.
+Input: `Piece`s. Output: `Chunk`s, each with its own numbering: 0 and 1 are the begin and end of a sentence, 2
+is the unknown word, 3 and more are positions in `words`. So the process that collects the chunks handles each
+word once per chunk, and whole arrays otherwise.
 
-A worker is a fresh Python that runs `serve()`: it imports neither torch nor the caller's script, which
-multiprocessing would do. Frames on its pipes: eight bytes of length, then the bytes; a request is JSON,
-an answer is three frames (words, ids, documents).
+A worker is a new Python process that runs `serve()`: it imports neither torch nor the caller's script, as
+multiprocessing would. Frames on its pipes: eight bytes of length, then the bytes; a request is JSON, a
+response is three frames (words, ids, documents).
 
 What must not change: chunks depend on the pieces only, never on the number of workers.
 """
@@ -42,72 +42,72 @@ from polyseme.text.segment.stream import segment_lines
 
 BEGIN, END, UNKNOWN = 0, 1, 2
 FIRST_WORD = 3
-# These names are ours, or the format's: as words of a text they are read as the unknown word.
+# Names with a special meaning: as words of a text they are unknown words.
 RESERVED = frozenset(("<S>", "</S>", "<UNK>", "!!!MAXTERMID"))
 
-_CHUNK = 1 << 19  # characters a chunk: long enough that words repeat in it
+_CHUNK = 1 << 19  # characters per chunk, enough for words to repeat
 _WORKER = "from polyseme.text.corpus.workers import serve; serve()"
 
 
 class Chunk(NamedTuple):
-    """Segmented text with its own numbering of words."""
+    """Segmented text with its own numbers of words."""
 
     words: list[str]  # number - 3 -> word, in the order of the text
     ids: NDArray[np.uint32]  # every sentence is 0 w … w 1
-    documents: NDArray[np.int64]  # (2, n): numbers of documents, and where in `ids` each starts or goes on
-    size: int  # bytes of the files that it used up
+    documents: NDArray[np.int64]  # (2, n): numbers of documents, and where in `ids` each starts or continues
+    size: int  # bytes of the files
 
 
-def segment_pieces(pieces: Iterable[Piece], how: str, workers: int) -> Iterator[Chunk]:
-    """Segment the pieces; with one worker in this process, else in `workers` others."""
+def segment_pieces(pieces: Iterable[Piece], segment: str, workers: int) -> Iterator[Chunk]:
+    """Segment pieces in `workers` processes; with one worker, in this process."""
     groups = chunk_by_size(pieces, _CHUNK, lambda piece: len(piece.text) + 20)
     if workers <= 1:
         for group in groups:
-            yield _segment(group, how)
+            yield _segment_group(group, segment)
         return
-    with _Workers(workers, how) as pool:
+    with _Workers(workers, segment) as pool:
         yield from pool.run(groups)
 
 
 def choose_worker_count(size: int) -> int:
-    """How many processes are worth their start for `size` bytes of text on this machine."""
+    """The number of processes that is worth starting for `size` bytes of text on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, 16, size // 2_000_000))
 
 
 def serve() -> None:
-    """Answer requests from standard input on standard output until it ends: the life of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    gc.disable()  # tokens by the hundred thousand, none of them in a cycle
-    asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    while (request := _receive(asked)) is not None:
-        how, group = json.loads(request)
-        chunk = _segment([Piece(*piece) for piece in group], how)
-        _send(answers, "\n".join(chunk.words).encode(), chunk.ids.tobytes(), chunk.documents.tobytes())
+    """Run a worker: answer requests from standard input on standard output until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C
+    gc.disable()  # there are many tokens, none of them in a cycle
+    requests, responses = sys.stdin.buffer, sys.stdout.buffer
+    while (request := _receive(requests)) is not None:
+        segment, group = json.loads(request)
+        chunk = _segment_group([Piece(*piece) for piece in group], segment)
+        _send(responses, "\n".join(chunk.words).encode(), chunk.ids.tobytes(), chunk.documents.tobytes())
 
 
-def _segment(group: list[Piece], how: str) -> Chunk:
+def _segment_group(group: list[Piece], segment: str) -> Chunk:
     numbers: defaultdict[str, int] = defaultdict(count(FIRST_WORD).__next__)
     ids: list[int] = []
     documents: list[tuple[int, int]] = []
     for piece in group:
         documents.append((piece.document, len(ids)))
         lines = (Line("", 0, text) for text in piece.text.split("\n"))
-        for words in segment_lines(lines, "split" if piece.tokenised else how):
+        for words in segment_lines(lines, "split" if piece.tokenised else segment):
             if words:
                 ids.append(BEGIN)
                 ids.extend(map(numbers.__getitem__, words))
                 ids.append(END)
     stream = np.array(ids, np.uint32)
-    places = np.array(documents, np.int64).reshape(-1, 2).T
-    return Chunk(list(numbers), stream, places, sum(piece.size for piece in group))
+    starts = np.array(documents, np.int64).reshape(-1, 2).T
+    return Chunk(list(numbers), stream, starts, sum(piece.size for piece in group))
 
 
 class _Workers:
-    """Processes that segment; answers come in the order of the requests."""
+    """Processes that segment; responses come in the order of the requests."""
 
-    def __init__(self, number: int, how: str) -> None:
-        self._how = how
+    def __init__(self, number: int, segment: str) -> None:
+        self._segment = segment
         self._number = number
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         self._all: list[subprocess.Popen[bytes]] = []
@@ -131,7 +131,7 @@ class _Workers:
 
     def __exit__(self, *_: object) -> None:
         for worker in self._all:
-            worker.kill()  # they hold nothing; a thread that waits for one sees the end of its pipe
+            worker.kill()  # they have no state; a thread that waits for one sees the end of its pipe
         self._threads.shutdown(cancel_futures=True)
         for worker in self._all:
             worker.wait()
@@ -140,32 +140,32 @@ class _Workers:
                     _close(pipe)
 
     def run(self, groups: Iterable[list[Piece]]) -> Iterator[Chunk]:
-        """Segment the groups; a few are under way at a time."""
+        """Segment groups of pieces; a few are processed at a time."""
         waiting: deque[Future[Chunk]] = deque()
         for group in groups:
-            waiting.append(self._threads.submit(self._ask, group))
+            waiting.append(self._threads.submit(self._request, group))
             if len(waiting) > 2 * self._number:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
-    def _ask(self, group: list[Piece]) -> Chunk:
+    def _request(self, group: list[Piece]) -> Chunk:
         worker = self._idle.get()
         if worker.stdin is None or worker.stdout is None:
             raise RuntimeError("a worker has no pipes")
         try:
-            _send(worker.stdin, json.dumps([self._how, group], ensure_ascii=False).encode())
+            _send(worker.stdin, json.dumps([self._segment, group], ensure_ascii=False).encode())
             words, ids, documents = (_receive(worker.stdout) for _ in range(3))
         except OSError:
             words = None
         finally:
-            self._idle.put(worker)  # a dead one too: whoever waits for a worker must not wait for ever
+            self._idle.put(worker)  # also a dead one: a thread must not wait for ever
         if words is None or ids is None or documents is None:
             if worker.wait() > 0:
                 raise RuntimeError("a process that segments text failed; its traceback is above")
             raise UsageError(
-                "A process that segments text was ended from outside, perhaps for want of memory. "
-                "Try again with fewer workers."
+                "A process that segments text was killed, perhaps because memory ran out. "
+                "Try again with fewer `workers`."
             )
         return Chunk(
             words.decode().split("\n") if words else [],
@@ -183,7 +183,7 @@ def _send(pipe: IO[bytes], *frames: bytes) -> None:
 
 
 def _receive(pipe: IO[bytes]) -> bytes | None:
-    """The next frame, or None where the other side ended."""
+    """The next frame; None if the other process ended."""
     head = pipe.read(8)
     if len(head) < 8:
         return None
@@ -195,5 +195,5 @@ def _receive(pipe: IO[bytes]) -> bytes | None:
 def _close(pipe: IO[bytes]) -> None:
     try:
         pipe.close()
-    except OSError:  # a request that could not be delivered any more
+    except OSError:  # a request that could no longer be delivered
         return
