@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 def assert_alike(found: Any, wanted: Any) -> None:
     for ours, theirs in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+        np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-4)
 
 
 def test_the_device_of_the_tests_refuses_implicit_copies():
