@@ -7,6 +7,7 @@ import torch
 
 from polyseme.config import ModelSettings
 from polyseme.formats.models.pretrained import build_network
+from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.paired import PairDropout, apply_dropout, run_stacks_paired, zero_pair_state
 
 SIZES = [5, 5, 4, 2, 1]  # packed sentences of 5, 4, 3, 3 and 2 tokens
@@ -101,3 +102,25 @@ def test_weight_drop_touches_the_recurrent_weights_alone():
     plainly = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout())[0]
     assert not torch.allclose(once, again)
     assert not torch.allclose(once, plainly)
+
+
+@pytest.mark.parametrize("outputs", [4, 6])
+def test_bf16_products_in_c_stay_near_fp32_values_and_gradients(outputs):
+    if not lstm.multiplies_bf16():
+        pytest.skip("this machine has no bf16 products")
+    torch.manual_seed(5)
+    model = network(outputs=outputs).float()
+    x = torch.randn(2, sum(SIZES), outputs)
+    state = [(h + 0.1, c - 0.2) for h, c in zero_pair_state(model, SIZES[0])]
+
+    def run(model, x, sizes, state):
+        return run_stacks_paired(model, x, sizes, state, PairDropout())
+
+    exact, exact_gradients = gradients(model, run, x, SIZES, state)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded, rounded_gradients = gradients(model, run, x, SIZES, state)
+    assert any(not torch.equal(ours, theirs) for ours, theirs in zip(rounded, exact, strict=True))
+    for ours, theirs in zip(rounded, exact, strict=True):
+        assert (ours - theirs).norm() < 0.02 * theirs.norm()
+    for name, gradient in rounded_gradients.items():
+        assert (gradient - exact_gradients[name]).norm() < 0.03 * exact_gradients[name].norm(), name

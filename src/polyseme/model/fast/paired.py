@@ -7,8 +7,8 @@ directions of a batch have the same `sizes`, so each time step is one batched pr
 
 N packed tokens, B sentences, n sentences at a step, D outputs, M memory cells.
 Autograd would build thousands of small nodes for an LSTM. With a hand-written backward pass, the gradient of
-each weight is one product over all time steps. It runs in C for fp32 tensors on the CPU if the library is
-available, in torch otherwise. GRU and RNN use autograd.
+each weight is one product over all time steps. On the CPU it runs in C if the library is available, in fp32
+or with bf16 products if the machine has them; in torch otherwise. GRU and RNN use autograd.
 """
 
 from __future__ import annotations
@@ -107,9 +107,11 @@ def run_layer_paired(
     projection = torch.stack(projections) if projections else None
     clips = (pair[0].cell_clip, pair[0].output_clip)
     autocast = torch.is_autocast_enabled(x.device.type)
-    if not autocast and lstm.is_supported(x, hidden, projection, *state):
-        z = torch.bmm(x, weight.transpose(1, 2))  # (2, N, 4M)
-        output, h, c = NativePair.apply(z, bias, hidden, projection, *state, sizes, clips)  # type: ignore[no-untyped-call]
+    dtype = torch.get_autocast_dtype(x.device.type) if autocast else torch.float32
+    runs_in_c = dtype == torch.float32 or (dtype == torch.bfloat16 and lstm.multiplies_bf16())
+    if runs_in_c and lstm.is_supported(hidden, projection, *state):
+        z = torch.bmm(x, weight.transpose(1, 2)).float()  # (2, N, 4M)
+        output, h, c = NativePair.apply(z, bias, hidden, projection, *state, sizes, clips, dtype)  # type: ignore[no-untyped-call]
         return output, (h, c)
     z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()
     with torch.autocast(z.device.type, enabled=False):

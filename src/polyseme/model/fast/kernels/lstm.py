@@ -152,6 +152,11 @@ def is_supported(*tensors: Tensor | None) -> bool:
     )
 
 
+def multiplies_bf16() -> bool:
+    """Whether the library multiplies bf16 on this machine, faster than fp32."""
+    return native.is_available() and native.active_instruction_set() == "bf16"
+
+
 def pack_layer(
     hidden: QuantisedMatrix, projection: QuantisedMatrix | None, inputs: QuantisedMatrix | None = None
 ) -> PackedLayer:
@@ -166,7 +171,7 @@ def pack_layer(
 
 
 def pack_backward(hidden: Tensor, projection: Tensor | None) -> PackedLayer:
-    """Pack hidden (4M, D) and projection (D, M), fp32, for `run_backward`."""
+    """Pack hidden (4M, D) and projection (D, M), fp32 or bf16, for `run_backward`."""
     cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
     transposed = None if projection is None else pack_weight(QuantisedMatrix(projection.t()))
     return PackedLayer(pack_weight(QuantisedMatrix(hidden.t())), transposed, cells, outputs)

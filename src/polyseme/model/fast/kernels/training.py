@@ -36,6 +36,7 @@ class NativePair(torch.autograd.Function):
         c: Tensor,  # (2, B, M)
         sizes: list[int],
         clips: lstm.Clips,
+        dtype: torch.dtype,  # of the products: float32 or bfloat16; everything else is fp32
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return outputs (2, N, D) and the final state (2, B, D), (2, B, M)."""
         (count, tokens), (batch, outputs), cells = z.shape[:2], h.shape[1:], c.shape[2]
@@ -50,8 +51,8 @@ class NativePair(torch.autograd.Function):
 
         def run_direction(direction: int) -> None:
             packed = lstm.pack_layer(
-                QuantisedMatrix(hidden[direction]),
-                None if projection is None else QuantisedMatrix(projection[direction]),
+                QuantisedMatrix(hidden[direction].to(dtype)),
+                None if projection is None else QuantisedMatrix(projection[direction].to(dtype)),
             )
             lstm.run_forward(
                 packed,
@@ -64,7 +65,7 @@ class NativePair(torch.autograd.Function):
 
         run_parallel([partial(run_direction, direction) for direction in range(count)])
         ctx.save_for_backward(hidden, projection, h, c, *run)
-        ctx.sizes, ctx.clips = sizes, clips
+        ctx.sizes, ctx.clips, ctx.dtype = sizes, clips, dtype
         return run.output, run.h, run.c
 
     @staticmethod
@@ -83,7 +84,8 @@ class NativePair(torch.autograd.Function):
 
         def run_direction(direction: int) -> None:
             packed = lstm.pack_backward(
-                hidden[direction], None if projection is None else projection[direction]
+                hidden[direction].to(ctx.dtype),
+                None if projection is None else projection[direction].to(ctx.dtype),
             )
             state = h[direction], c[direction]
             lstm.run_backward(
@@ -97,8 +99,8 @@ class NativePair(torch.autograd.Function):
             )
 
         run_parallel([partial(run_direction, direction) for direction in range(len(hidden))])
-        d_hidden = torch.bmm(gradients.z.transpose(1, 2), gradients.recurred)
-        d_projection = None if run.raw is None else torch.bmm(gradients.unclipped.transpose(1, 2), run.raw)
+        d_hidden = _multiply(gradients.z, gradients.recurred, ctx.dtype)
+        d_projection = None if run.raw is None else _multiply(gradients.unclipped, run.raw, ctx.dtype)
         return (
             gradients.z,
             gradients.z.sum(dim=1, keepdim=True),
@@ -108,4 +110,10 @@ class NativePair(torch.autograd.Function):
             gradients.c,
             None,
             None,
+            None,
         )
+
+
+def _multiply(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
+    """Sum a (2, N, n) times b (2, N, k) over the tokens, in fp32: (2, n, k)."""
+    return torch.bmm(a.to(dtype).transpose(1, 2), b.to(dtype)).float()
