@@ -1,4 +1,4 @@
-"""New text: the same for a seed, the same as reading everything anew, and readable."""
+"""Generated text: the same for a seed, the same as reading everything again, and readable."""
 
 from __future__ import annotations
 

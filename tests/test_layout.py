@@ -14,7 +14,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "polyseme"
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 
-# A package uses what stands on its own line and on the lines above it, never what stands below.
+# A package imports from its own line and the lines above it, never from below.
 ORDER = (
     ("errors", "segmentations", "choices"),
     ("config",),

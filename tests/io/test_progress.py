@@ -24,7 +24,7 @@ MESSAGE = ProgressEvent("training", message="epoch 1: F1 [0.9]")
 
 
 class Clock:
-    """A clock that moves only when it is told to."""
+    """A clock that advances only on request."""
 
     def __init__(self):
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""Both directions over a batch: the same sentence gets the same vectors, whoever stands beside it.
+"""Both directions over a batch: a sentence gets the same vectors in any batch.
 
 B sentences, T tokens incl. <S> and </S>, C characters, D one direction, H = 2D, L layers.
 """

@@ -235,7 +235,7 @@ def test_a_prior_moves_the_border_between_senses():
 
 
 def random_senses(shares: dict[str, int], spread: float) -> tuple[list[LabelledUsage], list[np.ndarray]]:
-    """Examples of one word: around a direction for each sense, so many each."""
+    """Random examples of one word: `shares` per sense, around one direction for each sense."""
     rng = np.random.default_rng(0)
     centres = {sense: rng.standard_normal(8) for sense in shares}
     names = [sense for sense, count in shares.items() for _ in range(count)]
@@ -244,7 +244,7 @@ def random_senses(shares: dict[str, int], spread: float) -> tuple[list[LabelledU
 
 
 def left_out(examples: list[LabelledUsage], vectors: list[np.ndarray], prior: float) -> int:
-    """How many get their sense from all others, learned anew for each."""
+    """Count the examples that get their sense from all others (leave-one-out)."""
     right = 0
     for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
         others = [row for row in range(len(examples)) if row != number]

@@ -169,7 +169,7 @@ def test_numbers_that_are_none_are_found_where_they_are_read(
     with pytest.raises(FormatError, match=rf"{part}\.safetensors: damaged: "):
         open_index(index.folder, elmo).vectors(np.array([0]))
     if part != "block-00000":
-        build_index(elmo, [corpus], index.folder)  # makes the part anew
+        build_index(elmo, [corpus], index.folder)  # rebuilds the file
         assert np.isfinite(open_index(index.folder, elmo).vectors(np.array([0]))).all()
 
 

@@ -1,4 +1,4 @@
-"""The application in this process, over a small random model: limits, refusals, what is told and counted."""
+"""The application in this process, over a small random model: limits, errors, info and metrics."""
 
 from __future__ import annotations
 

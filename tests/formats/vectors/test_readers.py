@@ -32,7 +32,7 @@ SHAPES = [(-1, H), (L, -1, H), (H,), (L, H)]
 
 
 def arrays(*shape: int, dtype: str = "float32") -> list[NDArray[np.floating]]:
-    """An array a sentence; `shape` says what stands around the tokens, -1 for the tokens."""
+    """One array per sentence; in `shape`, -1 is the axis of tokens."""
     rng = np.random.default_rng(0)
     return [
         rng.normal(size=[len(s) if size < 0 else size for size in shape]).astype(dtype) for s in SENTENCES

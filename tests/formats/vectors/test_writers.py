@@ -27,7 +27,7 @@ SENTENCES = [["the", "bank"], [], ["他", "x" * 100, "naïve"]]
 
 
 def arrays(*shape: int, dtype: str = "float32") -> list[np.ndarray]:
-    """An array a sentence of SENTENCES; `shape` says what stands around the tokens, -1 for the tokens."""
+    """One array per sentence of SENTENCES; in `shape`, -1 is the axis of tokens."""
     rng = np.random.default_rng(0)
     return [
         rng.normal(size=[len(s) if size < 0 else size for size in shape]).astype(dtype) for s in SENTENCES
