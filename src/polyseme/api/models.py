@@ -99,7 +99,7 @@ def cache(
     device: str = "cpu",
     force: bool = False,
 ) -> int:
-    """Write the vectors of words before any context, as bilm-tf's token embeddings.
+    """Write the context-independent vectors of a vocabulary, in the format of bilm-tf.
 
     `Elmo.cache.read` and bilm-tf read the file, with the same vocabulary.
 

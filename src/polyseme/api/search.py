@@ -412,7 +412,7 @@ def map_usages(
     memory: int | None = None,
     force: bool = False,
 ) -> Map:
-    """Draw the usages of words on a plane.
+    """Plot the usages of words in two dimensions.
 
     Args:
         index: An index, open or as a path.

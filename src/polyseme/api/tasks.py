@@ -56,7 +56,7 @@ def train(
         model: The ELMo, loaded or as a path.
         train: Training examples: a path, a DataFrame of pandas or polars (columns by the settings `data.*`),
             or an iterable of (text, label), (tokens, tags) or (text, text, label), as the task has it.
-        dev: Examples that choose the best epoch; a part of `train` if None.
+        dev: Validation examples, which choose the best epoch; by default a part of `train`.
         test: Examples to evaluate the model on.
         out: A folder for the model, report.md and plots.
         config: A preset or a .toml file; None is the preset of the task.
@@ -166,7 +166,7 @@ def probe(
     Args:
         model: The ELMo, loaded or as a path.
         train: Tagged examples, as `polyseme.train("tagging", …)` takes them.
-        dev: Examples that choose the best epoch; a part of `train` if None.
+        dev: Validation examples, which choose the best epoch; by default a part of `train`.
         test: Examples to evaluate on.
         out: A folder for the table and a plot.
         settings: Overrides of `data.*` and `train.*`; those that make a probe nonlinear are refused.
@@ -200,15 +200,15 @@ def predict(
     Args:
         model: A task model, or its folder.
         data: Examples as `train` takes them; their labels may be missing.
-        plain_text: Whether `data` is a file of plain text: a question per line, several texts of a question
-            separated by tabs.
+        plain_text: Whether `data` is plain text with one example per line; for pairs, two texts separated
+            by a tab.
         format: "jsonl", or "columns" for tagging.
         elmo: The ELMo of the folder, if it has moved.
         static: The static vectors of the folder, if they have moved.
         progress: As for `train`.
 
     Yields:
-        A prediction as JSON, or in columns; a question without text has no prediction.
+        A prediction per example, as JSON or in columns; an example without text has an empty prediction.
 
     Raises:
         UsageError: If the task has no such format.

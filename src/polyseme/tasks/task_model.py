@@ -313,11 +313,14 @@ def load_task(
 
     Args:
         path: The folder.
-        model: Its ELMo, if that is not where it was.
-        static: Its static vectors, if they are not where they were.
+        model: Its ELMo, if it has moved.
+        static: Its static vectors, if they have moved.
         device: Where to compute: "auto", "cpu", "cuda", "cuda:1", "mps"; training may have used another.
             A `model` that is already loaded stays on its device.
         task: The class of a task that is not one of Polyseme's.
+
+    Returns:
+        The task model, ready to predict and evaluate.
 
     Raises:
         FormatError: If the folder holds no task, or its ELMo is missing or a different one.
