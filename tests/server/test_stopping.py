@@ -13,7 +13,7 @@ SLOW = (
     "import sys, time, polyseme.server.verbs as verbs\n"
     "verbs.score = lambda *_: (print('under way', file=sys.stderr, flush=True), time.sleep(600))"
 )
-LOADS = "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_: time.sleep(600)"
+LOADS = "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_, **__: time.sleep(600)"
 
 
 def ask_slowly(pool: concurrent.futures.ThreadPoolExecutor, server) -> concurrent.futures.Future:
