@@ -33,7 +33,7 @@ from polyseme.text.segment.stream import segment_lines
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
-from persons import contextual, judge  # noqa: E402
+from persons import average_usages, measure_neighbours  # noqa: E402
 from precision import cosines, senses  # noqa: E402
 
 WORDS = {
@@ -173,7 +173,10 @@ def word_senses(models: dict[str, polyseme.Elmo], wsd: Path) -> str:
 
 def persons(models: dict[str, polyseme.Elmo], folder: Path) -> str:
     """Return the share of persons among the nearest words of persons."""
-    rows = [[name, f"{judge(contextual(elmo, folder), folder)[0]:.3f}"] for name, elmo in models.items()]
+    rows = [
+        [name, f"{measure_neighbours(average_usages(elmo, folder), folder)[0]:.3f}"]
+        for name, elmo in models.items()
+    ]
     intro = (
         "The share of persons among the ten nearest words of each of the hundred most frequent persons "
         "(`benchmarks/persons.py`, top layer):"

@@ -16,6 +16,8 @@ from polyseme.cli.pretraining import print_pretraining
 
 def main() -> None:
     """Parse the command line and train."""
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python models/train.py NAME WORK")
     name, work = sys.argv[1], Path(sys.argv[2])
     out = work / name / "model"
     if (out / "config.json").exists():

@@ -119,7 +119,7 @@ def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path):
 
 def test_resuming_with_other_settings_or_text_says_what_differs(tmp_path: Path):
     run(tmp_path, "train.epochs=1")
-    with pytest.raises(ConfigError, match=r"train.rate \(was 0.01, is 0.02\).*--force"):
+    with pytest.raises(ConfigError, match=r"train.rate \(was 0.01, is 0.02\).*`force=True`"):
         run(tmp_path, "train.epochs=1", "train.rate=0.02", resume=True)
     with pytest.raises(ConfigError, match="the text"):
         run(tmp_path, "train.epochs=1", lines=301, resume=True)
@@ -165,5 +165,5 @@ def test_a_refused_text_leaves_no_folder_and_a_nested_folder_is_made(tmp_path: P
 
 
 def test_a_run_needs_a_held_out_part(tmp_path: Path):
-    with pytest.raises(ConfigError, match="Nothing is held out"):
+    with pytest.raises(ConfigError, match="No text is held out"):
         run(tmp_path, "corpus.valid_share=0")

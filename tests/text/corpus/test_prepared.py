@@ -190,7 +190,7 @@ def test_given_files_are_validated_on_and_do_not_touch_the_vocabulary(tmp_path: 
     assert corpus.report.held_out == "the given files"
     with pytest.raises(UsageError, match="both training text and held-out text"):
         prepare_corpus([file], tmp_path / "d", PLAIN, valid=[file])
-    with pytest.raises(DataError, match=r"e.txt: not a single word"):
+    with pytest.raises(DataError, match=r"e.txt: contains no words"):
         prepare_corpus([file], tmp_path / "d", PLAIN, valid=[write(tmp_path / "e.txt", " \n")])
 
 
