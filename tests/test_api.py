@@ -337,3 +337,25 @@ def test_info_describes_a_model_this_machine_or_both(elmo, tmp_path):
     assert both["facts"]["torch"] == torch.__version__ == both["runtime"]["torch"]
     with pytest.raises(UsageError, match="info needs a model"):
         api.info()
+
+
+def test_a_loaded_model_stands_for_its_path(elmo, tmp_path):
+    bundled = polyseme.load("en-classic")
+    assert bundled.path == "en-classic"
+    assert api.nearest(bundled, "king", 3) == api.nearest("en-classic", "king", 3)
+    cosines = [api.similarity(source, "mother", "father").cosine for source in (bundled, "en-classic")]
+    assert cosines[0] == cosines[1]
+    assert api.info(bundled) == api.info("en-classic")
+    elmo.save(tmp_path / "model")
+    loaded = polyseme.load(tmp_path / "model")
+    (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES * 6) + "\n", encoding="utf-8")
+    api.index(loaded, tmp_path / "corpus.txt", tmp_path / "index")
+    assert len(api.nearest(tmp_path / "index", "bank", 2, context="The bank failed .")) == 2
+
+
+def test_a_model_without_a_path_has_no_word_vectors_beside_it(elmo):
+    assert elmo.path is None
+    with pytest.raises(FormatError, match="not loaded from a folder"):
+        api.nearest(elmo, "bank")
+    with pytest.raises(FormatError, match="not loaded from a folder"):
+        api.similarity(elmo, "bank", "river")

@@ -123,6 +123,11 @@ class Elmo:
         return self.model.config
 
     @property
+    def path(self) -> str | None:
+        """The path or bundled name it was loaded from; None if there is none, or the weights have changed."""
+        return self.model.path
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are and the vectors are computed."""
         return self.model.network.device

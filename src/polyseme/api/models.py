@@ -23,12 +23,12 @@ from polyseme.text.vocab import Vocab
 
 
 def info(
-    model: str | Path | None = None, *, options: str | Path | None = None, runtime: bool = False
+    model: Elmo | str | Path | None = None, *, options: str | Path | None = None, runtime: bool = False
 ) -> dict[str, Any]:
     """Describe a model, or how models run on this machine.
 
     Args:
-        model: The path of a model, or the name of a bundled one.
+        model: A model, its path, or the name of a bundled one.
         options: The options.json of an .hdf5 model, if it is not beside it.
         runtime: Also say what computes models on this machine, and why.
 
@@ -55,10 +55,10 @@ def info(
     return values
 
 
-def _describe_model(path: str | Path, options: str | Path | None) -> dict[str, Any]:
-    model = open_pretrained(path, options)
+def _describe_model(source: Elmo | str | Path, options: str | Path | None) -> dict[str, Any]:
+    model = source.model if isinstance(source, Elmo) else open_pretrained(source, options)
     return {
-        "path": str(path),
+        "path": model.path if isinstance(source, Elmo) else str(source),
         "facts": describe(model),
         "config": model.config.model_dump(mode="json"),
         "layers": model.config.layers,

@@ -26,7 +26,6 @@ from polyseme.choices import (
 )
 from polyseme.elmo import Elmo
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.models.open import make_portable
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
@@ -121,7 +120,7 @@ def index(
             segment=segment,
             space=space,
             precision=precision,
-            model=None if isinstance(model, Elmo) else make_portable(model),
+            model=elmo.path,
             add=add,
             force=force,
             on_progress=on_progress,
@@ -141,7 +140,7 @@ def _read_words(words: str | Path | Iterable[str]) -> tuple[str, ...]:
 
 @overload
 def nearest(
-    source: WordVectors | Index | str | Path,
+    source: WordVectors | Index | Elmo | str | Path,
     word: str,
     k: int = ...,
     *,
@@ -162,7 +161,7 @@ def nearest(
 
 @overload
 def nearest(
-    source: WordVectors | Index | str | Path,
+    source: WordVectors | Index | Elmo | str | Path,
     word: str,
     k: int = ...,
     *,
@@ -183,7 +182,7 @@ def nearest(
 
 @overload
 def nearest(
-    source: WordVectors | Index | str | Path,
+    source: WordVectors | Index | Elmo | str | Path,
     word: str,
     k: int = ...,
     *,
@@ -203,7 +202,7 @@ def nearest(
 
 
 def nearest(
-    source: WordVectors | Index | str | Path,
+    source: WordVectors | Index | Elmo | str | Path,
     word: str,
     k: int = 10,
     *,
@@ -273,7 +272,7 @@ def nearest(
 
 
 def open_source(
-    source: WordVectors | Index | str | Path,
+    source: WordVectors | Index | Elmo | str | Path,
     *,
     for_usages: bool = False,
     layer: Layer | None = None,
@@ -284,7 +283,7 @@ def open_source(
     """Open what `nearest` searches: an index, or the word vectors of a model.
 
     Args:
-        source: An index or word vectors, open or as a path.
+        source: An index, word vectors or a model, open or as a path.
         for_usages: Whether usages are searched (`context`), which needs an index.
         layer: Refuse an index of another layer.
         uncorrected: Of an index: leave its vectors as the model computed them.
@@ -318,7 +317,18 @@ def open_source(
             argument = f", layer={layer!r}" if name == "layer" else ""
             build = f"`polyseme.index(model, texts, out{argument})`"
             raise UsageError(f"{_name(source)}: `{name}` needs an index. Build one: {build}.")
-    return source if isinstance(source, WordVectors) else open_words(source)
+    return source if isinstance(source, WordVectors) else _open_words(source)
+
+
+def _open_words(model: Elmo | str | Path) -> WordVectors:
+    """The word vectors stored beside a model."""
+    path = model.path if isinstance(model, Elmo) else model
+    if path is None:
+        raise FormatError(
+            "This model was not loaded from a folder, so no word vectors are stored beside it. Compute them "
+            "with `polyseme.mean_vectors(model, sentences)`."
+        )
+    return open_words(path)
 
 
 def similarity(
@@ -344,7 +354,7 @@ def similarity(
         UsageError: If there are fewer than two texts, or they are not of one kind.
 
     Example:
-        >>> polyseme.similarity("en-classic", "king", "queen").cosine
+        >>> polyseme.similarity("en-classic", "mother", "father").cosine
         >>> polyseme.similarity(elmo, "the river [bank]", "the [bank] failed", "a [shore]").odd_one_out
 
     """
@@ -363,14 +373,12 @@ def similarity(
 
     @cache
     def words() -> WordVectors:
-        if isinstance(elmo, Elmo):
-            raise FormatError("A loaded model has no word vectors: give its path, or an index.")
         if layer is not None:
             raise UsageError(
-                f"{elmo}: the word vectors of a model are of one layer. For another layer build an index: "
-                f"`polyseme.index(model, texts, out, layer={layer!r})`."
+                f"{_name(elmo)}: the word vectors of a model are of one layer. For another layer build an "
+                f"index: `polyseme.index(model, texts, out, layer={layer!r})`."
             )
-        return open_words(elmo)
+        return _open_words(elmo)
 
     return compare_texts(texts, words, encoder)
 

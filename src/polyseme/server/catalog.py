@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from polyseme.elmo import Elmo, load
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.formats.models.card import describe
-from polyseme.formats.models.open import locate_model
+from polyseme.formats.models.open import locate_model, resolve_model_path
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.server.http.limits import invalid, not_found
 from polyseme.server.suggestions import guess_language, suggest_examples, words_by_frequency
@@ -26,6 +26,7 @@ from polyseme.word_vectors import WordVectors, open_words
 
 Item = TypeVar("Item")
 MAX_DOCUMENTS = 1000  # names in /info
+UNKNOWN = "{}: neither an index nor a task model. Check the path."
 
 
 @dataclass(eq=False)
@@ -128,7 +129,8 @@ def open_catalog(
 
     """
     elmo = model if isinstance(model, Elmo) else load(model, device=device)
-    path = None if isinstance(model, Elmo) else Path(model)
+    source = elmo.path if isinstance(model, Elmo) else model
+    path = None if source is None else Path(source)
     catalog = Catalog("model" if path is None else _base_name(path), path, elmo)
     for other in others:
         if isinstance(other, TaskModel):
@@ -141,9 +143,18 @@ def open_catalog(
         elif is_task(other):
             catalog.tasks[_unused_name(Path(other).name, catalog.tasks)] = _open_task(other, elmo)
         else:
-            raise UsageError(f"{other}: neither an index nor a task model. Check the path.")
+            raise UsageError(UNKNOWN.format(other))
     elmo.embed([["."]])  # packs the weights before the first request, and before processes are forked
     return catalog
+
+
+def check_paths(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel]) -> None:
+    """Raise an error for a path where there is nothing to serve, without loading anything."""
+    if not isinstance(model, Elmo) and not locate_model(model).exists():
+        resolve_model_path(model)  # says what is missing
+    for other in others:
+        if isinstance(other, str | Path) and not (is_index(other) or is_task(other)):
+            raise UsageError(UNKNOWN.format(other))
 
 
 def _open_task(path: str | Path, elmo: Elmo) -> TaskModel:

@@ -28,7 +28,7 @@ from polyseme.errors import UsageError
 from polyseme.model.device import resolve_device
 from polyseme.search.index import Index
 from polyseme.server.app import create_app
-from polyseme.server.catalog import Catalog, open_catalog
+from polyseme.server.catalog import Catalog, check_paths, open_catalog
 from polyseme.server.http.limits import Limits
 from polyseme.server.http.protocol import TimedProtocol
 from polyseme.server.http.request_log import LOGGER
@@ -62,6 +62,7 @@ def run_server(
         raise UsageError(
             f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
         )
+    check_paths(model, others)  # before the address is announced
     limits = limits or Limits()
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:

@@ -262,7 +262,7 @@ def train(
 ) -> TrainedTask:
     """Train all runs of an experiment; the best model is written to `out`, if that is not None."""
     elmo = model if isinstance(model, Elmo) else load(model)
-    source = ElmoSource(elmo, None if isinstance(model, Elmo) else str(model))
+    source = ElmoSource(elmo, elmo.path)
     task, data, segment = prepare(experiment, elmo, files)
     settings = task.settings
     experiment = replace(experiment, without_elmo=experiment.without_elmo or settings.input.elmo == "none")

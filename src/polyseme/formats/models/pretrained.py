@@ -84,6 +84,11 @@ class Pretrained:
             self.softmax.to(device)
         return replace(self, opened=opened and opened._replace(weights=WeightSnapshot(self.weights())))
 
+    @property
+    def path(self) -> str | None:
+        """The path or bundled name it was opened from; None if there is none, or the weights have changed."""
+        return self.opened.path if self.opened and self._is_as_opened() else None
+
     def _is_as_opened(self) -> bool:
         """Whether the weights and the precision are those of the file that the model was opened from."""
         opened = self.opened
