@@ -1,4 +1,4 @@
-"""Folders of vectors: whole, in shares, through kills, full disks and odd text.
+"""Folders of vectors: whole, in parts, through kills, full disks and odd text.
 
 H = both directions.
 """
@@ -145,11 +145,11 @@ def test_the_command_writes_a_folder(elmo, text, tmp_path):
     assert_holds(tmp_path / "out", elmo, LINES)
 
 
-# ---- shares ----
+# ---- parts ----
 
 
 @pytest.mark.parametrize("segment", ["split", "en"])
-def test_shares_together_hold_what_one_process_writes(segment, elmo, tmp_path):
+def test_parts_together_hold_what_one_process_writes(segment, elmo, tmp_path):
     lines = [f"{line}\n" for line in LINES] if segment == "en" else LINES
     text = written(tmp_path / "text.txt", lines)
     api.embed(elmo, text, tmp_path / "one", segment=segment, **SMALL)
@@ -165,21 +165,21 @@ def test_shares_together_hold_what_one_process_writes(segment, elmo, tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
-def test_a_folder_with_a_missing_share_is_not_opened(elmo, text, tmp_path):
+def test_a_folder_with_a_missing_part_is_not_opened(elmo, text, tmp_path):
     api.embed(elmo, text, tmp_path / "out", shard="2/3", **SMALL)
-    with pytest.raises(FormatError, match=r"of 3 shares, 1, 3 are not finished\. Run the same `polyseme"):
+    with pytest.raises(FormatError, match=r"of 3 parts, 1, 3 are not finished\. Run the same `polyseme"):
         polyseme.open_vectors(tmp_path / "out")
 
 
-def test_two_processes_never_write_the_same_share(elmo, text, tmp_path):
+def test_two_processes_never_write_the_same_part(elmo, text, tmp_path):
     def meanwhile(event: ProgressEvent) -> None:
-        with pytest.raises(UsageError, match=r"another process is writing this share"):
+        with pytest.raises(UsageError, match=r"another process is writing this part"):
             api.embed(elmo, text, tmp_path / "out", shard="1/2", **SMALL)
 
     api.embed(elmo, text, tmp_path / "out", shard="1/2", progress=meanwhile, **SMALL)
 
 
-def test_shares_that_finish_while_another_starts_are_not_in_its_way(elmo, text, tmp_path, monkeypatch):
+def test_parts_that_finish_while_another_starts_are_not_in_its_way(elmo, text, tmp_path, monkeypatch):
     api.embed(elmo, text, tmp_path / "out", shard="1/2", **SMALL)
     gone = tmp_path / "out" / "manifest-1-of-2.json.running"
     (tmp_path / "out" / "tmp1234_abc").touch()  # another process' unnamed file, where a disk has none
@@ -269,7 +269,7 @@ def test_a_journal_whose_last_line_was_cut_off_loses_no_sentence(elmo, text, tmp
         ({"format": "npz"}, "format safetensors, now npz"),
         ({"direction": "forward"}, "direction both, now forward"),
         ({"shard_mb": 4000 / 2**20}, "shard_bytes 500, now 4000"),
-        ({"shard": "1/2"}, "1 shares, now 2"),
+        ({"shard": "1/2"}, "1 parts, now 2"),
     ],
     ids=str,
 )

@@ -4,7 +4,7 @@
         ->  integrations.ray, api
 
 The text is divided into blocks of a number of characters, at ends of lines or paragraphs. Block b belongs to
-share b % n + 1 of n, so that a process skips the blocks of the others without segmenting them. The vectors of
+part b % n + 1 of n, so that a process skips the blocks of the others without segmenting them. The vectors of
 a block go into one shard, or into several if one would exceed `shard_bytes`.
 
 What must not change: memory holds a part of a block, whatever the size of text and output. A shard depends
@@ -34,7 +34,7 @@ from polyseme.formats.vectors.file_formats import (
     has_vector_ending,
     vector_format_of,
 )
-from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Shard, ShardJournal, Share, TextFile
+from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Part, Shard, ShardJournal, TextFile
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.io.atomic import check_output_file
 from polyseme.io.progress import OnProgress, ignore_progress
@@ -52,7 +52,7 @@ TOKEN_CHARACTERS, SENTENCE_CHARACTERS = 6, 120  # rough averages, to size blocks
 
 @dataclass(frozen=True)
 class BulkSettings:
-    """Settings of a folder of vectors; all but `share` are the same for every process."""
+    """Settings of a folder of vectors; all but `part` are the same for every process."""
 
     layer: Layer = "mean"
     pool: Pool | None = None
@@ -61,7 +61,7 @@ class BulkSettings:
     dtype: str = "float16"
     format: VectorFormat = "safetensors"
     shard_bytes: int = SHARD_BYTES
-    share: Share = ALL
+    part: Part = ALL
 
     def __post_init__(self) -> None:
         if self.format not in VECTOR_FORMATS:
@@ -71,12 +71,12 @@ class BulkSettings:
         vector_format_of(Path(f"shard.{self.format}"))  # an error if a package is missing
 
 
-def parse_share(text: str) -> Share:
-    """Parse `2/4` as the second share of four."""
+def parse_part(text: str) -> Part:
+    """Parse `2/4` as the second part of four."""
     match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"shard is {text!r}, expected i/n with i from 1 to n, such as 1/4.")
-    return Share(int(match[1]), int(match[2]))
+    return Part(int(match[1]), int(match[2]))
 
 
 def is_folder(out: Path) -> bool:
@@ -98,8 +98,8 @@ def check_embed_output(
         raise UsageError(f"dtype is {dtype!r}, expected float32 or float16.")
     if engine not in ("local", "ray"):
         raise UsageError(f"engine is {engine!r}, expected local or ray.")
-    share, out = parse_share(shard), out.expanduser()
-    if engine == "ray" and (share.of > 1 or not is_folder(out)):
+    part, out = parse_part(shard), out.expanduser()
+    if engine == "ray" and (part.of > 1 or not is_folder(out)):
         raise UsageError(
             f"{out}: the engine ray writes a whole folder. Leave out `shard`, and name a folder, not a file."
         )
@@ -108,17 +108,17 @@ def check_embed_output(
             raise UsageError(
                 f"{out}: a folder is written in independent blocks, without `stateful`. Name a file."
             )
-        _check_folder(out, share=share, force=force)
+        _check_folder(out, part=part, force=force)
         return
     vector_format_of(out)
     check_output_file(out, force=force)
-    if share.of > 1:
+    if part.of > 1:
         raise UsageError(f"{out}: several processes cannot write one file. Name a folder for `shard`.")
 
 
-def _check_folder(folder: Path, *, share: Share, force: bool) -> None:
+def _check_folder(folder: Path, *, part: Part, force: bool) -> None:
     """Refuse a folder with files that `embed` did not write."""
-    if force and share.of > 1:
+    if force and part.of > 1:
         raise UsageError(
             f"{folder}: `force` with `shard` would remove the files of the other processes. "
             "Remove the folder yourself, then start all of them."
@@ -141,24 +141,24 @@ def embed_folder(
     force: bool = False,
     on_progress: OnProgress = ignore_progress,
 ) -> Counts:
-    """Write the vectors of one share of `texts` into `folder`; shards that exist already are kept.
+    """Write the vectors of one part of `texts` into `folder`; shards that exist already are kept.
 
     Args:
         elmo: The model.
         texts: Files and folders of text.
         folder: The output.
-        bulk: Settings of the folder, with the share that this process does.
+        bulk: Settings of the folder, with the part that this process does.
         force: Remove what an earlier run wrote.
         on_progress: Receives progress events.
 
     Returns:
-        Counts of the whole share, earlier runs included.
+        Counts of the whole part, earlier runs included.
 
     Raises:
         UsageError: If the folder was begun with another model, text or setting.
 
     """
-    _check_folder(folder, share=bulk.share, force=force)
+    _check_folder(folder, part=bulk.part, force=force)
     if "-" in map(str, texts):
         raise UsageError(
             "-: standard input cannot be read again after an interruption. Write it to a file first."
@@ -174,14 +174,14 @@ def embed_folder(
         model=elmo.model.fingerprint(),
         settings=_manifest_settings(bulk, spec, segment, elmo),
         text=tuple(_text_file(file, its_stamp) for file, its_stamp in zip(files, stamps, strict=True)),
-        share=bulk.share,
+        part=bulk.part,
     )
     _make_folder(folder, force)
     with manifest.open_journal(folder, header) as journal:
         if not journal.complete:
             writer = _ShardWriter(elmo, spec, bulk, folder, journal, reading)
             for number, block in _blocks(units, header.settings["block_characters"]):
-                if bulk.share.has(number):
+                if bulk.part.has(number):
                     sentences = (sentence for unit in block for sentence in segment_unit(unit, segment))
                     writer.write(number, sentences)
             check_unchanged(files, stamps)
@@ -189,7 +189,7 @@ def embed_folder(
         return Counts(
             sentences=sum(shard.sentences for shard in shards),
             tokens=sum(shard.tokens for shard in shards),
-            truncated=sum(shard.cut for shard in shards),
+            truncated=sum(shard.truncated for shard in shards),
         )
 
 
@@ -257,7 +257,7 @@ class _ShardWriter:
                 first=first,
                 sentences=counts.sentences,
                 tokens=counts.tokens,
-                cut=counts.truncated,
+                truncated=counts.truncated,
                 last=last,
                 bytes=path.stat().st_size,
                 sha256=checksum(path),

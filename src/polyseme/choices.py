@@ -1,6 +1,6 @@
 """The values that options take by name, each list declared once.
 
-    choices  ->  model, formats, search, language, api, server, cli
+    choices  ->  model, formats, elmo, search, api, cli
 
 Imports nothing heavy, so that the command line starts fast. Segmentations are in `segmentations`.
 """

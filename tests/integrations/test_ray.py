@@ -55,7 +55,7 @@ def test_actors_get_names_and_paths_that_mean_the_same_on_every_machine(model, t
         assert (path, options, cluster) == (expected, str(tmp_path / "options.json"), CLUSTER)
         assert work == {"texts": [str(text)], "folder": tmp_path / "out", "bulk": settings}
     text.write_text("The bank failed.\n", encoding="utf-8")
-    row = on_ray.Worker("en-classic", None, CLUSTER, work)({"share": 1})
+    row = on_ray.Worker("en-classic", None, CLUSTER, work)({"part": 1})
     assert (row["problem"], row["tokens"]) == ("", 4)
 
 
@@ -70,22 +70,22 @@ def test_what_ray_cannot_do_is_refused(model, text, tmp_path):
         api.embed(model, text, tmp_path / "out", engine="spark")  # type: ignore[arg-type]
 
 
-def test_an_actor_loads_the_model_once_for_all_its_shares(model, text, tmp_path, monkeypatch):
+def test_an_actor_loads_the_model_once_for_all_its_parts(model, text, tmp_path, monkeypatch):
     loads = []
     monkeypatch.setattr(on_ray, "load", lambda *given, **more: loads.append(1) or polyseme.load(given[0]))
-    plan = bulk_embedding.BulkSettings(shard_bytes=5000, share=bulk_embedding.Share(1, 3))
+    plan = bulk_embedding.BulkSettings(shard_bytes=5000, part=bulk_embedding.Part(1, 3))
     worker = on_ray.Worker(
         str(model), None, CLUSTER, {"texts": [text], "folder": tmp_path / "out", "bulk": plan}
     )
-    rows = [worker({"share": number}) for number in (1, 2, 3)]
+    rows = [worker({"part": number}) for number in (1, 2, 3)]
     assert loads == [1]
     assert sum(row["sentences"] for row in rows) == len(polyseme.open_vectors(tmp_path / "out")) == 20_000
 
 
 def test_an_actors_error_comes_back_as_one_line(model, tmp_path):
     work = {"texts": ["nowhere.txt"], "folder": tmp_path / "out", "bulk": bulk_embedding.BulkSettings()}
-    assert "no such file" in on_ray.Worker(str(model), None, CLUSTER, work)({"share": 1})["problem"]
-    assert "no such file" in on_ray.Worker("nowhere", None, CLUSTER, work)({"share": 1})["problem"]
+    assert "no such file" in on_ray.Worker(str(model), None, CLUSTER, work)({"part": 1})["problem"]
+    assert "no such file" in on_ray.Worker("nowhere", None, CLUSTER, work)({"part": 1})["problem"]
 
 
 def test_an_address_at_which_nobody_listens_is_refused_at_once(model, text, tmp_path):
@@ -111,7 +111,7 @@ def kill_an_actor(folder: Path, killed: list[int], through: threading.Event) -> 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_every_sentence_is_written_once_although_an_actor_is_killed(model, text, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
-    monkeypatch.setattr(on_ray, "MIN_SHARES", 8)
+    monkeypatch.setattr(on_ray, "MIN_PARTS", 8)
     options: dict[str, Any] = {"shard_mb": 2000 / 2**20, "batch_tokens": 64}
     killed: list[int] = []
     through = threading.Event()

@@ -15,7 +15,7 @@ from polyseme.bulk_embedding import (
     check_embed_output,
     embed_folder,
     is_folder,
-    parse_share,
+    parse_part,
 )
 from polyseme.choices import Direction, Engine, ModelPrecision, Pool, VectorDtype, VectorFormat
 from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, load
@@ -93,9 +93,9 @@ def embed(
         device: Where to compute, if the model is loaded here; see `load`.
         dtype: Type of the numbers; None is float32 for a file and float16 for a folder.
         format: Format of the files of a folder.
-        shard: Write only share i of n of a folder, as "i/n".
+        shard: Write only part i of n of a folder, as "i/n".
         shard_mb: Approximate size of a file of a folder, in MiB.
-        engine: "ray" distributes the shares of a folder over a Ray cluster.
+        engine: "ray" distributes the parts of a folder over a Ray cluster.
         address: Address of the Ray cluster; None starts Ray on this machine.
         actors: Number of Ray actors, each with a copy of the model; None is one per core.
         options: The options.json of an .hdf5 model, if it is not beside it.
@@ -129,7 +129,7 @@ def embed(
             dtype=dtype or "float16",
             format=format,
             shard_bytes=round(shard_mb * MEBIBYTE),
-            share=parse_share(shard),
+            part=parse_part(shard),
         )
         with open_progress(progress) as on_progress:
             if engine == "ray":

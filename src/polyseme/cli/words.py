@@ -239,20 +239,20 @@ def senses(
     """Find the senses of a word in a corpus: groups of its usages."""
     from polyseme import api
 
-    found = api.senses(index, word, max_senses=max_senses, seed=seed, memory=memory)
-    has_several = len(found.senses) > 1
+    senses_of_word = api.senses(index, word, max_senses=max_senses, seed=seed, memory=memory)
+    has_several = len(senses_of_word.senses) > 1
     if as_json:
         unknown = {} if has_several else {"stability": None}  # one group has nothing to compare
-        print(json.dumps(found.as_dict() | unknown, ensure_ascii=False, indent=2))
+        print(json.dumps(senses_of_word.as_dict() | unknown, ensure_ascii=False, indent=2))
         return
-    stability = f"{len(found.senses)} senses, stability {found.stability:.2f}"
+    stability = f"{len(senses_of_word.senses)} senses, stability {senses_of_word.stability:.2f}"
     print(f"{word}: {stability if has_several else 'one sense'}")
-    for number, sense in enumerate(found.senses, start=1):
+    for number, sense in enumerate(senses_of_word.senses, start=1):
         print(f"\n{number}. {sense.share:.0%} ({sense.count:,})  {' '.join(sense.neighbours)}")
         for usage in sense.examples:
             print(f"   {_mark(usage)}")
         if len(sense.documents) > 1:
-            print(f"   {_describe_documents(sense.documents, found.documents)}")
+            print(f"   {_describe_documents(sense.documents, senses_of_word.documents)}")
 
 
 def _describe_documents(shares: dict[str, float], totals: dict[str, int]) -> str:

@@ -1,6 +1,7 @@
 """Read a safetensors file, with one-line errors.
 
-formats.models.native, formats.vectors.word_file, tasks.task_model  ->  formats.tensors  ->  safetensors
+formats.models.native, formats.vectors.word_file, search.statistics, tasks.task_folder
+->  formats.tensors  ->  safetensors
 """
 
 from __future__ import annotations

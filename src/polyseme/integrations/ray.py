@@ -1,8 +1,8 @@
-"""Bulk embedding on a Ray cluster: Ray Data distributes shares; each actor loads the model once.
+"""Bulk embedding on a Ray cluster: Ray Data distributes parts; each actor loads the model once.
 
     bulk_embedding  ->  integrations.ray  ->  api
 
-A row of the dataset is a share of the folder. If an actor is killed, Ray gives its share to another one,
+A row of the dataset is a part of the folder. If an actor is killed, Ray gives its part to another one,
 which keeps the shards that are on disk. So every sentence is written exactly once, and the folder is the
 same as without Ray.
 """
@@ -24,15 +24,15 @@ from polyseme.elmo import BATCH_TOKENS, Counts, Elmo, load
 from polyseme.errors import PolysemeError, UsageError, require
 from polyseme.formats.models.open import make_portable
 from polyseme.formats.vectors import manifest
-from polyseme.formats.vectors.manifest import Share
+from polyseme.formats.vectors.manifest import Part
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 
-MIN_SHARES = 64  # of a new folder, or four per actor: many, so that actors finish together
+MIN_PARTS = 64  # of a new folder, or four per actor: many, so that actors finish together
 OBJECT_STORE_BYTES = 128 << 20  # of a local Ray; only numbers and counts pass through it
 
 
 class Worker:
-    """Runs in an actor: loads the model once, then embeds one share per call."""
+    """Runs in an actor: loads the model once, then embeds one part per call."""
 
     def __init__(self, model: str, options: str | None, cluster: Cluster, work: dict[str, Any]) -> None:
         self._work = work
@@ -44,18 +44,18 @@ class Worker:
             self._problem = str(problem)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Embed a share; a PolysemeError is returned as its message."""
+        """Embed a part; a PolysemeError is returned as its message."""
         counts, problem = Counts(), self._problem
         if self._elmo is not None:
             bulk: BulkSettings = self._work["bulk"]
-            share = Share(int(row["share"]), bulk.share.of)
+            part = Part(int(row["part"]), bulk.part.of)
             try:
                 counts = embed_folder(
-                    self._elmo, self._work["texts"], self._work["folder"], replace(bulk, share=share)
+                    self._elmo, self._work["texts"], self._work["folder"], replace(bulk, part=part)
                 )
             except PolysemeError as error:
                 problem = str(error)
-        result = {"sentences": counts.sentences, "tokens": counts.tokens, "cut": counts.truncated}
+        result = {"sentences": counts.sentences, "tokens": counts.tokens, "truncated": counts.truncated}
         return result | {"problem": problem, "actor": os.getpid()}
 
 
@@ -87,7 +87,7 @@ def embed_on_ray(
         options: The options.json of an .hdf5 file; None if it has its usual name.
         texts: Files and folders of text that every machine can read.
         folder: The output, which every machine can write.
-        bulk: Settings of the folder; its share is ignored.
+        bulk: Settings of the folder; its part is ignored.
         cluster: The cluster, or this machine.
         force: Remove what an earlier run wrote.
         on_progress: Receives progress events.
@@ -102,18 +102,18 @@ def embed_on_ray(
         manifest.remove_output(folder)
     with _connected(ray, cluster):
         n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        n_shares = _shares_of(folder) or max(MIN_SHARES, 4 * n_actors)
-        settings = replace(bulk, share=Share(1, n_shares))
+        n_parts = _count_parts(folder) or max(MIN_PARTS, 4 * n_actors)
+        settings = replace(bulk, part=Part(1, n_parts))
         arguments = worker_arguments(model, options, texts, folder, settings, cluster)
         data.DataContext.get_current().enable_progress_bars = False
-        rows = data.from_items([{"share": n} for n in range(1, n_shares + 1)], override_num_blocks=n_shares)
+        rows = data.from_items([{"part": n} for n in range(1, n_parts + 1)], override_num_blocks=n_parts)
         results = rows.map(
             Worker,
             fn_constructor_args=arguments,
-            compute=data.ActorPoolStrategy(size=min(n_actors, n_shares)),
+            compute=data.ActorPoolStrategy(size=min(n_actors, n_parts)),
             num_cpus=1,
         )
-        return _sum(results.iter_rows(), n_shares, on_progress)
+        return _sum(results.iter_rows(), n_parts, on_progress)
 
 
 def worker_arguments(
@@ -140,21 +140,21 @@ def _absolute(path: str | Path) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _sum(rows: Iterable[dict[str, Any]], n_shares: int, on_progress: OnProgress) -> Counts:
+def _sum(rows: Iterable[dict[str, Any]], n_parts: int, on_progress: OnProgress) -> Counts:
     total, meter = Counts(), RateMeter()
     for n_done, row in enumerate(rows, start=1):
         if row["problem"]:
             raise UsageError(row["problem"])
         total.sentences += row["sentences"]
         total.tokens += row["tokens"]
-        total.truncated += row["cut"]
-        on_progress(ProgressEvent("embedding", n_done, n_shares, meter.add(row["tokens"])))
+        total.truncated += row["truncated"]
+        on_progress(ProgressEvent("embedding", n_done, n_parts, meter.add(row["tokens"])))
     return total
 
 
-def _shares_of(folder: Path) -> int | None:
-    """The number of shares that a folder was begun with."""
-    return next((header.share.of for header in manifest.read_headers(folder).values()), None)
+def _count_parts(folder: Path) -> int | None:
+    """The number of parts that a folder was begun with."""
+    return next((header.part.of for header in manifest.read_headers(folder).values()), None)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The biLM as a language model: how likely is a text, which word fits, how does it continue.
 
-    elmo  ->  language  ->  training, tasks, server, api
+    elmo  ->  language  ->  tasks, server, api
 
     scoring      log probability of every token, in both directions
     perplexity   the same, summed up per file

@@ -1,6 +1,6 @@
 """Perplexity of text: forward, backward and mean, in all and per file.
 
-    text.segment.stream, language.scoring  ->  language.perplexity  ->  training, api
+    text.segment.stream, language.scoring  ->  language.perplexity  ->  api
 
 Perplexity is exp(mean negative log likelihood) over the targets of one direction, or of both for the mean.
 Targets are all tokens and one mark (<S> or </S>) per sentence. Unknown words count as the vocabulary's

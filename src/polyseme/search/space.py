@@ -1,6 +1,6 @@
 """Correct the space of contextual vectors, so that cosines tell meanings apart.
 
-    search.statistics (a sample of usages)  ->  search.space  ->  search.index, search.senses, server
+    search.statistics (a sample of usages)  ->  search.space  ->  search.index, search.clusters, server
 
 Contextual vectors are anisotropic: they point into a narrow cone, where every cosine is high. Corrections:
 

@@ -36,8 +36,8 @@ TIES = 20  # words compared in full beyond the k asked for, if they tie with the
 class IndexPair:
     """Two indexes, and the changes of words computed so far. Not thread-safe."""
 
-    def __init__(self, one: Index, other: Index, *, max_changes: int = MAX_CHANGES) -> None:
-        self.one, self.other, self._max_changes = one, other, max_changes
+    def __init__(self, first: Index, second: Index, *, max_changes: int = MAX_CHANGES) -> None:
+        self.first, self.second, self._max_changes = first, second, max_changes
         self.distances: dict[str, float] = {}  # of the mean vectors of frequent words
         self._changes: dict[str, Change] = {}
         self._neighbours: dict[str, list[list[str]]] = {}
@@ -45,13 +45,13 @@ class IndexPair:
     @cached_property
     def frequent_words(self) -> list[str]:
         """The words to rank, most frequent first, so that these are reached whatever the time limit."""
-        counts = find_common_words(self.one, self.other, MIN_COUNT)
+        counts = find_common_words(self.first, self.second, MIN_COUNT)
         return sorted(counts, key=lambda word: -counts[word])
 
     def compute_distance(self, word: str) -> None:
         """Compute the distance of the mean vectors of a word."""
         if word not in self.distances:
-            self.distances[word] = measure_prototype_distance(*sample_usages(self.one, self.other, word))
+            self.distances[word] = measure_prototype_distance(*sample_usages(self.first, self.second, word))
 
     def has_change(self, word: str) -> bool:
         """Whether the change of a word is known already."""
@@ -64,19 +64,21 @@ class IndexPair:
                 oldest = next(iter(self._changes))
                 del self._changes[oldest]
                 self._neighbours.pop(oldest, None)
-            (self._changes[word],) = find_changes(self.one, self.other, [word])
+            (self._changes[word],) = find_changes(self.first, self.second, [word])
         return self._changes[word]
 
     def neighbours(self, change: Change) -> list[list[str]]:
         """For each sense of a word, the nearest words of the first index."""
         if change.word not in self._neighbours:
-            nearest = self.one.nearest_words(change.centres, SENSE_NEIGHBOURS, without=change.word)
+            nearest = self.first.nearest_words(change.centres, SENSE_NEIGHBOURS, without=change.word)
             self._neighbours[change.word] = nearest
         return self._neighbours[change.word]
 
     def top_words(self, k: int) -> list[str]:
         """The `k` words with the greatest distance, and those that tie with the last of them."""
-        order = [word for word in self.one.words.words if word in self.distances]  # ties: the library's order
+        order = [
+            word for word in self.first.words.words if word in self.distances
+        ]  # ties: the library's order
         order.sort(key=lambda word: -self.distances[word])
         least = min((self.distances[word] for word in order[:k]), default=0.0) - TOLERANCE
         return [word for word in order[: k + TIES] if self.distances[word] >= least]
@@ -89,10 +91,10 @@ class IndexPairCache:
         self._max_pairs, self._max_changes = max_pairs, max_changes
         self._pairs: dict[tuple[int, int], IndexPair] = {}
 
-    def get(self, one: Index, other: Index) -> IndexPair:
+    def get(self, first: Index, second: Index) -> IndexPair:
         """The pair of these indexes, with its changes computed so far."""
-        key = (id(one), id(other))  # a pair holds its indexes, so that no other index gets their ids
-        pair = self._pairs.pop(key, None) or IndexPair(one, other, max_changes=self._max_changes)
+        key = (id(first), id(second))  # a pair holds its indexes, so that no other index gets their ids
+        pair = self._pairs.pop(key, None) or IndexPair(first, second, max_changes=self._max_changes)
         self._pairs[key] = pair
         if len(self._pairs) > self._max_pairs:
             del self._pairs[next(iter(self._pairs))]
@@ -117,12 +119,12 @@ class ChangeSearch:
     def compare_words(self, words: Sequence[str]) -> list[Change]:
         """The changes of these words, greatest first."""
         self._end = time.monotonic() + self._seconds
-        check_comparable(self._pair.one, self._pair.other)
+        check_comparable(self._pair.first, self._pair.second)
         return sort_changes(self._compare(words))
 
     def find_most_changed(self, k: int) -> list[Change]:
         """The changes of the `k` frequent words that changed most, greatest first."""
-        check_comparable(self._pair.one, self._pair.other)
+        check_comparable(self._pair.first, self._pair.second)
         start = time.monotonic()
         self._end = start + self._seconds / 2
         for word in self._pair.frequent_words:

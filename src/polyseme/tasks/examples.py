@@ -152,10 +152,10 @@ def hold_out(
     remaining = Counter(label for example in examples for label in labels(example))
     wanted, chosen = max(1, round(share * len(examples))), set[int]()
     for number in order:
-        own_labels = labels(examples[number])
-        if len(chosen) < wanted and all(remaining[label] > 1 for label in own_labels):
+        its_labels = labels(examples[number])
+        if len(chosen) < wanted and all(remaining[label] > 1 for label in its_labels):
             chosen.add(number)
-            remaining.subtract(own_labels)
+            remaining.subtract(its_labels)
     if not chosen:
         raise DataError(
             f"{source_of(examples)}: no example can be held out, as each is the only one of a label. "

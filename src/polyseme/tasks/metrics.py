@@ -114,15 +114,15 @@ def score_label_sets(
     labels: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], known: Sequence[str]
 ) -> Scores:
     """Score several labels per example: micro and macro F1, and how often all are right."""
-    right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
+    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     for wanted, chosen in zip(labels, predicted, strict=True):
         right.update(set(wanted) & set(chosen))
-        guesses.update(set(chosen))
+        guessed.update(set(chosen))
         actual.update(set(wanted))
-    rows = [_count_row(label, right, guesses, actual) for label in known]
+    rows = [_count_row(label, right, guessed, actual) for label in known]
     exact = sum(set(wanted) == set(chosen) for wanted, chosen in zip(labels, predicted, strict=True))
     metrics = {
-        "micro F1": precision_recall_f1(right.total(), guesses.total(), actual.total())[2],
+        "micro F1": precision_recall_f1(right.total(), guessed.total(), actual.total())[2],
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
         "all right": exact / max(1, len(labels)),
     }
@@ -131,13 +131,13 @@ def score_label_sets(
 
 def score_spans(labels: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> Scores:
     """Score spans with their types, as conlleval counts them."""
-    right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
+    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     for wanted, chosen in zip(labels, predicted, strict=True):
         right.update(span.label for span in set(wanted) & set(chosen))
-        guesses.update(span.label for span in chosen)
+        guessed.update(span.label for span in chosen)
         actual.update(span.label for span in wanted)
-    rows = [_count_row(label, right, guesses, actual) for label in sorted(guesses.keys() | actual.keys())]
-    precision, recall, f1 = precision_recall_f1(right.total(), guesses.total(), actual.total())
+    rows = [_count_row(label, right, guessed, actual) for label in sorted(guessed.keys() | actual.keys())]
+    precision, recall, f1 = precision_recall_f1(right.total(), guessed.total(), actual.total())
     return Scores("F1", {"F1": f1, "precision": precision, "recall": recall}, rows)
 
 
@@ -146,13 +146,13 @@ def score_relations(labels: Sequence[str], predicted: Sequence[str], other: str 
 
     A label is Relation(e1,e2) or Relation(e2,e1); precision and recall count both directions of a relation.
     """
-    right, guesses, actual = Counter[str](), Counter[str](), Counter[str]()
+    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     for label, prediction in zip(labels, predicted, strict=True):
         actual[label.partition("(")[0]] += 1
-        guesses[prediction.partition("(")[0]] += 1
+        guessed[prediction.partition("(")[0]] += 1
         right[label.partition("(")[0]] += label == prediction
-    names = sorted((actual.keys() | guesses.keys()) - {other})
-    rows = [_count_row(name, right, guesses, actual) for name in names]
+    names = sorted((actual.keys() | guessed.keys()) - {other})
+    rows = [_count_row(name, right, guessed, actual) for name in names]
     exact = sum(label == prediction for label, prediction in zip(labels, predicted, strict=True))
     metrics = {
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
@@ -163,20 +163,20 @@ def score_relations(labels: Sequence[str], predicted: Sequence[str], other: str 
 
 def score_numbers(labels: Sequence[float], predicted: Sequence[float]) -> Scores:
     """Score numbers: Pearson and Spearman correlation, mean squared error."""
-    actual, guesses = np.asarray(labels, np.float64), np.asarray(predicted, np.float64)
+    actual, guessed = np.asarray(labels, np.float64), np.asarray(predicted, np.float64)
     metrics = {
-        "Pearson": pearson(actual, guesses),
-        "Spearman": pearson(ranks(actual), ranks(guesses)),
-        "squared error": float(((actual - guesses) ** 2).mean()) if len(actual) else 0.0,
+        "Pearson": pearson(actual, guessed),
+        "Spearman": pearson(ranks(actual), ranks(guessed)),
+        "squared error": float(((actual - guessed) ** 2).mean()) if len(actual) else 0.0,
     }
     return Scores("Pearson", metrics)
 
 
-def pearson(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def pearson(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:
     """Correlation; 0 if one of the two does not vary."""
-    if len(one) < 2:
+    if len(xs) < 2:
         return 0.0
-    a, b = one - one.mean(), other - other.mean()
+    a, b = xs - xs.mean(), ys - ys.mean()
     size = sqrt(float(a @ a) * float(b @ b))
     return float(a @ b) / size if size else 0.0
 

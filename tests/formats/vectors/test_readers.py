@@ -51,11 +51,11 @@ def write(path: Path, values: list[NDArray[np.floating]]) -> Path:
 def write_folder(folder: Path, ending: str = ".safetensors", shards: int = 5) -> Path:
     """A folder in which each shard holds all SENTENCES."""
     folder.mkdir()
-    with open_journal(folder, ManifestHeader(model="m", settings={}, text=(), share=ALL)) as journal:
+    with open_journal(folder, ManifestHeader(model="m", settings={}, text=(), part=ALL)) as journal:
         for block in range(shards):
             path = write(folder / f"shard-{block:08d}-00000000{ending}", arrays(-1, H))
             size, sha = path.stat().st_size, checksum(path)
-            counts = {"first": 0, "sentences": 5, "tokens": 6, "cut": 0}
+            counts = {"first": 0, "sentences": 5, "tokens": 6, "truncated": 0}
             journal.add(Shard(file=path.name, block=block, **counts, last=True, bytes=size, sha256=sha))
     return folder
 

@@ -143,8 +143,8 @@ class Pretrained:
     def tensors(self) -> dict[str, Tensor]:
         """All weights by our own names, the softmax's included, as fp32."""
         weights = dict(self.network.state_dict())
-        for place, module in self.network.quantisable_modules().items():
-            weights |= {f"{place}.{name}": weight.dequantise() for name, weight in module.quantised.items()}
+        for path, module in self.network.quantisable_modules().items():
+            weights |= {f"{path}.{name}": weight.dequantise() for name, weight in module.quantised.items()}
         if self.softmax is not None:
             weights |= {f"softmax.{name}": value for name, value in self.softmax.state_dict().items()}
         return weights

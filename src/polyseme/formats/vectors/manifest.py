@@ -1,13 +1,13 @@
 """The manifest of a folder of vectors: the model and settings it was made with, and a checksum per shard.
 
-    bulk_embedding  ->  formats.vectors.manifest  ->  manifest.json, or manifest-1-of-4.json for a share
+    bulk_embedding  ->  formats.vectors.manifest  ->  manifest.json, or manifest-1-of-4.json for a part
         ->  formats.vectors.readers
 
-While a share is being written, its manifest is a journal, `….json.running`: the header, then one line per
+While a part is being written, its manifest is a journal, `….json.running`: the header, then one line per
 finished shard; an incomplete last line is ignored. The journal is locked, so that no two processes write the
-same share, and replaced by the manifest at the end.
+same part, and replaced by the manifest at the end.
 
-The text is divided into blocks; block b belongs to share b % n + 1. `first` counts from a block's start.
+The text is divided into blocks; block b belongs to part b % n + 1. `first` counts from a block's start.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polyseme.errors import FormatError, UsageError
 from polyseme.io.atomic import new_file
@@ -37,27 +37,29 @@ MANIFEST_NAME = re.compile(r"manifest(-(\d+)-of-(\d+))?\.json(\.running)?")
 SHARD_NAME = re.compile(r"\.?shard-(\d+)-(\d+)(-\w{8})?\.\w+")
 
 
-class Share(NamedTuple):
+class Part(NamedTuple):
     """The blocks that one process embeds: number i of n, from 1."""
 
     number: int
     of: int
 
     def has(self, block: int) -> bool:
-        """Whether a block belongs to this share."""
+        """Whether a block belongs to this part."""
         return block % self.of == self.number - 1
 
     @property
     def name(self) -> str:
-        """The file name of the share's manifest."""
+        """The file name of the part's manifest."""
         return "manifest.json" if self.of == 1 else f"manifest-{self.number}-of-{self.of}.json"
 
 
-ALL = Share(1, 1)
+ALL = Part(1, 1)
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    """What is stored; a field whose name in the files differs has an alias."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class Shard(_Frozen):
@@ -68,7 +70,7 @@ class Shard(_Frozen):
     first: int  # sentence of the block
     sentences: int
     tokens: int
-    cut: int  # tokens longer than the model's character limit
+    truncated: int = Field(validation_alias="cut", serialization_alias="cut")
     last: bool  # whether the block ends here
     bytes: int
     sha256: str
@@ -90,17 +92,17 @@ class ManifestHeader(_Frozen):
     model: str  # a hash of weights, settings and vocabulary
     settings: dict[str, Any]
     text: tuple[TextFile, ...]
-    share: Share
+    part: Part = Field(validation_alias="share", serialization_alias="share")
 
     def difference(self, other: ManifestHeader) -> str | None:
-        """Describe what differs, or None; the paths of texts and the number of the share may differ."""
+        """Describe what differs, or None; the paths of texts and the number of the part may differ."""
         if self.model != other.model:
             return f"the model {self.model[:12]}, now {other.model[:12]}"
         for name, value in self.settings.items():
             if value != other.settings.get(name):
                 return f"{name} {_format_value(value)}, now {_format_value(other.settings.get(name))}"
-        if self.share.of != other.share.of:
-            return f"{self.share.of} shares, now {other.share.of}"
+        if self.part.of != other.part.of:
+            return f"{self.part.of} parts, now {other.part.of}"
         old, new = ([(file.bytes, file.content) for file in header.text] for header in (self, other))
         if len(old) != len(new):
             return f"a text of {len(old)} files, now {len(new)}"
@@ -109,14 +111,14 @@ class ManifestHeader(_Frozen):
 
 
 class Manifest(_Frozen):
-    """A finished share."""
+    """A finished part."""
 
     head: ManifestHeader
     shards: tuple[Shard, ...]
 
 
 class ShardJournal:
-    """The finished shards of one share, on disk as soon as they are added."""
+    """The finished shards of one part, on disk as soon as they are added."""
 
     def __init__(self, file: IO[bytes], shards: Iterable[Shard], complete: bool) -> None:
         self._file = file
@@ -133,17 +135,17 @@ class ShardJournal:
 
 @contextmanager
 def open_journal(folder: Path, header: ManifestHeader) -> Iterator[ShardJournal]:
-    """Open the journal of a share, with the shards of earlier runs; at the end it becomes the manifest.
+    """Open the journal of a part, with the shards of earlier runs; at the end it becomes the manifest.
 
     Raises:
         UsageError: If the folder was begun with another model, text or setting, or another process writes it.
 
     """
     check_headers(folder, header)
-    target = folder / header.share.name
+    target = folder / header.part.name
     try:
         with _locked(target.with_name(target.name + RUNNING)) as file:
-            _remove_leftovers(folder, header.share)
+            _remove_leftovers(folder, header.part)
             is_finished = target.exists()
             recorded = read_manifest(target).shards if is_finished else _read_shards(file)
             intact = _find_intact(folder, recorded)
@@ -164,9 +166,7 @@ def check_headers(folder: Path, header: ManifestHeader) -> None:
     for name, other in read_headers(folder).items():
         difference = other.difference(header)
         if difference:
-            overwrite = (
-                "use `force=True` to overwrite this one" if header.share.of == 1 else "remove this one"
-            )
+            overwrite = "use `force=True` to overwrite this one" if header.part.of == 1 else "remove this one"
             raise UsageError(
                 f"{folder}: cannot resume, {name} was begun with {difference}. "
                 f"Choose another folder, or {overwrite}."
@@ -189,7 +189,7 @@ def _write_manifest(target: Path, header: ManifestHeader, shards: Iterable[Shard
     ordered = sorted(shards, key=lambda shard: (shard.block, shard.first))
     manifest = Manifest(head=header, shards=tuple(ordered))
     with new_file(target, force=True) as temporary:
-        temporary.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(manifest.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
 
 
 def read_headers(folder: Path) -> dict[str, ManifestHeader]:
@@ -211,15 +211,15 @@ def read_headers(folder: Path) -> dict[str, ManifestHeader]:
 
 
 def read_folder(folder: Path) -> list[Manifest]:
-    """The manifests of all shares; an error if one is missing or not finished."""
+    """The manifests of all parts; an error if one is missing or not finished."""
     names = [match for match in map(MANIFEST_NAME.fullmatch, os.listdir(folder)) if match]
     if not names:
         raise FormatError(f"{folder}: not a folder of vectors: manifest.json is missing.")
     of = max(int(match[3] or 1) for match in names)
-    paths = [folder / Share(number, of).name for number in range(1, of + 1)]
+    paths = [folder / Part(number, of).name for number in range(1, of + 1)]
     missing = [str(number) for number, path in enumerate(paths, 1) if not path.exists()]
     if missing:
-        unfinished = f"of {of} shares, {', '.join(missing[:10])} are" if of > 1 else "it is"
+        unfinished = f"of {of} parts, {', '.join(missing[:10])} are" if of > 1 else "it is"
         raise FormatError(
             f"{folder}: {unfinished} not finished. Run the same `polyseme.embed` again to resume."
         )
@@ -232,7 +232,7 @@ def read_folder(folder: Path) -> list[Manifest]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read the manifest of a share."""
+    """Read the manifest of a part."""
     try:
         return _parse(Manifest, path.read_bytes(), path)
     except OSError as problem:
@@ -274,7 +274,7 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UsageError(
-                    f"{path}: another process is writing this share. Wait for it, or choose another `shard`."
+                    f"{path}: another process is writing this part. Wait for it, or choose another `shard`."
                 ) from None
         yield file
 
@@ -301,13 +301,13 @@ def _rewrite_journal(file: IO[bytes], header: ManifestHeader, shards: list[Shard
 
 
 def _line(entry: BaseModel) -> bytes:
-    return f"{entry.model_dump_json()}\n".encode()
+    return f"{entry.model_dump_json(by_alias=True)}\n".encode()
 
 
-def _remove_leftovers(folder: Path, share: Share) -> None:
-    """Remove temporary files of a killed process of this share."""
+def _remove_leftovers(folder: Path, part: Part) -> None:
+    """Remove temporary files of a killed process of this part."""
     for path in folder.iterdir():
         match = SHARD_NAME.fullmatch(path.name)
-        is_shard = match and path.name.startswith(".") and share.has(int(match[1]))
-        if is_shard or (path.name.startswith(f".{Path(share.name).stem}-") and path.suffix == ".json"):
+        is_shard = match and path.name.startswith(".") and part.has(int(match[1]))
+        if is_shard or (path.name.startswith(f".{Path(part.name).stem}-") and path.suffix == ".json"):
             path.unlink()

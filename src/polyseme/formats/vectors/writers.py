@@ -1,6 +1,7 @@
 """Write vectors to one file, sentence by sentence; the ending of its name selects the format.
 
-elmo, bulk_embedding  ->  formats.vectors.writers  ->  one file  ->  formats.vectors.readers
+api.embedding, bulk_embedding, tasks.vector_store  ->  formats.vectors.writers  ->  one file
+->  formats.vectors.readers
 """
 
 from __future__ import annotations

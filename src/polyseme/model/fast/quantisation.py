@@ -45,8 +45,8 @@ def quantise(weight: Tensor, precision: str) -> QuantisedMatrix:
     if precision == "bf16":
         largest = torch.finfo(torch.bfloat16).max  # larger fp32 values would become infinite
         return QuantisedMatrix(weight.clamp(-largest, largest).to(torch.bfloat16))
-    most = weight.abs().amax(dim=1).clamp(max=MAX_ROW_MAX)
-    scales = torch.where(most > MIN_ROW_MAX, most / 127, 0)
+    row_max = weight.abs().amax(dim=1).clamp(max=MAX_ROW_MAX)
+    scales = torch.where(row_max > MIN_ROW_MAX, row_max / 127, 0)
     scales = scales * 127 / 127  # rounded so that quantising again gives the same scale
     integers = torch.where(scales[:, None] > 0, weight / scales[:, None], 0).round_()
     return QuantisedMatrix(integers.clamp_(-127, 127).to(torch.int8), scales)

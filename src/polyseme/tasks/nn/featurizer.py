@@ -156,9 +156,9 @@ class Featurizer(nn.Module):
                 Mix(number, trained=trained, dropout=settings.elmo_dropout) for _ in range(count)
             )
         self.dropout = Dropout(settings.dropout)
-        other_size = settings.words + settings.chars + (reader.static.dim if reader.static else 0)
+        size_without_elmo = settings.words + settings.chars + (reader.static.dim if reader.static else 0)
         elmo_size = elmo.config.size if elmo is not None else 0
-        self.size = other_size + (elmo_size if settings.elmo in ("input", "both") else 0)
+        self.size = size_without_elmo + (elmo_size if settings.elmo in ("input", "both") else 0)
         self.late_size = elmo_size if settings.elmo in ("output", "both") else 0
         self.norm = nn.BatchNorm1d(self.size) if settings.batch_norm else None
 
@@ -168,7 +168,7 @@ class Featurizer(nn.Module):
 
     def forward(self, features: TokenFeatures) -> tuple[Tensor, Tensor | None]:
         """The encoder's input (B, T, D), and what is appended to its output (B, T, H), if anything."""
-        parts = [self.dropout(part) for part in self._other_parts(features)]
+        parts = [self.dropout(part) for part in self._parts_without_elmo(features)]
         mixed = self._mixed(features)
         if self.settings.elmo in ("input", "both"):
             parts.append(mixed[0])
@@ -186,7 +186,7 @@ class Featurizer(nn.Module):
             return norm(x)  # type: ignore[no-any-return]
         return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
 
-    def _other_parts(self, features: TokenFeatures) -> Iterable[Tensor]:
+    def _parts_without_elmo(self, features: TokenFeatures) -> Iterable[Tensor]:
         if self.words is not None and features.words is not None:
             yield self.words(features.words)
         if features.static is not None:

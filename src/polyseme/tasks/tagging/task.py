@@ -144,7 +144,7 @@ class Tagging:
         tags = [example.tags or () for example in examples]
         predicted = [prediction.tags for prediction in predictions]
         if self.has_spans:
-            return score_spans([read_spans(one) for one in tags], [read_spans(one) for one in predicted])
+            return score_spans([read_spans(row) for row in tags], [read_spans(row) for row in predicted])
         return score_classes(_flatten(tags), _flatten(predicted), self.labels)
 
     def format(self, prediction: TaggingPrediction, output_format: str) -> str:

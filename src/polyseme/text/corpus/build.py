@@ -119,12 +119,12 @@ class _DocumentReader:
         """Segment files into `name`.raw; words are numbered and, if `counted`, counted."""
         spec, settings = self._spec, self._spec.settings
         pieces = read_pieces(files, settings.documents, spec.segment, settings.field)
-        paths = [self._folder / f"{name}.{ending}" for ending in ("raw", "places", "before")]
+        paths = [self._folder / f"{name}.{ending}" for ending in ("raw", "starts", "before")]
         length = words = 0
         last = -1
-        with paths[0].open("wb") as stream, paths[1].open("wb") as places, paths[2].open("wb") as before:
+        with paths[0].open("wb") as stream, paths[1].open("wb") as starts, paths[2].open("wb") as before:
             for chunk in segment_pieces(pieces, spec.segment, self._workers):
-                last = _write_documents(chunk, last, length, words, (places, before))
+                last = _write_documents(chunk, last, length, words, (starts, before))
                 table = self._number_words(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())
                 length += len(chunk.ids)
@@ -186,8 +186,8 @@ def build_corpus(
     ranking = counter.rank(settings.min_count, 0 if initial.fixed else settings.max_words)
     if not initial.fixed:
         _check_words(ranking, len(counter), sources.files[0], settings)
-    cut = _write_chars(folder, alphabet, ranking.types, initial.specials) if alphabet else None
-    numbering = Numbering(ranking.numbers, initial.specials, ranking.words, cut)
+    truncated = _write_chars(folder, alphabet, ranking.types, initial.specials) if alphabet else None
+    numbering = Numbering(ranking.numbers, initial.specials, ranking.words, truncated)
     train, valid, repeated = _write_streams(folder, raw, held_out, plan, numbering)
     _check_parts(train, valid, sources, settings)
     ranking.counts[list(initial.specials)] = (train.sentences, train.sentences, train.unknown)
@@ -262,22 +262,22 @@ def _write_chars(
     kind = np.dtype(np.uint16 if alphabet.size <= 1 << 16 else np.uint32)
     boundaries = alphabet.boundaries()
     start = 0
-    with (folder / "chars.npy").open("wb") as file, (folder / "cut").open("wb") as cuts:
+    with (folder / "chars.npy").open("wb") as file, (folder / "truncated").open("wb") as marks:
         header = {"descr": kind.str, "fortran_order": False, "shape": (types, alphabet.max_chars)}
         np.lib.format.write_array_header_1_0(file, header)
         for words in read_types(folder):
             rows = alphabet.encode(words)  # (n, C)
-            cut = np.array([alphabet.count_truncated([word]) for word in words], bool)
+            truncated = np.array([alphabet.count_truncated([word]) for word in words], bool)
             for position, row in zip(specials[:2], boundaries, strict=True):
                 if start <= position < start + len(words):
-                    rows[position - start], cut[position - start] = row, False
+                    rows[position - start], truncated[position - start] = row, False
             file.write(rows.astype(kind).tobytes())
-            cuts.write(cut.tobytes())
+            marks.write(truncated.tobytes())
             start += len(words)
     if isinstance(alphabet, CodepointAlphabet):
         characters = json.dumps(alphabet.characters, ensure_ascii=False)
         (folder / "characters.json").write_text(characters, encoding="utf-8")
-    return map_ids(folder / "cut", np.bool_)  # type: ignore[no-any-return]
+    return map_ids(folder / "truncated", np.bool_)  # type: ignore[no-any-return]
 
 
 def _check_words(ranking: TypeRanks, words: int, file: Path, settings: CorpusSettings) -> None:

@@ -1,6 +1,6 @@
 """Number and count words in bounded memory, and rank them.
 
-    text.corpus.workers  ->  text.corpus.counts  ->  text.corpus.prepared
+    text.corpus.workers  ->  text.corpus.counts  ->  text.corpus.build
 
 Input: the distinct words of a chunk with their counts. Output: first a number for each word by first
 occurrence, at the end types in their final order: the initial words (three special words, or a whole

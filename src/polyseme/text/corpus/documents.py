@@ -1,6 +1,6 @@
 """Read files of any kind and size as documents, in pieces of bounded size.
 
-    text.reading, text.conllu  ->  text.corpus.documents  ->  text.corpus.prepared
+    text.reading, text.conllu  ->  text.corpus.documents  ->  text.corpus.workers, text.corpus.build
 
 Input: files, folders and globs. Output: `Piece`s, one at a time.
 

@@ -1,6 +1,6 @@
 """Count exact repeats of sentences or documents, in bounded memory.
 
-    text.corpus.renumber  ->  text.corpus.duplicates  ->  text.corpus.prepared
+    hashes of text  ->  text.corpus.duplicates  ->  text.corpus.renumber
 
 Input: 64-bit hashes. Output: a number. Up to `max_hashes` distinct hashes all are stored and the number is
 exact (except for equal hashes of different text, one in 10^6 at ten million sentences). Above that, only

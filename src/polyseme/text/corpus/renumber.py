@@ -1,6 +1,6 @@
 """Renumber a stream by rank, and separate the held-out text.
 
-    text.corpus.counts, text.corpus.split  ->  text.corpus.renumber  ->  text.corpus.prepared
+    text.corpus.counts, text.corpus.split  ->  text.corpus.renumber  ->  text.corpus.build
 
 Input: a file of uint32 numbers by first occurrence. Output: files of uint32 types, every sentence `begin w …
 w end`, and counts. Files are read in blocks of sentences; mapped pages are released after each block, so

@@ -1,6 +1,6 @@
 """Choose the text to hold out: documents, passages, or every n-th sentence.
 
-    text.corpus.prepared  ->  text.corpus.split  ->  text.corpus.prepared
+    text.corpus.counts  ->  text.corpus.split  ->  text.corpus.renumber, text.corpus.build
 
 Input: where documents start in the stream, and how many words to hold out. Output: `HeldOut`, which says for
 every sentence whether it is held out.
@@ -99,7 +99,7 @@ def _ends(starts: IntArray, numbers: IntArray, last: int) -> IntArray:
 
 def _choose_documents(before: IntArray, words: int, wanted: int, seed: int) -> IntArray | None:
     """Numbers of documents with `wanted` words and not many more; None if there are none."""
-    most = max(2 * wanted, words // 20)
+    max_words = max(2 * wanted, words // 20)
     # Of very many documents only a part is sorted, selected by hash.
     share = 4 * wanted / words if len(before) > _SORTED_AT_ONCE else 1.0
     limit = np.uint64(min(1.0, share) * (2**64 - 2**12))
@@ -117,7 +117,7 @@ def _choose_documents(before: IntArray, words: int, wanted: int, seed: int) -> I
     for number, size in zip(order.tolist(), sizes.tolist(), strict=True):
         if total >= wanted:
             break
-        if total + size <= most:
+        if total + size <= max_words:
             taken.append(number)
             total += size
     return np.array(taken, np.int64) if total >= wanted and len(taken) < len(before) else None

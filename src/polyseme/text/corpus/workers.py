@@ -1,6 +1,6 @@
 """Segment documents and number their words in several processes, in the order of the text.
 
-    text.corpus.documents, text.segment.stream  ->  text.corpus.workers  ->  text.corpus.prepared
+    text.corpus.documents, text.segment.stream  ->  text.corpus.workers  ->  text.corpus.build
 
 Input: `Piece`s. Output: `Chunk`s, each with its own numbering: 0 and 1 are the begin and end of a sentence, 2
 is the unknown word, 3 and more are positions in `words`. So the process that collects the chunks handles each
