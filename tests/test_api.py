@@ -21,6 +21,7 @@ from polyseme.bulk_embedding import check_embed_output
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.formats.models.open import open_pretrained
+from polyseme.io.result_list import ResultList
 from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.reading import measure_bytes
 
@@ -111,6 +112,18 @@ def test_embed_takes_the_path_of_a_model(elmo, text, tmp_path):
     done = api.embed(str(tmp_path / "model"), str(text), str(tmp_path / "x.npz"), batch_tokens=7)
     assert done.out == tmp_path / "x.npz"
     assert_close(read(tmp_path / "x.npz"), elmo.embed(LINES))
+
+
+def test_sentences_in_memory_are_scored_as_those_of_a_file(text):
+    elmo = Elmo(random_model(small_config(), softmax=True))
+    lines = text.read_text(encoding="utf-8").splitlines()
+    streamed = [scored.totals for scored in api.score(elmo, text)]
+    scores = api.score(elmo, lines)
+    np.testing.assert_allclose([scored.totals for scored in scores], streamed, rtol=1e-5)
+    assert isinstance(scores, ResultList)
+    assert "forward" in repr(scores)
+    tokens = api.score(elmo, [line.split() for line in lines])
+    np.testing.assert_allclose([scored.totals for scored in tokens], streamed, rtol=1e-5)
 
 
 def test_the_home_folder_can_be_written_as_a_tilde(elmo, text, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ language, tasks  ->  api.language  ->  api
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -16,6 +16,7 @@ from polyseme.choices import Direction, Normalise
 from polyseme.elmo import BATCH_TOKENS, Elmo
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
+from polyseme.io.result_list import ResultList
 from polyseme.tasks.data.sources import Data
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.task_folder import is_task
@@ -125,21 +126,47 @@ def _refuse(arguments: Mapping[str, object], kind: str) -> None:
             raise UsageError(f"`{name}` is for {kind}. Leave it out.")
 
 
-def score(
+@overload
+def score(  # type: ignore[overload-overlap]  # a string is an iterable of strings too
     model: Elmo | str | Path,
     text: str | Path,
+    *,
+    segment: str | None = ...,
+    stateful: bool = ...,
+    batch_tokens: int = ...,
+    options: str | Path | None = ...,
+    device: str = ...,
+) -> Iterator[language.SentenceScore]: ...
+
+
+@overload
+def score(
+    model: Elmo | str | Path,
+    text: Iterable[str] | Iterable[Iterable[str]],
+    *,
+    segment: str | None = ...,
+    stateful: bool = ...,
+    batch_tokens: int = ...,
+    options: str | Path | None = ...,
+    device: str = ...,
+) -> ResultList[language.SentenceScore]: ...
+
+
+def score(
+    model: Elmo | str | Path,
+    text: str | Path | Iterable[str] | Iterable[Iterable[str]],
     *,
     segment: str | None = None,
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     device: str = "cpu",
-) -> Iterator[language.SentenceScore]:
+) -> Iterator[language.SentenceScore] | ResultList[language.SentenceScore]:
     """Compute the log probability of every sentence of a text, and of its tokens.
 
     Args:
         model: An ELMo with a softmax, loaded or as a path.
-        text: A file, a folder, or "-" for standard input.
+        text: A file, a folder, or "-" for standard input; or a list of sentences, as strings or token lists.
         segment: How to split the text; as the model was trained if None. With "split" a line is a sentence,
             and a blank line is scored as <S> </S>.
         stateful: Carry the state from sentence to sentence.
@@ -148,18 +175,22 @@ def score(
         device: Where to compute, if the model is loaded here; see `load`.
 
     Returns:
-        An iterator over the scores, in the order of the text.
+        The scores in the order of the text: of a file an iterator, in constant memory; of sentences a list,
+        which notebooks show as a table.
 
     Raises:
         UsageError: If the model has no softmax.
         DataError: If the text cannot be read.
 
     Example:
+        >>> polyseme.score("en-classic", ["The bank failed .", "Bank the . failed"])[0].totals
         >>> for sentence in polyseme.score("en-classic", "text.txt"):
         ...     print(sentence.totals, sentence.tokens)
 
     """
     elmo = ensure_loaded(model, batch_tokens, options, device=device)
+    if not isinstance(text, str | Path):
+        return language.score(elmo, text, stateful=stateful, segment=segment)
     return language.score_stream(elmo, read_sentences(elmo, [text], segment), stateful=stateful)
 
 
@@ -223,7 +254,7 @@ def substitutes(
     options: str | Path | None = None,
     device: str = "cpu",
 ) -> language.Substitutes:
-    """Rank the words that fit in place of a word.
+    """Rank the words that fit in place of a word in a sentence.
 
     Args:
         model: An ELMo with a softmax, loaded or as a path.
