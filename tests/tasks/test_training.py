@@ -218,7 +218,7 @@ def test_finished_runs_are_not_trained_again(tmp_path: Path, files: Path, elmo: 
         resume=True,
         progress=seen.append,
     )
-    assert {event.stage for event in seen} - {"vectors", "predicting"} == {"without-1-1"}
+    assert {event.stage for event in seen} - {"vectors", "predicting"} == {"without ELMo, seed 1"}
     assert [r.test for r in again.results] == [r.test for r in first.results]
     with pytest.raises(UsageError, match="other settings"):
         train("classification", elmo, files, "train.epochs=2", out=tmp_path / "task", resume=True)

@@ -14,7 +14,7 @@ from polyseme.elmo import Elmo, load
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.tasks.data.sources import Data
-from polyseme.tasks.experiment import Experiment, PartCounts, count_parts, prepare
+from polyseme.tasks.experiment import Experiment, SetCounts, count_sets, prepare
 from polyseme.tasks.experiment import train as train_experiment
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.probes.probes import Probes, probe_settings
@@ -111,7 +111,7 @@ class DataCounts:
     """What `count_examples` found: how raw text is segmented, and the counts of each set."""
 
     segment: str
-    parts: dict[str, PartCounts]
+    sets: dict[str, SetCounts]
 
 
 def count_examples(
@@ -147,7 +147,7 @@ def count_examples(
         experiment = Experiment(task, config, settings, curve=curve)
     elmo = model if isinstance(model, Elmo) else load(model)
     prepared, data, segment = prepare(experiment, elmo, (train, dev, test))
-    return DataCounts(segment, count_parts(prepared, data))
+    return DataCounts(segment, count_sets(prepared, data))
 
 
 def probe(

@@ -68,6 +68,12 @@ class Run:
         """The name of its folder."""
         return f"{'with' if self.elmo else 'without'}-{self.share:.6g}-{self.seed}"
 
+    @property
+    def title(self) -> str:
+        """What progress calls it."""
+        examples = "" if self.share == 1 else f", {self.share * 100:g}% of the examples"
+        return f"{'with' if self.elmo else 'without'} ELMo{examples}, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -93,7 +99,7 @@ class TaskData:
     test: list[Example] | None
 
     @property
-    def parts(self) -> dict[str, list[Example]]:
+    def sets(self) -> dict[str, list[Example]]:
         """The sets by name."""
         named = {"train": self.train, "dev": self.dev, "test": self.test}
         return {name: examples for name, examples in named.items() if examples is not None}
@@ -105,11 +111,11 @@ class TaskData:
 
     def sentences(self) -> list[Tokens]:
         """The sentences of all sets."""
-        return [s for examples in self.parts.values() for example in examples for s in example.sentences]
+        return [s for examples in self.sets.values() for example in examples for s in example.sentences]
 
 
 @dataclass(frozen=True)
-class PartCounts:
+class SetCounts:
     """What a set holds: examples, tokens, and how often each label occurs."""
 
     examples: int
@@ -117,14 +123,14 @@ class PartCounts:
     labels: dict[str, int]
 
 
-def count_parts(task: AnyTask, data: TaskData) -> dict[str, PartCounts]:
+def count_sets(task: AnyTask, data: TaskData) -> dict[str, SetCounts]:
     """Count the examples, tokens and labels of each set."""
     counts = {}
-    for name, examples in data.parts.items():
+    for name, examples in data.sets.items():
         labels: Counter[str] = Counter()
         for example in examples:
             labels.update(task.count_labels(example))
-        counts[name] = PartCounts(len(examples), count_tokens(examples), dict(labels.most_common()))
+        counts[name] = SetCounts(len(examples), count_tokens(examples), dict(labels.most_common()))
     return counts
 
 
@@ -308,7 +314,7 @@ def _make_plan(experiment: Experiment, settings: TaskSettings, data: TaskData, e
     static = settings.input.static
     return {
         "settings": digest(settings.model_dump(mode="json")),
-        "examples": hash_examples(data.parts.values()),
+        "examples": hash_examples(data.sets.values()),
         "sizes or seeds": digest([asdict(run) for run in experiment.list_runs(0)]),
         "model": "" if experiment.without_elmo else elmo.model.fingerprint(),
         "static vectors": checksum(Path(static)) if static else "",
@@ -392,7 +398,7 @@ class _ExperimentRunner:
             settings.for_loop(),
             folder,
             total,
-            on_metrics=partial(self._report, run.name, total),
+            on_metrics=partial(self._report, run.title, total),
             rate_shares={tuned_prefix(network): settings.elmo_rate / settings.rate},
         )
         if not loop.resume():
@@ -414,15 +420,15 @@ class _ExperimentRunner:
             [float(mix.gamma.detach()) for mix in model.mixes],
         )
 
-    def _report(self, name: str, total: int, position: Position, metrics: Metrics) -> None:
+    def _report(self, title: str, total: int, position: Position, metrics: Metrics) -> None:
         """Turn what the loop reports into progress events: steps move the bar, validations are lines."""
         if "loss" in metrics:
             detail = f"loss {metrics['loss']:.3f}"
-            self._progress(ProgressEvent(name, position.tokens, total, detail))
+            self._progress(ProgressEvent(title, position.tokens, total, detail))
             return
         shown = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items() if key != "score")
-        message = f"{name}: epoch {position.epoch}: {shown}"
-        self._progress(ProgressEvent(name, position.tokens, total, message=message))
+        message = f"{title}: epoch {position.epoch}: {shown}"
+        self._progress(ProgressEvent(title, position.tokens, total, message=message))
 
     def close(self, *, remove: bool) -> None:
         """Close the stored vectors; remove them unless the user wants to keep them."""

@@ -31,7 +31,7 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
     summary = results_table(trained.results)
     sections = [
         f"# {model.task.name}",
-        "Examples: " + ", ".join(f"{name} {len(part):,}" for name, part in data.parts.items()) + ".",
+        "Examples: " + ", ".join(f"{name} {len(examples):,}" for name, examples in data.sets.items()) + ".",
         summary,
         *elmo_effect(trained.results, part),
         *layer_text(trained.best, model.settings.input),

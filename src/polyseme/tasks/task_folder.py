@@ -62,7 +62,9 @@ def read_task_file(folder: Path) -> dict[str, Any]:
 
     """
     if not (folder / TASK).is_file():
-        raise FormatError(f"{folder}: no {TASK} in it. `polyseme train` writes such a folder.")
+        raise FormatError(
+            f"{folder}: no {TASK} in it. Train one with `polyseme.train(task, model, train=…, out=…)`."
+        )
     values = _upgrade(read_values(folder / TASK))
     version = values.get("polyseme_task")
     if version != FORMAT:

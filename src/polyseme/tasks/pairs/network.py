@@ -1,4 +1,4 @@
-"""The network of pairs, in the manner of ESIM (Chen et al. 2017).
+"""The network of pairs, modelled on ESIM (Chen et al. 2017).
 
     tasks.nn.encoder  ->  tasks.pairs.network
 

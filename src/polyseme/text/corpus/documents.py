@@ -195,10 +195,10 @@ def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
             fresh = True
         size = len(held)
         if len(held) >= MAX_CHARACTERS:  # one line, or lines: the rest has the same number
-            cut = held.rfind("\n") if block.whole else len(held)
-            if cut > 0 and not held[:cut].isspace():
-                yield fresh, held[:cut], cut
-                fresh, held, size = False, held[cut:], len(held) - cut
+            end = held.rfind("\n") if block.whole else len(held)
+            if end > 0 and not held[:end].isspace():
+                yield fresh, held[:end], end
+                fresh, held, size = False, held[end:], len(held) - end
     yield fresh, held, size
 
 
@@ -213,28 +213,28 @@ def _blocks(file: Path) -> Iterator[_DecodedBlock]:
                 raw, first = raw.removeprefix(b"\xef\xbb\xbf"), False
             if not raw:
                 return
-            cut = raw.rfind(b"\n") + 1 if more else len(raw)
-            if not cut and len(raw) < _BLOCK:  # the line may end yet
+            end = raw.rfind(b"\n") + 1 if more else len(raw)
+            if not end and len(raw) < _BLOCK:  # the next bytes may end the line
                 rest = raw
                 continue
-            whole = cut > 0
-            cut = cut or _find_split(raw)
-            text = _decode(file, number, raw[:cut])
-            yield _DecodedBlock(text, number, whole, cut)
+            whole = end > 0
+            end = end or _find_split(raw)
+            text = _decode(file, number, raw[:end])
+            yield _DecodedBlock(text, number, whole, end)
             number += text.count("\n")
-            rest = raw[cut:]
+            rest = raw[end:]
 
 
 def _find_split(raw: bytes) -> int:
     """Where to split a line that is too long: after white space, after a sentence, or after any character."""
-    cut = max(raw.rfind(b" "), raw.rfind(b"\t")) + 1
-    if not cut:
-        cut = max((index + 3 for mark in _SENTENCE_ENDS if (index := raw.rfind(mark)) >= 0), default=0)
-    if not cut:
-        cut = len(raw) - 1
-        while cut > len(raw) - 4 and raw[cut] & 0xC0 == 0x80:  # back to the start of the last character
-            cut -= 1
-    return cut
+    end = max(raw.rfind(b" "), raw.rfind(b"\t")) + 1
+    if not end:
+        end = max((index + 3 for mark in _SENTENCE_ENDS if (index := raw.rfind(mark)) >= 0), default=0)
+    if not end:
+        end = len(raw) - 1
+        while end > len(raw) - 4 and raw[end] & 0xC0 == 0x80:  # back to the start of the last character
+            end -= 1
+    return end
 
 
 def _decode(file: Path, number: int, raw: bytes) -> str:
