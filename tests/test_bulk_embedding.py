@@ -354,7 +354,7 @@ def test_a_full_disk_leaves_finished_shards_and_nothing_half_written(kind, elmo,
     ran = run_program(*command)
     assert ran.code == 2
     assert ran.err.startswith(f"polyseme: {out}/shard-")
-    assert ran.err.endswith("writing failed (No space left on device).\n")
+    assert ran.err.endswith("writing failed (No space left on device). Free space, or choose another path.\n")
     assert not list(out.glob(".*"))
     finished = {name: data for name, data in content(out).items() if name.startswith("shard")}
     assert len(finished) > 2

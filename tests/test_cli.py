@@ -306,7 +306,7 @@ def test_a_task_is_trained_asked_and_judged(run: Callable[..., Ran], bilm: str):
     assert "with ELMo" in made.out
     assert "without ELMo" in made.out
     assert "Mix 1: layer 0:" in made.out
-    assert "with-1-1: epoch 1: F1" in made.err
+    assert "with ELMo, seed 1: epoch 1: F1" in made.err
     lines = run("predict", "names", DATA / "names.conll").out.splitlines()
     assert len(lines) == 10
     assert json.loads(lines[0])["tokens"] == ["Anna", "Weber", "went", "to", "Hamburg", "."]

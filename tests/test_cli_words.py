@@ -260,7 +260,7 @@ def test_a_map_and_shares_are_written_once(indexed: Callable[..., Ran]):
 def test_senses_are_given_to_rows_of_raw_text(run: Callable[..., Ran], models: Path):
     write("senses.tsv", "银行\t他他[银行]了。\tmoney\n银行\t一行[银行]river\tshore\n")
     zh = str(models / "zh")
-    found = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--guesses")
+    found = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--predictions")
     assert found.code == 0, found.err
     assert found.out.splitlines()[:3] == ["money", "shore", "accuracy 1.0000, mean over words 1.0000"]
     again = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--segment", "split")

@@ -31,7 +31,7 @@ ONLY_PYTHON = {
 ONLY_CLI = {
     "as_json": "printing",
     "tokens of score": "printing",
-    "guesses of disambiguate": "printing",
+    "predictions of disambiguate": "printing",
     "dry_run of train": "api.count_examples",
     "nbest of score": "api.rerank",
     "api_key_file of serve": "key",

@@ -124,7 +124,7 @@ def _check_folder(folder: Path, *, part: Part, force: bool) -> None:
             "Remove the folder yourself, then start all of them."
         )
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: is a file, expected a folder. Choose another name.")
+        raise UsageError(f"{folder}: is a file, but a folder will be written. Choose another name.")
     temporary = re.compile(r"tmp\w{8}")  # of another process, on a file system without unnamed files
     names = os.listdir(folder) if folder.is_dir() else []
     foreign = [name for name in names if not manifest.is_output_file(name) and not temporary.fullmatch(name)]

@@ -196,9 +196,9 @@ def read_values(path: Path) -> dict[str, Any]:
         text = path.read_bytes().decode("utf-8-sig")
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file.") from None
+        raise ConfigError(f"{path}: no such file. Check the path.") from None
     except OSError as problem:
-        raise ConfigError(f"{path}: cannot be read ({problem.strerror}).") from None
+        raise ConfigError(f"{path}: cannot be read ({problem.strerror}). Check its permissions.") from None
     except UnicodeDecodeError as problem:
         line = problem.object[: problem.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: not UTF-8. Save it as UTF-8.") from None

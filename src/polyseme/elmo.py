@@ -424,7 +424,7 @@ class Elmo:
 
     @torch.inference_mode()
     def _embed_batch(self, batch: TokenBatch, spec: OutputSpec, stateful: bool) -> list[Array]:
-        """The selected vectors of each sentence of a batch, each in memory of its own."""
+        """The selected vectors of each sentence of a batch, each in its own memory."""
         output = self.run_batch(batch.sentences, self._state if stateful else None)
         if stateful:
             self._state = output.final_state()

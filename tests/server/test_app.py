@@ -149,7 +149,7 @@ def test_large_answers_are_not_written_by_the_thread_that_listens(monkeypatch: p
 
 
 def test_an_answer_has_a_limit_of_numbers():
-    asked = Asked(answer_values=100)
+    asked = Asked(response_values=100)
     assert asked.post("/embed_all", {"texts": ["the bank"]}).status_code == 200
     for values in ({"texts": ["the bank"] * 10}, {"texts": ["the bank of the river"], "layer": "all"}):
         assert_refused(asked.post("/embed_all", values), 413, "too_large")

@@ -178,7 +178,10 @@ def _print_ranked(ranked: Iterable[RankedHypothesis], *, as_json: bool) -> None:
 def substitutes(
     model: ModelPath,
     sentence: Annotated[
-        str, typer.Argument(help="A sentence with one word in brackets: He sat on the \\[bank] .")
+        str,
+        typer.Argument(
+            metavar="SENTENCE", help="A sentence with one word in brackets: He sat on the \\[bank] ."
+        ),
     ],
     k: Annotated[int, typer.Option("-k", min=1, help="How many words.")] = 10,
     context: Annotated[list[str] | None, typer.Option(help="A sentence before it; can be repeated.")] = None,
@@ -188,7 +191,7 @@ def substitutes(
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Rank the words that fit in the position of a word."""
+    """Rank the words that fit in place of a word in a sentence."""
     from polyseme import api
 
     result = api.substitutes(

@@ -191,7 +191,7 @@ def cache(
 
 
 def sample(
-    name: Annotated[str, typer.Argument(help="sanguo, kjv, sotu or moby-dick.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="sanguo, kjv, sotu or moby-dick.")],
 ) -> None:
     """Print a sample corpus, which is downloaded once and verified."""
     from polyseme import api

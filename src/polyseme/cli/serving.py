@@ -21,7 +21,7 @@ def serve(
     model: ModelPath,
     others: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INDEX|TASK…]", help="Indexes and task folders of this model."),
+        typer.Argument(metavar="INDEX|TASK…", help="Indexes and task folders of this model."),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on. 127.0.0.1 is this machine only.")
@@ -39,7 +39,7 @@ def serve(
     concurrent: Annotated[int, typer.Option(min=1, help="Maximum requests at the same time.")] = 512,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds before a request times out.")] = 30.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish requests when stopped.")] = 20.0,
-    answer_values: Annotated[int, typer.Option(min=1, help="Maximum numbers per response.")] = 4_000_000,
+    response_values: Annotated[int, typer.Option(min=1, help="Maximum numbers per response.")] = 4_000_000,
     batch_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per batch, with padding.")] = 4096,
     batch_wait: Annotated[
         float,
@@ -70,7 +70,7 @@ def serve(
             concurrent=concurrent,
             timeout=timeout,
             grace=grace,
-            answer_values=answer_values,
+            response_values=response_values,
             batch_tokens=batch_tokens,
             batch_wait=batch_wait,
         ),
@@ -94,7 +94,7 @@ def _read_key(path: Path | None) -> str | None:
     try:
         key = path.expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"{path}: the key cannot be read ({problem}).") from None
+        raise UsageError(f"{path}: the key cannot be read ({problem}). Check the path.") from None
     if not key:
-        raise UsageError(f"{path}: the file is empty, expected an API key.")
+        raise UsageError(f"{path}: the file is empty. Write the API key into it.")
     return key

@@ -38,7 +38,7 @@ StaticPath = Annotated[
 
 
 def train(
-    task: Annotated[str, typer.Argument(help=f"{', '.join(TASKS)} or probes.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help=f"{', '.join(TASKS)} or probes.")],
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     train: Annotated[str, typer.Option(help="Training examples.")],
     dev: Annotated[
@@ -140,7 +140,7 @@ def predict(
     elmo: ElmoPath = None,
     static: StaticPath = None,
 ) -> None:
-    """Predict for the examples of a file, one line each."""
+    """Predict the labels of the examples in a file; print one line per example."""
     from polyseme import api
 
     progress = not sys.stdout.isatty()  # on a terminal the predictions themselves show it
@@ -190,6 +190,6 @@ def _print_counts(
         task, model, train=train, dev=dev, test=test, config=config, settings=settings, curve=curve
     )
     print(f"raw text is segmented as {counts.segment}")
-    for name, part in counts.parts.items():
-        labels = ", ".join(f"{label} {count:,}" for label, count in list(part.labels.items())[:20])
-        print(f"{name}: {part.examples:,} examples, {part.tokens:,} tokens; {labels or 'no labels'}")
+    for name, counted in counts.sets.items():
+        labels = ", ".join(f"{label} {count:,}" for label, count in list(counted.labels.items())[:20])
+        print(f"{name}: {counted.examples:,} examples, {counted.tokens:,} tokens; {labels or 'no labels'}")

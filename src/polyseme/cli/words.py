@@ -108,7 +108,7 @@ def nearest(
         str,
         typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en-classic, …"),
     ],
-    word: Annotated[str, typer.Argument(help="The word.")],
+    word: Annotated[str, typer.Argument(metavar="WORD", help="The word.")],
     k: Annotated[int, typer.Option("-k", min=1, help="How many results.")] = 10,
     context: Annotated[
         str | None, typer.Option(help="A sentence that uses the word: find usages with the same meaning.")
@@ -230,7 +230,7 @@ def similarity(
 
 def senses(
     index: IndexPath,
-    word: Annotated[str, typer.Argument(help="The word.")],
+    word: Annotated[str, typer.Argument(metavar="WORD", help="The word.")],
     max_senses: Annotated[int, typer.Option(min=1, help="Maximum number of senses.")] = 6,
     seed: Seed = 0,
     memory: Memory = None,
@@ -296,12 +296,14 @@ def disambiguate(
         str, typer.Option(help="Weight of how frequent a sense is in the examples: a number, or auto.")
     ] = "auto",
     segment: Segment = None,
-    guesses: Annotated[bool, typer.Option("--guesses", help="Also print the sense of each example.")] = False,
+    predictions: Annotated[
+        bool, typer.Option("--predictions", help="Also print the predicted senses.")
+    ] = False,
 ) -> None:
     """Predict the senses of words from labelled examples."""
     from polyseme import api
 
-    scores, predictions = api.disambiguate(
+    scores, senses_of_usages = api.disambiguate(
         model,
         train,
         test,
@@ -312,8 +314,8 @@ def disambiguate(
         prior=_parse_prior(prior),
         segment=segment,
     )
-    if guesses or scores is None:
-        print(*(sense or "?" for sense in predictions), sep="\n")
+    if predictions or scores is None:
+        print(*(sense or "?" for sense in senses_of_usages), sep="\n")
     if scores is None:
         return
     print(f"accuracy {scores.accuracy:.4f}, mean over words {scores.accuracy_by_word:.4f}")
@@ -340,7 +342,8 @@ def change(
         Path, typer.Argument(metavar="INDEX", help="Another index, of the same model, layer and view.")
     ],
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS…]", help="Words.", show_default="all frequent words")
+        list[str] | None,
+        typer.Argument(metavar="WORDS…", help="Words to compare.", show_default="all frequent words"),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many words, if none are named.")] = 30,
     min_count: Annotated[

@@ -58,7 +58,9 @@ class SafeFile:
     def _dataset(self, name: str) -> Any:
         entry = self._find(name)
         if not isinstance(entry, h5py.Dataset):
-            raise FormatError(f"{self.path}: dataset {name} is missing.")
+            raise FormatError(
+                f"{self.path}: the dataset {name} is missing. Is it the weights file of an ELMo?"
+            )
         return entry
 
     def _find(self, name: str) -> Any:
@@ -105,11 +107,11 @@ class SafeFile:
 def open_hdf5(path: Path) -> Iterator[SafeFile]:
     """Open `path` for reading."""
     if path.is_dir():
-        raise FormatError(f"{path}: is a folder, expected an hdf5 file.")
+        raise FormatError(f"{path}: is a folder, expected an hdf5 file. Name the file in it.")
     try:
         file = h5py.File(path, "r")
     except FileNotFoundError:
-        raise FormatError(f"{path}: no such file.") from None
+        raise FormatError(f"{path}: no such file. Check the path.") from None
     except OSError as problem:
         raise FormatError(f"{path}: not an hdf5 file, or damaged ({problem}). Copy it again.") from None
     with file:

@@ -27,6 +27,6 @@ def read_tensors(path: Path, content: str, advice: str = "Copy it again.") -> di
     try:
         return load_file(path)
     except FileNotFoundError:
-        raise FormatError(f"{path}: no such file; {content} are missing.") from None
+        raise FormatError(f"{path}: no such file; {content} are missing. {advice}") from None
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
         raise FormatError(f"{path}: not a safetensors file, or damaged ({problem}). {advice}") from None

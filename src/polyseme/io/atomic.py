@@ -162,7 +162,9 @@ def _parent_of(path: Path) -> Iterator[None]:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(problem, OSError):
-            raise UsageError(f"{path}: writing failed ({problem.strerror or problem}).") from problem
+            raise UsageError(
+                f"{path}: writing failed ({problem.strerror or problem}). Free space, or choose another path."
+            ) from problem
         raise
 
 

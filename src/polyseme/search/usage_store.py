@@ -262,7 +262,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     try:
         values = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        what = f"no {HEAD} in it" if folder.is_dir() else "there is no such folder"
+        what = f"no {HEAD} in it" if folder.is_dir() else "no such folder"
         raise FormatError(f"{folder}: {what}. Build an index: `polyseme.index(model, texts, out)`.") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise FormatError(f"{folder / HEAD}: cannot be read ({problem}). {ADVICE}") from None

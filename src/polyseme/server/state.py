@@ -115,7 +115,7 @@ class ServerState:
 
     def check_values(self, count: int) -> None:
         """Refuse a response of more numbers than it may have."""
-        limit = self.limits.answer_values
+        limit = self.limits.response_values
         if count > limit:
             message = f"A response of {count:,} numbers, at most {limit:,}. Send fewer texts."
             raise too_large(message, "answer_too_large", count=count, limit=limit)

@@ -73,7 +73,9 @@ def _state(file: Path) -> tuple[str, int, int]:
     try:
         status = file.stat()
     except OSError as problem:
-        raise DataError(f"{file}: can no longer be read ({problem.strerror}).") from None
+        raise DataError(
+            f"{file}: can no longer be read ({problem.strerror}). Put it back, and start again."
+        ) from None
     return os.path.abspath(file), status.st_size, status.st_mtime_ns
 
 
@@ -82,7 +84,7 @@ def _hash(file: Path) -> str:
         with file.open("rb") as stream:
             return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError as problem:
-        raise DataError(f"{file}: cannot be read ({problem.strerror}).") from None
+        raise DataError(f"{file}: cannot be read ({problem.strerror}). Check its permissions.") from None
 
 
 def _changed(file: Path) -> DataError:

@@ -161,7 +161,9 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     try:
         yield _decompress(stream, name)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{name}: damaged or cut off ({error}). Copy or download the file again.") from error
+        raise DataError(
+            f"{name}: damaged or truncated ({error}). Copy or download the file again."
+        ) from error
     except OSError as error:
         raise _explain(name, error) from error
     finally:
@@ -182,10 +184,10 @@ def _explain(name: str, error: OSError) -> UsageError | DataError:
             f"{name}: no such file or folder. Check the path (the working directory is {Path.cwd()})."
         )
     if isinstance(error, IsADirectoryError):
-        return UsageError(f"{name}: is a folder, expected a file.")
+        return UsageError(f"{name}: is a folder, expected a file. Name a file in it.")
     if isinstance(error, PermissionError):
         return DataError(f"{name}: no permission to read it. Allow it, e.g. chmod u+r, or copy the file.")
-    return DataError(f"{name}: cannot be read ({error.strerror or error}).")
+    return DataError(f"{name}: cannot be read ({error.strerror or error}). Check the disk or the path.")
 
 
 def _list_inputs(path: str | Path) -> Iterator[str | Path]:

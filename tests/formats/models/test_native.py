@@ -115,7 +115,7 @@ def test_a_config_of_another_program_is_no_model_of_ours(golden: Path):
 @pytest.mark.parametrize(
     ("file", "error", "reason"),
     [
-        ("config.json", ConfigError, "config.json: there is no such file"),
+        ("config.json", ConfigError, "config.json: no such file"),
         ("model.safetensors", FormatError, "the model's weights are missing"),
         ("chars.json", FormatError, "the model needs its characters"),
         ("vocab.txt", FormatError, "but no vocabulary"),

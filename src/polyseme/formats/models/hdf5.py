@@ -33,6 +33,7 @@ from polyseme.text.vocab import Vocab
 
 Array = NDArray[np.float32]
 DIRECTIONS = ("forward_stack", "backward_stack")
+SAME_MODEL = "Are options and weights of the same model?"
 
 
 def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
@@ -68,7 +69,7 @@ def _read_tokens(file: SafeFile, config: ModelSettings, options: Path) -> tuple[
     if not projected and size != outputs:
         raise FormatError(
             f"{file.path}: CNN_proj is missing, but {options.name} has {size} filters "
-            f"and lstm.projection_dim {outputs}."
+            f"and lstm.projection_dim {outputs}. {SAME_MODEL}"
         )
     if projected:
         weight = _read_array(
@@ -100,7 +101,9 @@ def _read_char_cnn(file: SafeFile, chars: CharsSettings, options: Path) -> dict[
             bias = _read_array(file, f"{group}/b_{part}", (size,), "char_cnn.filters", options)
             tensors[f"{name}.bias"] = _tensor(bias)
     if f"CNN_high_{chars.highways}" in file:
-        raise FormatError(f"{file.path}: has more highway layers than char_cnn.n_highway in {options.name}.")
+        raise FormatError(
+            f"{file.path}: has more highway layers than char_cnn.n_highway in {options.name}. {SAME_MODEL}"
+        )
     return tensors
 
 
@@ -124,7 +127,7 @@ def _read_cell(
             _read_array(file, f"{group}/W_P_0", (cells, outputs), because, options).T
         )
     if f"RNN_{direction}/RNN/MultiRNNCell/Cell{recurrent.layers}" in file:
-        raise FormatError(f"{file.path}: has more layers than lstm.n_layers in {options.name}.")
+        raise FormatError(f"{file.path}: has more layers than lstm.n_layers in {options.name}. {SAME_MODEL}")
     return tensors
 
 
@@ -135,7 +138,7 @@ def _read_softmax(file: SafeFile, config: ModelSettings) -> dict[str, Tensor]:
     if len(shape) != 2 or shape[1] != outputs or file.shape("softmax/b") != shape[:1]:
         raise FormatError(
             f"{file.path}: softmax/W is {shape} and softmax/b {file.shape('softmax/b')}, "
-            f"expected (words, {outputs}) and (words,)."
+            f"expected (words, {outputs}) and (words,). {SAME_MODEL}"
         )
     return {
         "softmax.weight": _tensor(file.read("softmax/W")),
@@ -150,7 +153,7 @@ def _read_array(file: SafeFile, name: str, shape: tuple[int, ...], because: str,
         expected = str(shape).replace("-1", "any")
         raise FormatError(
             f"{file.path}: {name} is {actual}, but {because} in {options.name} require {expected}. "
-            "Are options and weights of the same model?"
+            + SAME_MODEL
         )
     return file.read(name)
 

@@ -188,7 +188,9 @@ def _unpickle(path: Path) -> dict[str, Tensor]:
         _refuse_compressed(path)
         values = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise FormatError(f"{path}: no such file; the model's weights are missing.") from None
+        raise FormatError(
+            f"{path}: no such file, but it holds the model's weights. Copy it into the folder."
+        ) from None
     except pickle.UnpicklingError as problem:
         reason = str(problem).partition("\n")[0]
         raise FormatError(
@@ -261,7 +263,9 @@ def _read_dic(path: Path, rows: int | None) -> list[str]:
     entries = [f"<unused {row}>" for row in range(count)]
     for entry, row in numbers.items():
         if row >= count:
-            raise FormatError(f"{path}: {entry!r:.40} has number {row}, but there are {count} rows.")
+            raise FormatError(
+                f"{path}: {entry!r:.40} has number {row}, but there are {count} rows. Is it of this model?"
+            )
         entries[row] = entry
     return entries
 
@@ -270,11 +274,11 @@ def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
-        raise FormatError(f"{path}: no such file, but the model needs it.") from None
+        raise FormatError(f"{path}: no such file, but the model needs it. Copy it into the folder.") from None
     except OSError as problem:
-        raise FormatError(f"{path}: cannot be read ({problem.strerror}).") from None
+        raise FormatError(f"{path}: cannot be read ({problem.strerror}). Check its permissions.") from None
     except UnicodeDecodeError as problem:
-        raise FormatError(f"{path}: not UTF-8 (byte {problem.start}).") from None
+        raise FormatError(f"{path}: not UTF-8 (byte {problem.start}). Copy it again.") from None
 
 
 def _tokens(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
@@ -312,7 +316,9 @@ def _char_cnn(state: _PickledWeights, chars: CharsSettings) -> dict[str, Tensor]
         tensors |= {f"{ours}.carry.weight": -weight[size:], f"{ours}.carry.bias": -bias[size:]}
     for more in (f"convolutions.{len(chars.filters)}.bias", f"highways._layers.{chars.highways}.bias"):
         if more in state:
-            raise FormatError(f"{state.path}: has {more}, more than the architecture says.")
+            raise FormatError(
+                f"{state.path}: has {more}, more than the architecture says. Are they of the same model?"
+            )
     return tensors
 
 
@@ -333,7 +339,9 @@ def _stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
             name = f"{theirs}.state_projection.weight"
             tensors[f"{ours}.projection"] = state.take(name, outputs, cells, because=because)
         if f"{direction}_layer_{config.recurrent.layers}.state_linearity.bias" in state:
-            raise FormatError(f"{state.path}: has more layers than encoder.n_layers says.")
+            raise FormatError(
+                f"{state.path}: has more layers than encoder.n_layers says. Are they of one model?"
+            )
     return tensors
 
 

@@ -183,7 +183,9 @@ def _choose_weights(weights: list[Path], folder: Path) -> Path:
     if len(models) == 1 or usual:
         return (usual or models)[0]
     if not models:
-        raise FormatError(f"{folder}: none of {_names(weights)} is a model (with a group RNN_0).")
+        raise FormatError(
+            f"{folder}: none of {_names(weights)} is a model (with a group RNN_0). Check the path."
+        )
     raise FormatError(
         f"{folder}: several models, {_names(models)}. Load one of them by its path, with its options.json as "
         "`options`."

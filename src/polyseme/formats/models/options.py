@@ -74,4 +74,4 @@ def _section(options: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
 def _require(section: dict[str, Any], names: tuple[str, ...], section_name: str, path: Path) -> None:
     missing = [f"{section_name}.{name}" for name in names if name not in section]
     if missing:
-        raise FormatError(f"{path}: {', '.join(missing)} is missing.")
+        raise FormatError(f"{path}: {', '.join(missing)} missing. Is it the options.json of an ELMo model?")

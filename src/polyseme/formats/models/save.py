@@ -17,7 +17,7 @@ from polyseme.formats.models import hdf5, native
 from polyseme.formats.models.open import weights_prefix
 from polyseme.formats.models.precision import has_narrow_tables
 from polyseme.formats.models.pretrained import Pretrained
-from polyseme.io.atomic import check_output_path, new_file, new_folder
+from polyseme.io.atomic import check_output_file, new_file, new_folder
 from polyseme.model.fast.quantisation import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -108,9 +108,7 @@ def _write_files(model: Pretrained, weights: Path, *, force: bool) -> None:
     """Write the three files; the weights get their name last."""
     options, vocab = (weights.with_name(f"{weights_prefix(weights)}_{rest}") for rest in (OPTIONS, VOCAB))
     for file in (weights, options, vocab):  # an old vocabulary would be taken for this model's
-        check_output_path(file, force=force)
-        if file.is_dir():
-            raise UsageError(f"{file}: is a folder, but a file will be written. Choose another name.")
+        check_output_file(file, force=force)
     with ExitStack() as files:
         new_weights, new_options = (files.enter_context(new_file(f, force=force)) for f in (weights, options))
         if model.vocab is not None:

@@ -61,7 +61,9 @@ class Hdf5Reader:
         """The tokens of a sentence; an error for a very long one, whose tokens are not stored."""
         sentence = self._dataset(number).attrs.get("sentence")
         if sentence is None:
-            raise UsageError(f"{self._path}: the tokens of sentence {number} are not stored.")
+            raise UsageError(
+                f"{self._path}: the tokens of sentence {number} are not stored. Use another format."
+            )
         return str(sentence).split()
 
     def _dataset(self, number: int) -> Any:

@@ -158,7 +158,9 @@ def open_journal(folder: Path, header: ManifestHeader) -> Iterator[ShardJournal]
                 _write_manifest(target, header, journal.shards.values())
             Path(file.name).unlink()
     except OSError as problem:
-        raise UsageError(f"{folder}: writing failed ({problem.strerror or problem}).") from problem
+        raise UsageError(
+            f"{folder}: writing failed ({problem.strerror or problem}). Free space, or choose another path."
+        ) from problem
 
 
 def check_headers(folder: Path, header: ManifestHeader) -> None:
@@ -214,7 +216,7 @@ def read_folder(folder: Path) -> list[Manifest]:
     """The manifests of all parts; an error if one is missing or not finished."""
     names = [match for match in map(MANIFEST_NAME.fullmatch, os.listdir(folder)) if match]
     if not names:
-        raise FormatError(f"{folder}: not a folder of vectors: manifest.json is missing.")
+        raise FormatError(f"{folder}: not a folder of vectors: manifest.json is missing. Check the path.")
     of = max(int(match[3] or 1) for match in names)
     paths = [folder / Part(number, of).name for number in range(1, of + 1)]
     missing = [str(number) for number, path in enumerate(paths, 1) if not path.exists()]
@@ -227,7 +229,7 @@ def read_folder(folder: Path) -> list[Manifest]:
     for path, manifest in zip(paths, manifests, strict=True):
         difference = manifests[0].head.difference(manifest.head)
         if difference:
-            raise FormatError(f"{path}: differs from {paths[0].name}: {difference}.")
+            raise FormatError(f"{path}: differs from {paths[0].name}: {difference}. Embed all parts again.")
     return manifests
 
 
@@ -236,7 +238,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return _parse(Manifest, path.read_bytes(), path)
     except OSError as problem:
-        raise FormatError(f"{path}: cannot be read ({problem.strerror}).") from None
+        raise FormatError(f"{path}: cannot be read ({problem.strerror}). Check its permissions.") from None
 
 
 def remove_output(folder: Path) -> None:
@@ -258,7 +260,9 @@ def _parse(entry: type[Entry], text: bytes, path: Path) -> Entry:
     except ValidationError as problem:
         first = problem.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise FormatError(f"{path}: not a manifest of vectors ({field}: {first['msg']}).") from None
+        raise FormatError(
+            f"{path}: not a manifest of vectors ({field}: {first['msg']}). Delete it and embed again."
+        ) from None
 
 
 def _format_value(value: object) -> str:

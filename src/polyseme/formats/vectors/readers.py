@@ -183,7 +183,9 @@ def open_vectors(path: str | Path, *, check: bool = True) -> Vectors:
     """
     source = Path(path).expanduser()
     if not source.exists():
-        raise UsageError(f"{source}: no such file or folder. Check the path; it is read from {os.getcwd()}.")
+        raise UsageError(
+            f"{source}: no such file or folder. Check the path (the working directory is {os.getcwd()})."
+        )
     if not source.is_dir():
         return Vectors(source, None, check=False)
     shards = [shard for share in read_folder(source) for shard in share.shards]

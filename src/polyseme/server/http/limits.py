@@ -26,7 +26,7 @@ class Limits:
     concurrent: int = 512  # requests in progress
     timeout: float = 30.0  # seconds per request
     grace: float = 20.0  # seconds to finish requests in progress when the server stops
-    answer_values: int = 4_000_000  # numbers per response
+    response_values: int = 4_000_000  # numbers per response
     batch_tokens: int = 4096  # per batch, padding included
     batch_wait: float = 0.002  # seconds a busy server waits for more texts to join a batch
 

@@ -260,7 +260,7 @@ export const VIEW_TEXTS = {
   "model.limit.timeout": ["request timeout (seconds)", "请求超时（秒）"],
   "model.limit.grace": ["shutdown grace period (seconds)", "关闭前的宽限期（秒）"],
   "model.limit.batch_tokens": ["tokens per batch", "每批的词数"],
-  "model.limit.answer_values": ["numbers per response", "每个响应的数值个数"],
+  "model.limit.response_values": ["numbers per response", "每个响应的数值个数"],
   "model.limit.batch_wait": ["batch wait (seconds)", "组批等待时间（秒）"],
   "model.noIndexes": ["This server has no index.", "服务器没有加载索引。"],
   "model.indexName": ["name", "名称"],
