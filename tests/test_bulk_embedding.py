@@ -94,7 +94,9 @@ def test_the_manifest_says_what_made_the_folder_and_what_is_in_it(elmo, text, tm
     assert {"layer": [0, 0, 1], "pool": None, "direction": "forward", "dtype": "float16"}.items() <= (
         found["head"]["settings"].items()
     )
+    assert found["head"]["share"] == [1, 1]
     shards = found["shards"]
+    assert {shard["cut"] for shard in shards} == {0}
     assert len(shards) > 10
     assert sum(shard["sentences"] for shard in shards) == 200
     assert sorted([*(shard["file"] for shard in shards), "manifest.json"]) == sorted(

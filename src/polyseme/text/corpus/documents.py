@@ -105,8 +105,8 @@ def read_pieces(files: Sequence[Path], documents: str, segment: str, field: str 
             parts = _read_conllu_documents(file)
         else:
             parts = _read_plain(file, documents, segment)
-        for fresh, text, size in parts:
-            number += fresh
+        for is_new, text, size in parts:
+            number += is_new
             if text and not text.isspace():
                 yield Piece(number, text, kind == "conllu", size)
 
@@ -151,15 +151,15 @@ def _read_plain(file: Path, documents: str, segment: str) -> Iterator[_Part]:
 
 def _by_file(blocks: Iterable[_DecodedBlock], segment: str) -> Iterator[_Part]:
     """One document; where a line break does not end a sentence, pieces end at blank lines."""
-    fresh, held, size = True, "", 0
+    is_new, pending, size = True, "", 0
     paragraphs = segment in ("en", "auto")
     for block in blocks:
-        held, size = held + block.text, size + block.size
-        end = _find_paragraph_end(held) if paragraphs else len(held)
+        pending, size = pending + block.text, size + block.size
+        end = _find_paragraph_end(pending) if paragraphs else len(pending)
         if end:
-            yield fresh, held[:end], size
-            fresh, held, size = False, held[end:], 0
-    yield fresh, held, size
+            yield is_new, pending[:end], size
+            is_new, pending, size = False, pending[end:], 0
+    yield is_new, pending, size
 
 
 def _find_paragraph_end(text: str) -> int:
@@ -172,34 +172,34 @@ def _find_paragraph_end(text: str) -> int:
 
 def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
     """A line that is not blank is a document."""
-    fresh = True
+    is_new = True
     for block in blocks:
         lines = block.text.split("\n")
         for number, line in enumerate(lines):
             last = number == len(lines) - 1
             if line and not line.isspace():
-                yield fresh, line, block.size // len(lines)
-                fresh = False
-            fresh = fresh or not last or block.whole
+                yield is_new, line, block.size // len(lines)
+                is_new = False
+            is_new = is_new or not last or block.whole
 
 
 def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
     """Lines between blank lines are a document."""
-    fresh, held, size = True, "", 0
+    is_new, pending, size = True, "", 0
     for block in blocks:
-        held, size = held + block.text, size + block.size
-        *ended, held = _BLANK_LINE.split(held)
+        pending, size = pending + block.text, size + block.size
+        *ended, pending = _BLANK_LINE.split(pending)
         for text in ended:
             if text and not text.isspace():
-                yield fresh, text, size // (len(ended) + 1)
-            fresh = True
-        size = len(held)
-        if len(held) >= MAX_CHARACTERS:  # one line, or lines: the rest has the same number
-            end = held.rfind("\n") if block.whole else len(held)
-            if end > 0 and not held[:end].isspace():
-                yield fresh, held[:end], end
-                fresh, held, size = False, held[end:], len(held) - end
-    yield fresh, held, size
+                yield is_new, text, size // (len(ended) + 1)
+            is_new = True
+        size = len(pending)
+        if len(pending) >= MAX_CHARACTERS:  # one line, or lines: the rest has the same number
+            end = pending.rfind("\n") if block.whole else len(pending)
+            if end > 0 and not pending[:end].isspace():
+                yield is_new, pending[:end], end
+                is_new, pending, size = False, pending[end:], len(pending) - end
+    yield is_new, pending, size
 
 
 def _blocks(file: Path) -> Iterator[_DecodedBlock]:
@@ -266,10 +266,10 @@ def _read_records(file: Path, field: str, segment: str) -> Iterator[_Part]:
         if not line.text or line.text.isspace():
             continue
         text = _read_field(line, field)
-        for fresh, part, _ in (
+        for is_new, part, _ in (
             _by_file(_slices(text), segment) if len(text) > MAX_CHARACTERS else [(True, text, 0)]
         ):
-            yield fresh, part, size
+            yield is_new, part, size
             size = 0
 
 
@@ -321,13 +321,13 @@ def _read_field(line: Line, field: str) -> str:
 
 def _read_conllu_documents(file: Path) -> Iterator[_Part]:
     """Documents of a CoNLL-U file; a line of text is a sentence."""
-    fresh, held, characters, size = True, list[str](), 0, 0
+    is_new, pending, characters, size = True, list[str](), 0, 0
     for sentence in read_conllu(read_lines(file)):
-        if held and (sentence.opens_document or characters > MAX_CHARACTERS // 4):
-            yield fresh, "\n".join(held), size
-            fresh, held, characters, size = False, [], 0, 0
-        fresh = fresh or sentence.opens_document
-        held.append(" ".join(word.form for word in sentence.words))
-        characters += len(held[-1])
+        if pending and (sentence.opens_document or characters > MAX_CHARACTERS // 4):
+            yield is_new, "\n".join(pending), size
+            is_new, pending, characters, size = False, [], 0, 0
+        is_new = is_new or sentence.opens_document
+        pending.append(" ".join(word.form for word in sentence.words))
+        characters += len(pending[-1])
         size += sentence.size
-    yield fresh, "\n".join(held), size
+    yield is_new, "\n".join(pending), size
