@@ -132,28 +132,28 @@ static void above(int kind, int64_t rows, int64_t width, int64_t queries)
                       .packed = packed(FP32, 1, queries, width, 0), .offsets = filled(n), .least = least,
                       .lengths = filled(rows), .keep = keep,
                       .scratch = malloc((size_t)polyseme_above_scratch_size(queries, width)),
-                      .places = malloc(4 * (size_t)(rows * queries)), .scores = filled(rows * queries)};
+                      .indices = malloc(4 * (size_t)(rows * queries)), .scores = filled(rows * queries)};
     polyseme_above(&q);
     release((void *[]){kind == FP32 ? (void *)q.vectors : NULL, halves, keep, least, (void *)q.packed,
-                       (void *)q.offsets, (void *)q.lengths, q.scratch, q.places, q.scores}, 10);
+                       (void *)q.offsets, (void *)q.lengths, q.scratch, q.indices, q.scores}, 10);
 }
 
 static void squares_and_totals(int kind, int64_t rows, int64_t width, int64_t words)
 {
     uint16_t *halves = malloc(2 * (size_t)(rows * width));
-    int32_t *places = malloc(4 * (size_t)rows);
+    int32_t *indices = malloc(4 * (size_t)rows);
     for (int64_t at = 0; at < rows * width; at++)
         halves[at] = (uint16_t)(below(0x7c00) + 0x8000 * below(2));
     for (int64_t at = 0; at < rows; at++)
-        places[at] = (int32_t)below((int)words);
+        indices[at] = (int32_t)below((int)words);
     float *vectors = filled(rows * width);
     struct squares q = {.kind = kind, .rows = rows, .width = width, .vectors = kind == FP32 ? (void *)vectors : halves,
                         .packed = packed(FP32, 1, width, width, 0), .centre = filled(width),
                         .scratch = malloc((size_t)polyseme_squares_scratch_size(width)), .found = filled(rows)};
-    struct totals t = {kind, rows, width, q.vectors, places, filled(words * width)};
+    struct totals t = {kind, rows, width, q.vectors, indices, filled(words * width)};
     polyseme_squares(&q);
     polyseme_totals(&t);
-    release((void *[]){halves, places, vectors, (void *)q.packed, (void *)q.centre, q.scratch, q.found, t.sums}, 8);
+    release((void *[]){halves, indices, vectors, (void *)q.packed, (void *)q.centre, q.scratch, q.found, t.sums}, 8);
 }
 
 /* What one of several threads does: weights are shared, all else is its own. */

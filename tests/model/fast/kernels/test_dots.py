@@ -51,15 +51,15 @@ def test_scores_of_many_queries_above_their_bounds(instruction_set, rows, width,
     lengths, least = chance.random(rows).astype(np.float32) + 0.5, chance.random(count).astype(np.float32)
     least[0] = -np.inf  # all of the first query
     keep = chance.random(rows) < 0.7 if kept else None
-    places, scores = dots.PackedQueries(queries, offsets).find_above(vectors, lengths, least, keep)
+    indices, scores = dots.PackedQueries(queries, offsets).find_above(vectors, lengths, least, keep)
     wanted = (vectors.astype(np.float64) @ queries.T - offsets) / lengths[:, None]
     above = np.full((rows, count), -np.inf)
-    above[places // count, places % count] = scores
+    above[indices // count, indices % count] = scores
     asked = np.ones(rows, np.bool_) if keep is None else keep
     near = np.abs(wanted - least) < 1e-3  # either is right
     assert ((above > -np.inf) == (wanted > least) & asked[:, None])[~near].all()
-    np.testing.assert_allclose(scores, wanted.ravel()[places], rtol=1e-4, atol=1e-3)
-    assert (np.diff(places) > 0).all()  # by rows, then by queries
+    np.testing.assert_allclose(scores, wanted.ravel()[indices], rtol=1e-4, atol=1e-3)
+    assert (np.diff(indices) > 0).all()  # by rows, then by queries
 
 
 def test_a_vector_has_the_same_bits_among_many_queries_and_at_every_place(instruction_set):
@@ -96,11 +96,11 @@ def test_a_vector_has_the_same_length_at_every_place(instruction_set):
 @pytest.mark.parametrize(("rows", "width", "count"), [(1, 1, 1), (300, 33, 7), (900, 600, 40), (0, 8, 3)])
 def test_rows_are_added_where_they_belong(instruction_set, rows, width, count, dtype):
     chance = np.random.default_rng(rows + width)
-    vectors, places = chance.standard_normal((rows, width)).astype(dtype), chance.integers(count, size=rows)
+    vectors, indices = chance.standard_normal((rows, width)).astype(dtype), chance.integers(count, size=rows)
     found = np.ones((count, width), np.float32)
-    dots.add_rows(found, places.astype(np.int32), vectors)
+    dots.add_rows(found, indices.astype(np.int32), vectors)
     wanted = np.ones((count, width), np.float32)
-    np.add.at(wanted, places, vectors.astype(np.float32))
+    np.add.at(wanted, indices, vectors.astype(np.float32))
     assert (found == wanted).all()
 
 

@@ -163,7 +163,7 @@ static INLINE void NAME(note_above)(struct above *q, int64_t row, int64_t n, con
         found |= any[lane];
     for (int64_t at = 0; found && at < q->queries; at++) {
         const float score = (dots[at] - q->offsets[at]) / length;
-        q->places[q->found] = (int32_t)(row * q->queries + at);
+        q->indices[q->found] = (int32_t)(row * q->queries + at);
         q->scores[q->found] = score;
         q->found += score > q->least[at];
     }
@@ -242,9 +242,9 @@ static void NAME(totals)(const struct totals *q)
     float wide[TOGETHER];
     for (int64_t row = 0; row < q->rows; row++) {
         const char *from = (const char *)q->vectors + row * step;
-        float *to = q->sums + q->places[row] * width;
+        float *to = q->sums + q->indices[row] * width;
         for (int64_t at = 0; at < width && row + ahead < q->rows; at += 16)
-            __builtin_prefetch(q->sums + q->places[row + ahead] * width + at, 1);
+            __builtin_prefetch(q->sums + q->indices[row + ahead] * width + at, 1);
         for (int64_t at = 0; at < width; at += TOGETHER) {
             const int64_t some = width - at < TOGETHER ? width - at : TOGETHER;
             const float *x = NAME(wide_rows)(q->kind, from + at * (step / width), 1, some, wide);

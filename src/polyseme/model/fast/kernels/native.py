@@ -65,7 +65,7 @@ class Above(ctypes.Structure):
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width", "queries", "found")),
         *((name, _Floats) for name in ("vectors", "packed", "offsets", "least", "lengths", "keep")),
-        *((name, _Floats) for name in ("scratch", "places", "scores")),
+        *((name, _Floats) for name in ("scratch", "indices", "scores")),
     ]
 
 
@@ -83,7 +83,7 @@ class Totals(ctypes.Structure):
 
     _fields_ = [
         *((name, _Count) for name in ("kind", "rows", "width")),
-        *((name, _Floats) for name in ("vectors", "places", "sums")),
+        *((name, _Floats) for name in ("vectors", "indices", "sums")),
     ]
 
 

@@ -15,7 +15,7 @@ struct dots {
 };
 
 /* Scores as of struct dots, of many queries at once, that are above the limit of each query: `found` of them,
- * scores[at] of the row places[at] / queries and the query places[at] % queries. The queries (queries, width) are
+ * scores[at] of the row indices[at] / queries and the query indices[at] % queries. The queries (queries, width) are
  * packed as FP32; offsets and least are as long as their panels, infinity behind the last query's least. */
 struct above {
     int64_t kind, rows, width, queries, found;
@@ -23,7 +23,7 @@ struct above {
     const float *offsets, *least, *lengths;
     const uint8_t *keep; /* or NULL: all */
     float *scratch;      /* polyseme_above_scratch_size bytes */
-    int32_t *places;     /* memory for rows * queries values, which must fit int32 */
+    int32_t *indices;    /* memory for rows * queries values, which must fit int32 */
     float *scores;
 };
 
@@ -44,10 +44,10 @@ struct squares {
     float *found;
 };
 
-/* sums[places[row]] += vectors[row], for `rows` vectors of `width` values. */
+/* sums[indices[row]] += vectors[row], for `rows` vectors of `width` values. */
 struct totals {
     int64_t kind, rows, width;
     const void *vectors;
-    const int32_t *places;
+    const int32_t *indices;
     float *sums;
 };
