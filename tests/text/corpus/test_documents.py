@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import DataError, UsageError
-from polyseme.text.corpus import documents
 from polyseme.text.corpus.documents import Piece, expand_inputs, read_pieces
 from polyseme.text.segment import split_sentences
 
@@ -75,31 +74,29 @@ def test_numbers_run_over_all_files(tmp_path: Path) -> None:
     assert [piece.document for piece in read_pieces(files, "file", "zh")] == [0, 1]
 
 
-@pytest.mark.parametrize("how", ["en", "auto", "zh", "split"])
-def test_pieces_of_a_large_file_have_the_sentences_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    monkeypatch.setattr(documents, "_BLOCK", 300)
+@pytest.mark.parametrize("segment", ["en", "auto", "zh", "split"])
+def test_pieces_of_a_large_file_have_the_sentences_of_the_whole(tmp_path: Path, segment: str) -> None:
     lines = [
         f"Sentence number {n} goes\non here. Then {n} ends.\n{'' if n % 3 else chr(10)}" for n in range(99)
     ]
     text = "".join(lines)
-    pieces = list(read_pieces([write(tmp_path / "a.txt", text)], "file", how))
+    file = write(tmp_path / "a.txt", text)
+    pieces = list(read_pieces([file], "file", segment, block_size=300))
     assert len(pieces) > 5
     assert {piece.document for piece in pieces} == {0}
-    found = [[t.text for t in s] for piece in pieces for s in split_sentences(piece.text, how)]
-    assert found == [[t.text for t in s] for s in split_sentences(text, how)]
+    sentences = [s for piece in pieces for s in split_sentences(piece.text, segment)]
+    expected = split_sentences(text, segment)
+    assert [[t.text for t in s] for s in sentences] == [[t.text for t in s] for s in expected]
 
 
 @pytest.mark.parametrize("kind", ["file", "line", "block"])
 @pytest.mark.parametrize("glue", [" ", "。", ""])
-def test_a_line_without_end_comes_in_bounded_pieces_of_one_document(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, glue: str
+def test_a_very_long_line_is_split_into_bounded_pieces_of_one_document(
+    tmp_path: Path, kind: str, glue: str
 ) -> None:
-    monkeypatch.setattr(documents, "_BLOCK", 1000)
-    monkeypatch.setattr(documents, "MAX_CHARACTERS", 1000)
     text = glue.join(["风雨"] * 4000)
-    pieces = list(read_pieces([write(tmp_path / "a.txt", text)], kind, "zh"))
+    file = write(tmp_path / "a.txt", text)
+    pieces = list(read_pieces([file], kind, "zh", block_size=1000, max_characters=1000))
     assert "".join(piece.text for piece in pieces) == text
     assert {piece.document for piece in pieces} == {0}
     assert max(len(piece.text) for piece in pieces) < 5000
@@ -132,11 +129,10 @@ def test_records_are_documents(tmp_path: Path) -> None:
     assert texts(file, field="body") == [(0, "One.\n\nTwo."), (2, "Three \ufffd.")]
 
 
-def test_a_long_record_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "_BLOCK", 100)
-    monkeypatch.setattr(documents, "MAX_CHARACTERS", 100)
+def test_a_long_record_is_split_into_pieces(tmp_path: Path) -> None:
     text = "A few words.\n\n" * 50
-    pieces = list(read_pieces([write(tmp_path / "a.jsonl", json.dumps({"text": text}))], "file", "en"))
+    file = write(tmp_path / "a.jsonl", json.dumps({"text": text}))
+    pieces = list(read_pieces([file], "file", "en", block_size=100, max_characters=100))
     assert len(pieces) > 5
     assert "".join(piece.text for piece in pieces) == text
     assert {piece.document for piece in pieces} == {0}

@@ -116,17 +116,19 @@ def test_the_table_has_the_characters_of_all_types(tmp_path: Path) -> None:
     assert prepare_corpus([file], tmp_path / "none", changed(PLAIN, encoding=None)).chars is None
 
 
-def test_the_number_of_workers_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.text.corpus.workers._CHUNK", 5000)
+def test_the_corpus_does_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     file = write(
         tmp_path / "a.txt", "他骑着马走了。她说：“走！”\n" * 300 + "Mr. Brown left.\nHe ran.\n\n" * 200
     )
-    settings = CorpusSpec(CorpusSettings(documents="line", min_count=1))
-    one, many = (prepare_corpus([file], tmp_path / f"c{n}", settings, workers=n) for n in (1, 3))
+    spec = CorpusSpec(CorpusSettings(documents="line", min_count=1))
+    by_one, by_three = (
+        prepare_corpus([file], tmp_path / f"c{workers}", spec, workers=workers, chunk_characters=5000)
+        for workers in (1, 3)
+    )
     for name in ("train.ids", "valid.ids", "types.txt", "chars.npy", "counts.npy"):
-        assert (one.folder / name).read_bytes() == (many.folder / name).read_bytes(), name
-    assert one.report == many.report
-    assert one.fingerprint == many.fingerprint
+        assert (by_one.folder / name).read_bytes() == (by_three.folder / name).read_bytes(), name
+    assert by_one.report == by_three.report
+    assert by_one.fingerprint == by_three.fingerprint
 
 
 def test_a_second_run_opens_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,14 +246,11 @@ def test_names_of_specials_in_the_text_are_unknown_words(tmp_path: Path) -> None
     assert corpus.report.tokens == 7
 
 
-def test_pruned_words_keep_their_characters_and_kept_counts_are_exact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("polyseme.text.corpus.workers._CHUNK", 4000)
+def test_pruned_words_have_characters_and_counts_of_the_vocabulary_are_exact(tmp_path: Path) -> None:
     text = random_text(8000)
     file = write(tmp_path / "a.txt", text)
-    settings = changed(PLAIN, max_types=1000, min_count=1)
-    corpus = prepare_corpus([file], tmp_path / "c", settings)
+    spec = changed(PLAIN, max_types=1000, min_count=1)
+    corpus = prepare_corpus([file], tmp_path / "c", spec, chunk_characters=4000)
     report = corpus.report
     assert report.pruned_types > 1000
     assert report.count_error > 0

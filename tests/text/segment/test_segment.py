@@ -83,13 +83,12 @@ def test_what_was_read_before_changes_nothing(text):
     assert split_token_texts(text, "en") == used
 
 
-def test_the_memory_for_chunks_is_bounded(monkeypatch):
-    monkeypatch.setattr(english, "_MAX_CACHED", 5)
-    english._chunk_cache.clear()
-    text = " ".join([*(f"w{number}" for number in range(100)), "x" * 1000])
-    assert segmentation.token_texts(text, "en") == text.split()
-    assert len(english._chunk_cache) <= 5
-    assert max(map(len, english._chunk_cache)) <= 20
+def test_the_cache_of_chunks_is_bounded():
+    cache = english._ChunkCache(max_chunks=5)
+    chunks = [*(f"w{number}" for number in range(100)), "x" * 1000]
+    assert [word for chunk in chunks for word in cache[chunk]] == chunks
+    assert 0 < len(cache) <= 5
+    assert max(map(len, cache)) <= 20
 
 
 @pytest.mark.parametrize("how", SEGMENTATIONS)

@@ -9,8 +9,8 @@ import pytest
 from polyseme.errors import UsageError
 from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.reading import Line, read_lines
-from polyseme.text.segment import split_sentences, split_token_texts, stream
-from polyseme.text.segment.stream import segment_lines
+from polyseme.text.segment import split_sentences
+from polyseme.text.segment.stream import group_lines, segment_lines
 
 ENGLISH = "The bank\nfailed. He left\nfor Paris.\n\nIt rained.\n \t\nNo end here\n"
 CHINESE = "他走了。下雨了！\n第二\n段。\n\n完"
@@ -91,20 +91,14 @@ def test_no_more_lines_are_read_than_a_sentence_needs(how):
     assert seen <= 10
 
 
-def test_a_paragraph_without_end_is_cut_at_a_line_break(monkeypatch):
-    monkeypatch.setattr(stream, "MAX_CHARACTERS", 20)
-    longest = 0
-
-    def measured(text: str, how: str) -> list:
-        nonlocal longest
-        longest = max(longest, len(text))
-        return split_token_texts(text, how)
-
-    monkeypatch.setattr(stream, "split_token_texts", measured)
+def test_a_very_long_paragraph_is_split_at_line_breaks():
     text = "\n".join(["a b c d"] * 50 + ["e" * 100] + ["f"])
-    found = [token for sentence in segment_lines(lines(text), "en") for token in sentence]
-    assert found == text.split()
-    assert longest == 100  # a line is never cut; shorter ones share what fits
+    sentences = segment_lines(lines(text), "en", max_characters=20)
+    assert [token for sentence in sentences for token in sentence] == text.split()
+    sizes = [len(unit.text) for unit in group_lines(lines(text), "en", max_characters=20)]
+    # A line is never split; short lines are segmented together, up to the limit.
+    assert max(sizes) == 100
+    assert sizes.count(len("a b c d\na b c d")) == 25
 
 
 @pytest.mark.parametrize("text", [[], [Line("x", 1, "The bank failed.")]])

@@ -42,7 +42,7 @@ from polyseme.text.corpus.renumber import (
 )
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.split import HeldOut
-from polyseme.text.corpus.workers import FIRST_WORD, Chunk, segment_pieces
+from polyseme.text.corpus.workers import CHUNK_CHARACTERS, FIRST_WORD, Chunk, segment_pieces
 
 IntArray = NDArray[np.int64]
 
@@ -108,9 +108,11 @@ class _DocumentReader:
         initial: InitialTypes,
         workers: int,
         on_progress: OnProgress,
+        chunk_characters: int,
     ) -> None:
         self.counter = WordCounter(folder, initial.words, initial.specials, spec.max_types)
-        self._folder, self._spec, self._workers = folder, spec, workers
+        self._folder, self._spec = folder, spec
+        self._workers, self._chunk_characters = workers, chunk_characters
         self._specials = np.array(initial.specials, np.uint32)
         self._size, self._on_progress = sources.size, on_progress
         self._bytes = self._tokens = 0
@@ -123,7 +125,7 @@ class _DocumentReader:
         length = words = 0
         last = -1
         with paths[0].open("wb") as stream, paths[1].open("wb") as starts, paths[2].open("wb") as before:
-            for chunk in segment_pieces(pieces, spec.segment, self._workers):
+            for chunk in segment_pieces(pieces, spec.segment, self._workers, self._chunk_characters):
                 last = _write_documents(chunk, last, length, words, (starts, before))
                 table = self._number_words(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())
@@ -167,10 +169,11 @@ def build_corpus(
     alphabet: Alphabet | None,
     workers: int,
     on_progress: OnProgress,
+    chunk_characters: int = CHUNK_CHARACTERS,
 ) -> tuple[CorpusReport, Alphabet | None]:
     """Write the files of a corpus to `folder`; return the counts and the alphabet."""
     settings = spec.settings
-    reader = _DocumentReader(sources, folder, spec, initial, workers, on_progress)
+    reader = _DocumentReader(sources, folder, spec, initial, workers, on_progress, chunk_characters)
     raw = reader.read(sources.files, "corpus", counted=True)
     held_out = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
     counter = reader.counter

@@ -11,7 +11,7 @@ Input: files, folders and globs. Output: `Piece`s, one at a time.
 
 `.gz` and `.zst` may follow the name. A large document is split into several pieces with the
 same number: at a blank line where a line break does not end a sentence (`en`, `auto`), else at
-a line break. Only a paragraph or line above MAX_CHARACTERS is split inside, at a line break, at
+a line break. Only a paragraph or line above `max_characters` is split inside, at a line break, at
 white space or after 。！？.
 
 What must not change: pieces depend on the files and the arguments only.
@@ -33,7 +33,7 @@ from polyseme.text.corpus.settings import Documents
 from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
 from polyseme.text.segment.stream import MAX_CHARACTERS
 
-_BLOCK = 1 << 20  # bytes read at once
+_BLOCK_SIZE = 1 << 20  # bytes read at once
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 _SENTENCE_ENDS = tuple(mark.encode() for mark in "。！？")
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
@@ -46,6 +46,11 @@ class Piece(NamedTuple):
     text: str
     tokenised: bool  # tokens are separated by spaces and lines are sentences, whatever the settings say
     size: int  # bytes of the decompressed file
+
+
+class _PieceLimits(NamedTuple):
+    block_size: int  # bytes read at once
+    characters: int  # of a paragraph or line; a longer one is split inside
 
 
 class _DecodedBlock(NamedTuple):
@@ -83,7 +88,14 @@ def detect_kind(file: Path) -> str:
     return "conllu" if name.endswith(".conllu") else "text"
 
 
-def read_pieces(files: Sequence[Path], documents: str, segment: str, field: str = "text") -> Iterator[Piece]:
+def read_pieces(
+    files: Sequence[Path],
+    documents: str,
+    segment: str,
+    field: str = "text",
+    block_size: int = _BLOCK_SIZE,
+    max_characters: int = MAX_CHARACTERS,
+) -> Iterator[Piece]:
     """Read the documents of files, without blank ones.
 
     Args:
@@ -91,20 +103,23 @@ def read_pieces(files: Sequence[Path], documents: str, segment: str, field: str 
         documents: What is a document in plain text: file, line or block.
         segment: How the text will be segmented, which decides where documents may be split.
         field: The field of JSON lines with the text.
+        block_size: Bytes to read at once.
+        max_characters: A longer paragraph or line is split inside.
 
     """
     kinds = get_args(Documents)
     if documents not in kinds:
         raise UsageError(f"{documents!r} is not a kind of document. Choose one of {', '.join(kinds)}.")
+    limits = _PieceLimits(block_size, max_characters)
     number = -1
     for file in files:
         kind = detect_kind(file)
         if kind == "jsonl":
-            parts = _read_records(file, field, segment)
+            parts = _read_records(file, field, segment, limits)
         elif kind == "conllu":
-            parts = _read_conllu_documents(file)
+            parts = _read_conllu_documents(file, limits)
         else:
-            parts = _read_plain(file, documents, segment)
+            parts = _read_plain(file, documents, segment, limits)
         for is_new, text, size in parts:
             number += is_new
             if text and not text.isspace():
@@ -140,34 +155,34 @@ def _expand(name: str) -> list[Path]:
     return [file for match in files for file in _expand(str(match))]
 
 
-def _read_plain(file: Path, documents: str, segment: str) -> Iterator[_Part]:
-    blocks = _blocks(file)
+def _read_plain(file: Path, documents: str, segment: str, limits: _PieceLimits) -> Iterator[_Part]:
+    blocks = _blocks(file, limits.block_size)
     if documents == "line":
         return _by_line(blocks)
     if documents == "block":
-        return _by_block(blocks)
-    return _by_file(blocks, segment)
+        return _by_block(blocks, limits.characters)
+    return _by_file(blocks, segment, limits.characters)
 
 
-def _by_file(blocks: Iterable[_DecodedBlock], segment: str) -> Iterator[_Part]:
+def _by_file(blocks: Iterable[_DecodedBlock], segment: str, max_characters: int) -> Iterator[_Part]:
     """One document; where a line break does not end a sentence, pieces end at blank lines."""
     is_new, pending, size = True, "", 0
     paragraphs = segment in ("en", "auto")
     for block in blocks:
         pending, size = pending + block.text, size + block.size
-        end = _find_paragraph_end(pending) if paragraphs else len(pending)
+        end = _find_paragraph_end(pending, max_characters) if paragraphs else len(pending)
         if end:
             yield is_new, pending[:end], size
             is_new, pending, size = False, pending[end:], 0
     yield is_new, pending, size
 
 
-def _find_paragraph_end(text: str) -> int:
+def _find_paragraph_end(text: str, max_characters: int) -> int:
     """The end of the last complete paragraph; 0 if more text may belong to it."""
     last = deque(_BLANK_LINE.finditer(text), maxlen=1)
     if last:
         return last[0].end()
-    return 0 if len(text) < MAX_CHARACTERS else text.rfind("\n") + 1 or len(text)
+    return 0 if len(text) < max_characters else text.rfind("\n") + 1 or len(text)
 
 
 def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
@@ -183,7 +198,7 @@ def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
             is_new = is_new or not last or block.whole
 
 
-def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
+def _by_block(blocks: Iterable[_DecodedBlock], max_characters: int) -> Iterator[_Part]:
     """Lines between blank lines are a document."""
     is_new, pending, size = True, "", 0
     for block in blocks:
@@ -194,7 +209,7 @@ def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
                 yield is_new, text, size // (len(ended) + 1)
             is_new = True
         size = len(pending)
-        if len(pending) >= MAX_CHARACTERS:  # one line, or lines: the rest has the same number
+        if len(pending) >= max_characters:  # one line, or lines: the rest has the same number
             end = pending.rfind("\n") if block.whole else len(pending)
             if end > 0 and not pending[:end].isspace():
                 yield is_new, pending[:end], end
@@ -202,19 +217,19 @@ def _by_block(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
     yield is_new, pending, size
 
 
-def _blocks(file: Path) -> Iterator[_DecodedBlock]:
-    """Complete lines of a plain text file, about a megabyte at once; a longer line is split."""
+def _blocks(file: Path, block_size: int) -> Iterator[_DecodedBlock]:
+    """Complete lines of a plain text file, about `block_size` bytes at once; a longer line is split."""
     number, rest, first = 1, b"", True
     with open_bytes(file) as stream:
         while True:
-            more = stream.read(_BLOCK)
+            more = stream.read(block_size)
             raw = rest + more
             if first:
                 raw, first = raw.removeprefix(b"\xef\xbb\xbf"), False
             if not raw:
                 return
             end = raw.rfind(b"\n") + 1 if more else len(raw)
-            if not end and len(raw) < _BLOCK:  # the next bytes may end the line
+            if not end and len(raw) < block_size:  # the next bytes may end the line
                 rest = raw
                 continue
             whole = end > 0
@@ -260,24 +275,25 @@ def _is_text(raw: bytes) -> bool:
     return len(raw) - len(raw.translate(None, _CONTROLS)) <= len(raw) // 50
 
 
-def _read_records(file: Path, field: str, segment: str) -> Iterator[_Part]:
+def _read_records(file: Path, field: str, segment: str, limits: _PieceLimits) -> Iterator[_Part]:
     for line in read_lines(file):
         size = len(line.text) + 1
         if not line.text or line.text.isspace():
             continue
         text = _read_field(line, field)
-        for is_new, part, _ in (
-            _by_file(_slices(text), segment) if len(text) > MAX_CHARACTERS else [(True, text, 0)]
-        ):
+        parts: Iterable[_Part] = [(True, text, 0)]
+        if len(text) > limits.characters:
+            parts = _by_file(_slices(text, limits.block_size), segment, limits.characters)
+        for is_new, part, _ in parts:
             yield is_new, part, size
             size = 0
 
 
-def _slices(text: str) -> Iterator[_DecodedBlock]:
+def _slices(text: str, block_size: int) -> Iterator[_DecodedBlock]:
     """Parts of a long text that end at a line break or at white space."""
     start = 0
     while start < len(text):
-        stop = start + _BLOCK
+        stop = start + block_size
         if stop < len(text):
             stop = max(text.rfind("\n", start, stop), text.rfind(" ", start, stop)) + 1 or stop
         yield _DecodedBlock(text[start:stop], 1, True, 0)
@@ -319,11 +335,11 @@ def _read_field(line: Line, field: str) -> str:
     return text
 
 
-def _read_conllu_documents(file: Path) -> Iterator[_Part]:
+def _read_conllu_documents(file: Path, limits: _PieceLimits) -> Iterator[_Part]:
     """Documents of a CoNLL-U file; a line of text is a sentence."""
     is_new, pending, characters, size = True, list[str](), 0, 0
     for sentence in read_conllu(read_lines(file)):
-        if pending and (sentence.opens_document or characters > MAX_CHARACTERS // 4):
+        if pending and (sentence.opens_document or characters > limits.characters // 4):
             yield is_new, "\n".join(pending), size
             is_new, pending, characters, size = False, [], 0, 0
         is_new = is_new or sentence.opens_document

@@ -33,7 +33,7 @@ from polyseme.text.corpus.build import CorpusReport, InitialTypes, Sources, buil
 from polyseme.text.corpus.counts import read_types
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
-from polyseme.text.corpus.workers import choose_worker_count
+from polyseme.text.corpus.workers import CHUNK_CHARACTERS, choose_worker_count
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
 from polyseme.text.vocab import Vocab
 
@@ -102,6 +102,7 @@ def prepare_corpus(
     alphabet: Alphabet | None = None,
     workers: int | None = None,
     on_progress: OnProgress = ignore_progress,
+    chunk_characters: int = CHUNK_CHARACTERS,
 ) -> Corpus:
     """Prepare text as a corpus in `folder`, or open it if an equal run has prepared it.
 
@@ -114,6 +115,7 @@ def prepare_corpus(
         alphabet: An alphabet to use instead of one by `spec.encoding`.
         workers: Processes that segment; None chooses by the machine and the size of the text.
         on_progress: Receives progress events.
+        chunk_characters: Characters that a worker segments at once.
 
     Returns:
         The open corpus.
@@ -148,6 +150,7 @@ def prepare_corpus(
             alphabet,
             workers,
             on_progress,
+            chunk_characters,
         )
         check_unchanged((*files, *held), stamps)
         _write_meta(temporary, stamps, spec, fingerprint, report, vocab, used)

@@ -45,7 +45,7 @@ FIRST_WORD = 3
 # Names with a special meaning: as words of a text they are unknown words.
 RESERVED = frozenset(("<S>", "</S>", "<UNK>", "!!!MAXTERMID"))
 
-_CHUNK = 1 << 19  # characters per chunk, enough for words to repeat
+CHUNK_CHARACTERS = 1 << 19  # per chunk, enough for words to repeat
 _WORKER = "from polyseme.text.corpus.workers import serve; serve()"
 
 
@@ -58,9 +58,11 @@ class Chunk(NamedTuple):
     size: int  # bytes of the files
 
 
-def segment_pieces(pieces: Iterable[Piece], segment: str, workers: int) -> Iterator[Chunk]:
+def segment_pieces(
+    pieces: Iterable[Piece], segment: str, workers: int, chunk_characters: int = CHUNK_CHARACTERS
+) -> Iterator[Chunk]:
     """Segment pieces in `workers` processes; with one worker, in this process."""
-    groups = chunk_by_size(pieces, _CHUNK, lambda piece: len(piece.text) + 20)
+    groups = chunk_by_size(pieces, chunk_characters, lambda piece: len(piece.text) + 20)
     if workers <= 1:
         for group in groups:
             yield _segment_group(group, segment)

@@ -119,10 +119,14 @@ def _split_chunks(chunks: list[str]) -> tuple[list[str], set[int]]:
 class _ChunkCache(dict[str, Sequence[str]]):
     """Chunks and their words; empty if the words depend on the neighbours of the chunk."""
 
+    def __init__(self, max_chunks: int = _MAX_CACHED) -> None:
+        super().__init__()
+        self._max_chunks = max_chunks
+
     def __missing__(self, chunk: str) -> Sequence[str]:
         words = _split_chunk(chunk, None)
         if len(chunk) <= _MAX_CACHED_LENGTH:
-            if len(self) >= _MAX_CACHED:
+            if len(self) >= self._max_chunks:
                 self.clear()
             self[chunk] = tuple(words)
         return words

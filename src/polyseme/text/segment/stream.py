@@ -26,7 +26,9 @@ class Unit(NamedTuple):
     text: str
 
 
-def segment_lines(lines: Iterable[Line], segment: str) -> Iterator[list[str]]:
+def segment_lines(
+    lines: Iterable[Line], segment: str, max_characters: int = MAX_CHARACTERS
+) -> Iterator[list[str]]:
     """Segment lines into sentences, as lists of token texts.
 
     With `split` every line is a sentence and a blank line an empty one, so that sentence numbers agree with
@@ -35,18 +37,22 @@ def segment_lines(lines: Iterable[Line], segment: str) -> Iterator[list[str]]:
     Args:
         lines: Lines of one or more files.
         segment: A segmentation: split, en, zh, zh-char or auto.
+        max_characters: A longer paragraph is split at a line break.
 
     Raises:
         UsageError: There is no such segmentation.
 
     """
-    return (sentence for unit in group_lines(lines, segment) for sentence in segment_unit(unit.text, segment))
+    units = group_lines(lines, segment, max_characters)
+    return (sentence for unit in units for sentence in segment_unit(unit.text, segment))
 
 
-def group_lines(lines: Iterable[Line], segment: str) -> Iterator[Unit]:
+def group_lines(lines: Iterable[Line], segment: str, max_characters: int = MAX_CHARACTERS) -> Iterator[Unit]:
     """Group lines into units that no sentence crosses: lines, or paragraphs for `en` and `auto`."""
     split_token_texts("", segment)  # refuses an unknown segmentation now, not at the first line
-    return _group_paragraphs(lines) if segment in ("en", "auto") else (Unit(*line) for line in lines)
+    if segment in ("en", "auto"):
+        return _group_paragraphs(lines, max_characters)
+    return (Unit(*line) for line in lines)
 
 
 def segment_unit(text: str, segment: str) -> list[list[str]]:
@@ -54,7 +60,7 @@ def segment_unit(text: str, segment: str) -> list[list[str]]:
     return [text.split()] if segment == "split" else split_token_texts(text, segment)
 
 
-def _group_paragraphs(lines: Iterable[Line]) -> Iterator[Unit]:
+def _group_paragraphs(lines: Iterable[Line], max_characters: int) -> Iterator[Unit]:
     """Group lines of one file without a blank line between them."""
     for (_, blank), run in groupby(lines, key=lambda line: (line.source, not line.text.strip())):
         if blank:
@@ -62,7 +68,7 @@ def _group_paragraphs(lines: Iterable[Line]) -> Iterator[Unit]:
         paragraph: list[Line] = []
         size = 0
         for line in run:
-            if paragraph and size + len(line.text) > MAX_CHARACTERS:
+            if paragraph and size + len(line.text) > max_characters:
                 yield _join(paragraph)
                 paragraph, size = [], 0
             paragraph.append(line)
