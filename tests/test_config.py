@@ -1,4 +1,4 @@
-"""Settings: every mistake at once, with the right name and the place."""
+"""Settings: all mistakes are reported at once, with suggestions and locations."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from polyseme.errors import ConfigError
 SMALL: dict[str, Any] = {"words": {"dim": 4}, "recurrent": {"cells": 6, "outputs": 4}}
 
 
-def mistakes(values: object) -> str:
-    """What is said about `values`, without the source."""
+def config_error(values: object) -> str:
+    """Return the error message for `values`, without the source."""
     with pytest.raises(ConfigError) as problem:
         parse_settings(ModelSettings, values, "model.toml")
     message = str(problem.value)
@@ -52,7 +52,7 @@ def test_all_mistakes_are_reported_at_once_each_with_its_full_name():
         "recurrent": {"cell": "lsmt", "layers": "two", "cell_clip": -1},
         "recurent": {},
     }
-    message = mistakes(values)
+    message = config_error(values)
     for part in (
         "segment is 'klingon', should be 'split', 'en', 'zh', 'zh-char' or 'auto'.",
         "words.dim is missing.",
@@ -72,25 +72,25 @@ def test_all_mistakes_are_reported_at_once_each_with_its_full_name():
     ("name", "guess"),
     [("layer", " Did you mean layers?"), ("clip", " Did you mean cell_clip?"), ("colour", "")],
 )
-def test_an_unknown_name_is_answered_with_the_nearest_of_its_section(name, guess):
-    message = mistakes(SMALL | {"recurrent": SMALL["recurrent"] | {name: 1}})
+def test_an_unknown_name_gets_a_suggestion_from_its_section(name, guess):
+    message = config_error(SMALL | {"recurrent": SMALL["recurrent"] | {name: 1}})
     assert message == f"recurrent.{name} is not a setting.{guess}"
 
 
-def test_a_name_of_another_section_is_not_suggested():
-    assert mistakes(SMALL | {"activation": "relu"}) == "activation is not a setting."
+def test_a_name_from_another_section_is_not_suggested():
+    assert config_error(SMALL | {"activation": "relu"}) == "activation is not a setting."
 
 
 @pytest.mark.parametrize("values", [None, [], 5, "text", [1, 2]], ids=repr)
-def test_what_is_no_section_is_refused(values):
-    assert mistakes(values) == f"it is {values!r}, should be a section."
-    assert mistakes(SMALL | {"chars": 5}) == "chars is 5, should be a section."
+def test_a_value_instead_of_a_section_is_refused(values):
+    assert config_error(values) == f"it is {values!r}, should be a section."
+    assert config_error(SMALL | {"chars": 5}) == "chars is 5, should be a section."
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["cell_clip", "output_clip", "forget_bias"])
-def test_numbers_are_finite(name, value):
-    message = mistakes(SMALL | {"recurrent": {"cells": 6, "outputs": 4, name: value}})
+def test_numbers_must_be_finite(name, value):
+    message = config_error(SMALL | {"recurrent": {"cells": 6, "outputs": 4, name: value}})
     assert message.startswith(f"recurrent.{name} is {value}, should be")
 
 
@@ -124,14 +124,14 @@ def test_numbers_are_finite(name, value):
         ({"chars": {"filters": []}}, "chars.filters is [], should have at least 1 item"),
     ],
 )
-def test_settings_that_do_not_fit_are_named_with_the_way_out(values, message):
-    assert mistakes(values).startswith(message)
+def test_settings_that_contradict_each_other_are_reported_with_a_fix(values, message):
+    assert config_error(values).startswith(message)
 
 
-# ---- what follows from settings ----
+# ---- derived values ----
 
 
-def test_the_defaults_are_the_published_original_model():
+def test_the_defaults_are_those_of_the_published_original_model():
     config = ModelSettings(chars=CharsSettings())
     assert (config.layers, config.size, config.token_size) == (3, 1024, 2048)
     assert config.projects_tokens
@@ -141,7 +141,7 @@ def test_the_defaults_are_the_published_original_model():
     assert config.chars.longest == "48 bytes"
 
 
-def test_projections_are_there_where_sizes_differ_or_where_they_are_asked_for():
+def test_projections_exist_if_sizes_differ_or_if_they_are_set():
     assert not RecurrentSettings(cells=4, outputs=4).projects
     assert RecurrentSettings(cells=4, outputs=4, projection=True).projects
     assert RecurrentSettings(cells=5, outputs=4).projects
@@ -160,14 +160,14 @@ def test_settings_cannot_be_changed():
         config.segment = "en"  # type: ignore[misc]
 
 
-def test_settings_survive_json():
+def test_settings_survive_a_round_trip_through_json():
     config = ModelSettings.model_validate(SMALL | {"chars": {"encoding": "codepoints", "filters": [[1, 2]]}})
     assert ModelSettings.model_validate(json.loads(json.dumps(config.model_dump(mode="json")))) == config
     assert config.chars is not None
     assert config.chars.longest == "48 characters"
 
 
-def test_the_nearest_word_is_guessed_only_when_it_is_near():
+def test_only_similar_names_are_suggested():
     assert suggest("lsmt", ["lstm", "gru"]) == " Did you mean lstm?"
     assert suggest("transformer", {"lstm": 1, "gru": 2}) == ""
 
@@ -175,14 +175,14 @@ def test_the_nearest_word_is_guessed_only_when_it_is_near():
 # ---- files ----
 
 
-def test_toml_and_json_say_the_same(tmp_path):
+def test_toml_and_json_give_the_same_settings(tmp_path):
     toml = write(
         tmp_path / "a.toml", 'segment = "zh"\n[words]\ndim = 4\n[recurrent]\ncells = 6\noutputs = 4\n'
     )
     values = json.dumps(SMALL | {"segment": "zh"})
-    marked = write(tmp_path / "b.json", "\ufeff" + values)  # as some Windows programs save it
-    wanted = ModelSettings.model_validate(SMALL | {"segment": "zh"})
-    assert read_model(toml) == read_model(marked) == wanted
+    json_with_bom = write(tmp_path / "b.json", "\ufeff" + values)  # as some Windows programs save it
+    expected = ModelSettings.model_validate(SMALL | {"segment": "zh"})
+    assert read_model(toml) == read_model(json_with_bom) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_toml_and_json_say_the_same(tmp_path):
         ("a.toml", "words = {dim = 0}", r"a\.toml: words\.dim is 0, should be greater than 0"),
     ],
 )
-def test_a_broken_file_is_named_with_its_line(name, content, message, tmp_path):
+def test_a_broken_file_is_reported_with_its_line(name, content, message, tmp_path):
     path = write(tmp_path / name, content)
     with pytest.raises(ConfigError, match=message) as problem:
         read_model(path)
@@ -209,7 +209,7 @@ def test_a_broken_file_is_named_with_its_line(name, content, message, tmp_path):
     assert "\n" not in str(problem.value)
 
 
-def test_a_file_that_is_not_there_or_not_readable_is_named(tmp_path):
+def test_a_missing_or_unreadable_file_is_reported(tmp_path):
     with pytest.raises(ConfigError, match=r"a\.toml: no such file"):
         read_model(tmp_path / "a.toml")
     with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):

@@ -92,7 +92,7 @@ def test_top_k_and_temperature_narrow_the_choice() -> None:
 
 
 def test_draws_follow_the_probabilities() -> None:
-    elmo = bigram_model(["a b", "a c", "a c", "a c"], height=12.0)
+    elmo = bigram_model(["a b", "a c", "a c", "a c"], log_odds=12.0)
     drawn = [generate(elmo, "a", tokens=1, seed=seed).tokens[0] for seed in range(400)]
     assert set(drawn) == {"b", "c"}
     assert 60 <= drawn.count("b") <= 140  # 100 expected, 8.7 standard deviation

@@ -1,4 +1,4 @@
-"""A little language of our own: text that a small model can learn, for the tests of training."""
+"""Generated text that a small model can learn, for the tests of training."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ VERBS = {
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:
-    """`name verb the thing .`, where the thing depends on the verb."""
-    chance = random.Random(seed)
+    """Return sentences `name verb the noun .`, in which the verb limits the noun."""
+    rng = random.Random(seed)
     lines = []
     for _ in range(count):
-        verb = chance.choice(list(VERBS))
-        middle = chance.choice(["the", "the old", "the very old"])
-        lines.append(f"{chance.choice(NAMES)} {verb} {middle} {chance.choice(VERBS[verb])} .")
+        verb = rng.choice(list(VERBS))
+        article = rng.choice(["the", "the old", "the very old"])
+        lines.append(f"{rng.choice(NAMES)} {verb} {article} {rng.choice(VERBS[verb])} .")
     return lines
 
 
 def write(path: Path, count: int = 400, seed: int = 0) -> Path:
-    """A text of `count` lines."""
+    """Write a text of `count` lines."""
     path.write_text("\n".join(sentences(count, seed)) + "\n", encoding="utf-8")
     return path
 

@@ -1,4 +1,4 @@
-"""The small files and the small ELMo that the tests of tasks train on."""
+"""Small files and a small ELMo, shared by the tests of tasks."""
 
 from __future__ import annotations
 

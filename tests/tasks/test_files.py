@@ -1,4 +1,4 @@
-"""Files of examples: what is read, and errors with their locations."""
+"""Files of examples in every format, and errors with their locations."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ from polyseme.tasks.examples import Segmenter
 from polyseme.tasks.experiment import Experiment, prepare
 from polyseme.tasks.task_model import make_store
 
-SEGMENT = Segmenter("split")
+SEGMENTER = Segmenter("split")
 MARKED = '1\t"<e1>a</e1> hits <e2>b</e2>"'
 
 
 def read(task: str, path: Path, *settings: str) -> list:
-    return Experiment(task, settings=settings).make_task().read(str(path), SEGMENT)
+    return Experiment(task, settings=settings).make_task().read(str(path), SEGMENTER)
 
 
-def file(tmp_path: Path, name: str, text: str) -> Path:
+def write(tmp_path: Path, name: str, text: str) -> Path:
     (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path / name
 
 
-def test_csv_with_quotes_commas_and_newlines_in_fields(tmp_path: Path):
-    path = file(tmp_path, "a.csv", 'label,text\n1,"a ""b"", c\nd e"\n0,f\n')
-    one, two = read("classification", path)
-    assert (one.sentences[0], one.labels, one.location) == (("a", '"b",', "c", "d", "e"), ("1",), f"{path}:2")
-    assert two.location == f"{path}:4"
+def test_csv_fields_may_contain_quotes_commas_and_newlines(tmp_path: Path):
+    path = write(tmp_path, "a.csv", 'label,text\n1,"a ""b"", c\nd e"\n0,f\n')
+    first, second = read("classification", path)
+    assert first.sentences[0] == ("a", '"b",', "c", "d", "e")
+    assert (first.labels, first.location) == (("1",), f"{path}:2")
+    assert second.location == f"{path}:4"
 
 
-def test_lines_folders_json_and_fasttext(tmp_path: Path):
-    assert read("classification", file(tmp_path, "a.train", "1 a film\n0 b\n"))[0].labels == ("1",)
-    fast = file(tmp_path, "f.txt", "__label__x __label__y some words\n")
+def test_classification_reads_lines_fasttext_json_lines_and_folders(tmp_path: Path):
+    assert read("classification", write(tmp_path, "a.train", "1 a film\n0 b\n"))[0].labels == ("1",)
+    fast = write(tmp_path, "f.txt", "__label__x __label__y some words\n")
     assert read("classification", fast, "data.multi=true")[0].labels == ("x", "y")
     rows = [{"text": "a b", "label": 1}, {"text": "c", "label": 0}]
-    lines = file(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    lines = write(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert [example.labels for example in read("classification", lines)] == [("1",), ("0",)]
     for label in ("neg", "pos"):
         (tmp_path / "texts" / label).mkdir(parents=True)
-        file(tmp_path / "texts" / label, "1.txt", f"a {label}\ntext\n")
+        write(tmp_path / "texts" / label, "1.txt", f"a {label}\ntext\n")
     assert [e.labels for e in read("classification", tmp_path / "texts")] == [("neg",), ("pos",)]
 
 
 def test_a_label_and_its_text_may_have_a_tab_between_them(tmp_path: Path):
-    one, two = read("classification", file(tmp_path, "a.txt", "1\tgood film\n0\tbad film\n"))
-    assert (one.labels, one.sentences[0], two.labels) == (("1",), ("good", "film"), ("0",))
+    first, second = read("classification", write(tmp_path, "a.txt", "1\tgood film\n0\tbad film\n"))
+    assert (first.labels, first.sentences[0], second.labels) == (("1",), ("good", "film"), ("0",))
 
 
-def test_lines_of_a_csv_file_that_are_no_utf8_are_named(tmp_path: Path):
+def test_a_line_that_is_not_utf8_is_reported_with_a_guess_of_its_encoding(tmp_path: Path):
     rows = ["label,text", *(f"{n % 2},好 电影" for n in range(60))]
     (tmp_path / "a.csv").write_bytes(
         b"\n".join(r.encode("gbk" if n == 40 else "utf-8") for n, r in enumerate(rows))
@@ -66,9 +67,9 @@ def test_lines_may_end_with_a_carriage_return(tmp_path: Path):
     assert [e.sentences[0] for e in read("classification", tmp_path / "a.csv")] == [("a", "b"), ("c",)]
 
 
-def test_labels_are_sorted_by_value_only_where_all_are_numbers(tmp_path: Path):
+def test_labels_are_sorted_by_value_only_if_all_are_numbers(tmp_path: Path):
     def labels(*names: str) -> tuple[str, ...]:
-        path = file(tmp_path, "a.csv", "label,text\n" + "".join(f"{name},a\n" for name in names))
+        path = write(tmp_path, "a.csv", "label,text\n" + "".join(f"{name},a\n" for name in names))
         return Experiment("classification").make_task().learn(read("classification", path)).labels
 
     assert labels("10", "9", "-1") == ("-1", "9", "10")
@@ -77,43 +78,43 @@ def test_labels_are_sorted_by_value_only_where_all_are_numbers(tmp_path: Path):
     assert labels("1", "01", "0") == ("0", "01", "1")
 
 
-def test_columns_conllu_and_slashes(tmp_path: Path):
-    conll = file(tmp_path, "a.conll", "-DOCSTART- O\n\nEU NNP I-ORG\nsays VB O\n\nx NN O\n")
-    one, two = read("tagging", conll)
-    assert (one.sentences[0], one.tags, one.scheme) == (("EU", "says"), ("S-ORG", "O"), "iob1")
-    assert two.location == f"{conll}:6"
+def test_tagging_reads_columns_conllu_and_slashes(tmp_path: Path):
+    conll = write(tmp_path, "a.conll", "-DOCSTART- O\n\nEU NNP I-ORG\nsays VB O\n\nx NN O\n")
+    first, second = read("tagging", conll)
+    assert (first.sentences[0], first.tags, first.scheme) == (("EU", "says"), ("S-ORG", "O"), "iob1")
+    assert second.location == f"{conll}:6"
     assert read("tagging", conll, "data.tag=1")[0].tags == ("NNP", "VB")
     row = "{}\t{}\tl\tNOUN\tNN\t_\t0\troot\t_\t_\n"
     text = "# text = x\n" + row.format("1-2", "ab") + row.format(1, "a") + row.format(2, "b") + "\n"
-    conllu = file(tmp_path, "a.conllu", text)
+    conllu = write(tmp_path, "a.conllu", text)
     assert read("tagging", conllu)[0].tags == ("NOUN", "NOUN")
     assert read("tagging", conllu, "data.tag=xpos")[0].sentences[0] == ("a", "b")
-    slashed = file(tmp_path, "a.txt", "迈向/v  1/2/m\n")
+    slashed = write(tmp_path, "a.txt", "迈向/v  1/2/m\n")
     assert read("tagging", slashed)[0].sentences[0] == ("迈向", "1/2")
 
 
-def test_marked_entities(tmp_path: Path):
+def test_relations_reads_marked_entities(tmp_path: Path):
     text = '1\t"the <e1>big fire</e1> burns <e2>wood</e2> ."\nCause(e1,e2)\nComment:\n\n'
-    (one,) = read("relations", file(tmp_path, "a.txt", text))
-    assert one.sentences[0] == ("the", "big", "fire", "burns", "wood", ".")
-    assert [(m.start, m.stop) for m in one.entities] == [(1, 3), (4, 5)]
-    assert one.label == "Cause(e1,e2)"
+    (example,) = read("relations", write(tmp_path, "a.txt", text))
+    assert example.sentences[0] == ("the", "big", "fire", "burns", "wood", ".")
+    assert [(m.start, m.stop) for m in example.entities] == [(1, 3), (4, 5)]
+    assert example.label == "Cause(e1,e2)"
 
 
-def test_a_number_begins_the_next_sentence_without_a_blank_line(tmp_path: Path):
+def test_a_number_starts_the_next_sentence_without_a_blank_line(tmp_path: Path):
     text = "".join(f"{MARKED.replace('1', str(n), 1)}\nR{n}\nComment: c\n" for n in range(3))
-    assert [example.label for example in read("relations", file(tmp_path, "a.txt", text))] == [
+    assert [example.label for example in read("relations", write(tmp_path, "a.txt", text))] == [
         "R0",
         "R1",
         "R2",
     ]
-    alone = file(tmp_path, "b.txt", f"{MARKED}\n{MARKED}\n\n{MARKED}\nComment: c\n")
+    alone = write(tmp_path, "b.txt", f"{MARKED}\n{MARKED}\n\n{MARKED}\nComment: c\n")
     task = Experiment("relations").make_task()
-    assert len(task.read(str(alone), SEGMENT, labelled=False)) == 3
+    assert len(task.read(str(alone), SEGMENTER, labelled=False)) == 3
 
 
 @pytest.mark.parametrize(
-    ("task", "name", "text", "says"),
+    ("task", "name", "text", "message"),
     [
         (
             "classification",
@@ -143,19 +144,19 @@ def test_a_number_begins_the_next_sentence_without_a_blank_line(tmp_path: Path):
         ("classification", "a.csv", "text,label,text\na,1,b\n", r"a\.csv:1: two columns are named 'text'"),
     ],
 )
-def test_errors_begin_with_the_location(tmp_path: Path, task: str, name: str, text: str, says: str):
-    with pytest.raises(DataError, match=says):
-        read(task, file(tmp_path, name, text))
+def test_errors_start_with_the_location(tmp_path: Path, task: str, name: str, text: str, message: str):
+    with pytest.raises(DataError, match=message):
+        read(task, write(tmp_path, name, text))
 
 
 def test_illegal_tags_are_refused_with_their_line(tmp_path: Path):
-    path = file(tmp_path, "a.conll", "a O\nb I-PER\n")
+    path = write(tmp_path, "a.conll", "a O\nb I-PER\n")
     with pytest.raises(DataError, match=r"a\.conll:2: I-PER cannot follow O in IOB2"):
         read("tagging", path, "data.scheme=iob2")
 
 
 @pytest.mark.parametrize(
-    ("slip", "says"),
+    ("mistake", "message"),
     [
         ("x O\ny I-PER\n", r"a\.conll:62: I-PER cannot follow O in IOB2\. .*data\.scheme to iob1"),
         ("x PER\n", r"a\.conll:61: PER is no tag in IOB2"),
@@ -163,52 +164,54 @@ def test_illegal_tags_are_refused_with_their_line(tmp_path: Path):
         ("x B\n", r"a\.conll:61: B is no tag in IOB2"),
     ],
 )
-def test_a_slip_in_a_clean_file_is_refused_with_its_line(tmp_path: Path, slip: str, says: str):
-    path = file(tmp_path, "a.conll", "a B-PER\nb I-PER\n\n" * 20 + slip)
-    with pytest.raises(DataError, match=says):
+def test_a_mistake_in_a_file_of_one_scheme_is_refused_with_its_line(
+    tmp_path: Path, mistake: str, message: str
+):
+    path = write(tmp_path, "a.conll", "a B-PER\nb I-PER\n\n" * 20 + mistake)
+    with pytest.raises(DataError, match=message):
         read("tagging", path)
     assert len(read("tagging", path, "data.scheme=none")) == 21
 
 
-def test_tags_without_types_are_no_spans(tmp_path: Path):
-    path = file(tmp_path, "a.conll", "a B\nb E\nc S\n")
+def test_tags_without_types_are_not_read_as_spans(tmp_path: Path):
+    path = write(tmp_path, "a.conll", "a B\nb E\nc S\n")
     assert read("tagging", path)[0].tags == ("B", "E", "S")
     with pytest.raises(DataError, match=r"a\.conll:1: B is no tag in BMES\. .*none"):
         read("tagging", path, "data.scheme=bmes")
 
 
-def test_compressed_conllu_is_conllu(tmp_path: Path):
+def test_compressed_conllu_is_read(tmp_path: Path):
     row = "1\ta\tl\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "a.conllu.zst").write_bytes(zstandard.compress(("# text = a\n" + row).encode()))
     assert read("tagging", tmp_path / "a.conllu.zst")[0].tags == ("NOUN",)
 
 
-def test_spaces_beside_several_labels_do_not_count(tmp_path: Path):
-    path = file(tmp_path, "a.tsv", "text\tlabel\nx\ta | b\ny\ta|b\n")
+def test_spaces_around_several_labels_are_removed(tmp_path: Path):
+    path = write(tmp_path, "a.tsv", "text\tlabel\nx\ta | b\ny\ta|b\n")
     assert [e.labels for e in read("classification", path, "data.multi=true")] == [("a", "b")] * 2
     with pytest.raises(DataError, match=r"a\.tsv:2: an empty label"):
-        read("classification", file(tmp_path, "a.tsv", "text\tlabel\nx\ta||b\n"), "data.multi=true")
+        read("classification", write(tmp_path, "a.tsv", "text\tlabel\nx\ta||b\n"), "data.multi=true")
 
 
-def test_numbers_must_be_numbers(tmp_path: Path):
+def test_labels_must_be_numbers_if_the_answer_is_a_number(tmp_path: Path):
     row = '{"sentence1": "a", "sentence2": "b", "label": "much"}\n'
     with pytest.raises(DataError, match="expected a number"):
-        read("pairs", file(tmp_path, "a.jsonl", row), "head.answer=number")
+        read("pairs", write(tmp_path, "a.jsonl", row), "head.answer=number")
 
 
 def test_long_sentences_are_truncated_or_refused(tmp_path: Path):
     long = "word " * 2000
-    (one,) = read("classification", file(tmp_path, "a.csv", f"label,text\n1,{long}\n"))
-    assert len(one.sentences[0]) == 1000
+    (example,) = read("classification", write(tmp_path, "a.csv", f"label,text\n1,{long}\n"))
+    assert len(example.sentences[0]) == 1000
     tall = "".join("word O\n" for _ in range(2000))
     with pytest.raises(DataError, match=r"2,000 tokens, more than data\.max_tokens"):
-        read("tagging", file(tmp_path, "a.conll", tall))
-    assert read("tagging", file(tmp_path, "a.conll", tall), "data.max_tokens=3000")
+        read("tagging", write(tmp_path, "a.conll", tall))
+    assert read("tagging", write(tmp_path, "a.conll", tall), "data.max_tokens=3000")
 
 
-def test_labels_that_training_never_saw_are_refused(tmp_path: Path):
-    train = file(tmp_path, "a.csv", "label,text\n1,a\n0,b\n1,c\n")
-    test = file(tmp_path, "t.csv", "label,text\n1,a\n2,b\n")
+def test_labels_that_are_not_in_the_training_data_are_refused(tmp_path: Path):
+    train = write(tmp_path, "a.csv", "label,text\n1,a\n0,b\n1,c\n")
+    test = write(tmp_path, "t.csv", "label,text\n1,a\n2,b\n")
     with pytest.raises(DataError, match=r"t\.csv:3: the label '2' is not in the training data \(0, 1\)"):
         prepare(Experiment("classification"), toys.elmo(), (train, train, test))
 
@@ -221,73 +224,72 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("task", UNSEEN)
-def test_labels_that_training_never_saw_are_refused_in_every_task(tmp_path: Path, task: str):
-    row, new, says = UNSEEN[task]
+def test_unknown_labels_are_refused_in_every_task(tmp_path: Path, task: str):
+    row, new, message = UNSEEN[task]
     known = "".join(row % label for label in ("A", "B")) if "%s" in row else row * 3
-    train = file(tmp_path, "train.jsonl" if task == "pairs" else "train.txt", known)
-    test = file(tmp_path, f"test{train.suffix}", row % new if "%s" in row else new)
-    with pytest.raises(DataError, match=says):
+    train = write(tmp_path, "train.jsonl" if task == "pairs" else "train.txt", known)
+    test = write(tmp_path, f"test{train.suffix}", row % new if "%s" in row else new)
+    with pytest.raises(DataError, match=message):
         prepare(Experiment(task), toys.elmo(), (train, train, test))
 
 
-def test_a_tag_that_training_never_saw_has_its_own_line(tmp_path: Path):
-    train = file(tmp_path, "a.conll", "a NN\nb VB\n\n" * 3)
-    test = file(tmp_path, "t.conll", "a NN\nb VB\nc XX\n")
+def test_an_unknown_tag_is_reported_with_its_line(tmp_path: Path):
+    train = write(tmp_path, "a.conll", "a NN\nb VB\n\n" * 3)
+    test = write(tmp_path, "t.conll", "a NN\nb VB\nc XX\n")
     with pytest.raises(DataError, match=r"t\.conll:3: the tag 'XX' is not in the training data"):
         prepare(Experiment("tagging"), toys.elmo(), (train, train, test))
 
 
-def test_one_class_only_is_refused(tmp_path: Path):
-    path = file(tmp_path, "a.csv", "label,text\n1,a\n1,b\n")
+def test_data_with_one_label_only_is_refused(tmp_path: Path):
+    path = write(tmp_path, "a.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(DataError, match="only one label, 1"):
         prepare(Experiment("classification"), toys.elmo(), (path, path, None))
 
 
-def test_one_file_alone_is_split_with_a_seed(tmp_path: Path):
+def test_a_single_file_is_split_by_the_seed(tmp_path: Path):
     rows = "".join(f"{n % 2},text {n}\n" for n in range(50))
-    path = file(tmp_path, "a.csv", "label,text\n" + rows)
-    one, two = (prepare(Experiment("classification"), toys.elmo(), (path, None, None))[1] for _ in range(2))
-    assert (len(one.train), len(one.dev)) == (40, 10)
-    assert one == two
-    other = prepare(Experiment("classification", settings=["train.seed=2"]), toys.elmo(), (path, None, None))[
-        1
-    ]
-    assert other.dev != one.dev
+    path = write(tmp_path, "a.csv", "label,text\n" + rows)
+    files = (path, None, None)
+    data, repeated = (prepare(Experiment("classification"), toys.elmo(), files)[1] for _ in range(2))
+    assert (len(data.train), len(data.dev)) == (40, 10)
+    assert data == repeated
+    experiment = Experiment("classification", settings=["train.seed=2"])
+    assert prepare(experiment, toys.elmo(), files)[1].dev != data.dev
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
-def test_a_rare_label_stays_in_training_when_one_file_is_split(tmp_path: Path, seed: int):
+def test_a_rare_label_stays_in_the_training_part_of_a_single_file(tmp_path: Path, seed: int):
     rows = "".join(f"{n % 2},text {n}\n" for n in range(18))
-    path = file(tmp_path, "a.csv", "label,text\n" + rows + "rare,a text\nseldom,another\n")
+    path = write(tmp_path, "a.csv", "label,text\n" + rows + "rare,a text\nseldom,another\n")
     experiment = Experiment("classification", settings=[f"train.seed={seed}"])
-    one, two = (prepare(experiment, toys.elmo(), (path, None, None))[1] for _ in range(2))
-    assert one == two
-    assert (len(one.train), len(one.dev)) == (16, 4)
-    assert {"rare", "seldom"} <= {label for example in one.train for label in example.labels}  # type: ignore[attr-defined]
+    data, repeated = (prepare(experiment, toys.elmo(), (path, None, None))[1] for _ in range(2))
+    assert data == repeated
+    assert (len(data.train), len(data.dev)) == (16, 4)
+    assert {"rare", "seldom"} <= {label for example in data.train for label in example.labels}  # type: ignore[attr-defined]
 
 
-def test_types_of_names_stay_in_training_too(tmp_path: Path):
+def test_a_rare_entity_type_stays_in_the_training_part_of_a_single_file(tmp_path: Path):
     text = "a B-PER\nb O\n\n" * 9 + "c B-LOC\nd I-LOC\n"
     for seed in range(1, 9):
         experiment = Experiment("tagging", settings=[f"train.seed={seed}"])
-        data = prepare(experiment, toys.elmo(), (file(tmp_path, "a.conll", text), None, None))[1]
+        data = prepare(experiment, toys.elmo(), (write(tmp_path, "a.conll", text), None, None))[1]
         assert len(data.dev) == 2
         assert any("B-LOC" in example.tags for example in data.train)  # type: ignore[attr-defined]
 
 
-def test_a_file_of_which_nothing_can_be_held_out_is_refused(tmp_path: Path):
-    path = file(tmp_path, "a.csv", "label,text\n1,a\n0,b\n")
+def test_a_file_that_is_too_small_to_split_is_refused(tmp_path: Path):
+    path = write(tmp_path, "a.csv", "label,text\n1,a\n0,b\n")
     with pytest.raises(DataError, match=r"a\.csv: no example can be held out.*`dev`"):
         prepare(Experiment("classification"), toys.elmo(), (path, None, None))
 
 
-def test_unwanted_labels_are_skipped(tmp_path: Path):
-    path = file(tmp_path, "a.csv", "label,text\n1,a\n-,b\n")
+def test_labels_in_data_skip_are_skipped(tmp_path: Path):
+    path = write(tmp_path, "a.csv", "label,text\n1,a\n-,b\n")
     assert len(read("classification", path, 'data.skip=["-"]')) == 1
 
 
 @pytest.mark.parametrize(
-    ("task", "settings", "says"),
+    ("task", "settings", "message"),
     [
         ("classification", ["input.elmo=none", "input.words=0"], "has no input"),
         ("classification", ["head.pool=last", "encoder.directions=0"], 'head.pool="last"'),
@@ -301,8 +303,8 @@ def test_unwanted_labels_are_skipped(tmp_path: Path):
         ("taging", [], "Did you mean tagging"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(task: str, settings: list[str], says: str):
-    with pytest.raises(ConfigError, match=says):
+def test_settings_that_do_not_fit_the_task_are_refused(task: str, settings: list[str], message: str):
+    with pytest.raises(ConfigError, match=message):
         Experiment(task, settings=settings).make_task()
 
 
@@ -311,14 +313,14 @@ def test_a_preset_of_another_task_is_refused():
         Experiment("tagging", "pairs").make_task()
 
 
-def test_shares_and_runs_must_make_sense():
+def test_invalid_shares_and_numbers_of_runs_are_refused():
     with pytest.raises(UsageError, match="share of the curve"):
         Experiment("tagging", curve=[1.5]).list_runs(1)
     with pytest.raises(UsageError, match="runs is 0"):
         Experiment("tagging", runs=0).list_runs(1)
 
 
-def test_a_layer_that_is_not_there_is_refused(tmp_path: Path):
+def test_a_layer_that_does_not_exist_is_refused(tmp_path: Path):
     task = Experiment("tagging", settings=["input.layers=9"]).make_task()
     with pytest.raises(PolysemeError, match="has layers 0 to 2"):
         make_store(task.settings.input, toys.elmo())

@@ -1,4 +1,4 @@
-"""Task folders of format 1, written before tasks had settings of their own, open and predict as they did."""
+"""Task folders of format 1, in which all tasks shared their settings, still open and predict the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDINGS = {"classification": "csv", "tagging": "conll", "pairs": "jsonl", "relat
 
 
 def rename(values: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """A prediction of format 1 with the names that it has now."""
+    """Rename the keys of a prediction of format 1 to those of today."""
     return {
         next((name for name in NAMES.get(key, ()) if name in new), key): value
         for key, value in values.items()
@@ -27,7 +27,7 @@ def rename(values: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def rounded(values: Any) -> Any:
-    """Values with all numbers rounded: another machine may compute the last digits otherwise."""
+    """Round all numbers: machines may differ in the last digits."""
     if isinstance(values, dict):
         return {name: rounded(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -36,7 +36,7 @@ def rounded(values: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_a_folder_of_format_1_predicts_what_it_did(name: str, tmp_path: Path):
+def test_a_folder_of_format_1_gives_the_same_predictions_and_scores(name: str, tmp_path: Path):
     model = polyseme.load_task(FOLDERS / name, FIXTURES / "native-v1")
     questions = [
         tuple(question) if isinstance(question, list) else question for question in SAVED[name]["questions"]
@@ -57,7 +57,7 @@ def test_a_folder_of_format_1_is_saved_in_the_new_format(name: str, tmp_path: Pa
     model.save(tmp_path / "new")
     values = json.loads((tmp_path / "new" / "task.json").read_text(encoding="utf-8"))
     assert values["polyseme_task"] == 2
-    assert "pool" not in values["settings"]["head"]  # of another task
+    assert "pool" not in values["settings"]["head"]  # a setting of other tasks
     question = SAVED[name]["questions"][0]
     question = tuple(question) if isinstance(question, list) else question
     assert polyseme.load_task(tmp_path / "new").predict(question) == model.predict(question)

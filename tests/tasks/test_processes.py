@@ -20,7 +20,7 @@ from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.task_model import TaskModel
 
-SECONDS = 180  # the limit for one program
+SECONDS = 180  # time limit of a program
 QUESTIONS = {
     "classification": ("csv", "the film is good"),
     "tagging": ("conll", "the film is good"),
@@ -46,49 +46,49 @@ def train(task: str, elmo: Any, files: Path, *settings: str, **named: Any) -> Ta
 
 
 @pytest.mark.parametrize("task", QUESTIONS)
-def test_a_task_model_is_copied_and_pickled(task: str, files: Path, elmo: Elmo, tmp_path: Path):
+def test_a_task_model_can_be_copied_and_pickled(task: str, files: Path, elmo: Elmo, tmp_path: Path):
     model, question = train(task, elmo, files), QUESTIONS[task][1]
-    wanted = model.predict(question)
+    expected = model.predict(question)
     joblib.dump(model, tmp_path / "model.joblib")
-    for other in (
+    for copied in (
         pickle.loads(pickle.dumps(model)),
         copy.copy(model),
         copy.deepcopy(model),
         joblib.load(tmp_path / "model.joblib"),
     ):
-        assert other.predict(question) == wanted
-        assert other.settings == model.settings
+        assert copied.predict(question) == expected
+        assert copied.settings == model.settings
 
 
 @pytest.mark.parametrize("setting", ["input.tune=full", "input.elmo=none", "input.static"])
-def test_every_input_goes_with_a_pickle(setting: str, files: Path, elmo: Elmo, tmp_path: Path):
+def test_a_pickle_contains_every_input(setting: str, files: Path, elmo: Elmo, tmp_path: Path):
     if setting == "input.static":
         (tmp_path / "v.txt").write_text("good 1 0\nbad 0 1\n", encoding="utf-8")
         setting = f"input.static={tmp_path / 'v.txt'}"
     model = train("classification", elmo, files, setting)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.predict("a good film") == model.predict("a good film")
-    again.save(tmp_path / "task")
+    unpickled = pickle.loads(pickle.dumps(model))
+    assert unpickled.predict("a good film") == model.predict("a good film")
+    unpickled.save(tmp_path / "task")
     assert polyseme.load_task(tmp_path / "task").predict("a good film") == model.predict("a good film")
 
 
-def test_a_pickle_of_a_loaded_task_holds_the_path_of_its_elmo(files: Path, elmo: Elmo, tmp_path: Path):
+def test_the_pickle_of_a_loaded_task_contains_the_path_of_its_elmo(files: Path, elmo: Elmo, tmp_path: Path):
     train("classification", elmo, files, out=tmp_path / "task")
     model = polyseme.load_task(tmp_path / "task")
     pickled = pickle.dumps(model)
     assert str(tmp_path / "task" / "elmo").encode() in pickled
-    again = pickle.loads(pickled)
-    assert again.predict("a good film") == model.predict("a good film")
-    again.save(tmp_path / "again")
+    unpickled = pickle.loads(pickled)
+    assert unpickled.predict("a good film") == model.predict("a good film")
+    unpickled.save(tmp_path / "again")
     assert polyseme.load_task(tmp_path / "again").predict("good") == model.predict("good")
 
 
 def run(code: str, *arguments: str) -> str:
-    """Run a program that has the functions of SETUP, within a time limit."""
-    program = [sys.executable, "-W", "ignore", "-c", SETUP + code, *arguments]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    """Run a program that starts with SETUP, and return its output."""
+    command = [sys.executable, "-W", "ignore", "-c", SETUP + code, *arguments]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -100,17 +100,17 @@ def folder(files: Path, elmo: Elmo, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_predicts(folder: str):
+def test_a_forked_process_predicts(folder: str):
     code = """
 model = polyseme.load_task(sys.argv[1])
-wanted = predict(model)
+expected = predict(model)
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    print(pool.map(predict, [model, model]) == [wanted, wanted])
+    print(pool.map(predict, [model, model]) == [expected, expected])
 """
     assert run(code, folder) == "True"
 
 
-def test_a_grid_search_in_two_processes_trains_task_models(folder: str):
+def test_a_grid_search_trains_task_models_in_two_processes(folder: str):
     code = """
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
@@ -138,7 +138,7 @@ print(search.best_estimator_.model_.labels)
     assert run(code, folder) == "('neg', 'pos')"
 
 
-def test_spawned_workers_get_the_model(folder: str, tmp_path: Path):
+def test_spawned_workers_predict(folder: str, tmp_path: Path):
     program = tmp_path / "program.py"
     program.write_text(
         SETUP
@@ -150,9 +150,9 @@ if __name__ == "__main__":
 """,
         encoding="utf-8",
     )
-    program_line = [sys.executable, "-W", "ignore", str(program), folder]
-    done = subprocess.run(program_line, capture_output=True, text=True, timeout=SECONDS)
-    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+    command = [sys.executable, "-W", "ignore", str(program), folder]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert (completed.returncode, completed.stdout.strip()) == (0, "True"), completed.stderr
 
 
 def test_training_with_out_hashes_the_model_once(
@@ -164,7 +164,7 @@ def test_training_with_out_hashes_the_model_once(
     monkeypatch.setattr(Pretrained, "tensors", lambda self: hashed.append(self) or tensors(self))
     loaded = polyseme.load(tmp_path / "model")
     loaded.model.fingerprint()
-    once = len(hashed)  # what one fingerprint reads
+    for_one_fingerprint = len(hashed)
     hashed.clear()
     train("classification", str(tmp_path / "model"), files, out=tmp_path / "task", copy=False)
-    assert len(hashed) <= once
+    assert len(hashed) <= for_one_fingerprint

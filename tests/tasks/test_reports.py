@@ -1,4 +1,4 @@
-"""What reports say of layers and confusions; probes; settings that change a training."""
+"""Reports of layers and confusions, probes, and settings that change the training."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from polyseme.tasks.table import TASKS, find_task
 
 
 @pytest.mark.parametrize(
-    ("setting", "says"),
+    ("setting", "message"),
     [
         ("input.tune=frozen", "Vectors 1: the mean of all layers, not trained; gamma 1.000."),
         ("input.layers=top", "Vectors 1: the top layer; gamma "),
         ("input.layers=2", "Vectors 1: layer 2; gamma "),
     ],
 )
-def test_a_report_names_the_layer_that_is_read(
-    setting: str, says: str, tmp_path: Path, files: Path, elmo: Elmo
+def test_a_report_names_the_layer_that_is_used(
+    setting: str, message: str, tmp_path: Path, files: Path, elmo: Elmo
 ):
     settings = (*toys.EPOCH, setting)
     out = tmp_path / "task"
     model = polyseme.train("classification", elmo, train=files / "train.csv", out=out, settings=settings)
     report = (out / "report.md").read_text(encoding="utf-8")
-    assert says in report
+    assert message in report
     assert "layer 0: 1.000" not in report
     assert not (out / "layers.png").exists()
-    assert says in layer_text(model.results[0], model.settings.input)[1]
+    assert message in layer_text(model.results[0], model.settings.input)[1]
 
 
-def test_a_report_says_why_there_is_no_confusion(tmp_path: Path, files: Path, elmo: Elmo):
+def test_a_report_says_why_there_is_no_confusion_matrix(tmp_path: Path, files: Path, elmo: Elmo):
     polyseme.train("tagging", elmo, train=files / "train.conll", out=tmp_path / "task", settings=toys.EPOCH)
     report = (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
     assert "There is no confusion matrix: spans" in report
     labels = tuple(f"label{n}" for n in range(50))
-    many = confusion_text(score_classes(labels, labels, labels))
-    assert many.startswith("The confusion matrix is not plotted: 50 labels are more than 40.")
+    text = confusion_text(score_classes(labels, labels, labels))
+    assert text.startswith("The confusion matrix is not plotted: 50 labels are more than 40.")
     assert confusion_text(score_classes(["a"], ["b"], ("a", "b"))) == ""
     assert confusion_text(Scores("Pearson", {"Pearson": 1.0})) == ""
     assert "several labels" in confusion_text(Scores("micro F1", {}, [LabelScore("a", 1, 1, 1, 1)]))
@@ -60,29 +60,29 @@ def test_a_report_says_why_there_is_no_confusion(tmp_path: Path, files: Path, el
 @pytest.mark.parametrize(
     "setting", ["data.scheme=iob2", "head.crf=true", "input.words=9", " encoder.directions = 2"]
 )
-def test_what_would_make_a_probe_more_than_linear_is_refused(setting: str, files: Path, elmo: Elmo):
+def test_settings_that_make_a_probe_more_than_linear_are_refused(setting: str, files: Path, elmo: Elmo):
     with pytest.raises(UsageError, match=rf"{setting.split('=')[0].strip()} is fixed in probes"):
         polyseme.probe(elmo, train=files / "train.conll", settings=[setting])
 
 
-def test_training_probes_points_to_probe(files: Path, elmo: Elmo):
+def test_train_with_the_task_probes_advises_to_use_probe(files: Path, elmo: Elmo):
     with pytest.raises(UsageError, match=r"polyseme\.probe\(model, train=…\)"):
         polyseme.train("probes", elmo, train=files / "train.conll")
 
 
 def test_probe_takes_files_by_name(files: Path, elmo: Elmo):
-    found = polyseme.probe(
+    scores = polyseme.probe(
         elmo, train=files / "train.conll", test=files / "test.conll", settings=["train.epochs=1"]
     )
-    assert list(found.values) == ["layer 0", "layer 1", "layer 2", "mix"]
-    assert found.part == "test"
+    assert list(scores.values) == ["layer 0", "layer 1", "layer 2", "mix"]
+    assert scores.part == "test"
 
 
 # ---- settings ----
 
 
-def test_balanced_classes_find_the_rare_one(tmp_path: Path, elmo: Elmo):
-    # Of the odd texts one in four has the rare label: only where labels weigh alike is it the better guess.
+def test_balanced_class_weights_favour_the_rare_label(tmp_path: Path, elmo: Elmo):
+    # One in four odd texts has the rare label, so it is the better guess only if all labels weigh the same.
     texts = [("rare" if n % 8 == 0 else "usual", "plain" if n % 2 else "odd") for n in range(160)]
     rows = "".join(f"{label},{text} film\n" for label, text in texts)
     (tmp_path / "a.csv").write_text("label,text\n" + rows, encoding="utf-8")
@@ -97,26 +97,26 @@ def test_balanced_classes_find_the_rare_one(tmp_path: Path, elmo: Elmo):
     assert labels == {"none": "usual", "balanced": "rare"}
 
 
-def test_weights_of_classes_stand_in_the_network(files: Path, elmo: Elmo):
+def test_the_network_has_the_class_weights(files: Path, elmo: Elmo):
     settings = (*toys.EPOCH, "train.class_weights=balanced")
     model = polyseme.train(
         "relations", elmo, train=files / "train.txt", dev=files / "dev.txt", settings=settings
     )
-    observed = [example.label for example in model.read(files / "train.txt")]  # type: ignore[attr-defined]
-    wanted = [len(observed) / (2 * observed.count(label)) for label in model.labels]
-    assert model.network.weights.tolist() == pytest.approx(wanted)  # type: ignore[attr-defined]
+    labels = [example.label for example in model.read(files / "train.txt")]  # type: ignore[attr-defined]
+    expected = [len(labels) / (2 * labels.count(label)) for label in model.labels]
+    assert model.network.weights.tolist() == pytest.approx(expected)  # type: ignore[attr-defined]
 
 
-def test_batch_norm_bears_a_batch_of_one_token():
+def test_batch_norm_works_with_a_batch_of_one_token():
     config = InputSettings(elmo="none", words=4, batch_norm=True)
     reader = TokenReader(config, ["a"], (), None)
-    inputs = Featurizer(reader, None).train()
-    x, _ = inputs(reader.read([("a",)], torch.device("cpu")))
+    featurizer = Featurizer(reader, None).train()
+    x, _ = featurizer(reader.read([("a",)], torch.device("cpu")))
     assert x.shape == (1, 1, 4)
     assert torch.isfinite(x).all()
 
 
-def test_texts_of_one_token_are_learned_with_batch_norm(tmp_path: Path, elmo: Elmo):
+def test_training_with_batch_norm_works_on_texts_of_one_token(tmp_path: Path, elmo: Elmo):
     rows = "".join(f"{n % 2},{'good' if n % 2 else 'bad'}\n" for n in range(9))
     (tmp_path / "a.csv").write_text("label,text\n" + rows, encoding="utf-8")
     config = "classification-joined"
@@ -132,15 +132,15 @@ def test_texts_of_one_token_are_learned_with_batch_norm(tmp_path: Path, elmo: El
     )
 
 
-def shown_settings(pattern: str) -> dict[str, str]:
-    """Names and defaults of the tables of docs/tasks.md."""
+def documented_settings(pattern: str) -> dict[str, str]:
+    """Names and defaults in the tables of docs/tasks.md."""
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `({pattern})` \| `([^`]*)` \|", page, re.MULTILINE)
     return {name: default.replace("\\|", "|") for name, default in rows}
 
 
 def all_settings(*sections: str) -> dict[str, str]:
-    """Names and defaults of these sections of all tasks."""
+    """Names and defaults of these sections in all tasks."""
     return {
         f"{section}.{name}": json.dumps(field.default)
         for task in map(find_task, TASKS)
@@ -149,11 +149,11 @@ def all_settings(*sections: str) -> dict[str, str]:
     }
 
 
-def test_the_docs_name_every_setting_of_training_with_its_default():
+def test_the_docs_list_every_training_setting_with_its_default():
     settings = all_settings("train")
-    assert shown_settings(r"\w+") == {name.partition(".")[2]: value for name, value in settings.items()}
+    assert documented_settings(r"\w+") == {name.partition(".")[2]: value for name, value in settings.items()}
 
 
-def test_the_docs_name_all_other_settings_with_their_defaults():
-    shown = shown_settings(r"(?:data|input|encoder|head)\.\w+")
-    assert shown == all_settings("data", "input", "encoder", "head")
+def test_the_docs_list_all_other_settings_with_their_defaults():
+    documented = documented_settings(r"(?:data|input|encoder|head)\.\w+")
+    assert documented == all_settings("data", "input", "encoder", "head")

@@ -1,4 +1,4 @@
-"""The folder of an experiment: what `force` replaces, what can be resumed, what the folder holds."""
+"""The folder of an experiment: what `force` replaces, what can be resumed, what the folder contains."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from polyseme.tasks.vector_store import VectorStore
 
 
 def train(elmo: Elmo, files: Path, out: Path, *settings: str, **named: object) -> TaskModel:
-    given = {"train": files / "train.csv", "dev": files / "dev.csv", "test": files / "test.csv"} | named
-    return polyseme.train("classification", elmo, out=out, settings=(*toys.EPOCH, *settings), **given)  # type: ignore[arg-type]
+    arguments = {"train": files / "train.csv", "dev": files / "dev.csv", "test": files / "test.csv"} | named
+    return polyseme.train("classification", elmo, out=out, settings=(*toys.EPOCH, *settings), **arguments)  # type: ignore[arg-type]
 
 
-# ---- --force ----
+# ---- force ----
 
 
-def test_a_forced_training_touches_no_folder_that_is_not_ours(tmp_path: Path, files: Path, elmo: Elmo):
+def test_force_does_not_touch_the_folders_of_the_user(tmp_path: Path, files: Path, elmo: Elmo):
     for name in ("runs", "vectors"):
         (tmp_path / "mine" / name).mkdir(parents=True)
         (tmp_path / "mine" / name / "dear.txt").write_text("mine", encoding="utf-8")
@@ -37,7 +37,7 @@ def test_a_forced_training_touches_no_folder_that_is_not_ours(tmp_path: Path, fi
     assert (tmp_path / "mine" / "vectors" / "dear.txt").exists()
 
 
-def test_a_saved_task_keeps_what_somebody_put_beside_it(tmp_path: Path, files: Path, elmo: Elmo):
+def test_force_does_not_replace_a_user_folder_in_a_saved_task(tmp_path: Path, files: Path, elmo: Elmo):
     polyseme.train("classification", elmo, train=files / "train.csv", settings=toys.EPOCH).save(
         tmp_path / "task"
     )
@@ -46,27 +46,27 @@ def test_a_saved_task_keeps_what_somebody_put_beside_it(tmp_path: Path, files: P
         train(elmo, files, tmp_path / "task", force=True)
 
 
-def test_a_forced_training_replaces_reports_and_leaves_other_files(tmp_path: Path, files: Path, elmo: Elmo):
+def test_force_replaces_results_and_keeps_other_files(tmp_path: Path, files: Path, elmo: Elmo):
     out = tmp_path / "task"
     train(elmo, files, out, curve=[0.5])
     (out / "notes.txt").write_text("mine", encoding="utf-8")
     assert (out / "curve.png").exists()
     train(elmo, files, out, force=True, without_elmo=True)
     assert (out / "notes.txt").exists()
-    gone = {"curve.png", "layers.png", "elmo", "vectors"}
-    assert not gone & {file.name for file in out.iterdir()}
+    removed = {"curve.png", "layers.png", "elmo", "vectors"}
+    assert not removed & {file.name for file in out.iterdir()}
     assert [folder.name for folder in (out / "runs").iterdir()] == ["without-1-1"]
     polyseme.load_task(out).predict("good")
 
 
-# ---- --resume ----
+# ---- resume ----
 
 
 def test_a_run_is_not_resumed_with_another_model(tmp_path: Path, files: Path, elmo: Elmo):
     train(elmo, files, tmp_path / "task")
-    other = Elmo(toys.random_model(toys.small_config(), seed=7))
+    other_elmo = Elmo(toys.random_model(toys.small_config(), seed=7))
     with pytest.raises(UsageError, match=r"other model\. Resume with the same"):
-        train(other, files, tmp_path / "task", resume=True)
+        train(other_elmo, files, tmp_path / "task", resume=True)
 
 
 def test_a_run_is_not_resumed_with_other_texts(tmp_path: Path, files: Path, elmo: Elmo):
@@ -78,7 +78,7 @@ def test_a_run_is_not_resumed_with_other_texts(tmp_path: Path, files: Path, elmo
         train(elmo, files, tmp_path / "task", train=data, resume=True)
 
 
-def test_a_run_of_an_earlier_version_is_started_again(tmp_path: Path, files: Path, elmo: Elmo):
+def test_a_run_of_another_version_must_be_started_again(tmp_path: Path, files: Path, elmo: Elmo):
     train(elmo, files, tmp_path / "task")
     (tmp_path / "task" / "plan.json").write_text('{"plan": "0123"}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"another version of Polyseme\. Start again with `force=True`"):
@@ -86,40 +86,40 @@ def test_a_run_of_an_earlier_version_is_started_again(tmp_path: Path, files: Pat
     train(elmo, files, tmp_path / "task", force=True)
 
 
-def test_a_finished_run_embeds_no_training_text_again(
+def test_resuming_a_finished_run_does_not_embed_again(
     tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
 ):
     first = train(elmo, files, tmp_path / "task")
     monkeypatch.setattr(VectorStore, "_write", lambda *arguments: pytest.fail("embedded again"))
-    again = train(elmo, files, tmp_path / "task", resume=True)
-    assert again.results == first.results
+    resumed = train(elmo, files, tmp_path / "task", resume=True)
+    assert resumed.results == first.results
 
 
-def test_the_report_reads_vectors_that_are_there(
+def test_the_report_does_not_embed_the_texts_again(
     tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
 ):
     computed: list[int] = []
-    vectors = Elmo.embed_tokens
+    embed_tokens = Elmo.embed_tokens
 
-    def counted(self: Elmo, sentences: list[list[str]], *more: object) -> object:
+    def count_and_embed(self: Elmo, sentences: list[list[str]], *more: object) -> object:
         computed.append(len(sentences))
-        return vectors(self, sentences, *more)  # type: ignore[arg-type]
+        return embed_tokens(self, sentences, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Elmo, "embed_tokens", counted)
+    monkeypatch.setattr(Elmo, "embed_tokens", count_and_embed)
     train(elmo, files, tmp_path / "task")
     assert "with ELMo | 64 | 1 |" in (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
     assert sum(computed) <= 64 + 24 + 24
 
 
-def test_vectors_are_kept_for_other_calls(
+def test_stored_vectors_are_shared_between_calls(
     tmp_path: Path, files: Path, elmo: Elmo, monkeypatch: pytest.MonkeyPatch
 ):
-    kept = tmp_path / "vectors"
-    train(elmo, files, tmp_path / "one", vectors=kept)
-    assert len(list(kept.iterdir())) == 1
+    cache = tmp_path / "vectors"
+    train(elmo, files, tmp_path / "one", vectors=cache)
+    assert len(list(cache.iterdir())) == 1
     monkeypatch.setattr(VectorStore, "_write", lambda *arguments: pytest.fail("embedded again"))
-    train(elmo, files, tmp_path / "two", "encoder.size=8", vectors=kept)
-    assert len(list(kept.iterdir())) == 1
+    train(elmo, files, tmp_path / "two", "encoder.size=8", vectors=cache)
+    assert len(list(cache.iterdir())) == 1
     assert not (tmp_path / "two" / "vectors").exists()
 
 
@@ -133,22 +133,24 @@ def vectors(tmp_path: Path) -> Path:
     return tmp_path / "v.txt"
 
 
-def test_static_vectors_go_with_the_folder(tmp_path: Path, files: Path, elmo: Elmo, vectors: Path):
+def test_static_vectors_are_copied_to_the_folder(tmp_path: Path, files: Path, elmo: Elmo, vectors: Path):
     model = train(elmo, files, tmp_path / "task", f"input.static={vectors}")
-    wanted = model.predict("good")
+    expected = model.predict("good")
     vectors.unlink()
     shutil.move(tmp_path / "task", tmp_path / "moved")
     assert str(tmp_path) not in (tmp_path / "moved" / "task.json").read_text(encoding="utf-8")
-    again = polyseme.load_task(tmp_path / "moved")
-    assert again.predict("good") == wanted
-    again.save(tmp_path / "saved")
-    assert polyseme.load_task(tmp_path / "saved").predict("good") == wanted
+    loaded = polyseme.load_task(tmp_path / "moved")
+    assert loaded.predict("good") == expected
+    loaded.save(tmp_path / "saved")
+    assert polyseme.load_task(tmp_path / "saved").predict("good") == expected
     (tmp_path / "saved" / static_vectors.COPY).write_text("good 1 2 3\n", encoding="utf-8")
     with pytest.raises(FormatError, match="holds other static vectors"):
         polyseme.load_task(tmp_path / "saved")
 
 
-def test_static_vectors_by_path_may_be_missing(tmp_path: Path, files: Path, elmo: Elmo, vectors: Path):
+def test_missing_static_vectors_are_reported_if_they_were_not_copied(
+    tmp_path: Path, files: Path, elmo: Elmo, vectors: Path
+):
     model = train(elmo, files, tmp_path / "one", f"input.static={vectors}", without_elmo=True)
     model.save(tmp_path / "task", copy=False)
     assert not (tmp_path / "task" / static_vectors.COPY).exists()
@@ -159,7 +161,7 @@ def test_static_vectors_by_path_may_be_missing(tmp_path: Path, files: Path, elmo
     assert polyseme.load_task(tmp_path / "task", static=moved).predict("good") == model.predict("good")
 
 
-def test_a_folder_of_an_earlier_version_has_the_path_of_its_vectors(
+def test_a_folder_of_an_earlier_version_opens_with_the_path_of_its_vectors(
     tmp_path: Path, files: Path, elmo: Elmo, vectors: Path
 ):
     model = train(elmo, files, tmp_path / "one", f"input.static={vectors}")
@@ -171,7 +173,7 @@ def test_a_folder_of_an_earlier_version_has_the_path_of_its_vectors(
     assert polyseme.load_task(tmp_path / "task").predict("good") == model.predict("good")
 
 
-def test_a_file_of_static_vectors_is_read_once_for_all_examples(
+def test_static_vectors_are_read_once_for_all_batches(
     tmp_path: Path, files: Path, elmo: Elmo, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ):
     train(elmo, files, tmp_path / "task", f"input.static={vectors}")

@@ -1,4 +1,4 @@
-"""The seam between tasks and the rest: nothing outside a task's folder and the table names a task."""
+"""Nothing outside the folder of a task and the table of tasks mentions a task by name."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from polyseme.errors import ConfigError
 from polyseme.tasks.table import TASKS, find_task
 
 SOURCE = Path(polyseme.__file__).parent
-TELLING = set(TASKS) - {"pairs"}  # which is also an everyday word
+TASK_NAMES = set(TASKS) - {"pairs"}  # which is also a common word
 
 
 def text_constants(path: Path) -> Iterator[str]:
-    """All string constants of a module."""
+    """Yield the string constants of a module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
-def test_only_the_table_names_tasks():
+def test_only_the_table_mentions_tasks_by_name():
     folders = [SOURCE / "tasks" / name for name in TASKS]
-    naming = [
+    modules = [
         path
         for path in SOURCE.rglob("*.py")
-        if not any(path.is_relative_to(folder) for folder in folders) and set(text_constants(path)) & TELLING
+        if not any(path.is_relative_to(folder) for folder in folders)
+        and set(text_constants(path)) & TASK_NAMES
     ]
-    assert naming == [SOURCE / "tasks" / "table.py"]
+    assert modules == [SOURCE / "tasks" / "table.py"]
 
 
-def test_tasks_do_not_know_each_other():
+def test_tasks_do_not_import_each_other():
     for name in TASKS:
         others = {f"polyseme.tasks.{other}" for other in TASKS if other != name}
         for path in (SOURCE / "tasks" / name).rglob("*.py"):
@@ -42,7 +43,7 @@ def test_tasks_do_not_know_each_other():
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_task_is_named_as_in_the_table_and_has_a_preset(name: str):
+def test_a_task_has_the_name_of_its_table_row_and_a_preset(name: str):
     task = find_task(name)
     assert task.name == name
     assert task.settings_type().task == name  # type: ignore[call-arg]
@@ -50,6 +51,6 @@ def test_a_task_is_named_as_in_the_table_and_has_a_preset(name: str):
     assert find_task(task) is task
 
 
-def test_a_misspelt_task_is_suggested():
+def test_a_misspelt_task_gets_a_suggestion():
     with pytest.raises(ConfigError, match=r"no task 'taging'\. Did you mean tagging\?"):
         find_task("taging")

@@ -1,4 +1,4 @@
-"""What `train`, `predict` and `evaluate` take besides paths: DataFrames, lists, generators, arrays."""
+"""`train`, `predict` and `evaluate` take DataFrames, lists, generators and arrays as well as paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIRS = [(a, b, "same" if b in toys.GOOD else "other") for a in toys.GOOD for b 
 
 
 class PandasFrame:
-    """As much of a pandas DataFrame as is used: a missing value is NaN, and rows come as dicts."""
+    """The part of a pandas DataFrame that we use."""
 
     def __init__(self, **columns: list[Any]) -> None:
         self.columns = list(columns)
@@ -38,7 +38,7 @@ class PandasFrame:
 
 
 class Frame:
-    """What tells a DataFrame from a Series."""
+    """The attributes that tell a DataFrame from a Series."""
 
     columns, shape = ("text",), (1, 1)
 
@@ -47,17 +47,15 @@ def train(task: str, elmo: Elmo, rows: Any, *settings: str, **named: Any) -> Tas
     return polyseme.train(task, elmo, train=rows, settings=(*toys.EPOCH, *settings), **named)
 
 
-def test_rows_of_every_task(elmo: Elmo):
+def test_every_task_takes_rows(elmo: Elmo):
     assert train("classification", elmo, ROWS).labels == ("neg", "pos")
     assert train("tagging", elmo, TAGGED).labels == ("O", "B-X", "I-X", "E-X", "S-X")
     assert train("pairs", elmo, iter(PAIRS)).labels == ("other", "same")
-    marked = [
-        (f"<e1>{w}</e1> and <e2>b</e2>", "R" if w in toys.GOOD else "S") for w in (*toys.GOOD, *toys.BAD)
-    ]
-    assert train("relations", elmo, marked * 2).labels == ("R", "S")
+    rows = [(f"<e1>{w}</e1> and <e2>b</e2>", "R" if w in toys.GOOD else "S") for w in (*toys.GOOD, *toys.BAD)]
+    assert train("relations", elmo, rows * 2).labels == ("R", "S")
 
 
-def test_rows_give_the_model_that_their_file_gives(tmp_path: Path, elmo: Elmo):
+def test_rows_and_files_give_the_same_model(tmp_path: Path, elmo: Elmo):
     text = "text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS)
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     texts, labels = zip(*ROWS, strict=True)
@@ -71,12 +69,12 @@ def test_rows_give_the_model_that_their_file_gives(tmp_path: Path, elmo: Elmo):
             pa.table({"text": texts, "label": labels}),
         )
     ]
-    wanted = models[0].predict("great film")
-    assert all(model.predict("great film") == wanted for model in models)
+    expected = models[0].predict("great film")
+    assert all(model.predict("great film") == expected for model in models)
     assert all(model.evaluate(ROWS) == models[0].evaluate(tmp_path / "a.csv") for model in models)
 
 
-def test_columns_of_a_frame_are_named_by_settings(elmo: Elmo):
+def test_settings_name_the_columns_of_a_data_frame(elmo: Elmo):
     frame = PandasFrame(review=[text for text, _ in ROWS], stars=[int(label == "pos") for _, label in ROWS])
     model = train("classification", elmo, frame, "data.text=review", "data.label=stars")
     assert model.labels == ("0", "1")
@@ -90,7 +88,7 @@ def test_columns_of_a_frame_are_named_by_settings(elmo: Elmo):
 
 
 @pytest.mark.parametrize(
-    ("rows", "error", "says"),
+    ("rows", "error", "message"),
     [
         (5, UsageError, "train is of type int, expected a path, a DataFrame or an iterable of rows"),
         ("label,text\n1,a\n", UsageError, "train is a text of several lines, expected a path"),
@@ -100,17 +98,17 @@ def test_columns_of_a_frame_are_named_by_settings(elmo: Elmo):
         ([("a", None), ("b", "0")], DataError, r"train:1: 0 labels"),
     ],
 )
-def test_anything_else_is_refused(elmo: Elmo, rows: Any, error: type[Exception], says: str):
-    with pytest.raises(error, match=says):
+def test_sources_of_other_types_are_refused(elmo: Elmo, rows: Any, error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
         train("classification", elmo, rows)
 
 
-def test_questions_come_in_any_container(elmo: Elmo):
+def test_questions_may_come_in_any_container(elmo: Elmo):
     model = train("classification", elmo, ROWS)
     texts = ["good film", "bad film"]
-    wanted = model.predict(texts)
+    expected = model.predict(texts)
     for container in (iter, np.array, pa.array):
-        assert model.predict(container(texts)) == wanted
+        assert model.predict(container(texts)) == expected
     assert list(polyseme.predict(model, [(text,) for text in texts])) == list(polyseme.predict(model, texts))
     with pytest.raises(UsageError, match=r'expected one column of it, such as `questions\["text"\]`'):
         model.predict(Frame())  # type: ignore[call-overload]
@@ -121,7 +119,7 @@ def test_questions_come_in_any_container(elmo: Elmo):
 # ---- examples without text ----
 
 
-def test_examples_without_text_are_counted_and_skipped(elmo: Elmo, caplog: pytest.LogCaptureFixture):
+def test_examples_without_text_are_skipped_with_a_warning(elmo: Elmo, caplog: pytest.LogCaptureFixture):
     rows = [*ROWS, ("", "pos"), (" ", ""), (None, "neg")]
     with caplog.at_level(logging.WARNING):
         model = train("classification", elmo, rows, dev=ROWS)
@@ -148,16 +146,16 @@ def test_a_question_without_text_has_no_prediction(elmo: Elmo, tmp_path: Path):
     assert lines[1] == '{"tokens": []}'
 
 
-# ---- how results show themselves ----
+# ---- display of results ----
 
 
-def test_predictions_scores_and_models_are_shown_briefly_and_as_html(elmo: Elmo):
+def test_predictions_scores_and_models_have_a_short_repr_and_html(elmo: Elmo):
     model = train("classification", elmo, [*ROWS, ("<b> film", "pos")])
     predictions = model.predict(["<b> film", "bad"])
-    shown = [model, predictions, predictions[0], model.evaluate(ROWS)]
-    assert all(len(repr(value)) < 300 for value in shown)
-    assert all(value._repr_html_().count("<table>") for value in shown)
+    values = [model, predictions, predictions[0], model.evaluate(ROWS)]
+    assert all(len(repr(value)) < 300 for value in values)
+    assert all(value._repr_html_().count("<table>") for value in values)
     assert "&lt;b&gt; film" in predictions._repr_html_()
     assert repr(model) == "TaskModel(classification: neg, pos)"
     assert repr(predictions[1]).startswith("ClassificationPrediction(text='bad', label=")
-    assert repr(shown[-1]).startswith("Scores(accuracy: ")
+    assert repr(values[-1]).startswith("Scores(accuracy: ")

@@ -1,4 +1,4 @@
-"""Text with one word in brackets."""
+"""Parsing text with one word in brackets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_brackets_split_the_text() -> None:
     assert parse_brackets("a [] gap").marked == ""
 
 
-def test_brackets_with_a_backslash_are_text() -> None:
+def test_escaped_brackets_are_text() -> None:
     assert parse_brackets(r"a \[1\] [b] c\d") == (r"a [1] ", "b", r" c\d")
     assert parse_brackets(r"[\[]") == ("", "[", "")
 
@@ -32,7 +32,7 @@ def test_brackets_with_a_backslash_are_text() -> None:
         ("[the bank] failed", "more than one word"),
     ],
 )
-def test_wrong_brackets_are_explained(text: str, message: str) -> None:
+def test_invalid_brackets_are_refused_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=rf"{message}.*Put one word in brackets"):
         parse_brackets(text)
 

@@ -1,4 +1,4 @@
-"""Tokens to character ids."""
+"""Tokens are encoded as character ids."""
 
 import time
 
@@ -18,7 +18,7 @@ def letters(max_chars: int = 6) -> CodepointAlphabet:
 
 
 def byte_row(token: str, max_chars: int) -> list[int]:
-    """Section 2.1 of the published format, written naively."""
+    """A simple implementation of section 2.1 of the published format."""
     inside = list(token.encode("utf-8", "ignore")[: max_chars - 2])
     inside = {"<S>": [256], "</S>": [257]}.get(token, inside)
     row = [258, *inside, 259]
@@ -26,14 +26,14 @@ def byte_row(token: str, max_chars: int) -> list[int]:
 
 
 @given(tokens=ANY_WORDS, max_chars=st.integers(3, 12))
-def test_bytes_are_those_of_the_published_format(tokens, max_chars):
-    found = ByteAlphabet(max_chars).encode(tokens)
-    assert found.shape == (len(tokens), max_chars)
-    assert found.dtype == np.int64
-    assert found.tolist() == [byte_row(token, max_chars) for token in tokens]
+def test_byte_ids_agree_with_the_published_format(tokens, max_chars):
+    ids = ByteAlphabet(max_chars).encode(tokens)
+    assert ids.shape == (len(tokens), max_chars)
+    assert ids.dtype == np.int64
+    assert ids.tolist() == [byte_row(token, max_chars) for token in tokens]
 
 
-def test_a_byte_row_by_hand():
+def test_byte_ids_agree_with_rows_written_by_hand():
     assert ByteAlphabet(6).encode(["é"]).tolist() == [[259, 0xC3 + 1, 0xA9 + 1, 260, 261, 261]]
     assert ByteAlphabet(6).encode(["", "\0", "\ud800"]).tolist() == [
         [259, 260, 261, 261, 261, 261],
@@ -42,11 +42,11 @@ def test_a_byte_row_by_hand():
     ]
 
 
-def test_a_byte_cut_can_fall_inside_a_character_as_published():
+def test_bytes_are_truncated_inside_a_character_as_in_the_published_format():
     assert ByteAlphabet(4).encode(["中"]).tolist() == [[259, 0xE4 + 1, 0xB8 + 1, 260]]
 
 
-def test_byte_boundaries_are_the_rows_of_their_names():
+def test_byte_boundaries_are_the_rows_of_the_special_tokens():
     alphabet = ByteAlphabet(5)
     assert alphabet.boundaries().tolist() == [[259, 257, 260, 261, 261], [259, 258, 260, 261, 261]]
     assert (alphabet.encode(["<S>", "</S>"]) == alphabet.boundaries()).all()
@@ -62,13 +62,13 @@ def codepoint_row(token: str, max_chars: int) -> list[int]:
 
 
 @given(tokens=ANY_WORDS, max_chars=st.integers(3, 12))
-def test_code_points_have_their_place_and_others_are_unknown(tokens, max_chars):
-    found = letters(max_chars).encode(tokens)
-    assert found.shape == (len(tokens), max_chars)
-    assert found.tolist() == [codepoint_row(token, max_chars) for token in tokens]
+def test_code_points_have_ids_and_other_characters_are_unknown(tokens, max_chars):
+    ids = letters(max_chars).encode(tokens)
+    assert ids.shape == (len(tokens), max_chars)
+    assert ids.tolist() == [codepoint_row(token, max_chars) for token in tokens]
 
 
-def test_the_specials_may_stand_anywhere():
+def test_the_special_characters_may_be_at_any_position():
     alphabet = CodepointAlphabet(["<bos>", "a", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>"], 5)
     assert alphabet.encode(["a", "x", "<bos>", "<eos>"]).tolist() == [
         [6, 2, 7, 5, 5],
@@ -80,29 +80,29 @@ def test_the_specials_may_stand_anywhere():
     assert (alphabet.size, alphabet.padding) == (8, 5)
 
 
-def test_an_alphabet_of_specials_alone_knows_no_character():
+def test_in_an_alphabet_of_specials_every_character_is_unknown():
     assert CodepointAlphabet(SPECIALS, 3).encode(["a"]).tolist() == [[2, 6, 3]]
 
 
-def test_an_alphabet_from_counts_goes_by_falling_frequency():
+def test_an_alphabet_from_counts_is_sorted_by_frequency():
     alphabet = CodepointAlphabet.from_counts({"ab": 2, "b": 5, "ca": 1, "\ud800": 9}, 10)
     assert alphabet.characters == (*SPECIALS, "b", "a", "c")
     assert CodepointAlphabet.from_counts({"zy": 1, "x": 1}, 10).characters[6:] == ("x", "y", "z")
     assert CodepointAlphabet.from_counts({"ab": 2, "c": 1}, 10, min_count=2).characters[6:] == ("a", "b")
 
 
-def test_cut_tokens_are_counted_in_their_own_unit():
+def test_truncated_tokens_are_counted_by_bytes_or_by_characters():
     assert ByteAlphabet(5).count_truncated(["中", "中a", "<S>", "</S>", ""]) == 1
     assert letters(5).count_truncated(["中中中", "中中中a", "<bos>", "</S>"]) == 1
 
 
 @pytest.mark.parametrize("build", [ByteAlphabet, letters])
-def test_a_row_must_have_room_for_a_character(build):
+def test_a_row_must_have_space_for_a_character(build):
     with pytest.raises(UsageError, match="max_chars is 2"):
         build(2)
 
 
-def test_a_special_that_is_missing_or_doubled_is_named():
+def test_a_missing_or_repeated_special_character_is_reported():
     with pytest.raises(UsageError, match="lacks <eow> <oov>"):
         CodepointAlphabet(["<pad>", "<bow>", "<bos>", "<eos>", "a"])
     with pytest.raises(UsageError, match="'a' more than once"):
@@ -110,8 +110,8 @@ def test_a_special_that_is_missing_or_doubled_is_named():
 
 
 @pytest.mark.parametrize("alphabet", [ByteAlphabet(), letters(50)])
-def test_a_hundred_thousand_tokens_take_a_moment(alphabet: Alphabet):
+def test_a_hundred_thousand_tokens_are_encoded_in_two_seconds(alphabet: Alphabet):
     tokens = ["banana", "中文", "<S>", "a"] * 25_000
     started = time.process_time()
     assert alphabet.encode(tokens).shape == (100_000, 50)
-    assert time.process_time() - started < 2  # well under one on a quiet machine
+    assert time.process_time() - started < 2  # well under one second on an idle machine

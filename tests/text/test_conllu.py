@@ -1,4 +1,4 @@
-"""CoNLL-U is read as its definition says."""
+"""CoNLL-U is read as the format defines it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_words_have_their_location_and_all_columns(tmp_path: Path) -> None:
     assert sentence.words[1].columns == ["2", "b", *COLUMNS[2:]]
 
 
-def test_ranges_and_empty_nodes_are_skipped_and_spaces_joined(tmp_path: Path) -> None:
+def test_ranges_and_empty_nodes_are_skipped_and_spaces_become_underscores(tmp_path: Path) -> None:
     text = row("1-2", "vámonos") + row("1", "vamos") + row("2", "nos") + row("2.1", "x") + row("3", "20 000")
     (sentence,) = read(tmp_path, text)
     assert [word.form for word in sentence.words] == ["vamos", "nos", "20_000"]
 
 
-def test_blank_lines_end_sentences_and_newdoc_opens_documents(tmp_path: Path) -> None:
+def test_blank_lines_end_sentences_and_newdoc_starts_documents(tmp_path: Path) -> None:
     text = f"# newdoc id = x\n{row('1', 'a')}\n\n{row('1', 'b')}# newdoc\n{row('1', 'c')}"
     sentences = read(tmp_path, text)
     assert [s.words[0].form for s in sentences] == ["a", "b", "c"]

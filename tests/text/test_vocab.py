@@ -1,4 +1,4 @@
-"""Words and ids."""
+"""The vocabulary: words, ids and files."""
 
 import gzip
 
@@ -17,7 +17,7 @@ def path(tmp_path):
     return tmp_path / "vocab.txt"
 
 
-def test_ids_are_lines_and_zero_is_padding():
+def test_ids_are_line_numbers_and_zero_is_padding():
     vocab = Vocab([*SPECIALS, "the", "的"])
     assert len(vocab) == 5
     assert vocab.id("<S>") == 1
@@ -31,13 +31,13 @@ def test_ids_are_lines_and_zero_is_padding():
             vocab.word(number)
 
 
-def test_the_specials_may_have_other_names_and_places():
+def test_the_special_words_may_have_other_names_and_positions():
     vocab = Vocab(["a", "<oov>", "<bos>", "<eos>"], begin="<bos>", end="<eos>", unknown="<oov>")
     assert vocab.id("zebra") == 2
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "vocab.txt.gz"])
-def test_what_is_written_is_read_again(tmp_path, name):
+def test_a_vocabulary_survives_a_round_trip_through_a_file(tmp_path, name):
     words = (*SPECIALS, "the", "的", "\u3000", "a b")
     Vocab(words).write(tmp_path / name)
     assert Vocab.read(tmp_path / name).words == words
@@ -45,7 +45,7 @@ def test_what_is_written_is_read_again(tmp_path, name):
 
 
 @given(words=st.lists(st.text(alphabet=st.characters(), min_size=1), unique=True))
-def test_any_word_survives_a_file_or_is_refused(tmp_path_factory, words):
+def test_any_word_survives_a_round_trip_or_is_refused(tmp_path_factory, words):
     path = tmp_path_factory.getbasetemp() / "any.txt"
     try:
         vocab = Vocab([*SPECIALS, *words])
@@ -65,38 +65,38 @@ def test_a_gzip_file_is_read(path):
     assert Vocab.read(path).id("the") == 4
 
 
-def test_a_blank_line_between_words_is_named(path):
+def test_a_blank_line_between_words_is_reported(path):
     path.write_text("<S>\n</S>\n<UNK>\n\n \nthe\n")
     with pytest.raises(DataError, match=r"vocab\.txt:4: blank line"):
         Vocab.read(path)
 
 
-def test_a_word_that_stands_twice_is_named_with_both_lines(path):
+def test_a_repeated_word_is_reported_with_both_lines(path):
     path.write_text("<S>\n</S>\n<UNK>\nthe\nof\nthe\n")
     with pytest.raises(DataError, match=r"vocab\.txt:6: 'the' is on line 4"):
         Vocab.read(path)
 
 
-def test_bytes_that_are_not_utf8_are_named(path):
+def test_bytes_that_are_not_utf8_are_reported(path):
     path.write_bytes(b"<S>\n</S>\n\xff\n")
     with pytest.raises(DataError, match=r"vocab\.txt:3: not UTF-8"):
         Vocab.read(path)
 
 
-def test_missing_specials_are_named_with_their_place(path):
+def test_missing_special_words_are_reported_with_their_lines(path):
     path.write_text("<s>\n</S>\nthe\n")
     with pytest.raises(DataError, match=r"lacks <S> <UNK>.*first lines must be <S> </S> <UNK>.*has <s>"):
         Vocab.read(path)
 
 
 @pytest.mark.parametrize("words", [["a\nb"], [""], ["the", "the"]])
-def test_impossible_words_are_refused(words):
+def test_invalid_words_are_refused(words):
     with pytest.raises(UsageError, match=r"Words? "):
         Vocab([*SPECIALS, *words])
 
 
 @pytest.mark.parametrize("word", [" a", "a\r", "!!!MAXTERMID", "\ud800"])
-def test_a_word_that_a_file_cannot_hold_is_not_written(path, word):
+def test_a_word_that_cannot_be_stored_is_refused(path, word):
     with pytest.raises(UsageError, match="cannot be stored"):
         Vocab([*SPECIALS, word]).write(path)
     assert not path.exists()

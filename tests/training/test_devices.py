@@ -1,4 +1,4 @@
-"""Which device a run takes, and that all of it is there."""
+"""Choosing the device of a run, and refusing a device that does not exist."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ PROCESS = ("WORLD_SIZE", "LOCAL_RANK")
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch):
-    """Have `count` CUDA GPUs and be process `local` of `world`, for a choice."""
+    """Return a function that simulates `count` CUDA GPUs and process `local` of `world`."""
 
-    def have(count: int, world: int = 1, local: int = 0) -> None:
+    def set_gpus(count: int, world: int = 1, local: int = 0) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
         for name, value in zip(PROCESS, (world, local), strict=True):
             monkeypatch.setenv(name, str(value))
 
-    return have
+    return set_gpus
 
 
-def test_auto_is_a_gpu_where_there_is_one(gpus):
+def test_auto_chooses_a_gpu_if_there_is_one(gpus):
     gpus(0)
     assert choose_device("auto") == torch.device("cpu")
     gpus(2)
@@ -38,7 +38,7 @@ def test_auto_is_a_gpu_where_there_is_one(gpus):
     assert choose_device("cuda:1") == torch.device("cuda:1")
 
 
-def test_each_process_of_a_machine_takes_its_own_gpu(gpus):
+def test_each_process_on_a_machine_uses_a_different_gpu(gpus):
     gpus(4, world=8, local=3)
     assert choose_device("auto") == choose_device("cuda") == torch.device("cuda:3")
     with pytest.raises(UsageError, match=r"train.device=cuda gives each its own"):
@@ -48,7 +48,7 @@ def test_each_process_of_a_machine_takes_its_own_gpu(gpus):
         choose_device("auto")
 
 
-def test_a_gpu_that_is_not_there_is_refused(gpus, monkeypatch: pytest.MonkeyPatch):
+def test_a_gpu_that_does_not_exist_is_refused(gpus, monkeypatch: pytest.MonkeyPatch):
     gpus(0)
     with pytest.raises(UsageError, match=r"train.device is cuda, but this machine has no CUDA GPU"):
         choose_device("cuda")
@@ -60,12 +60,12 @@ def test_a_gpu_that_is_not_there_is_refused(gpus, monkeypatch: pytest.MonkeyPatc
         choose_device("mps")
 
 
-def test_processes_talk_through_nccl_only_where_gpus_compute():
+def test_processes_communicate_by_nccl_on_gpus_and_by_gloo_otherwise():
     assert backend_for(torch.device("cuda:1")) == "nccl"
     assert backend_for(torch.device("cpu")) == "gloo"
 
 
-def test_a_run_is_refused_before_anything_is_written_if_its_gpu_is_missing(tmp_path: Path, gpus):
+def test_a_run_without_its_gpu_is_refused_before_anything_is_written(tmp_path: Path, gpus):
     gpus(0)
     text = story.write(tmp_path / "story.txt", 100)
     config = read_pretrain_settings("tiny", [*story.SETTINGS, "train.device=cuda"])
@@ -79,6 +79,6 @@ def test_the_device_may_change_when_a_run_is_resumed(tmp_path: Path):
     settings = [*story.SETTINGS, "train.epochs=1", "train.save_seconds=0.001"]
     auto, cpu = (read_pretrain_settings("tiny", [*settings, *more]) for more in ((), ("train.device=cpu",)))
     first = pretrain([text], tmp_path / "model", auto, workers=1)
-    again = pretrain([text], tmp_path / "model", cpu, resume=True, workers=1)
-    assert again.position.step == first.position.step
-    assert again.metrics == first.metrics
+    resumed = pretrain([text], tmp_path / "model", cpu, resume=True, workers=1)
+    assert resumed.position.step == first.position.step
+    assert resumed.metrics == first.metrics

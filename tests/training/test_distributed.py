@@ -1,4 +1,4 @@
-"""Several processes train the model that one would, and survive kills, signals and long waits."""
+"""Several processes train the same model as one process, and handle kills, signals and long waits."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def environment() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
-def start(words: list[str]) -> subprocess.Popen:
+def start(arguments: list[str]) -> subprocess.Popen:
     return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
     )
 
 
@@ -46,7 +46,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("order", ["rows", "sentences"])
-def test_two_processes_give_the_model_that_one_gives(order: str, tmp_path: Path):
+def test_two_processes_train_the_same_model_as_one(order: str, tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     more = ("--set", f"train.order={order}")
     finish([sys.executable, *command(text, tmp_path / "one", *more)])
@@ -54,19 +54,19 @@ def test_two_processes_give_the_model_that_one_gives(order: str, tmp_path: Path)
     assert_close(weights(tmp_path / "one"), weights(tmp_path / "two"))
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_worker_is_restarted_and_the_run_goes_on(how: signal.Signals, tmp_path: Path):
+@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_worker_is_restarted_and_the_run_continues(kill_signal: signal.Signals, tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     more = ("--set", "train.epochs=40", "--set", "train.save_seconds=0.3")
     run = start(torchrun(*command(text, tmp_path / "run", *more), restarts=2))
     wait_for_checkpoint(tmp_path / "run")
-    os.kill(workers_of(run.pid)[-1], how)
+    os.kill(workers_of(run.pid)[-1], kill_signal)
     output, _ = run.communicate(timeout=240)
     assert run.returncode == 0, output[-3000:]
     assert (tmp_path / "run" / "model.safetensors").exists()
 
 
-def test_sigterm_to_the_launcher_saves_and_ends_all_processes_without_a_restart(tmp_path: Path):
+def test_sigterm_to_the_launcher_saves_and_stops_all_processes(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     more = ("--set", "train.epochs=4000", "--set", "train.save_seconds=0.3")
     run = start(torchrun(*command(text, tmp_path / "run", *more), restarts=3))
@@ -76,14 +76,14 @@ def test_sigterm_to_the_launcher_saves_and_ends_all_processes_without_a_restart(
     output, _ = run.communicate(timeout=60)
     assert run.returncode != 0
     stops = set(re.findall(r"Stopped at step (\d+); the run is saved", output))
-    assert len(stops) == 1, output[-3000:]  # the same step in both
+    assert len(stops) == 1, output[-3000:]  # both processes stopped at the same step
     assert output.count("Stopped at step") == len(workers) == 2
     last = max((tmp_path / "run" / "checkpoints").glob("step-*")).name
     assert last == f"step-{int(stops.pop()):09d}"
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
-def test_a_run_of_two_processes_goes_on_in_one(tmp_path: Path):
+def test_a_run_of_two_processes_is_resumed_in_one(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     half, whole = (
         ("--set", f"train.epochs={epochs}", "--set", "train.save_seconds=0.001") for epochs in (0.5, 1)
@@ -100,7 +100,7 @@ def test_a_run_of_two_processes_goes_on_in_one(tmp_path: Path):
     assert_close(states[1], states[0])
 
 
-def test_rows_are_dealt_anew_to_another_number_of_processes():
+def test_rows_are_redistributed_to_another_number_of_processes():
     rows = torch.arange(14.0).reshape(2, 7, 1)
     for world in (1, 2, 3, 7):
         assert torch.equal(_interleave([rows[:, rank::world] for rank in range(world)]), rows)
@@ -113,30 +113,30 @@ from torch.nn.parallel import DistributedDataParallel as Shared
 from polyseme import cli
 from polyseme.training import distributed, pretrain
 
-patience, preparation = (float(sys.argv.pop(1)) for _ in range(2))
-apart, prepare, calls = Shared.no_sync, pretrain.prepare_corpus, []
-def counted(shared):
+timeout, preparation = (float(sys.argv.pop(1)) for _ in range(2))
+no_sync, prepare_corpus, calls = Shared.no_sync, pretrain.prepare_corpus, []
+def count_and_call(shared):
     calls.append(shared)
-    return apart(shared)
-def slow(*arguments, **options):
+    return no_sync(shared)
+def wait_and_prepare(*arguments, **options):
     time.sleep(preparation)
-    return prepare(*arguments, **options)
-Shared.no_sync, pretrain.prepare_corpus = counted, slow
-distributed.TIMEOUT = timedelta(seconds=patience)
+    return prepare_corpus(*arguments, **options)
+Shared.no_sync, pretrain.prepare_corpus = count_and_call, wait_and_prepare
+distributed.TIMEOUT = timedelta(seconds=timeout)
 try:
     cli.main()
 finally:
-    print("apart", len(calls), flush=True)
+    print("unsynchronised batches:", len(calls), flush=True)
 """
 
 
-def program(folder: Path, patience: float, preparation: float, *arguments: str) -> list[str]:
-    """The command line with another timeout, a slower preparation, and a count of batches apart."""
+def program(folder: Path, timeout: float, preparation: float, *arguments: str) -> list[str]:
+    """The command line with another timeout, a slower preparation, and a count of unsynchronised batches."""
     (folder / "program.py").write_text(PROGRAM)
-    return [str(folder / "program.py"), str(patience), str(preparation), *arguments]
+    return [str(folder / "program.py"), str(timeout), str(preparation), *arguments]
 
 
-def test_gradients_are_averaged_once_a_step_and_give_the_same_model(tmp_path: Path):
+def test_accumulated_gradients_are_averaged_once_per_step(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 200)
     more = ("--set", "train.accumulate=3")
     finish([sys.executable, *command(text, tmp_path / "one", *more)])
@@ -144,16 +144,16 @@ def test_gradients_are_averaged_once_a_step_and_give_the_same_model(tmp_path: Pa
     output = finish(torchrun(*program(tmp_path, 60, 0, *words)))
     assert_close(weights(tmp_path / "one"), weights(tmp_path / "two"))
     end = json.loads((tmp_path / "two" / "metrics.jsonl").read_text().splitlines()[-1])
-    assert output.count(f"apart {2 * end['step']}") == 2, output[-3000:]
+    assert output.count(f"unsynchronised batches: {2 * end['step']}\n") == 2, output[-3000:]
 
 
-def test_the_others_wait_for_the_text_longer_than_for_each_other(tmp_path: Path):
+def test_processes_wait_for_the_corpus_longer_than_the_timeout(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 100)
     words = command(text, tmp_path / "run", "--set", "train.epochs=1")[2:]
     finish(torchrun(*program(tmp_path, 5, 12, *words)))
 
 
-def test_a_refused_run_ends_in_all_processes_and_is_not_tried_again_by_force(tmp_path: Path):
+def test_a_refused_run_stops_all_processes_and_overwrites_nothing_on_restart(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 100)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "letter.txt").write_text("mine")
@@ -162,21 +162,21 @@ def test_a_refused_run_ends_in_all_processes_and_is_not_tried_again_by_force(tmp
     assert run.returncode != 0
     assert output.count("exists already") == 2  # at the start and at the restart
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["letter.txt"]
-    assert "polyseme/training" not in output  # no traceback of ours
+    assert "polyseme/training" not in output  # no traceback
 
 
-def finish(words: list[str]) -> str:
-    """Run to a good end."""
-    run = start(words)
+def finish(arguments: list[str]) -> str:
+    """Run a command that succeeds, and return its output."""
+    run = start(arguments)
     output, _ = run.communicate(timeout=240)
     assert run.returncode == 0, output[-3000:]
     return output
 
 
-def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
-    assert one.keys() == other.keys()
-    for name, values in one.items():
-        torch.testing.assert_close(values, other[name], atol=2e-5, rtol=1e-4, msg=name)
+def assert_close(expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]) -> None:
+    assert actual.keys() == expected.keys()
+    for name, values in expected.items():
+        torch.testing.assert_close(values, actual[name], atol=2e-5, rtol=1e-4, msg=name)
 
 
 def wait_for_checkpoint(out: Path) -> None:
@@ -187,13 +187,13 @@ def wait_for_checkpoint(out: Path) -> None:
 
 def workers_of(launcher: int) -> list[int]:
     """The training processes that torchrun started."""
-    found = []
+    workers = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             parent = next(line for line in status.read_text().splitlines() if line.startswith("PPid:"))
             words = (status.parent / "cmdline").read_bytes()
-        except OSError:  # gone meanwhile
+        except OSError:  # the process ended meanwhile
             continue
         if int(parent.split()[1]) == launcher and b"polyseme" in words:
-            found.append(int(status.parent.name))
-    return sorted(found)
+            workers.append(int(status.parent.name))
+    return sorted(workers)

@@ -1,4 +1,4 @@
-"""From a text to a model folder."""
+"""Pretraining from a text to a model folder."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ def run(tmp_path: Path, *settings: str, out: str = "model", lines: int = 300, **
 
 
 @pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
-def test_every_kind_of_model_learns_saves_and_loads(settings: tuple[str, ...], tmp_path: Path):
+def test_every_kind_of_model_can_be_trained_saved_and_loaded(settings: tuple[str, ...], tmp_path: Path):
     result = run(tmp_path, *settings)
     vocabulary = result.report.words
     assert result.metrics["mean"] < vocabulary / 2.5
     model = polyseme.load(tmp_path / "model")
     assert model.embed("Anna sees the bank .").shape == (5, 32)
-    found = evaluate(
+    perplexity = evaluate(
         model,
         [Line("x", n, line) for n, line in enumerate(story.sentences(50, seed=9))],
     )
-    assert found.total.mean < vocabulary / 2.5
+    assert perplexity.total.mean < vocabulary / 2.5
 
 
-def test_the_model_learns_what_a_verb_calls_for(tmp_path: Path):
+def test_the_model_learns_which_nouns_follow_a_verb(tmp_path: Path):
     run(tmp_path, *WORDS_AND_CHARS, "train.epochs=20", "train.order=sentences", "train.dropout=0", lines=500)
     model = polyseme.load(tmp_path / "model")
     for verb, things in story.VERBS.items():
         best = find_substitutes(model, f"Anna {verb} the [map] .", 3).forward.best
         assert best[0].word in {*things, "old", "very"}
-        assert {one.word for one in best} <= {*things, "old", "very"}
+        assert {candidate.word for candidate in best} <= {*things, "old", "very"}
 
 
-def test_the_seed_settles_everything(tmp_path: Path):
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path):
     weights = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(tmp_path, f"train.seed={seed}", "train.epochs=1", out=name)
@@ -76,7 +76,7 @@ def test_the_seed_settles_everything(tmp_path: Path):
     assert weights[0].shape != weights[2].shape or not torch.equal(weights[0], weights[2])
 
 
-def test_a_byte_model_goes_to_hdf5_and_back_and_others_say_why_not(tmp_path: Path):
+def test_a_byte_model_converts_to_hdf5_and_other_models_are_refused(tmp_path: Path):
     run(tmp_path, "model.chars.encoding=bytes", "train.epochs=1")
     polyseme.convert(tmp_path / "model", tmp_path / "theirs", to="hdf5")
     ours, theirs = (polyseme.load(tmp_path / name) for name in ("model", "theirs"))
@@ -100,7 +100,7 @@ def test_fine_tuning_lowers_the_perplexity_of_the_new_text(tmp_path: Path):
         assert ("indeed" in polyseme.load(out).model.vocab) == fresh
 
 
-def test_metrics_are_lines_of_json_with_the_course_of_the_run(tmp_path: Path):
+def test_metrics_are_written_as_json_lines(tmp_path: Path):
     run(tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
     assert {"step", "validation", "end"} == {line["event"] for line in lines}
@@ -117,7 +117,7 @@ def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path):
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
 
 
-def test_resuming_with_other_settings_or_text_says_what_differs(tmp_path: Path):
+def test_resuming_with_other_settings_or_text_is_refused_with_the_difference(tmp_path: Path):
     run(tmp_path, "train.epochs=1")
     with pytest.raises(ConfigError, match=r"train.rate \(was 0.01, is 0.02\).*`force=True`"):
         run(tmp_path, "train.epochs=1", "train.rate=0.02", resume=True)
@@ -127,12 +127,12 @@ def test_resuming_with_other_settings_or_text_says_what_differs(tmp_path: Path):
         run(tmp_path, out="nowhere", resume=True)
 
 
-def test_divergence_stops_with_advice(tmp_path: Path):
+def test_a_diverging_run_stops_with_advice(tmp_path: Path):
     with pytest.raises(DivergedError, match=r"Lower train.rate"):
         run(tmp_path, "train.optimizer=sgd", "train.rate=1e30", "train.clip=1e30", "train.epochs=40")
 
 
-def test_early_stop_ends_the_run(tmp_path: Path):
+def test_early_stopping_ends_the_run(tmp_path: Path):
     result = run(tmp_path, "train.epochs=30", "train.evaluations=60", "train.patience=2", "train.rate=0.1")
     assert result.position.tokens < 30 * 1500
 
@@ -142,7 +142,7 @@ def test_every_preset_is_valid(name: str):
     assert read_pretrain_settings(name).train.seed == 1
 
 
-def test_a_bad_setting_is_reported_with_all_others(tmp_path: Path):
+def test_all_invalid_settings_are_reported_at_once(tmp_path: Path):
     with pytest.raises(ConfigError) as problem:
         read_pretrain_settings("tiny", ["train.sede=7", "model.recurrent.cels=3", "train.dropout=2"])
     message = str(problem.value)
@@ -153,7 +153,7 @@ def test_a_bad_setting_is_reported_with_all_others(tmp_path: Path):
         read_pretrain_settings("nvoel")
 
 
-def test_a_refused_text_leaves_no_folder_and_a_nested_folder_is_made(tmp_path: Path):
+def test_an_invalid_text_creates_no_folder_and_parent_folders_are_created(tmp_path: Path):
     empty = tmp_path / "empty.txt"
     empty.write_text("")
     config = read_pretrain_settings("tiny", [*story.SETTINGS])
@@ -164,6 +164,6 @@ def test_a_refused_text_leaves_no_folder_and_a_nested_folder_is_made(tmp_path: P
     assert (tmp_path / "a" / "b" / "config.json").exists()
 
 
-def test_a_run_needs_a_held_out_part(tmp_path: Path):
+def test_a_run_without_held_out_text_is_refused(tmp_path: Path):
     with pytest.raises(ConfigError, match="No text is held out"):
         run(tmp_path, "corpus.valid_share=0")

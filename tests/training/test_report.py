@@ -1,4 +1,4 @@
-"""The page of a finished run."""
+"""The HTML report of a finished run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from polyseme.training.report import compute_word_vectors
 NOVEL = ("曹操 大怒 。", "刘备 大喜 。", "却说 曹操 引兵 来攻 荆州 。", "刘备 走了 。")
 
 
-def line(tokens: int, forward: float, backward: float) -> dict[str, object]:
+def validation(tokens: int, forward: float, backward: float) -> dict[str, object]:
     return {"event": "validation", "tokens": tokens, "forward": forward, "backward": backward}
 
 
 class Cells(HTMLParser):
-    """The text of all cells, and the languages of all rows."""
+    """Parses the text of all cells and the languages of all rows."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -52,14 +52,14 @@ def report(tmp_path: Path, text: Path) -> Cells:
     return Cells((tmp_path / "model" / "report.html").read_text(encoding="utf-8"))
 
 
-def test_figures_are_rounded_for_people(tmp_path: Path):
+def test_numbers_are_rounded(tmp_path: Path):
     page = report(tmp_path, story.write(tmp_path / "story.txt", 1500))
     assert not [cell for cell in page.cells if re.search(r"\d\.\d{3}|\d{4}", cell)]
     assert any(re.fullmatch(r"\d,\d{3}", cell) for cell in page.cells)
     assert {"training", "held out"} <= set(page.cells)
 
 
-def test_chinese_words_are_marked_as_chinese(tmp_path: Path):
+def test_rows_with_chinese_words_have_the_language_zh(tmp_path: Path):
     text = tmp_path / "novel.txt"
     text.write_text("\n".join(NOVEL * 60) + "\n", encoding="utf-8")
     page = report(tmp_path, text)
@@ -67,29 +67,29 @@ def test_chinese_words_are_marked_as_chinese(tmp_path: Path):
     assert "zh" in page.languages
 
 
-def test_english_words_are_not(tmp_path: Path):
+def test_rows_with_english_words_do_not_have_the_language_zh(tmp_path: Path):
     page = report(tmp_path, story.write(tmp_path / "story.txt", 300))
     assert "Bruno" in page.cells
     assert "zh" not in page.languages
 
 
-def test_the_drawing_keeps_within_its_frame_and_leaves_out_what_is_not_finite():
-    drawn = draw_svg([line(10, inf, 900.0), line(20, 250.0, 300.0), line(30, 120.0, 130.0)])
-    assert "nan" not in drawn
-    assert "inf" not in drawn
-    places = [tuple(map(float, place.split(","))) for place in re.findall(r"[\d.]+,[\d.]+(?=[ \"])", drawn)]
-    assert len(places) == 5
-    assert all(0 < x < 720 and 0 < y < 300 for x, y in places)
-    assert drawn.count("<circle") == 5
+def test_the_curve_stays_inside_the_plot_and_skips_values_that_are_not_finite():
+    svg = draw_svg([validation(10, inf, 900.0), validation(20, 250.0, 300.0), validation(30, 120.0, 130.0)])
+    assert "nan" not in svg
+    assert "inf" not in svg
+    points = [tuple(map(float, point.split(","))) for point in re.findall(r"[\d.]+,[\d.]+(?=[ \"])", svg)]
+    assert len(points) == 5
+    assert all(0 < x < 720 and 0 < y < 300 for x, y in points)
+    assert svg.count("<circle") == 5
 
 
-def test_a_run_without_validations_or_with_one_has_a_page_too():
+def test_a_curve_is_drawn_with_one_validation_and_with_none():
     assert "No validation" in draw_svg([])
-    assert draw_svg([line(10, 50.0, 50.0)]).count("<circle") == 2
+    assert draw_svg([validation(10, 50.0, 50.0)]).count("<circle") == 2
 
 
 @pytest.mark.parametrize(("low", "high"), [(61.8, 118.0), (1.0, 1.0), (2.9, 8e5), (124.0, 124.5), (30, 2e30)])
-def test_ticks_are_few_and_hold_all_values(low: float, high: float):
+def test_ticks_are_few_and_cover_all_values(low: float, high: float):
     ticks = log_ticks(low, high)
     assert len(ticks) <= 9
     assert ticks == sorted(set(ticks))
@@ -98,7 +98,7 @@ def test_ticks_are_few_and_hold_all_values(low: float, high: float):
 
 
 @pytest.mark.parametrize("high", [0.0004, 0.15, 0.176, 1.0, 1.5, 2.9, 10.0, 99.0, 1080.0])
-def test_the_axis_of_tokens_has_round_marks(high: float):
+def test_the_token_axis_has_round_ticks(high: float):
     ticks = even_ticks(high)
     assert 3 <= len(ticks) <= 11
     assert ticks[0] == 0
@@ -106,19 +106,19 @@ def test_the_axis_of_tokens_has_round_marks(high: float):
     assert all(len(f"{tick:.12g}".strip("0.").replace(".", "").strip("0")) <= 3 for tick in ticks)
 
 
-def test_the_vectors_behind_the_neighbours_stay_with_the_model(tmp_path: Path):
+def test_the_word_vectors_of_the_report_are_saved_with_the_model(tmp_path: Path):
     page = report(tmp_path, story.write(tmp_path / "story.txt", 1500))
     words = polyseme.open_words(tmp_path / "model")
     word = next(word for word in words.words if word in page.cells)
-    near = [other for other, _ in words.nearest(word, 3, min_chars=2)]
-    assert page.cells[page.cells.index(word) + 1].split(", ")[0] in near
+    neighbours = [neighbour for neighbour, _ in words.nearest(word, 3, min_chars=2)]
+    assert page.cells[page.cells.index(word) + 1].split(", ")[0] in neighbours
 
 
-def test_the_report_takes_model_and_text_from_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(*_: object, **__: object) -> None:
+def test_the_report_uses_the_model_and_corpus_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
         raise AssertionError("the model was read from the disk")
 
-    monkeypatch.setattr("polyseme.formats.models.native.read", refuse)
+    monkeypatch.setattr("polyseme.formats.models.native.read", fail)
     settings = [*story.SETTINGS, "train.epochs=1"]
     text = story.write(tmp_path / "story.txt", 300)
     run = polyseme.pretrain([text], tmp_path / "model", "tiny", settings=settings)
@@ -126,7 +126,7 @@ def test_the_report_takes_model_and_text_from_memory(tmp_path: Path, monkeypatch
     assert run.model.vocab is not None
 
 
-def test_the_mean_vectors_by_ids_are_those_by_words(tmp_path: Path):
+def test_mean_vectors_from_ids_equal_mean_vectors_from_words(tmp_path: Path):
     settings = [*story.SETTINGS, "train.epochs=1", "model.words.dim=4", "corpus.max_words=6"]
     text = story.write(tmp_path / "story.txt", 300)
     run = polyseme.pretrain([text], tmp_path / "model", "tiny", settings=settings)

@@ -1,4 +1,4 @@
-"""A run that is killed and resumed ends with the bits of one that was not."""
+"""A run that is killed and resumed gives exactly the model of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from polyseme.training.settings import read_pretrain_settings
 torch.set_num_threads(1)
 text, out, resume, *settings = sys.argv[1:]
 config = read_pretrain_settings("tiny", settings)
-def print_step(position, figures):
+def print_step(position, metrics):
     print(position.step, flush=True)
 try:
     pretrain([text], Path(out), config, resume=resume == "yes", on_metrics=print_step, workers=1)
@@ -43,46 +43,46 @@ def start(text: Path, out: Path, settings: list[str], *, resume: bool) -> subpro
 
 
 def wait_for_step(process: subprocess.Popen, step: int) -> bool:
-    """Whether the process came to `step` before its end."""
+    """Wait until the process reaches `step`; return False if it ends before."""
     return any(line.strip().isdigit() and int(line) >= step for line in process.stdout)
 
 
 @pytest.mark.parametrize("order", ["rows", "sentences"])
-def test_killed_at_random_steps_and_resumed_gives_the_same_bits(order: str, tmp_path: Path):
+def test_a_run_killed_at_random_steps_and_resumed_gives_the_same_weights(order: str, tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 300)
     settings = [*story.SETTINGS, f"train.order={order}", "train.epochs=3", "train.save_seconds=0.05"]
     whole = start(text, tmp_path / "whole", settings, resume=False)
     _, errors = whole.communicate(timeout=120)
     assert whole.returncode == 0, errors
-    chance = random.Random(5)
+    rng = random.Random(5)
     kills = 0
     for attempt in range(12):
-        resume = (tmp_path / "torn" / "checkpoints").exists()
-        process = start(text, tmp_path / "torn", settings, resume=resume)
-        how = signal.SIGKILL if attempt % 2 == 0 else signal.SIGTERM
-        if attempt < 4 and wait_for_step(process, chance.randint(1, 25) + 20 * attempt):
-            time.sleep(chance.random() * 0.05)
-            process.send_signal(how)
+        resume = (tmp_path / "resumed" / "checkpoints").exists()
+        process = start(text, tmp_path / "resumed", settings, resume=resume)
+        kill_signal = signal.SIGKILL if attempt % 2 == 0 else signal.SIGTERM
+        if attempt < 4 and wait_for_step(process, rng.randint(1, 25) + 20 * attempt):
+            time.sleep(rng.random() * 0.05)
+            process.send_signal(kill_signal)
             kills += 1
         process.communicate(timeout=120)
         if process.returncode == 0:
             break
     assert process.returncode == 0
     assert kills >= 2
-    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "torn"))
-    assert one.keys() == other.keys()
-    for name, values in one.items():
-        assert torch.equal(values, other[name]), name
-    lines = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("whole", "torn")]
-    assert [steps(line) for line in lines[0]] == [steps(line) for line in lines[1]]
+    expected, actual = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "resumed"))
+    assert actual.keys() == expected.keys()
+    for name, values in expected.items():
+        assert torch.equal(actual[name], values), name
+    lines = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("whole", "resumed")]
+    assert [without_time(line) for line in lines[0]] == [without_time(line) for line in lines[1]]
 
 
-def steps(line: str) -> tuple[object, ...]:
+def without_time(line: str) -> tuple[object, ...]:
     values = json.loads(line)
     return tuple(value for name, value in values.items() if name != "seconds")
 
 
-def test_sigterm_finishes_the_step_and_saves(tmp_path: Path):
+def test_sigterm_finishes_the_step_and_saves_a_checkpoint(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 300)
     process = start(text, tmp_path / "run", [*story.SETTINGS, "train.epochs=50"], resume=False)
     assert wait_for_step(process, 3)

@@ -44,24 +44,24 @@ def rows_of(folder: Path, *words: str) -> np.ndarray:
     return table[model.vocab.ids(words)]
 
 
-def test_a_frozen_table_keeps_the_static_vectors_bit_for_bit(tmp_path: Path) -> None:
+def test_a_frozen_table_keeps_the_static_vectors_exactly(tmp_path: Path) -> None:
     vectors = write_vectors(tmp_path / "glove.txt")
     static = f"model.words.static={tmp_path / 'glove.txt'}"
-    run(tmp_path, static, "model.words.trained=false")  # the file decides the size of a vector
-    known = ("Bruno", "sees", "the", "river", ".")
+    run(tmp_path, static, "model.words.trained=false")  # the file sets the size of the vectors
+    words = ("Bruno", "sees", "the", "river", ".")
     np.testing.assert_array_equal(
-        rows_of(tmp_path / "model", *known), np.stack([vectors[word] for word in known])
+        rows_of(tmp_path / "model", *words), np.stack([vectors[word] for word in words])
     )
     np.testing.assert_array_equal(rows_of(tmp_path / "model", "Anna")[0], vectors["anna"])
-    drawn = rows_of(tmp_path / "model", "boat", "<UNK>")
-    assert 0.1 < drawn.std() < 0.6  # of the scale of the vectors, which is 0.3
+    random_rows = rows_of(tmp_path / "model", "boat", "<UNK>")
+    assert 0.1 < random_rows.std() < 0.6  # on the scale of the vectors, 0.3
     card = (tmp_path / "model" / "README.md").read_text()
     assert "glove.txt: 11 of" in card
     assert "frozen" in card
     assert polyseme.load(tmp_path / "model").embed("Anna sees the boat .").shape == (5, 32)
 
 
-def test_a_table_that_is_trained_only_starts_from_the_static_vectors(tmp_path: Path) -> None:
+def test_a_trained_table_starts_from_the_static_vectors_and_changes(tmp_path: Path) -> None:
     vectors = write_vectors(tmp_path / "glove.txt")
     run(tmp_path, f"model.words.static={tmp_path / 'glove.txt'}", f"model.words.dim={DIM}")
     row = rows_of(tmp_path / "model", "the")[0]
@@ -73,16 +73,16 @@ def test_a_frozen_table_survives_a_stop_and_resume(tmp_path: Path) -> None:
     vectors = write_vectors(tmp_path / "glove.txt")
     settings = (f"model.words.static={tmp_path / 'glove.txt'}", "model.words.trained=false")
     run(tmp_path, *settings, "train.save_seconds=0.001")
-    drawn = rows_of(tmp_path / "model", "boat")
+    random_rows = rows_of(tmp_path / "model", "boat")
     run(tmp_path, *settings, "train.save_seconds=0.001", resume=True)
     np.testing.assert_array_equal(rows_of(tmp_path / "model", "the")[0], vectors["the"])
-    np.testing.assert_array_equal(rows_of(tmp_path / "model", "boat"), drawn)
+    np.testing.assert_array_equal(rows_of(tmp_path / "model", "boat"), random_rows)
     write_vectors(tmp_path / "other.txt")
     with pytest.raises(ConfigError, match=r"differs in model\.words\.static \(was .*glove"):
         run(tmp_path, f"model.words.static={tmp_path / 'other.txt'}", *settings[1:], resume=True)
 
 
-def test_the_same_seed_draws_the_same_rows(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_random_rows(tmp_path: Path) -> None:
     write_vectors(tmp_path / "glove.txt")
     vocab = Vocab(["<S>", "</S>", "<UNK>", "the", "boat"])
     tables = [torch.nn.Embedding(6, DIM) for _ in range(2)]
@@ -101,7 +101,7 @@ def test_the_same_seed_draws_the_same_rows(tmp_path: Path) -> None:
         (["model.words.static=foreign.txt"], DataError, r"foreign\.txt: .*no word of the vocabulary"),
     ],
 )
-def test_what_cannot_work_is_refused(
+def test_settings_and_files_that_do_not_fit_are_refused(
     settings: list[str], error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

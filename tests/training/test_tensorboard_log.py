@@ -1,4 +1,4 @@
-"""The course of a run for TensorBoard."""
+"""TensorBoard logs of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyseme.training.checkpoint import Position
 
 
 def records(content: bytes) -> Iterator[bytes]:
-    """The records of an event file: length, checksum, content, checksum."""
+    """Yield the records of an event file: length, checksum, content, checksum."""
     while content:
         (length,) = struct.unpack("<Q", content[:8])
         yield content[12 : 12 + length]
@@ -24,7 +24,7 @@ def records(content: bytes) -> Iterator[bytes]:
 
 
 def events(folder: Path) -> Iterator[tuple[int, str, float]]:
-    """Step, tag and value of all that was noted."""
+    """Yield the step, tag and value of each logged value."""
     from tensorboardX.proto.event_pb2 import Event
 
     for file in sorted(folder.glob("events.*")):
@@ -32,33 +32,35 @@ def events(folder: Path) -> Iterator[tuple[int, str, float]]:
             yield from ((event.step, value.tag, value.simple_value) for value in event.summary.value)
 
 
-def test_loss_rate_gradient_speed_and_perplexities_are_noted(tmp_path: Path):
+def test_loss_rate_gradient_speed_and_perplexities_are_logged(tmp_path: Path):
     pytest.importorskip("tensorboardX")
     text = story.write(tmp_path / "story.txt", 300)
-    seen = []
+    received = []
     result = polyseme.pretrain(
         [text],
         tmp_path / "model",
         "tiny",
         settings=story.SETTINGS,
         tensorboard=True,
-        on_metrics=lambda position, figures: seen.append((position.step, dict(figures))),
+        on_metrics=lambda position, metrics: received.append((position.step, dict(metrics))),
     )
-    found = list(events(tmp_path / "model" / "tensorboard"))
+    logged = list(events(tmp_path / "model" / "tensorboard"))
     names = ("train/loss", "train/rate", "train/gradient", "train/tokens_per_second")
-    assert {tag for _, tag, _ in found} == {
+    assert {tag for _, tag, _ in logged} == {
         *names,
         *(f"perplexity/{n}" for n in ("forward", "backward", "mean")),
     }
-    assert [step for step, tag, _ in found if tag == "train/loss"] == list(
+    assert [step for step, tag, _ in logged if tag == "train/loss"] == list(
         range(20, result.position.step + 1, 20)
     )
-    losses = {step: value for step, tag, value in found if tag == "train/loss"}
-    assert all(losses[step] == pytest.approx(f["loss"]) for step, f in seen if "loss" in f and step in losses)
-    assert all(value > 0 for _, tag, value in found if tag == "train/tokens_per_second")
+    losses = {step: value for step, tag, value in logged if tag == "train/loss"}
+    assert all(
+        losses[step] == pytest.approx(f["loss"]) for step, f in received if "loss" in f and step in losses
+    )
+    assert all(value > 0 for _, tag, value in logged if tag == "train/tokens_per_second")
 
 
-def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(tmp_path: Path):
+def test_a_log_starts_with_a_mark_that_removes_events_after_the_checkpoint(tmp_path: Path):
     pytest.importorskip("tensorboardX")
     from tensorboardX.proto.event_pb2 import Event, SessionLog
 
@@ -72,7 +74,7 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(tmp_path: Path)
     ]
 
 
-def test_a_missing_tensorboard_names_the_command_before_the_text_is_read(
+def test_a_missing_tensorboard_is_reported_before_the_text_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)

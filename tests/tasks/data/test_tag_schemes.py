@@ -1,4 +1,4 @@
-"""Schemes of tags: what they spell, what is legal, and back."""
+"""Tag schemes: tags to spans and back, legal sequences, guessing the scheme."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyseme.tasks.data.tag_schemes import (
     write_spans,
 )
 
-SPELT = {
+TAGS = {
     "iob1": ["I-PER", "I-PER", "B-PER", "O", "I-LOC"],
     "iob2": ["B-PER", "I-PER", "B-PER", "O", "B-LOC"],
     "bioes": ["B-PER", "E-PER", "S-PER", "O", "S-LOC"],
@@ -26,15 +26,15 @@ SPELT = {
 SPANS = [Span("PER", 0, 2), Span("PER", 2, 3), Span("LOC", 4, 5)]
 
 
-@pytest.mark.parametrize("scheme", SPELT)
-def test_every_scheme_spells_the_same_spans(scheme: str):
-    assert read_spans(SPELT[scheme]) == SPANS
-    assert write_spans(SPANS, 5, scheme) == SPELT[scheme]
-    assert find_fault(SPELT[scheme], scheme) is None
+@pytest.mark.parametrize("scheme", TAGS)
+def test_every_scheme_can_encode_the_same_spans(scheme: str):
+    assert read_spans(TAGS[scheme]) == SPANS
+    assert write_spans(SPANS, 5, scheme) == TAGS[scheme]
+    assert find_fault(TAGS[scheme], scheme) is None
 
 
-@given(st.lists(st.sampled_from(["", "A", "B"]), max_size=8), st.sampled_from(sorted(SPELT)))
-def test_spans_survive_any_scheme(kinds: list[str], scheme: str):
+@given(st.lists(st.sampled_from(["", "A", "B"]), max_size=8), st.sampled_from(sorted(TAGS)))
+def test_spans_survive_a_round_trip_through_any_scheme(kinds: list[str], scheme: str):
     spans, start = [], 0
     for number, kind in enumerate(kinds):
         stop = start + 1 + number % 3
@@ -59,12 +59,12 @@ def test_spans_survive_any_scheme(kinds: list[str], scheme: str):
         (["B", "I", "O"], "none"),
     ],
 )
-def test_the_scheme_is_guessed(tags: list[str], scheme: str):
+def test_the_scheme_is_guessed_from_the_tags(tags: list[str], scheme: str):
     assert guess_scheme([tags]) == scheme
 
 
 @pytest.mark.parametrize(
-    ("tags", "scheme", "place"),
+    ("tags", "scheme", "position"),
     [
         (["O", "I-PER"], "iob2", 1),
         (["B-PER", "I-LOC"], "iob2", 1),
@@ -74,44 +74,45 @@ def test_the_scheme_is_guessed(tags: list[str], scheme: str):
         (["X-PER"], "iob2", 0),
     ],
 )
-def test_what_breaks_a_scheme_has_a_place(tags: list[str], scheme: str, place: int):
-    found = find_fault(tags, scheme)
-    assert found is not None
-    assert found[0] == place
+def test_an_invalid_tag_is_reported_with_its_position(tags: list[str], scheme: str, position: int):
+    fault = find_fault(tags, scheme)
+    assert fault is not None
+    assert fault[0] == position
 
 
-CLEAN = [["B-PER", "I-PER", "O", "B-LOC", "O"]] * 20
+VALID = [["B-PER", "I-PER", "O", "B-LOC", "O"]] * 20
 
 
 @pytest.mark.parametrize(
-    "slip", [["O", "I-PER"], ["PER", "O"], ["X-PER"], ["B", "O"], ["B-PER", "I-LOC"], ["E-PER"]]
+    "mistake", [["O", "I-PER"], ["PER", "O"], ["X-PER"], ["B", "O"], ["B-PER", "I-LOC"], ["E-PER"]]
 )
-def test_one_slip_does_not_change_the_scheme_of_a_clean_file(slip: list[str]):
-    assert guess_scheme([*CLEAN, slip]) == "iob2"
-    assert find_fault(slip, "iob2") is not None
+def test_one_mistake_does_not_change_the_guessed_scheme(mistake: list[str]):
+    assert guess_scheme([*VALID, mistake]) == "iob2"
+    assert find_fault(mistake, "iob2") is not None
 
 
-def test_iob1_with_b_in_odd_places_stays_iob1():
-    conll = [["I-PER", "I-PER", "O"]] * 50 + [["O", "B-MISC", "I-MISC"], ["I-LOC", "B-LOC"], ["B-ORG", "O"]]
-    assert guess_scheme(conll) == "iob1"
-    assert not any(find_fault(tags, "iob1") for tags in conll)
+def test_iob1_with_unnecessary_b_tags_is_still_iob1():
+    sentences = [["I-PER", "I-PER", "O"]] * 50
+    sentences += [["O", "B-MISC", "I-MISC"], ["I-LOC", "B-LOC"], ["B-ORG", "O"]]
+    assert guess_scheme(sentences) == "iob1"
+    assert not any(find_fault(tags, "iob1") for tags in sentences)
 
 
-def test_a_slip_in_a_scheme_with_ends_is_found():
+def test_one_mistake_does_not_change_the_guess_of_a_scheme_with_end_tags():
     tags = [["B-PER", "E-PER", "O"], ["S-LOC", "B-ORG", "I-ORG", "E-ORG"]] * 10
     assert guess_scheme([*tags, ["B-PER", "I-PER"]]) == "bioes"
     assert guess_scheme([*tags, ["I-PER", "I-PER"]]) == "bioes"
 
 
-def test_columns_of_parts_of_speech_are_no_spans():
+def test_part_of_speech_tags_have_no_scheme():
     assert guess_scheme([["NN", "VB", "O", "B-NP"]] * 5) == "none"
 
 
-def test_letters_of_bilou_mean_the_same():
+def test_bilou_tags_give_the_same_spans_as_bioes():
     assert read_spans(["B-X", "I-X", "L-X", "U-Y"]) == [Span("X", 0, 3), Span("Y", 3, 4)]
 
 
-def test_bioes_allows_what_it_should():
+def test_bioes_allows_only_legal_transitions():
     assert may_follow("B", "X", "E", "X")
     assert not may_follow("B", "X", "E", "Y")
     assert not may_follow("B", "X", "O", "")

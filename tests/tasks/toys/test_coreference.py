@@ -1,4 +1,4 @@
-"""A toy task through the real training: rank antecedents over whole documents of several sentences."""
+"""A toy task in the real training loop: rank antecedents in documents of several sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Link = tuple[int, int]  # the tokens of a mention and its antecedent, counted ov
 
 
 class OneDocumentPerBatch(TaskTrainSettings):
-    """Documents are long."""
+    """Training with one document per batch, because documents are long."""
 
     batch: int = 1
     epochs: int = 6
@@ -94,7 +94,8 @@ class AntecedentRanker(nn.Module):
         count = len(x)
         mentions, antecedents = x[:, None].expand(-1, count, -1), x[None].expand(count, -1, -1)
         scores = self.pair(torch.cat([mentions, antecedents, mentions * antecedents], dim=2))[..., 0]
-        scores = scores.masked_fill(torch.ones_like(scores).triu() > 0, -1e4)  # only what comes before
+        # An antecedent comes before its mention.
+        scores = scores.masked_fill(torch.ones_like(scores).triu() > 0, -1e4)
         return torch.cat([scores.new_zeros(count, 1), scores], dim=1)
 
     def loss(self, batch: Sequence[Document]) -> tuple[Tensor, int]:
@@ -166,9 +167,9 @@ class Coreference:
 
     def score(self, examples: Sequence[Document], predictions: Sequence[Links]) -> Scores:
         """F1 of links over all documents."""
-        right = sum(len(e.links & p.links) for e, p in zip(examples, predictions, strict=True))
+        correct = sum(len(e.links & p.links) for e, p in zip(examples, predictions, strict=True))
         total = sum(len(e.links) + len(p.links) for e, p in zip(examples, predictions, strict=True))
-        return Scores("link F1", {"link F1": 2 * right / max(1, total)})
+        return Scores("link F1", {"link F1": 2 * correct / max(1, total)})
 
     def format(self, prediction: Links, output_format: str) -> str:
         """There is no format but JSON lines."""
@@ -176,19 +177,19 @@ class Coreference:
 
 
 def make_documents(count: int) -> Iterator[tuple[list[list[str]], set[Link]]]:
-    """Two people, one of either sex, then a sentence about each; a generator, as users may pass one."""
-    chance = random.Random(count)
+    """Yield documents: a sentence about a woman and a man, then a sentence about each."""
+    rng = random.Random(count)
     for _ in range(count):
-        people = [chance.choice(["Anna", "Mary"]), chance.choice(["Bert", "Carl"])]
-        chance.shuffle(people)
-        first = [people[0], chance.choice(OTHER), "and", people[1], chance.choice(OTHER), "."]
-        order = chance.sample(people, 2)
-        rest = [[PEOPLE[person], chance.choice(OTHER), "."] for person in order]
+        people = [rng.choice(["Anna", "Mary"]), rng.choice(["Bert", "Carl"])]
+        rng.shuffle(people)
+        first = [people[0], rng.choice(OTHER), "and", people[1], rng.choice(OTHER), "."]
+        order = rng.sample(people, 2)
+        rest = [[PEOPLE[person], rng.choice(OTHER), "."] for person in order]
         links = {(len(first) + 3 * n, first.index(person)) for n, person in enumerate(order)}
         yield [first, *rest], links
 
 
-def test_antecedents_are_ranked_over_documents_of_several_sentences(elmo: Elmo, tmp_path: Path):
+def test_antecedents_are_found_in_documents_of_several_sentences(elmo: Elmo, tmp_path: Path):
     settings = ["input.words=16", "input.min_count=1", "input.dropout=0", "data.segment=split"]
     model = polyseme.train(
         Coreference,
@@ -202,5 +203,5 @@ def test_antecedents_are_ranked_over_documents_of_several_sentences(elmo: Elmo, 
     assert model.settings.train.batch == 1
     text = "Bert ate and Mary slept .\nshe left .\nhe smiled ."  # split: a line is a sentence
     prediction = polyseme.load_task(tmp_path / "task", task=Coreference).predict(text)
-    found = {(text[a:b], text[c:d]) for (a, b), (c, d) in prediction.offsets}
-    assert found == {("she", "Mary"), ("he", "Bert")}
+    links_in_text = {(text[a:b], text[c:d]) for (a, b), (c, d) in prediction.offsets}
+    assert links_in_text == {("she", "Mary"), ("he", "Bert")}

@@ -1,4 +1,4 @@
-"""A toy task through the real training: tag the arguments of one marked predicate of a sentence."""
+"""A toy task in the real training loop: tag the arguments of one marked predicate of a sentence."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RolesPrediction:
 
 
 class RolesNetwork(nn.Module):
-    """A tagger whose input says which token is the predicate."""
+    """A tagger with an input that marks the predicate."""
 
     def __init__(self, featurizer: Featurizer, settings: RolesSettings, labels: Sequence[str]) -> None:
         super().__init__()
@@ -167,12 +167,12 @@ class Roles:
 
 
 def make_rows(count: int) -> list[tuple[list[str], int, list[str]]]:
-    """Sentences of two clauses; each is there twice, with either predicate marked."""
-    chance = random.Random(count)
+    """Sentences of two clauses; each sentence occurs twice, once per predicate."""
+    rng = random.Random(count)
     rows = []
     for _ in range(count):
-        a, b, c, d = (chance.choice(NOUNS) for _ in range(4))
-        tokens = [a, chance.choice(VERBS), b, "and", c, chance.choice(VERBS), d]
+        a, b, c, d = (rng.choice(NOUNS) for _ in range(4))
+        tokens = [a, rng.choice(VERBS), b, "and", c, rng.choice(VERBS), d]
         rows.append((tokens, 1, ["A0", "V", "A1", "O", "O", "O", "O"]))
         rows.append((tokens, 5, ["O", "O", "O", "O", "A0", "V", "A1"]))
     return rows
@@ -185,7 +185,7 @@ def test_roles_depend_on_the_marked_predicate(elmo: Elmo, tmp_path: Path):
     )
     assert model.results[0].dev["accuracy"] > 0.95
     loaded = polyseme.load_task(tmp_path / "task", task=Roles)
-    one, two = loaded.predict(["dog [saw] cat and man met bird", "dog saw cat and man [met] bird"])
-    assert one.roles == ("A0", "V", "A1", "O", "O", "O", "O")
-    assert two.roles == ("O", "O", "O", "O", "A0", "V", "A1")
+    first, second = loaded.predict(["dog [saw] cat and man met bird", "dog saw cat and man [met] bird"])
+    assert first.roles == ("A0", "V", "A1", "O", "O", "O", "O")
+    assert second.roles == ("O", "O", "O", "O", "A0", "V", "A1")
     assert "A0" in (tmp_path / "task" / "report.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A toy task through the real training: reverse a sequence with attention and beam search."""
+"""A toy task in the real training loop: reverse a sequence with attention and beam search."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from polyseme.tasks.nn.featurizer import Featurizer, pad_rows
 from polyseme.tasks.nn.pooling import LOW, mean
 from polyseme.tasks.settings import EncoderSettings, TaskSettings
 
-END = 0  # the id of the end of a target; it is also what a target begins with
+END = 0  # the id of the end of a target, and of its start
 LETTERS = ("a", "b", "c", "d", "e")
 
 
 class BeamHead(Settings):
-    """How targets are searched."""
+    """Settings of the beam search."""
 
     beam: PositiveInt = 4
     max_target_tokens: PositiveInt = 8
@@ -175,7 +175,7 @@ class Reversal:
         return replace(self, learned={"target_words": words})
 
     def check(self, examples: Sequence[ReversalExample]) -> None:
-        """Words outside the vocabulary are simply not found."""
+        """Targets may contain unknown words."""
 
     def parse(self, question: Any, segmenter: Segmenter, location: str) -> ReversalExample:
         """A source text."""
@@ -191,8 +191,8 @@ class Reversal:
 
     def score(self, examples: Sequence[ReversalExample], predictions: Sequence[ReversalPrediction]) -> Scores:
         """Exact matches."""
-        right = sum(e.target == p.tokens for e, p in zip(examples, predictions, strict=True))
-        return Scores("exact", {"exact": right / len(examples)})
+        correct = sum(e.target == p.tokens for e, p in zip(examples, predictions, strict=True))
+        return Scores("exact", {"exact": correct / len(examples)})
 
     def format(self, prediction: ReversalPrediction, output_format: str) -> str:
         """The target as text."""
@@ -200,12 +200,12 @@ class Reversal:
 
 
 def make_rows(count: int) -> list[tuple[str, str]]:
-    chance = random.Random(count)
-    sources = [chance.sample(LETTERS, chance.randint(2, 3)) for _ in range(count)]
+    rng = random.Random(count)
+    sources = [rng.sample(LETTERS, rng.randint(2, 3)) for _ in range(count)]
     return [(" ".join(letters), " ".join(reversed(letters))) for letters in sources]
 
 
-def test_sequences_are_reversed_with_a_vocabulary_that_is_learned(elmo: Elmo, tmp_path: Path):
+def test_sequences_are_reversed_with_a_vocabulary_from_the_training_data(elmo: Elmo, tmp_path: Path):
     settings = ["train.epochs=20", "train.patience=20", "train.rate=0.01", "train.batch=16", "input.words=24"]
     settings += ["input.dropout=0", "input.elmo_dropout=0", "data.segment=split"]
     model = polyseme.train(
@@ -223,11 +223,13 @@ def test_sequences_are_reversed_with_a_vocabulary_that_is_learned(elmo: Elmo, tm
 
 def test_a_wider_beam_finds_targets_that_are_at_least_as_probable(elmo: Elmo):
     settings = ["train.epochs=2", "train.batch=16", "input.words=24", "data.segment=split"]
-    found = {}
+    log_probabilities = {}
     for beam in (1, 8):
         model = polyseme.train(
             Reversal, elmo, train=make_rows(60), dev=make_rows(9), settings=[*settings, f"head.beam={beam}"]
         )
-        found[beam] = [prediction.log_probability for prediction in model.predict(["a b c", "d e", "c a b"])]
-    assert all(wide >= greedy - 1e-5 for greedy, wide in zip(*found.values(), strict=True))
-    assert sum(found[8]) > sum(found[1])
+        log_probabilities[beam] = [
+            prediction.log_probability for prediction in model.predict(["a b c", "d e", "c a b"])
+        ]
+    assert all(wide >= greedy - 1e-5 for greedy, wide in zip(*log_probabilities.values(), strict=True))
+    assert sum(log_probabilities[8]) > sum(log_probabilities[1])

@@ -1,4 +1,4 @@
-"""A toy task through the real training: find the span of a text that answers a question."""
+"""A toy task in the real training loop: find the span of a text that answers a question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES, CITIES, OTHER = (
 
 
 class SpanHead(Settings):
-    """How answers are found."""
+    """Settings of the search for answers."""
 
     max_answer_tokens: PositiveInt = 4
 
@@ -96,9 +96,10 @@ class SpanNetwork(nn.Module):
         """Scores of the first and of the last token, each (B, T)."""
         questions = self.stack.read([example.question.tokens for example in batch])
         texts = self.stack.read([example.text.tokens for example in batch])
-        asked, read = mean(self.stack(questions), questions.mask), self.stack(texts)  # (B, E), (B, T, E)
-        spread = asked[:, None].expand_as(read).contiguous()
-        start, stop = (end(read, spread)[..., 0].masked_fill(~texts.mask, LOW) for end in self.ends)
+        question = mean(self.stack(questions), questions.mask)  # (B, E)
+        text = self.stack(texts)  # (B, T, E)
+        question = question[:, None].expand_as(text).contiguous()  # (B, T, E)
+        start, stop = (end(text, question)[..., 0].masked_fill(~texts.mask, LOW) for end in self.ends)
         return start, stop
 
     def loss(self, batch: Sequence[SpanExample]) -> tuple[Tensor, int]:
@@ -139,7 +140,7 @@ class SpanExtraction:
     labels: ClassVar[tuple[str, ...]] = ()
 
     def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[SpanExample]:
-        """Rows of question, context and answer: characters in the raw text."""
+        """Rows of question, context and answer, which is a part of the context."""
         columns = {"question": "question", "context": "context", "answer": "answer"}
         examples = []
         for row in read_rows(source, table_format(source, "auto"), columns, labelled=labelled):
@@ -150,7 +151,7 @@ class SpanExtraction:
         return examples
 
     def _find(self, text: TokenizedText, answer: str) -> tuple[int, int]:
-        """The tokens of an answer, by its characters in the raw text."""
+        """The span of tokens of an answer, from its offsets in the raw text."""
         start = str(text.text).index(answer)
         stop = start + len(answer)
         inside = [n for n, (first, last) in enumerate(text.offsets) if first < stop and last > start]
@@ -165,8 +166,8 @@ class SpanExtraction:
 
     def parse(self, question: Any, segmenter: Segmenter, location: str) -> SpanExample:
         """A question and a text."""
-        asked, text = (tokenize_text(part, segmenter, location) for part in question)
-        return SpanExample(location, asked, text)
+        question_tokens, text_tokens = (tokenize_text(part, segmenter, location) for part in question)
+        return SpanExample(location, question_tokens, text_tokens)
 
     def count_labels(self, example: SpanExample) -> Mapping[str, int]:
         """There are no labels."""
@@ -178,8 +179,8 @@ class SpanExtraction:
 
     def score(self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]) -> Scores:
         """Exact matches."""
-        right = sum(e.answer == p.span for e, p in zip(examples, predictions, strict=True))
-        return Scores("exact", {"exact": right / len(examples)})
+        correct = sum(e.answer == p.span for e, p in zip(examples, predictions, strict=True))
+        return Scores("exact", {"exact": correct / len(examples)})
 
     def format(self, prediction: SpanPrediction, output_format: str) -> str:
         """There is no format but JSON lines."""
@@ -187,17 +188,17 @@ class SpanExtraction:
 
 
 def make_rows(count: int) -> list[dict[str, str]]:
-    chance = random.Random(count)
+    rng = random.Random(count)
     rows = []
     for number in range(count):
-        name, city = chance.choice(NAMES), chance.choice(CITIES)
-        words = [name, *chance.sample(OTHER, 2), city, *chance.sample(OTHER, chance.randint(0, 2))]
+        name, city = rng.choice(NAMES), rng.choice(CITIES)
+        words = [name, *rng.sample(OTHER, 2), city, *rng.sample(OTHER, rng.randint(0, 2))]
         question, answer = ("who flew ?", name) if number % 2 else ("which city ?", city)
         rows.append({"question": question, "context": "  ".join(words), "answer": answer})
     return rows
 
 
-def test_spans_are_found_with_their_characters_in_the_raw_text(elmo: Elmo, tmp_path: Path):
+def test_spans_are_predicted_with_their_offsets_in_the_raw_text(elmo: Elmo, tmp_path: Path):
     settings = ["train.epochs=12", "train.rate=0.02", "train.batch=8", "input.words=16", "input.dropout=0"]
     model = polyseme.train(
         SpanExtraction, elmo, train=make_rows(80), dev=make_rows(20), out=tmp_path / "task", settings=settings

@@ -1,4 +1,4 @@
-"""Words are counted in bounded memory, in several processes, and a part of them is held out by rule."""
+"""Words are counted in bounded memory and segmented in several processes; a part of the text is held out."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ from polyseme.text.corpus.workers import choose_worker_count, segment_pieces
 SPECIALS = ("<S>", "</S>", "<UNK>")
 
 
-def tally(folder: Path, max_types: int = 1000) -> WordCounter:
+def make_counter(folder: Path, max_types: int = 1000) -> WordCounter:
     return WordCounter(folder, SPECIALS, (0, 1, 2), max_types)
 
 
 def count(counter: WordCounter, words: list[str]) -> list[int]:
-    """Numbers of the words, counted as one chunk."""
+    """Count words as one chunk, and return their numbers."""
     counts = Counter(words)
     numbers = counter.add(list(counts), np.array(list(counts.values())))
-    found = dict(zip(counts, numbers.tolist(), strict=True))
-    return [found[word] for word in words]
+    number_of = dict(zip(counts, numbers.tolist(), strict=True))
+    return [number_of[word] for word in words]
 
 
-def types(folder: Path) -> list[str]:
-    return [word for some in read_types(folder) for word in some]
+def all_types(folder: Path) -> list[str]:
+    return [word for block in read_types(folder) for word in block]
 
 
-def test_words_are_numbered_as_seen_and_ranked_at_the_end(tmp_path: Path) -> None:
-    counter = tally(tmp_path)
+def test_words_are_numbered_by_first_occurrence_and_ranked_by_count(tmp_path: Path) -> None:
+    counter = make_counter(tmp_path)
     assert count(counter, ["b", "a", "b"]) == [3, 4, 3]
     assert count(counter, ["c", "a", "a"]) == [5, 4, 4]
     counter.close()
     ranking = counter.rank(min_count=2, max_words=10)
-    assert types(tmp_path) == [*SPECIALS, "a", "b", "c"]
+    assert all_types(tmp_path) == [*SPECIALS, "a", "b", "c"]
     assert ranking.numbers.tolist() == [0, 1, 2, 4, 3, 5]
     assert (ranking.types, ranking.words, ranking.counts.tolist()) == (6, 5, [0, 0, 0, 3, 2])
 
 
-def test_the_cap_keeps_the_most_frequent(tmp_path: Path) -> None:
-    counter = tally(tmp_path)
+def test_max_words_keeps_the_most_frequent_words(tmp_path: Path) -> None:
+    counter = make_counter(tmp_path)
     count(counter, ["b", "a", "b"])
     counter.close()
     assert counter.rank(min_count=1, max_words=1).words == 4
 
 
-def test_what_is_held_out_is_taken_off(tmp_path: Path) -> None:
-    counter = tally(tmp_path)
+def test_held_out_words_are_subtracted_from_the_counts(tmp_path: Path) -> None:
+    counter = make_counter(tmp_path)
     numbers = count(counter, ["b", "a", "b"])
     counter.close()
     counter.subtract(np.array(numbers[1:], np.uint32))
     assert counter.rank(min_count=1, max_words=9).counts.tolist() == [0, 0, 0, 1]
 
 
-def test_a_word_that_was_pruned_and_came_back_has_one_type_and_an_exact_count(tmp_path: Path) -> None:
-    counter = tally(tmp_path)
+def test_a_pruned_word_that_occurs_again_has_one_type_and_an_exact_count(tmp_path: Path) -> None:
+    counter = make_counter(tmp_path)
     (first,) = count(counter, ["late"])
     for start in range(0, 3000, 500):
         count(counter, [f"w{number}" for number in range(start, start + 500)] + ["often"] * 9)
@@ -83,22 +83,22 @@ def test_a_word_that_was_pruned_and_came_back_has_one_type_and_an_exact_count(tm
     assert counter.count_error >= 1
     counter.close()
     ranking = counter.rank(min_count=2, max_words=100)
-    assert types(tmp_path)[3:5] == ["often", "late"]
+    assert all_types(tmp_path)[3:5] == ["often", "late"]
     assert ranking.counts[3:].tolist() == [54, 5]
     assert ranking.numbers[first] == ranking.numbers[second] == 4
-    assert ranking.types == len(types(tmp_path)) == 3 + 3002
+    assert ranking.types == len(all_types(tmp_path)) == 3 + 3002
     assert sorted(set(ranking.numbers.tolist())) == list(range(ranking.types))
 
 
-def test_given_words_are_never_pruned(tmp_path: Path) -> None:
-    given = [*SPECIALS, *(f"given{number}" for number in range(5000))]
-    counter = WordCounter(tmp_path, given, (0, 1, 2), 1000)
+def test_initial_words_are_never_pruned(tmp_path: Path) -> None:
+    initial = [*SPECIALS, *(f"given{number}" for number in range(5000))]
+    counter = WordCounter(tmp_path, initial, (0, 1, 2), 1000)
     for start in range(0, 3000, 500):
         count(counter, [f"w{number}" for number in range(start, start + 500)])
     assert count(counter, ["given7", "<S>", "</S>"]) == [10, 2, 2]
     counter.close()
     assert counter.rank(1, 0).words == 5003
-    assert types(tmp_path)[:5003] == given
+    assert all_types(tmp_path)[:5003] == initial
 
 
 PIECES = [Piece(n // 2, f"One {n} here. Two {n} there.", False, 10) for n in range(40)]
@@ -126,7 +126,7 @@ def test_several_workers_give_the_chunks_of_one_in_the_same_order() -> None:
         np.testing.assert_array_equal(chunk.documents, expected.documents)
 
 
-def test_tokenised_pieces_are_split_whatever_the_language() -> None:
+def test_tokenised_pieces_are_split_at_spaces_with_any_segmentation() -> None:
     (chunk,) = segment_pieces([Piece(0, "don't 三国演义 .\n\nnew line", True, 0)], "zh", workers=2)
     assert chunk.words == ["don't", "三国演义", ".", "new", "line"]
     assert (chunk.ids == 0).sum() == 2
@@ -153,41 +153,50 @@ def test_a_killed_worker_raises_one_clear_error(monkeypatch: pytest.MonkeyPatch)
             pass
 
 
-def test_small_text_needs_one_process() -> None:
+def test_a_small_text_is_segmented_in_one_process() -> None:
     assert choose_worker_count(1000) == 1
     assert 1 <= choose_worker_count(10**12) <= 16
 
 
-def stream_of(documents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """A stream of documents of so many sentences of eight words: stream, places, words before, words."""
+def make_stream(documents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Make documents with these numbers of sentences, each of eight words.
+
+    Returns the stream, the start of each document in it, the words before each document, and all words.
+    """
     sentence = [0, *range(3, 11), 1]
     starts = np.cumsum([0, *documents[:-1]])
     return np.array(sentence * sum(documents), np.uint32), starts * 10, starts * 8, 8 * sum(documents)
 
 
-def test_documents_are_held_out_until_there_is_enough() -> None:
-    stream, places, before, words = stream_of([5] * 4000)
-    plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=3)
+def test_whole_documents_are_held_out_up_to_the_number_of_words() -> None:
+    stream, document_starts, words_before, words = make_stream([5] * 4000)
+    plan = hold_out_documents(
+        stream, document_starts, words_before, words, count_held_out_words(words, 0.01, 2000), seed=3
+    )
     chosen = plan.select(np.arange(0, len(stream), 10), 0).reshape(4000, 5)
     assert (chosen.all(axis=1) == chosen.any(axis=1)).all()
     assert 8 * chosen.sum() == 2000
     assert plan.documents == 50
     assert plan.method == "documents"
-    other = hold_out_documents(stream, places, before, words, 2000, seed=4)
-    assert plan.intervals.tolist() != other.intervals.tolist()
+    plan_of_other_seed = hold_out_documents(stream, document_starts, words_before, words, 2000, seed=4)
+    assert plan.intervals.tolist() != plan_of_other_seed.intervals.tolist()
 
 
-def test_very_many_documents_are_chosen_from_a_part_of_them() -> None:
-    stream, places, before, words = stream_of([1] * 300_000)
-    plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=0)
+def test_held_out_documents_are_spread_over_a_large_corpus() -> None:
+    stream, document_starts, words_before, words = make_stream([1] * 300_000)
+    plan = hold_out_documents(
+        stream, document_starts, words_before, words, count_held_out_words(words, 0.01, 2000), seed=0
+    )
     assert plan.documents == 3000
     starts = plan.intervals[:, 0]
     assert (np.histogram(starts, 10, (0, len(stream)))[0] > 200).all()
 
 
-def test_few_large_documents_give_stretches() -> None:
-    stream, places, before, words = stream_of([9000, 9000])
-    plan = hold_out_documents(stream, places, before, words, count_held_out_words(words, 0.01, 2000), seed=0)
+def test_stretches_are_held_out_of_few_large_documents() -> None:
+    stream, document_starts, words_before, words = make_stream([9000, 9000])
+    plan = hold_out_documents(
+        stream, document_starts, words_before, words, count_held_out_words(words, 0.01, 2000), seed=0
+    )
     assert plan.method.startswith("stretches")
     assert len(plan.intervals) == 8
     assert (plan.intervals % 10 == 0).all()
@@ -195,11 +204,11 @@ def test_few_large_documents_give_stretches() -> None:
     assert 2000 <= 8 * chosen.sum() < 2200
 
 
-def test_sentences_are_chosen_the_same_in_blocks() -> None:
-    stream, places, before, words = stream_of([5] * 2000)
+def test_selection_in_blocks_equals_selection_at_once() -> None:
+    stream, document_starts, words_before, words = make_stream([5] * 2000)
     starts = np.arange(0, len(stream), 10)
     for plan in (
-        hold_out_documents(stream, places, before, words, 2000, 0),
+        hold_out_documents(stream, document_starts, words_before, words, 2000, 0),
         hold_out_every_nth(7),
         hold_out_everything(),
         hold_out_nothing(),
@@ -209,19 +218,19 @@ def test_sentences_are_chosen_the_same_in_blocks() -> None:
         np.testing.assert_array_equal(whole, np.concatenate(parts))
 
 
-def test_a_small_text_gives_a_fifth_at_most() -> None:
+def test_at_most_a_fifth_of_a_small_text_is_held_out() -> None:
     assert count_held_out_words(1_000_000, 0.01, 2000) == 10_000
     assert count_held_out_words(100_000, 0.01, 2000) == 2000
     assert count_held_out_words(5000, 0.01, 2000) == 1000
     assert count_held_out_words(3, 0.01, 2000) == 1
 
 
-def test_repeats_are_exact_while_they_fit_and_close_when_they_do_not() -> None:
+def test_repeats_are_counted_exactly_or_estimated_above_the_limit() -> None:
     hashes = scatter_bits(np.arange(50_000, dtype=np.uint64), 0)
-    every = np.concatenate((hashes, hashes[:20_000], hashes[:5000]))
+    with_repeats = np.concatenate((hashes, hashes[:20_000], hashes[:5000]))
     for max_hashes, tolerance in ((100_000, 0), (5000, 2500)):
         repeats = RepeatCounter(max_hashes)
-        for part in np.array_split(every, 17):
+        for part in np.array_split(with_repeats, 17):
             repeats.add(part)
         assert abs(repeats.count() - 25_000) <= tolerance
         assert repeats.estimated == (max_hashes == 5000)

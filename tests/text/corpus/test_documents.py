@@ -1,4 +1,4 @@
-"""Inputs become documents in bounded pieces, and mistakes name their place."""
+"""Files are read as documents in bounded pieces, and errors name the location."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def texts(path: Path, kind: str = "file", how: str = "en", field: str = "text") -> list[tuple[int, str]]:
-    return [(piece.document, piece.text.strip()) for piece in read_pieces([path], kind, how, field)]
+def texts(path: Path, kind: str = "file", segment: str = "en", field: str = "text") -> list[tuple[int, str]]:
+    return [(piece.document, piece.text.strip()) for piece in read_pieces([path], kind, segment, field)]
 
 
-def test_files_folders_and_globs_are_found_in_order_and_once(tmp_path: Path) -> None:
+def test_files_folders_and_globs_are_listed_in_order_without_repeats(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write(tmp_path / name, "x")
-    found = expand_inputs([str(tmp_path / "b.txt"), str(tmp_path), str(tmp_path / "*.txt")])
-    assert [file.name for file in found] == ["b.txt", "a.txt", "c.txt"]
+    files = expand_inputs([str(tmp_path / "b.txt"), str(tmp_path), str(tmp_path / "*.txt")])
+    assert [file.name for file in files] == ["b.txt", "a.txt", "c.txt"]
     assert [file.name for file in expand_inputs([str(tmp_path / "**" / "c.*")])] == ["c.txt"]
 
 
-def test_a_name_with_brackets_is_a_file_before_it_is_a_glob(tmp_path: Path) -> None:
+def test_a_name_with_brackets_is_first_looked_up_as_a_file(tmp_path: Path) -> None:
     write(tmp_path / "a[1].txt", "x")
     assert len(expand_inputs([str(tmp_path / "a[1].txt")])) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("inputs", "message"),
     [
         ([], "There is no text"),
         (["-"], "standard input"),
@@ -46,12 +46,12 @@ def test_a_name_with_brackets_is_a_file_before_it_is_a_glob(tmp_path: Path) -> N
         (["/dev/null"], "neither a file nor a folder"),
     ],
 )
-def test_inputs_that_are_not_there_are_named(given: list[str], message: str) -> None:
+def test_missing_inputs_are_reported(inputs: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("*", r"\*")):
-        expand_inputs(given)
+        expand_inputs(inputs)
 
 
-def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a folder without files"):
         expand_inputs([tmp_path])
 
@@ -69,7 +69,7 @@ def test_an_unknown_kind_of_document_is_refused(tmp_path: Path) -> None:
         list(read_pieces([tmp_path], "page", "en"))
 
 
-def test_numbers_run_over_all_files(tmp_path: Path) -> None:
+def test_documents_are_numbered_over_all_files(tmp_path: Path) -> None:
     files = [write(tmp_path / name, "word") for name in ("a.txt", "b.txt")]
     assert [piece.document for piece in read_pieces(files, "file", "zh")] == [0, 1]
 
@@ -102,28 +102,28 @@ def test_a_very_long_line_is_split_into_bounded_pieces_of_one_document(
     assert max(len(piece.text) for piece in pieces) < 5000
 
 
-def test_compressed_files_are_read_by_their_content(tmp_path: Path) -> None:
+def test_compressed_files_are_read_by_the_name_before_the_suffix(tmp_path: Path) -> None:
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress("風".encode()))
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"text": "two"}\n'))
-    found = [piece.text for piece in read_pieces(expand_inputs([tmp_path]), "file", "zh")]
-    assert found == ["風", "two"]
+    pieces = read_pieces(expand_inputs([tmp_path]), "file", "zh")
+    assert [piece.text for piece in pieces] == ["風", "two"]
 
 
-def test_zstandard_is_read(tmp_path: Path) -> None:
+def test_zstandard_files_are_read(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
-    (tmp_path / "a.conllu.zst").write_bytes(zstandard.compress(TREES.encode()))
+    (tmp_path / "a.conllu.zst").write_bytes(zstandard.compress(CONLLU.encode()))
     assert [piece.tokenised for piece in read_pieces([tmp_path / "a.conllu.zst"], "file", "en")] == [
         True,
         True,
     ]
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_removed(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfword")
     assert texts(tmp_path / "a.txt") == [(0, "word")]
 
 
-def test_records_are_documents(tmp_path: Path) -> None:
+def test_each_record_of_json_lines_is_a_document(tmp_path: Path) -> None:
     rows = [{"body": "One.\n\nTwo."}, {"body": ""}, {"body": "Three \ud83d."}]
     file = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)) + "\n\n")
     assert texts(file, field="body") == [(0, "One.\n\nTwo."), (2, "Three \ufffd.")]
@@ -148,7 +148,7 @@ def test_a_long_record_is_split_into_pieces(tmp_path: Path) -> None:
         ("[" * 100_000, r"a.jsonl:2: not valid JSON"),
     ],
 )
-def test_a_bad_record_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_record_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     file = write(tmp_path / "a.jsonl", '{"text": "fine"}\n' + line + "\n")
     with pytest.raises(DataError, match=message):
         texts(file)
@@ -158,7 +158,7 @@ def row(number: str, form: str) -> str:
     return "\t".join([number, form, *"_" * 8]) + "\n"
 
 
-TREES = (
+CONLLU = (
     "# newdoc id = a\n# text = du 20 000\n"
     + row("1-2", "du")
     + row("1", "de")
@@ -172,8 +172,8 @@ TREES = (
 )
 
 
-def test_trees_give_syntactic_words_a_sentence_a_line(tmp_path: Path) -> None:
-    pieces = list(read_pieces([write(tmp_path / "a.conllu", TREES)], "line", "zh"))
+def test_conllu_gives_the_syntactic_words_with_one_sentence_per_line(tmp_path: Path) -> None:
+    pieces = list(read_pieces([write(tmp_path / "a.conllu", CONLLU)], "line", "zh"))
     assert [piece[:3] for piece in pieces] == [(0, "de le 20_000", True), (1, "Oui\nNon", True)]
     assert all(isinstance(piece, Piece) for piece in pieces)
 
@@ -186,7 +186,7 @@ def test_trees_give_syntactic_words_a_sentence_a_line(tmp_path: Path) -> None:
         (row("1", " "), "a.conllu:1: the FORM of word 1 is empty"),
     ],
 )
-def test_a_bad_tree_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_invalid_conllu_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         texts(write(tmp_path / "a.conllu", line))
 
@@ -201,7 +201,7 @@ def test_a_bad_tree_is_named_with_its_line(tmp_path: Path, line: str, message: s
         (b"\x89PNG\r\n\x1a\n" + bytes(range(1, 256)) * 9, r"a.txt:1: binary data"),
     ],
 )
-def test_what_is_not_utf8_text_is_refused_with_its_place(
+def test_data_that_is_not_utf8_text_is_refused_with_its_location(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     (tmp_path / "a.txt").write_bytes(content)

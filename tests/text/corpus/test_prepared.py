@@ -1,4 +1,4 @@
-"""A corpus is prepared once, in constant memory, and everything about it is counted."""
+"""Prepared corpora: files, counts, held-out text, errors, constant memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLAIN = CorpusSpec(CorpusSettings(documents="line"), segment="split", max_chars=
 
 
 def changed(spec: CorpusSpec, **changes: Any) -> CorpusSpec:
-    """The spec with other values, of its own and of its settings."""
+    """Return the spec with changed fields or changed settings."""
     corpus = {name: changes.pop(name) for name in list(changes) if name in CorpusSettings.model_fields}
     settings = CorpusSettings(**(spec.settings.model_dump() | corpus))
     return replace(spec, settings=settings, **changes)
@@ -52,7 +52,7 @@ def random_text(lines: int, seed: int = 0, exponent: float = 1.5) -> str:
 
 
 def types_of(corpus: Corpus) -> list[str]:
-    return [word for some in read_types(corpus.folder) for word in some]
+    return [word for block in read_types(corpus.folder) for word in block]
 
 
 def words_of(corpus: Corpus, stream: np.ndarray) -> list[list[str]]:
@@ -63,7 +63,7 @@ def words_of(corpus: Corpus, stream: np.ndarray) -> list[list[str]]:
     return [[names[number] for number in sentence[1:-1]] for sentence in sentences]
 
 
-def test_types_stand_by_falling_frequency_with_ties_as_first_seen(tmp_path: Path) -> None:
+def test_types_are_sorted_by_frequency_and_then_by_first_occurrence(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "b a c\nb a d\nb e\n")
     corpus = prepare_corpus([str(file)], tmp_path / "c", changed(PLAIN, valid_share=0))
     assert types_of(corpus) == ["<S>", "</S>", "<UNK>", "b", "a", "c", "d", "e"]
@@ -76,7 +76,7 @@ def test_types_stand_by_falling_frequency_with_ties_as_first_seen(tmp_path: Path
     assert len(corpus.valid) == 0
 
 
-def test_everything_is_counted(tmp_path: Path) -> None:
+def test_the_report_counts_everything(tmp_path: Path) -> None:
     text = random_text(3000) + "the same line twice\n" * 3 + "averyveryverylongword averyveryverylongword\n"
     corpus = prepare_corpus([write(tmp_path / "a.txt", text)], tmp_path / "c", PLAIN)
     report = corpus.report
@@ -101,11 +101,11 @@ def test_everything_is_counted(tmp_path: Path) -> None:
     assert report.held_out == "documents"
 
 
-def test_the_table_has_the_characters_of_all_types(tmp_path: Path) -> None:
+def test_the_character_table_has_a_row_for_each_type(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(1000))
     for encoding in ("bytes", "codepoints"):
-        settings = changed(PLAIN, encoding=encoding, valid_share=0)
-        corpus = prepare_corpus([file], tmp_path / encoding, settings)
+        spec = changed(PLAIN, encoding=encoding, valid_share=0)
+        corpus = prepare_corpus([file], tmp_path / encoding, spec)
         assert corpus.alphabet is not None
         assert corpus.chars is not None
         assert corpus.chars.shape == (corpus.n_types, 12)
@@ -131,7 +131,7 @@ def test_the_corpus_does_not_depend_on_the_number_of_workers(tmp_path: Path) -> 
     assert by_one.fingerprint == by_three.fingerprint
 
 
-def test_a_second_run_opens_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_opens_the_prepared_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path / "a.txt", random_text(500))
     first = prepare_corpus([file], tmp_path / "c", PLAIN)
     copy = write(tmp_path / "copy.txt", file.read_text())
@@ -141,14 +141,14 @@ def test_a_second_run_opens_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     assert open_corpus(tmp_path / "c").report == first.report
 
 
-def test_the_fingerprint_of_a_corpus_stays_as_it_was_in_earlier_versions(tmp_path: Path) -> None:
+def test_the_fingerprint_of_a_corpus_is_that_of_earlier_versions(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "a b c .\n" * 60)
     spec = CorpusSpec(CorpusSettings(min_count=1, valid_every=7), segment="split", max_chars=12, seed=3)
     corpus = prepare_corpus([file], tmp_path / "c", spec, workers=1)
     assert corpus.fingerprint == "005b49e47d263f8f4eb41a86a7dda825"
 
 
-def test_other_content_or_settings_prepare_anew(tmp_path: Path) -> None:
+def test_other_text_or_settings_prepare_the_corpus_again(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(500))
     first = prepare_corpus([file], tmp_path / "c", PLAIN)
     second = prepare_corpus([file], tmp_path / "c", changed(PLAIN, min_count=3))
@@ -158,7 +158,7 @@ def test_other_content_or_settings_prepare_anew(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
 
-def test_a_cut_off_corpus_is_noticed_and_made_again(tmp_path: Path) -> None:
+def test_a_truncated_corpus_is_noticed_and_prepared_again(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(500))
     first = prepare_corpus([file], tmp_path / "c", PLAIN)
     whole = (first.folder / "train.ids").read_bytes()
@@ -168,7 +168,7 @@ def test_a_cut_off_corpus_is_noticed_and_made_again(tmp_path: Path) -> None:
     assert prepare_corpus([file], tmp_path / "c", PLAIN).train.tobytes() == whole
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(50))
     with pytest.raises(UsageError, match="exists, and is not a prepared corpus"):
         prepare_corpus([file], tmp_path, PLAIN)
@@ -181,10 +181,10 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (corpus.folder / "notes.txt").exists()
 
 
-def test_given_files_are_validated_on_and_do_not_touch_the_vocabulary(tmp_path: Path) -> None:
+def test_held_out_files_do_not_change_the_vocabulary(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "a b\na b\nc c\n")
-    other = write(tmp_path / "v.txt", "a new\nnew new\n")
-    corpus = prepare_corpus([file], tmp_path / "c", PLAIN, valid=[other])
+    valid = write(tmp_path / "v.txt", "a new\nnew new\n")
+    corpus = prepare_corpus([file], tmp_path / "c", PLAIN, valid=[valid])
     assert corpus.vocab.words[3:] == ("a", "b", "c")
     assert words_of(corpus, corpus.valid) == [["a", "new"], ["new", "new"]]
     assert corpus.report.tokens == 6
@@ -198,30 +198,30 @@ def test_given_files_are_validated_on_and_do_not_touch_the_vocabulary(tmp_path: 
 
 def test_every_nth_sentence_can_be_held_out(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "".join(f"n {number}\n" for number in range(1, 201)))
-    settings = changed(PLAIN, valid_every=50, documents="file", min_count=1)
-    corpus = prepare_corpus([file], tmp_path / "c", settings)
+    spec = changed(PLAIN, valid_every=50, documents="file", min_count=1)
+    corpus = prepare_corpus([file], tmp_path / "c", spec)
     assert words_of(corpus, corpus.valid) == [["n", str(number)] for number in (50, 100, 150, 200)]
     assert corpus.report.sentences == 196
     assert corpus.report.valid_unknown == 0.5
 
 
-def test_a_novel_in_one_file_gives_stretches_from_all_over_it(tmp_path: Path) -> None:
+def test_stretches_from_all_parts_of_a_novel_are_held_out(tmp_path: Path) -> None:
     text = "".join(f"{' '.join(['word'] * 9)} {number}\n" for number in range(20_000))
     file = write(tmp_path / "a.txt", text)
-    settings = changed(PLAIN, documents="file", min_count=1)
-    corpus = prepare_corpus([file], tmp_path / "c", settings)
-    held = [int(sentence[-1]) for sentence in words_of(corpus, corpus.valid)]
-    kept = {int(sentence[-1]) for sentence in words_of(corpus, corpus.train)}
-    assert sorted((*held, *kept)) == list(range(20_000))
+    spec = changed(PLAIN, documents="file", min_count=1)
+    corpus = prepare_corpus([file], tmp_path / "c", spec)
+    valid = [int(sentence[-1]) for sentence in words_of(corpus, corpus.valid)]
+    train = {int(sentence[-1]) for sentence in words_of(corpus, corpus.train)}
+    assert sorted((*valid, *train)) == list(range(20_000))
     assert 2000 <= corpus.report.valid_tokens < 2400
-    stretches = 1 + sum(b - a > 1 for a, b in pairwise(held))
+    stretches = 1 + sum(b - a > 1 for a, b in pairwise(valid))
     assert stretches == 8
-    assert max(held) - min(held) > 15_000
-    other = prepare_corpus([file], tmp_path / "d", changed(settings, seed=1))
-    assert words_of(other, other.valid) != words_of(corpus, corpus.valid)
+    assert max(valid) - min(valid) > 15_000
+    with_other_seed = prepare_corpus([file], tmp_path / "d", changed(spec, seed=1))
+    assert words_of(with_other_seed, with_other_seed.valid) != words_of(corpus, corpus.valid)
 
 
-def test_a_given_vocabulary_keeps_its_order(tmp_path: Path) -> None:
+def test_an_existing_vocabulary_keeps_its_order(tmp_path: Path) -> None:
     vocab = Vocab(["<oov>", "<bos>", "<eos>", "zebra", "b"], begin="<bos>", end="<eos>", unknown="<oov>")
     alphabet = CodepointAlphabet([*SPECIALS, "a", "b"], max_chars=6)
     file = write(tmp_path / "a.txt", "a b\na c\n<bos> <S>\n")
@@ -239,7 +239,7 @@ def test_a_given_vocabulary_keeps_its_order(tmp_path: Path) -> None:
     assert open_corpus(tmp_path / "c").begin == 1
 
 
-def test_names_of_specials_in_the_text_are_unknown_words(tmp_path: Path) -> None:
+def test_names_of_special_words_in_the_text_are_unknown_words(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "<S> a a </S>\n<UNK> b b\n")
     corpus = prepare_corpus([file], tmp_path / "c", changed(PLAIN, valid_share=0))
     assert corpus.train.tolist() == [0, 2, 3, 3, 2, 1, 0, 2, 4, 4, 1]
@@ -259,8 +259,8 @@ def test_pruned_words_have_characters_and_counts_of_the_vocabulary_are_exact(tmp
     counts = Counter(word for sentence in train for word in sentence)
     assert [counts[word] for word in corpus.vocab.words[3:]] == corpus.counts[3:].tolist()
     assert (np.diff(corpus.counts[3:]) <= 0).all()
-    lost = [times for word, times in counts.items() if word not in corpus.vocab]
-    assert max(lost) <= report.count_error
+    pruned = [times for word, times in counts.items() if word not in corpus.vocab]
+    assert max(pruned) <= report.count_error
     assert not set(types_of(corpus)[report.words :]) & set(corpus.vocab.words)
     assert corpus.alphabet is not None
     np.testing.assert_array_equal(corpus.chars, corpus.alphabet.encode(types_of(corpus)))
@@ -277,38 +277,38 @@ def test_pruned_words_have_characters_and_counts_of_the_vocabulary_are_exact(tmp
         ("a b a b a b", "no text is left to train on|no text is held out"),
     ],
 )
-def test_a_corpus_that_teaches_nothing_is_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
+def test_a_corpus_that_is_too_small_raises_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path / "a.txt", text)
     with pytest.raises(DataError, match=message):
         prepare_corpus([file], tmp_path / "c", PLAIN)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+def test_a_file_that_changes_during_reading_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(500))
     before = prepare_corpus([file], tmp_path / "c", PLAIN).train.tobytes()
 
-    def meddle(*_: object) -> None:
-        with file.open("a") as more:
-            more.write("more\n")
+    def append_to_file(*_: object) -> None:
+        with file.open("a") as output:
+            output.write("more\n")
 
     with pytest.raises(DataError, match=r"a.txt: changed while it was read"):
-        prepare_corpus([file], tmp_path / "c", changed(PLAIN, min_count=1), on_progress=meddle)
+        prepare_corpus([file], tmp_path / "c", changed(PLAIN, min_count=1), on_progress=append_to_file)
     assert open_corpus(tmp_path / "c").train.tobytes() == before
 
 
-def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
+def test_a_full_disk_raises_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_disk_full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(build.np, "save", full)
+    monkeypatch.setattr(build.np, "save", raise_disk_full)
     file = write(tmp_path / "a.txt", random_text(500))
     with pytest.raises(UsageError, match=r"writing failed \(No space left on device\)"):
         prepare_corpus([file], tmp_path / "c", PLAIN)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_reading_reports_bytes_and_tokens(tmp_path: Path) -> None:
+def test_progress_is_reported_in_bytes_and_tokens(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", random_text(2000))
     events: list[ProgressEvent] = []
     corpus = prepare_corpus([file], tmp_path / "c", PLAIN, on_progress=events.append)
@@ -324,17 +324,17 @@ from pathlib import Path
 from polyseme.text.corpus.prepared import CorpusSpec, prepare_corpus
 settings = CorpusSpec(segment="split", max_types=100_000)
 report = prepare_corpus([sys.argv[1]], sys.argv[2], settings, workers=2).report
-# Not ru_maxrss for this process: it begins with the peak of the process that started it.
-own = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+# Not ru_maxrss for this process: it starts with the peak of the parent process.
+main = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps([own / 1024, workers / 1024, report.tokens, report.pruned_types]))
+print(json.dumps([main / 1024, workers / 1024, report.tokens, report.pruned_types]))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 def test_500_megabytes_need_no_more_memory_than_50(tmp_path: Path) -> None:
-    # 50 MB with more types than are counted at once; the other copies are in other letters, so all is new.
+    # 50 MB with more types than are counted at once; each copy has another letter, so that its words are new.
     base = "".join(random_text(50_000, seed, exponent=1.3) for seed in range(26))
     peaks = []
     for copies in (1, 10):
@@ -343,10 +343,10 @@ def test_500_megabytes_need_no_more_memory_than_50(tmp_path: Path) -> None:
             for letter in "wghijklmno"[:copies]:
                 out.write(base.replace("w", letter))
         command = [sys.executable, "-c", MEASURED, str(file), str(tmp_path / f"c{copies}")]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
-        own, workers, tokens, pruned = json.loads(done.stdout)
+        completed = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
+        main, workers, tokens, pruned = json.loads(completed.stdout)
         assert tokens > 12_000_000 * copies
         assert pruned > 0
-        peaks.append((own, workers))
+        peaks.append((main, workers))
     assert peaks[1][0] < peaks[0][0] + 24  # MB
     assert peaks[1][1] < peaks[0][1] + 24

@@ -5,7 +5,7 @@ import pytest
 from polyseme.text.segment import split_sentences, tokenize
 
 
-def cut(text: str) -> str:
+def join_tokens(text: str) -> str:
     return " | ".join(token.text for token in tokenize(text, "en"))
 
 
@@ -20,8 +20,8 @@ def cut(text: str) -> str:
         ("p. 5 (p. 6) p.", "p. | 5 | ( | p. | 6 | ) | p | ."),
     ],
 )
-def test_a_dot_may_belong_to_its_word_by_the_words_around_it(text, tokens):
-    assert cut(text) == tokens
+def test_the_words_around_a_dot_decide_whether_it_belongs_to_its_word(text, tokens):
+    assert join_tokens(text) == tokens
 
 
 def lines(text: str) -> list[str]:
@@ -43,8 +43,8 @@ def lines(text: str) -> list[str]:
         ("of 'em in the '90s", "of | 'em | in | the | '90s"),
     ],
 )
-def test_contractions_are_cut_and_names_are_not(text, tokens):
-    assert cut(text) == tokens
+def test_contractions_are_split_and_names_are_not(text, tokens):
+    assert join_tokens(text) == tokens
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_contractions_are_cut_and_names_are_not(text, tokens):
         ("1990-1995, 6:00-9:30", "1990-1995 | , | 6:00-9:30"),
     ],
 )
-def test_numbers_dates_and_times_are_whole_and_currency_stands_apart(text, tokens):
-    assert cut(text) == tokens
+def test_numbers_dates_and_times_are_whole_and_currency_signs_are_tokens(text, tokens):
+    assert join_tokens(text) == tokens
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_numbers_dates_and_times_are_whole_and_currency_stands_apart(text, token
     ],
 )
 def test_addresses_mentions_and_joined_words_are_whole(text, tokens):
-    assert cut(text) == tokens
+    assert join_tokens(text) == tokens
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_addresses_mentions_and_joined_words_are_whole(text, tokens):
         ("J. R. R. Tolkien", "J. | R. | R. | Tolkien"),
     ],
 )
-def test_punctuation_stands_apart_and_abbreviations_keep_their_dot(text, tokens):
-    assert cut(text) == tokens
+def test_punctuation_marks_are_tokens_and_abbreviations_keep_their_dot(text, tokens):
+    assert join_tokens(text) == tokens
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_punctuation_stands_apart_and_abbreviations_keep_their_dot(text, tokens)
         "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
     ],
 )
-def test_an_emoji_is_one_token_with_all_that_belongs_to_it(emoji):
+def test_an_emoji_with_its_modifiers_is_one_token(emoji):
     assert [token.text for token in tokenize(f"so{emoji}{emoji}", "en")][-2:] == [
         emoji,
         emoji,
@@ -117,12 +117,12 @@ def test_an_emoji_is_one_token_with_all_that_belongs_to_it(emoji):
 @pytest.mark.parametrize(
     "word", ["cafe\u0301", "हिन्दी", "العَرَبِيَّة", "ภาษาไทย", "Ελληνικά", "Москва", "می\u200cخواهم", "한국어"]
 )
-def test_words_of_any_script_keep_their_marks(word):
+def test_words_of_any_script_keep_their_combining_marks(word):
     assert [token.text for token in tokenize(f"{word}, {word}.", "en")] == [word, ",", word, "."]
 
 
-def test_han_in_european_text_is_one_token_a_character():
-    assert cut("Beijing (北京) is") == "Beijing | ( | 北 | 京 | ) | is"
+def test_each_han_character_in_european_text_is_a_token():
+    assert join_tokens("Beijing (北京) is") == "Beijing | ( | 北 | 京 | ) | is"
 
 
 def test_a_sentence_ends_at_its_dot_and_not_at_an_abbreviation():
@@ -152,7 +152,7 @@ def test_a_number_decides_whether_no_is_an_abbreviation():
     assert lines("No. 5 lives. No. Never.") == ["No. 5 lives .", "No .", "Never ."]
 
 
-def test_initials_do_not_end_a_sentence_but_a_letter_does():
+def test_initials_do_not_end_a_sentence_but_other_single_letters_do():
     assert lines("J. R. R. Tolkien wrote. So am I. John has vitamin C. The end.") == [
         "J. R. R. Tolkien wrote .",
         "So am I .",
@@ -171,7 +171,7 @@ def test_a_closing_quote_stays_with_its_sentence():
     ]
 
 
-def test_a_question_inside_a_quote_goes_on_in_lower_case():
+def test_a_sentence_continues_in_lower_case_after_a_quoted_question():
     assert lines('"What?" he said. "Go!" cried Ann.') == ['" What ? " he said .', '" Go ! " cried Ann .']
 
 
@@ -179,7 +179,7 @@ def test_several_end_marks_end_one_sentence():
     assert lines("Who?! Me... You") == ["Who ? !", "Me ...", "You"]
 
 
-def test_an_ellipsis_before_i_goes_on():
+def test_a_sentence_continues_with_i_after_an_ellipsis():
     assert lines("Well... I think so. Yes.") == ["Well ... I think so .", "Yes ."]
 
 
@@ -191,11 +191,11 @@ def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not():
     ]
 
 
-def test_the_number_of_an_item_opens_its_sentence():
+def test_the_number_of_a_list_item_starts_its_sentence():
     assert lines("3. Results are good. More.") == ["3 . Results are good .", "More ."]
 
 
-def test_text_without_capitals_has_sentences_too():
+def test_text_without_capitals_is_split_into_sentences():
     assert lines("hello there. how are you? fine") == ["hello there .", "how are you ?", "fine"]
 
 

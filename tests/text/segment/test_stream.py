@@ -1,4 +1,4 @@
-"""Lines of any number of files to sentences of tokens."""
+"""Lines of one or more files are segmented into sentences."""
 
 from __future__ import annotations
 
@@ -20,28 +20,34 @@ def lines(text: str, source: str = "x") -> list[Line]:
     return [Line(source, number, line) for number, line in enumerate(text.split("\n"), start=1)]
 
 
-def words(text: str, how: str) -> list[str]:
-    return [" ".join(sentence) for sentence in segment_lines(lines(text), how)]
+def words(text: str, segment: str) -> list[str]:
+    return [" ".join(sentence) for sentence in segment_lines(lines(text), segment)]
 
 
-def test_split_has_a_sentence_a_line_and_an_empty_one_for_a_blank_line():
+def test_split_gives_one_sentence_per_line_and_an_empty_one_for_a_blank_line():
     text = "the  bank\n\n \tfailed .\n\u3000\nx"
     assert list(segment_lines(lines(text), "split")) == [["the", "bank"], [], ["failed", "."], [], ["x"]]
 
 
-def test_english_sentences_go_over_line_breaks_but_not_over_blank_lines():
-    wanted = ["The bank failed .", "He left for Paris .", "It rained .", "No end here"]
-    assert words(ENGLISH, "en") == wanted
-    assert words(ENGLISH, "auto") == wanted
+def test_english_sentences_cross_line_breaks_but_not_blank_lines():
+    expected = ["The bank failed .", "He left for Paris .", "It rained .", "No end here"]
+    assert words(ENGLISH, "en") == expected
+    assert words(ENGLISH, "auto") == expected
 
 
-@pytest.mark.parametrize("how", ["zh", "zh-char"])
-def test_chinese_sentences_end_with_their_line(how):
-    found = words(CHINESE, how)
-    assert [sentence.replace(" ", "") for sentence in found] == ["他走了。", "下雨了！", "第二", "段。", "完"]
+@pytest.mark.parametrize("segment", ["zh", "zh-char"])
+def test_chinese_sentences_end_with_their_line(segment):
+    sentences = words(CHINESE, segment)
+    assert [sentence.replace(" ", "") for sentence in sentences] == [
+        "他走了。",
+        "下雨了！",
+        "第二",
+        "段。",
+        "完",
+    ]
 
 
-def test_auto_reads_each_paragraph_by_its_script():
+def test_auto_segments_each_paragraph_by_its_script():
     assert words("The bank\nfailed.\n\n他走了。下雨了！", "auto") == [
         "The bank failed .",
         "他 走 了 。",
@@ -49,23 +55,23 @@ def test_auto_reads_each_paragraph_by_its_script():
     ]
 
 
-@pytest.mark.parametrize("how", SEGMENTATIONS)
+@pytest.mark.parametrize("segment", SEGMENTATIONS)
 @pytest.mark.parametrize("text", [ENGLISH, CHINESE, ENGLISH + CHINESE])
-def test_a_stream_has_the_sentences_of_the_whole_text(how, text):
-    whole = [[token.text for token in sentence] for sentence in split_sentences(text, how)]
-    assert [sentence for sentence in segment_lines(lines(text), how) if sentence] == whole
+def test_a_stream_of_lines_has_the_sentences_of_the_whole_text(segment, text):
+    whole = [[token.text for token in sentence] for sentence in split_sentences(text, segment)]
+    assert [sentence for sentence in segment_lines(lines(text), segment) if sentence] == whole
 
 
-@pytest.mark.parametrize("how", SEGMENTATIONS)
+@pytest.mark.parametrize("segment", SEGMENTATIONS)
 @pytest.mark.parametrize("text", ["", "\n", " \n\t\n\u3000"])
-def test_blank_text_has_no_words(how, text):
-    found = list(segment_lines(lines(text), how))
-    assert not any(found)
-    assert len(found) == (len(text.split("\n")) if how == "split" else 0)
-    assert list(segment_lines([], how)) == []
+def test_blank_text_has_no_tokens(segment, text):
+    sentences = list(segment_lines(lines(text), segment))
+    assert not any(sentences)
+    assert len(sentences) == (len(text.split("\n")) if segment == "split" else 0)
+    assert list(segment_lines([], segment)) == []
 
 
-def test_a_sentence_does_not_go_over_the_end_of_a_file(tmp_path):
+def test_a_sentence_does_not_cross_the_end_of_a_file(tmp_path):
     (tmp_path / "a.txt").write_text("The bank")
     (tmp_path / "b.txt").write_text("failed . He left")
     assert [" ".join(s) for s in segment_lines(read_lines(tmp_path), "en")] == [
@@ -75,20 +81,20 @@ def test_a_sentence_does_not_go_over_the_end_of_a_file(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("how", SEGMENTATIONS)
-def test_no_more_lines_are_read_than_a_sentence_needs(how):
-    seen = 0
+@pytest.mark.parametrize("segment", SEGMENTATIONS)
+def test_no_more_lines_are_read_than_a_sentence_needs(segment):
+    lines_read = 0
 
-    def endless() -> Iterator[Line]:
-        nonlocal seen
+    def endless_lines() -> Iterator[Line]:
+        nonlocal lines_read
         while True:
-            seen += 1
-            yield Line("x", seen, "" if seen % 3 == 0 else "The bank failed.")
+            lines_read += 1
+            yield Line("x", lines_read, "" if lines_read % 3 == 0 else "The bank failed.")
 
-    found = segment_lines(endless(), how)
+    sentences = segment_lines(endless_lines(), segment)
     for _ in range(4):
-        next(found)
-    assert seen <= 10
+        next(sentences)
+    assert lines_read <= 10
 
 
 def test_a_very_long_paragraph_is_split_at_line_breaks():
