@@ -169,7 +169,7 @@ def test_an_empty_folder_and_a_damaged_file_are_refused(run):
     Path("folder").mkdir()
     assert refused(run("embed models/bilm folder --out x.npz")).startswith("folder: a folder without files.")
     Path("t.gz").write_bytes(b"\x1f\x8bnot gzip at all")
-    assert refused(run("embed models/bilm t.gz --out x.npz")).startswith("t.gz: damaged or cut off")
+    assert refused(run("embed models/bilm t.gz --out x.npz")).startswith("t.gz: damaged or truncated")
     assert files() == ["folder", "models", "t.gz", "text.txt"]
 
 
