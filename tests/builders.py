@@ -95,7 +95,7 @@ def all_layers(model: Pretrained, sentences: Sequence[Sequence[str]] = SENTENCES
 
 
 def filled(output: BatchOutput, value: float) -> BatchOutput:
-    """The output of a model with one value everywhere."""
+    """The output of a model with every value replaced by `value`."""
     parts = [
         part._replace(layers=[torch.full_like(layer, value) for layer in part.layers])
         for part in output.parts

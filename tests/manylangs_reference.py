@@ -1,8 +1,9 @@
 """ELMoForManyLangs without polyseme: random model folders, and their vectors in plain numpy.
 
-    an architecture  ->  manylangs_reference  ->  a folder with pickles; the layers that it must give
+    an architecture  ->  manylangs_reference  ->  a folder with pickles, and the layers it must give
 
-Written from their conventions. C characters, P one direction, T tokens with <bos> and <eos>, L layers.
+Follows the conventions of ELMoForManyLangs. C characters, P one direction, T tokens with <bos> and <eos>,
+L layers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[np.float64]]
 CHARS = ["t", "h", "e", "<bos>", "银", "<eos>", "<oov>", "\u3000", "<pad>", "<bow>", "行", "<eow>"]
-WORDS = ["<oov>", "<bos>", "<eos>", "<pad>", "the", "\u3000", "银行", "thethethet"]  # the last is cut
+WORDS = ["<oov>", "<bos>", "<eos>", "<pad>", "the", "\u3000", "银行", "thethethet"]  # the last is truncated
 MAX_CHARS, FILTERS, P, D, WORD_DIM, CHAR_DIM = 12, [[1, 3], [2, 2], [4, 2]], 4, 6, 3, 5
 SENTENCES = [["the", "银行", "x"], ["thethethethethe"], ["\u3000", "eht"]]
 
@@ -51,7 +52,7 @@ def architecture(**changes: Any) -> dict[str, Any]:
 
 
 def states(values: dict[str, Any]) -> tuple[Arrays, Arrays]:
-    """Random weights under their names: token_embedder.pkl and encoder.pkl."""
+    """Random weights with the names of token_embedder.pkl and encoder.pkl."""
     embedder, encoder = values["token_embedder"], values["encoder"]
     filters, size, outputs, cells = (
         embedder["filters"],
@@ -88,14 +89,14 @@ def states(values: dict[str, Any]) -> tuple[Arrays, Arrays]:
     return tuple(  # type: ignore[return-value]
         {
             name: rng.normal(0, 0.8, shape).astype(np.float32).astype(np.float64)
-            for name, shape in both.items()
+            for name, shape in named_shapes.items()
         }
-        for both in (shapes, stacks)
+        for named_shapes in (shapes, stacks)
     )
 
 
 def save(path: Path, arrays: Arrays, *, old: bool = True) -> None:
-    """As torch 0.4 pickled the released models; `old=False` for the format of today."""
+    """Save as torch 0.4 pickled the released models; `old=False` uses the current format."""
     state = {name: torch.from_numpy(values.astype(np.float32)) for name, values in arrays.items()}
     torch.save(state, path, _use_new_zipfile_serialization=not old)
 
@@ -127,19 +128,23 @@ def their_token(values: dict[str, Any], w: Arrays, token: str) -> NDArray[np.flo
         parts.append(w["word_emb_layer.embedding.weight"][number])
     if embedder["char_dim"]:
         inside = [token] if token in ("<bos>", "<eos>") else list(token)
-        row = ["<eow>", *(c if c in CHARS else "<oov>" for c in inside), "<bow>"]  # swapped, as they are
+        row = [
+            "<eow>",
+            *(c if c in CHARS else "<oov>" for c in inside),
+            "<bow>",
+        ]  # swapped, as in the released models
         row += ["<pad>"] * (embedder["max_characters_per_token"] - len(row))
         x = w["char_emb_layer.embedding.weight"][[CHARS.index(c) for c in row]]  # (C, dim)
-        found = []
+        maxima = []
         for i, (width, _) in enumerate(embedder["filters"]):
             kernel, bias = w[f"convolutions.{i}.weight"], w[f"convolutions.{i}.bias"]
             windows = [x[t : t + width].T for t in range(len(x) - width + 1)]
             best = np.max([np.tensordot(kernel, window, 2) + bias for window in windows], axis=0)
-            found.append(np.tanh(best) if embedder["activation"] == "tanh" else best.clip(0))
-        y = np.concatenate(found)
+            maxima.append(np.tanh(best) if embedder["activation"] == "tanh" else best.clip(0))
+        y = np.concatenate(maxima)
         for k in range(embedder["n_highway"]):
-            both = w[f"highways._layers.{k}.weight"] @ y + w[f"highways._layers.{k}.bias"]
-            transform, gate = both[: len(y)].clip(0), sigmoid(both[len(y) :])
+            sums = w[f"highways._layers.{k}.weight"] @ y + w[f"highways._layers.{k}.bias"]
+            transform, gate = sums[: len(y)].clip(0), sigmoid(sums[len(y) :])
             y = gate * y + (1 - gate) * transform
         parts.append(y)
     return w["projection.weight"] @ np.concatenate(parts) + w["projection.bias"]
@@ -171,6 +176,6 @@ def their_layers(values: dict[str, Any], sentence: list[str]) -> NDArray[np.floa
     """(L, T, 2P) without the boundaries, as ELMoForManyLangs computes them from zero state."""
     embedder, encoder = states(values)
     x = np.array([their_token(values, embedder, token) for token in ["<bos>", *sentence, "<eos>"]])
-    ahead = [x, *their_stack(values, encoder, "forward", x)]
-    behind = [x, *(layer[::-1] for layer in their_stack(values, encoder, "backward", x[::-1]))]
-    return np.array([np.concatenate(pair, axis=1) for pair in zip(ahead, behind, strict=True)])[:, 1:-1]
+    forward = [x, *their_stack(values, encoder, "forward", x)]
+    backward = [x, *(layer[::-1] for layer in their_stack(values, encoder, "backward", x[::-1]))]
+    return np.array([np.concatenate(pair, axis=1) for pair in zip(forward, backward, strict=True)])[:, 1:-1]

@@ -20,7 +20,7 @@ from polyseme.model.bilm import BiLM
 from reference import byte_row
 
 N_WORDS = 11
-BYTE_CHARS, BYTE_PADDING = 262, 261  # ids of formats.md, one up
+BYTE_CHARS, BYTE_PADDING = 262, 261  # the ids of formats.md plus 1
 CODEPOINT_CHARS, CODEPOINT_BEGIN, CODEPOINT_END, CODEPOINT_PADDING = 30, 3, 29, 7  # any ids but 0 would do
 
 
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A test's id."""
+        """The id of a test."""
         flags = [name for name in ("projected", "clipped", "residual") if getattr(self, name)]
         parts = [self.cell, f"{self.layers}layers", *flags, f"{self.highways}highways"]
         return "-".join([*parts, self.activation, self.tokens])
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 def random_config(case: Case, rng: np.random.Generator) -> ModelSettings:
-    """The settings of `case`; what it does not fix (sizes, biases, token projection) is random."""
+    """The settings of `case`; sizes, biases and the token projection are random."""
     outputs = int(rng.integers(3, 6))
     values: dict[str, Any] = {
         "recurrent": {
@@ -146,5 +146,5 @@ def _char_row(config: ModelSettings, mark: str | None, rng: np.random.Generator)
 
 
 def arrays(network: BiLM) -> dict[str, NDArray[np.float32]]:
-    """The network's weights by name."""
+    """The weights of a network by name."""
     return {name: weight.numpy() for name, weight in network.state_dict().items()}

@@ -1,9 +1,9 @@
-"""A biLM in plain numpy, one token at a time, in float64: what the fast model must agree with.
+"""A biLM in plain numpy, one token at a time, in float64: the fast model must agree with it.
 
     config + weights by our names + ids  ->  reference  ->  layers of every sentence, last state
 
-Written from the published formulas and sharing nothing with polyseme.model: no batching, no packing,
-no cropping, no hoisting. B sentences, T tokens incl. <S> and </S>, C characters, D one direction,
+Follows the published formulas and shares no code with polyseme.model: no batching, no packing, no
+cropping, no products ahead of time. B sentences, T tokens incl. <S> and </S>, C characters, D one direction,
 M memory cells, H = 2D, L layers.
 """
 
@@ -26,11 +26,11 @@ DIRECTIONS = ("forward", "backward")
 
 
 class Read(NamedTuple):
-    """What the reference read from a batch."""
+    """The result of the reference for a batch."""
 
     layers: list[Array]  # (L, T_b, H) for each sentence
     state: dict[str, list[list[LayerState]]]  # by direction, sentence and layer
-    clipped: Counter[str]  # how many values each clip has cut
+    clipped: Counter[str]  # number of values that each clip changed
 
 
 def read(
@@ -42,7 +42,7 @@ def read(
     words: Ids | None = None,
     state: dict[str, list[list[LayerState]]] | None = None,
 ) -> Read:
-    """Read sentences given as character ids (B, T, C) and/or word ids (B, T)."""
+    """Run sentences of character ids (B, T, C), word ids (B, T) or both."""
     weights = {name: value.astype(np.float64) for name, value in weights.items()}
     state = state or {direction: [zero_state(config)] * len(lengths) for direction in DIRECTIONS}
     final: dict[str, list[list[LayerState]]] = {direction: [] for direction in DIRECTIONS}
@@ -50,14 +50,14 @@ def read(
     sentences = []
     for b, length in enumerate(lengths):
         x = [token_vector(config, weights, _at(chars, b, t), _at(words, b, t)) for t in range(length)]
-        ahead, last = run_stack(config.recurrent, weights, "forward_stack", x, state["forward"][b], clipped)
+        forward, last = run_stack(config.recurrent, weights, "forward_stack", x, state["forward"][b], clipped)
         final["forward"].append(last)
-        behind, last = run_stack(
+        backward, last = run_stack(
             config.recurrent, weights, "backward_stack", x[::-1], state["backward"][b], clipped
         )
         final["backward"].append(last)
         tokens = np.array([np.concatenate([v, v]) for v in x]).reshape(1, length, config.size)
-        context = [np.concatenate([f, g[::-1]], axis=1) for f, g in zip(ahead, behind, strict=True)]
+        context = [np.concatenate([f, g[::-1]], axis=1) for f, g in zip(forward, backward, strict=True)]
         sentences.append(np.concatenate([tokens, np.array(context)]))  # (L, T_b, H)
     return Read(sentences, final, clipped)
 
@@ -67,7 +67,7 @@ def _at(ids: Ids | None, b: int, t: int) -> Ids | None:
 
 
 def zero_state(config: ModelSettings) -> list[LayerState]:
-    """The state before the first token of one sentence in one direction, a pair a layer."""
+    """The state before the first token of one sentence in one direction, a pair per layer."""
     recurrent = config.recurrent
     return [(np.zeros(recurrent.outputs), np.zeros(recurrent.cells)) for _ in range(recurrent.layers)]
 
@@ -87,7 +87,7 @@ def token_vector(config: ModelSettings, weights: Weights, chars: Ids | None, wor
 
 
 def byte_row(word: str, max_chars: int) -> list[int]:
-    """A word's bytes as the published models read them: every id one up, 0 is left for sentences' padding."""
+    """The bytes of a word as the published models read them: plus 1, since 0 is the padding of sentences."""
     inside = {"<S>": [256], "</S>": [257]}.get(word) or list(word.encode("utf-8", "ignore")[: max_chars - 2])
     row = [258, *inside, 259]
     return [1 + value for value in row + [260] * (max_chars - len(row))]
@@ -96,14 +96,14 @@ def byte_row(word: str, max_chars: int) -> list[int]:
 def char_vector(config: CharsSettings, weights: Weights, chars: Ids) -> Array:
     """One word from its row of character ids (C,), the padding included."""
     embedded = _weight(weights, "tokens.chars.embedding.weight")[chars]  # (C, dim)
-    found = []
+    maxima = []
     for number, (width, _) in enumerate(config.filters):
         name = f"tokens.chars.convolutions.{number}"
         kernel = _weight(weights, f"{name}.weight")  # (count, dim, width)
         windows = [embedded[start : start + width] for start in range(len(chars) - width + 1)]
         values = [(kernel * window.T).sum(axis=(1, 2)) for window in windows]
-        found.append(np.max(values, axis=0) + _weight(weights, f"{name}.bias"))
-    vector = np.concatenate(found)
+        maxima.append(np.max(values, axis=0) + _weight(weights, f"{name}.bias"))
+    vector = np.concatenate(maxima)
     vector = np.maximum(vector, 0) if config.activation == "relu" else np.tanh(vector)
     for number in range(config.highways):
         name = f"tokens.chars.highways.{number}"
@@ -130,15 +130,15 @@ def run_stack(
             if name.startswith(f"{stack}.cells.{number}.")
         }
         output, memory = state[number]
-        given = []
+        outputs = []
         for vector in below:
             output, memory = step(config, cell, vector, output, memory, clipped)
-            given.append(output)
+            outputs.append(output)
         final.append((output, memory))
         if config.residual and number > 0:
-            given = [y + vector for y, vector in zip(given, below, strict=True)]
-        layers.append(np.array(given).reshape(len(given), config.outputs))
-        below = given
+            outputs = [y + vector for y, vector in zip(outputs, below, strict=True)]
+        layers.append(np.array(outputs).reshape(len(outputs), config.outputs))
+        below = outputs
     return layers, final
 
 

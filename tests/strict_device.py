@@ -1,9 +1,9 @@
 """A device that behaves like a GPU where there is none: tensors on it refuse every implicit copy.
 
-    tensor.to("strict")  ->  StrictTensor (its values are kept in a CPU tensor)  ->  tensor.cpu()
+    tensor.to("strict")  ->  StrictTensor (wraps a CPU tensor)  ->  tensor.cpu()
 
-As with CUDA, `.numpy()` raises, and so does any operation that mixes tensors of both devices; exceptions are
-those of CUDA: copies, CPU indices into tensors of the device, and single numbers. Registered once a process.
+As with CUDA, `.numpy()` raises, and so does any operation that mixes tensors of both devices, except copies,
+CPU indices into tensors of the device, and single numbers. Registered once per process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StrictTensor(Tensor):
 
     @staticmethod
     def __new__(cls, values: Tensor) -> StrictTensor:
-        made = Tensor._make_wrapper_subclass(
+        tensor = Tensor._make_wrapper_subclass(
             cls,
             values.shape,
             strides=values.stride(),
@@ -37,8 +37,8 @@ class StrictTensor(Tensor):
             device=torch.device(NAME, 0),
             requires_grad=values.requires_grad,
         )
-        made.wrapped = values.detach()
-        return made
+        tensor.wrapped = values.detach()
+        return tensor
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
@@ -55,7 +55,7 @@ class StrictTensor(Tensor):
         kwargs = kwargs or {}
         name = function.name()
         if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
-            return function.decompose(*args, **kwargs)  # in inference mode such come whole
+            return function.decompose(*args, **kwargs)  # in inference mode they arrive undecomposed
         on_cpu = kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cpu"
         strict: list[StrictTensor] = []
 
@@ -76,7 +76,7 @@ class StrictTensor(Tensor):
         def wrap(result: Any) -> Any:
             if not isinstance(result, Tensor):
                 return result
-            same = [tensor for tensor in strict if tensor.wrapped is result]  # of an operation in place
+            same = [tensor for tensor in strict if tensor.wrapped is result]  # of an in-place operation
             if same:
                 return same[0]
             # A view of a tensor from outside inference mode belongs outside, too.
@@ -90,7 +90,7 @@ class StrictTensor(Tensor):
 
 
 class StrictModule(_DummyBackendModule):
-    """What would be `torch.strict`: torch asks it for dtypes and generator states."""
+    """Stands in for `torch.strict`, which torch asks for dtypes and generator states."""
 
     def get_rng_state(self, device: Any = None) -> Tensor:
         return torch.empty(0, dtype=torch.uint8)
@@ -115,7 +115,7 @@ def strict_device() -> torch.device:
         return StrictTensor(torch.empty_strided(size, stride, dtype=dtype))
 
     def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
-        """What `torch.tensor(values, device=…)` calls, past `__torch_dispatch__`."""
+        """Called by `torch.tensor(values, device=…)`, which bypasses `__torch_dispatch__`."""
         source, values = (t.wrapped if isinstance(t, StrictTensor) else t for t in (source, target))
         values.copy_(source)
         return target

@@ -1,4 +1,4 @@
-"""One function a verb: paths in, files or plain values out.
+"""One function per verb: paths in, files or plain values out.
 
 L layers, H = both directions.
 """
@@ -41,15 +41,15 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def read(path: Path) -> list[np.ndarray]:
+def read_npz(path: Path) -> list[np.ndarray]:
     with np.load(path, allow_pickle=False) as file:
         return [file[str(number)] for number in range(len(file.files))]
 
 
-def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
-    assert [array.shape for array in found] == [array.shape for array in wanted]
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+def assert_close(arrays: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert [array.shape for array in arrays] == [array.shape for array in expected]
+    for array, expected_array in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(array, expected_array, atol=1e-6)
 
 
 def test_the_verbs_are_public_names():
@@ -60,7 +60,7 @@ def test_the_verbs_are_public_names():
 # ---- info, convert ----
 
 
-def test_info_is_plain_values(tmp_path):
+def test_info_returns_plain_values(tmp_path):
     write_bilm(tmp_path / "bilm")
     facts = api.info(tmp_path / "bilm")
     assert json.loads(json.dumps(facts)) == facts
@@ -79,15 +79,15 @@ def test_a_model_is_the_same_after_every_conversion(tmp_path):
     api.convert(source, str(tmp_path / "native"), options=str(options))
     api.convert(tmp_path / "native", tmp_path / "folder", to="hdf5")
     api.convert(tmp_path / "folder", tmp_path / "files" / "x.hdf5", to="hdf5")
-    wanted = open_pretrained(source, options)
+    expected = open_pretrained(source, options)
     for name in ("native", "folder", "files/x.hdf5"):
-        found = open_pretrained(tmp_path / name)
-        assert found.config == wanted.config
-        assert all(torch.equal(value, wanted.tensors()[key]) for key, value in found.tensors().items())
-        assert_same_vectors(found, wanted)
+        model = open_pretrained(tmp_path / name)
+        assert model.config == expected.config
+        assert all(torch.equal(value, expected.tensors()[key]) for key, value in model.tensors().items())
+        assert_same_vectors(model, expected)
 
 
-def test_a_wrong_conversion_is_refused_and_writes_nothing(tmp_path):
+def test_an_invalid_conversion_is_refused_and_writes_nothing(tmp_path):
     write_bilm(tmp_path / "bilm")
     with pytest.raises(UsageError, match=r"There is no format 'onnx'\. Convert to native or to hdf5"):
         api.convert(tmp_path / "bilm", tmp_path / "new", to="onnx")  # type: ignore[arg-type]
@@ -101,17 +101,17 @@ def test_a_wrong_conversion_is_refused_and_writes_nothing(tmp_path):
 # ---- embed ----
 
 
-def test_embed_writes_what_embed_gives_and_says_how_much(elmo, text, tmp_path):
+def test_embed_writes_the_vectors_of_elmo_embed_and_returns_counts(elmo, text, tmp_path):
     done = api.embed(elmo, text, tmp_path / "x.npz", layer="all")
     assert done == api.Embedded(tmp_path / "x.npz", sentences=4, tokens=9, truncated=0)
-    assert_close(read(tmp_path / "x.npz"), elmo.embed(LINES, layer="all"))
+    assert_close(read_npz(tmp_path / "x.npz"), elmo.embed(LINES, layer="all"))
 
 
 def test_embed_takes_the_path_of_a_model(elmo, text, tmp_path):
     elmo.save(tmp_path / "model")
     done = api.embed(str(tmp_path / "model"), str(text), str(tmp_path / "x.npz"), batch_tokens=7)
     assert done.out == tmp_path / "x.npz"
-    assert_close(read(tmp_path / "x.npz"), elmo.embed(LINES))
+    assert_close(read_npz(tmp_path / "x.npz"), elmo.embed(LINES))
 
 
 def test_sentences_in_memory_are_scored_as_those_of_a_file(text):
@@ -126,13 +126,13 @@ def test_sentences_in_memory_are_scored_as_those_of_a_file(text):
     np.testing.assert_allclose([scored.totals for scored in tokens], streamed, rtol=1e-5)
 
 
-def test_the_home_folder_can_be_written_as_a_tilde(elmo, text, tmp_path, monkeypatch):
+def test_a_tilde_means_the_home_folder(elmo, text, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert api.embed(elmo, f"~/{text.name}", "~/new/x.npz").out == tmp_path / "new" / "x.npz"
-    assert len(read(tmp_path / "new" / "x.npz")) == 4
+    assert len(read_npz(tmp_path / "new" / "x.npz")) == 4
 
 
-def test_every_verb_knows_the_home_folder(text, tmp_path, monkeypatch):
+def test_every_verb_expands_the_home_folder(text, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     elmo = Elmo(random_model(small_config(), softmax=True))
     (tmp_path / "lists.txt").write_text("1\tthe bank\n1\tthe river\n")
@@ -153,7 +153,7 @@ def test_every_verb_knows_the_home_folder(text, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("batch_tokens", [1, 3, 4096])
 @pytest.mark.parametrize("stateful", [False, True])
-def test_vectors_do_not_depend_on_how_a_text_is_cut_into_chunks(batch_tokens, stateful, tmp_path):
+def test_vectors_do_not_depend_on_the_size_of_chunks(batch_tokens, stateful, tmp_path):
     lines = [f"w{number} " * (number % 5) for number in range(60)]
     (tmp_path / "long.txt").write_text("\n".join(lines))
     model = random_model(small_config())
@@ -161,24 +161,24 @@ def test_vectors_do_not_depend_on_how_a_text_is_cut_into_chunks(batch_tokens, st
         Elmo(model, batch_tokens=batch_tokens), tmp_path / "long.txt", tmp_path / "x.npz", stateful=stateful
     )
     assert (done.sentences, done.tokens) == (60, 120)
-    one = Elmo(model)
-    assert_close(read(tmp_path / "x.npz"), [one.embed(line, stateful=stateful) for line in lines])
+    elmo = Elmo(model)
+    assert_close(read_npz(tmp_path / "x.npz"), [elmo.embed(line, stateful=stateful) for line in lines])
 
 
-def test_a_stateful_file_begins_with_zero_state(elmo, text, tmp_path):
+def test_a_stateful_run_starts_from_zero_state(elmo, text, tmp_path):
     api.embed(elmo, text, tmp_path / "x.npz", stateful=True)
     elmo.embed("something else", stateful=True)
     api.embed(elmo, text, tmp_path / "y.npz", stateful=True)
-    assert_close(read(tmp_path / "y.npz"), read(tmp_path / "x.npz"))
+    assert_close(read_npz(tmp_path / "y.npz"), read_npz(tmp_path / "x.npz"))
 
 
-def test_sentences_are_cut_as_the_model_was_trained_unless_told_otherwise(tmp_path):
+def test_text_is_segmented_as_the_model_was_trained_by_default(tmp_path):
     elmo = Elmo(random_model(small_config(segment="en")))
     (tmp_path / "raw.txt").write_text("He didn't\nfall. She did!")
-    api.embed(elmo, tmp_path / "raw.txt", tmp_path / "own.parquet")
-    own = pq.read_table(tmp_path / "own.parquet")
-    assert own["token"].to_pylist() == ["He", "did", "n't", "fall", ".", "She", "did", "!"]
-    assert own["sentence"].to_pylist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    api.embed(elmo, tmp_path / "raw.txt", tmp_path / "default.parquet")
+    default = pq.read_table(tmp_path / "default.parquet")
+    assert default["token"].to_pylist() == ["He", "did", "n't", "fall", ".", "She", "did", "!"]
+    assert default["sentence"].to_pylist() == [0, 0, 0, 0, 0, 1, 1, 1]
     api.embed(elmo, tmp_path / "raw.txt", tmp_path / "split.parquet", segment="split")
     split = pq.read_table(tmp_path / "split.parquet")
     assert split["token"].to_pylist() == ["He", "didn't", "fall.", "She", "did!"]
@@ -202,7 +202,7 @@ def test_embedding_reports_bytes_and_tokens(elmo, text, tmp_path):
     assert (events[-1].stage, events[-1].done, events[-1].total) == ("embedding", size, size)
 
 
-def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
+def test_truncated_tokens_are_counted_per_call(elmo, text, tmp_path):
     elmo.embed("supercalifragilistic")
     assert api.embed(elmo, text, tmp_path / "x.npz").truncated == 0
     text.write_text("supercalifragilistic word")
@@ -210,7 +210,7 @@ def test_cut_tokens_are_those_of_this_text_alone(elmo, text, tmp_path):
     assert elmo.counts.truncated == 2
 
 
-def test_truncated_tokens_are_reported_once_whatever_the_number_of_chunks(tmp_path, caplog):
+def test_truncated_tokens_are_reported_once_for_any_number_of_chunks(tmp_path, caplog):
     model = random_model(small_config(), softmax=True)
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("supercalifragilistic word\n" * 5)
@@ -242,14 +242,14 @@ def test_truncated_tokens_are_reported_once_whatever_the_number_of_chunks(tmp_pa
         ({"dtype": "float64"}, "dtype is 'float64', expected float32 or float16"),
     ],
 )
-def test_a_wrong_word_is_refused_even_for_an_empty_text(elmo, options, message, tmp_path):
+def test_an_invalid_option_is_refused_even_for_an_empty_text(elmo, options, message, tmp_path):
     (tmp_path / "empty.txt").touch()
     with pytest.raises(UsageError, match=message):
         api.embed(elmo, tmp_path / "empty.txt", tmp_path / "x.npz", **options)
     assert os.listdir(tmp_path) == ["empty.txt"]
 
 
-def test_text_that_fails_half_way_leaves_nothing(elmo, tmp_path):
+def test_an_error_in_the_text_leaves_no_output(elmo, tmp_path):
     (tmp_path / "bad.txt").write_bytes(b"fine\n" * 1000 + b"\xff\n")
     with pytest.raises(DataError, match=r"bad\.txt:1001: not UTF-8"):
         api.embed(Elmo(elmo.model, batch_tokens=10), tmp_path / "bad.txt", tmp_path / "a" / "x.npz")
@@ -269,7 +269,7 @@ def index(elmo: Elmo, tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def test_nearest_finds_words_or_with_a_context_usages(index):
+def test_nearest_returns_words_or_usages_if_there_is_a_context(index):
     opened = polyseme.open_index(index)
     assert api.nearest(index, "bank", 3) == opened.words.nearest("bank", 3)
     usages = api.nearest(index, "bank", 4, context="The bank failed .", same_word=True)
@@ -281,12 +281,12 @@ def test_nearest_finds_words_or_with_a_context_usages(index):
 
 def test_nearest_adds_and_subtracts_words(index):
     words = polyseme.open_index(index).words
-    found = api.nearest(index, "bank", 3, like=["rose"], unlike=["failed"], min_count=6, min_chars=2)
+    nearest = api.nearest(index, "bank", 3, like=["rose"], unlike=["failed"], min_count=6, min_chars=2)
     weights = [("bank", 1.0), ("rose", 1.0), ("failed", -1.0)]
-    assert found == words.nearest_to_sum(weights, 3, min_count=6, min_chars=2)
+    assert nearest == words.nearest_to_sum(weights, 3, min_count=6, min_chars=2)
 
 
-def test_nearest_opens_an_index_as_asked(index, tmp_path):
+def test_nearest_takes_the_options_of_opening_an_index(index, tmp_path):
     plain = polyseme.open_index(index, corrected=False)
     assert api.nearest(index, "bank", 3, uncorrected=True, memory=1) == plain.words.nearest("bank", 3)
     moved = (tmp_path / "model").rename(tmp_path / "moved")
@@ -303,12 +303,12 @@ def test_nearest_opens_an_index_as_asked(index, tmp_path):
         ({"context": "the river"}, "'bank' is not in the sentence"),
     ],
 )
-def test_arguments_of_nearest_that_do_not_fit_are_refused(index, options, message):
+def test_arguments_of_nearest_that_do_not_go_together_are_refused(index, options, message):
     with pytest.raises(UsageError, match=message):
         api.nearest(index, "bank", **options)
 
 
-def test_an_open_index_and_word_vectors_refuse_what_needs_a_path(index):
+def test_an_open_index_and_word_vectors_refuse_options_that_need_a_path(index):
     opened = polyseme.open_index(index)
     with pytest.raises(UsageError, match="`memory` needs the path of the index"):
         api.nearest(opened, "bank", memory=1)
@@ -328,7 +328,7 @@ def test_similarity_compares_two_or_more_texts(index, elmo):
     assert api.similarity(elmo, *texts).cosine == api.similarity(elmo, *texts, layer="top").cosine
 
 
-def test_words_to_leave_out_come_as_words_or_as_a_file(elmo, tmp_path):
+def test_stop_words_can_be_a_list_or_a_file(elmo, tmp_path):
     (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     (tmp_path / "stop.txt").write_text("the . The\na\n", encoding="utf-8")
     for name, stop in (("file", tmp_path / "stop.txt"), ("words", ["the", ".", "The", "a"])):
@@ -337,8 +337,8 @@ def test_words_to_leave_out_come_as_words_or_as_a_file(elmo, tmp_path):
         assert "bank" in words
 
 
-def test_change_returns_the_words_that_are_named_or_the_first_of_all(index):
-    assert [moved.word for moved in api.change(index, index, ["river", "bank"], k=1)] != []
+def test_change_returns_the_named_words_or_the_top_k(index):
+    assert [change.word for change in api.change(index, index, ["river", "bank"], k=1)] != []
     assert len(api.change(index, index, ["river", "bank"], k=1)) == 2
     assert len(api.change(index, index, min_count=6, k=2)) == 2
 
@@ -346,8 +346,8 @@ def test_change_returns_the_words_that_are_named_or_the_first_of_all(index):
 def test_info_describes_a_model_this_machine_or_both(elmo, tmp_path):
     elmo.save(tmp_path / "model")
     assert set(api.info(runtime=True)) == {"facts", "runtime"}
-    both = api.info(tmp_path / "model", runtime=True)
-    assert both["facts"]["torch"] == torch.__version__ == both["runtime"]["torch"]
+    info = api.info(tmp_path / "model", runtime=True)
+    assert info["facts"]["torch"] == torch.__version__ == info["runtime"]["torch"]
     with pytest.raises(UsageError, match="info needs a model"):
         api.info()
 

@@ -1,4 +1,4 @@
-"""The `polyseme` program: what it writes, prints and answers.
+"""The `polyseme` program: its output, files and exit codes.
 
 L layers, T tokens, H = both directions.
 """
@@ -24,8 +24,8 @@ from programs import TEXT, Ran
 L, H = 3, 8  # of small_config
 
 
-def arrays(path: str) -> list[np.ndarray]:
-    """The arrays of a dump, by their numbers."""
+def read_vectors(path: str) -> list[np.ndarray]:
+    """The arrays of a vector file, in order."""
     if path.endswith(".npz"):
         with np.load(path, allow_pickle=False) as file:
             return [file[str(number)] for number in range(len(file.files))]
@@ -33,16 +33,16 @@ def arrays(path: str) -> list[np.ndarray]:
         return [file[str(number)][()] for number in range(len(file))]
 
 
-def assert_close(found: list[np.ndarray], wanted: list[np.ndarray], atol: float = 1e-6) -> None:
-    assert [array.shape for array in found] == [array.shape for array in wanted]
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, atol=atol)
+def assert_close(arrays: list[np.ndarray], expected: list[np.ndarray], atol: float = 1e-6) -> None:
+    assert [array.shape for array in arrays] == [array.shape for array in expected]
+    for array, expected_array in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(array, expected_array, atol=atol)
 
 
 # ---- info ----
 
 
-def test_info_says_what_a_model_is(run, bilm):
+def test_info_describes_a_model(run, bilm):
     ran = run("info", bilm)
     assert ran.code == 0
     assert ran.err == ""
@@ -60,7 +60,7 @@ def test_info_says_what_a_model_is(run, bilm):
     ]
 
 
-def test_info_is_json_for_programs(run, bilm, models):
+def test_info_can_be_json(run, bilm, models):
     facts = json.loads(run("info", bilm, "--json").out)
     assert (facts["path"], facts["layers"], facts["size"], facts["parameters"]) == (bilm, L, H, 1859)
     assert facts["vocabulary"] == 12
@@ -70,7 +70,7 @@ def test_info_is_json_for_programs(run, bilm, models):
     assert json.loads(chinese.out)["config"]["segment"] == "zh"
 
 
-def test_info_shows_brackets_as_they_are(run, models, tmp_path):
+def test_info_shows_brackets_verbatim(run, models, tmp_path):
     config = json.loads((models / "zh" / "config.json").read_text(encoding="utf-8"))
     config["origin"] = {"corpus": "[red]三国[/red] [/nothing] |"}
     for file in (models / "zh").iterdir():
@@ -82,7 +82,7 @@ def test_info_shows_brackets_as_they_are(run, models, tmp_path):
 # ---- convert ----
 
 
-def test_convert_goes_both_ways(run, bilm):
+def test_convert_works_in_both_directions(run, bilm):
     ran = run("convert", bilm, "native", "--to", "native")
     assert ran == Ran(0, f"{bilm} -> native (native)\n", "")
     assert sorted(file.name for file in Path("native").iterdir()) == [
@@ -92,29 +92,29 @@ def test_convert_goes_both_ways(run, bilm):
         "vocab.txt",
     ]
     assert run("convert", "native", "back", "--to", "hdf5").code == 0
-    with h5py.File(Path(bilm, "model.hdf5")) as one, h5py.File("back/model.hdf5") as other:
+    with h5py.File(Path(bilm, "model.hdf5")) as original, h5py.File("back/model.hdf5") as converted:
         names: list[str] = []
-        one.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        original.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
         assert names
-        assert all(one[name][()].tobytes() == other[name][()].tobytes() for name in names)
+        assert all(original[name][()].tobytes() == converted[name][()].tobytes() for name in names)
     text = "the bank failed"
     np.testing.assert_array_equal(polyseme.load("back").embed(text), polyseme.load(bilm).embed(text))
 
 
-def test_convert_to_native_is_what_is_meant_when_nothing_is_said(run, bilm):
+def test_convert_writes_the_native_format_by_default(run, bilm):
     assert run("convert", bilm, "new/model").code == 0
     assert Path("new/model/model.safetensors").is_file()
 
 
-def test_convert_replaces_only_by_force(run, bilm):
+def test_convert_overwrites_only_with_force(run, bilm):
     run("convert", bilm, "native")
-    refused = run("convert", bilm, "native")
-    assert refused.code == 2
-    assert "native: exists already" in refused.err
+    ran = run("convert", bilm, "native")
+    assert ran.code == 2
+    assert "native: exists already" in ran.err
     assert run("convert", bilm, "native", "--force").code == 0
 
 
-def test_options_name_the_description_of_an_hdf5_file(run, tmp_path):
+def test_the_options_file_of_an_hdf5_model_can_be_named(run, tmp_path):
     write_bilm(tmp_path / "a", weights="w.hdf5", options="o.json")
     write_bilm(tmp_path / "b", weights="w.hdf5", options="o.json")
     moved = (tmp_path / "a" / "o.json").rename(tmp_path / "elsewhere.json")
@@ -124,20 +124,20 @@ def test_options_name_the_description_of_an_hdf5_file(run, tmp_path):
         assert run(*arguments).code == 0
 
 
-# ---- embed: where text comes from ----
+# ---- embed: sources of text ----
 
 
 def test_embed_writes_the_vectors_of_each_line(run, bilm):
     ran = run("embed", bilm, "text.txt", "--out", "x.hdf5")
     assert ran == Ran(0, "x.hdf5: 3 sentences, 11 tokens\n", "")
-    assert_close(arrays("x.hdf5"), polyseme.load(bilm).embed(TEXT.split("\n")[:-1]))
+    assert_close(read_vectors("x.hdf5"), polyseme.load(bilm).embed(TEXT.split("\n")[:-1]))
     with h5py.File("x.hdf5") as file:
         assert [file[key].attrs["sentence"] for key in "012"] == TEXT.split("\n")[:-1]
 
 
-def test_text_can_come_from_a_pipe_a_packed_file_or_a_folder(run, bilm):
+def test_text_can_come_from_a_pipe_a_compressed_file_or_a_folder(run, bilm):
     run("embed", bilm, "text.txt", "--out", "x.npz")
-    wanted = arrays("x.npz")
+    expected = read_vectors("x.npz")
     Path("t.gz").write_bytes(gzip.compress(TEXT.encode()))
     Path("t.zst").write_bytes(zstandard.compress(TEXT.encode()))
     Path("folder/.hidden").mkdir(parents=True)
@@ -147,14 +147,14 @@ def test_text_can_come_from_a_pipe_a_packed_file_or_a_folder(run, bilm):
     for number, source in enumerate(("-", "t.gz", "t.zst", "folder")):
         ran = run("embed", bilm, source, "--out", f"{number}.npz", stdin=TEXT.encode())
         assert ran == Ran(0, f"{number}.npz: 3 sentences, 11 tokens\n", "")
-        assert_close(arrays(f"{number}.npz"), wanted)
+        assert_close(read_vectors(f"{number}.npz"), expected)
 
 
 def test_an_empty_text_gives_an_empty_file(run, bilm):
     for ending in ("hdf5", "npz", "parquet"):
         ran = run("embed", bilm, "-", "--out", f"x.{ending}")
         assert ran == Ran(0, f"x.{ending}: 0 sentences, 0 tokens\n", "")
-    assert arrays("x.hdf5") == arrays("x.npz") == []
+    assert read_vectors("x.hdf5") == read_vectors("x.npz") == []
     assert len(pq.read_table("x.parquet")) == 0
 
 
@@ -162,7 +162,7 @@ def test_an_empty_text_gives_an_empty_file(run, bilm):
 
 
 @pytest.mark.parametrize(
-    ("given", "layer"),
+    ("option", "layer"),
     [
         ("mean", "mean"),
         ("top", "top"),
@@ -174,23 +174,23 @@ def test_an_empty_text_gives_an_empty_file(run, bilm):
         ("1,-1,0*-2", ([1, -1, 0], -2.0)),
     ],
 )
-def test_layer_takes_all_that_embed_takes(run, bilm, given, layer):
-    assert run("embed", bilm, "text.txt", "--out", "x.npz", "--layer", given).code == 0
-    assert_close(arrays("x.npz"), polyseme.load(bilm).embed(TEXT.split("\n")[:-1], layer=layer))
+def test_layer_takes_every_value_of_elmo_embed(run, bilm, option, layer):
+    assert run("embed", bilm, "text.txt", "--out", "x.npz", "--layer", option).code == 0
+    assert_close(read_vectors("x.npz"), polyseme.load(bilm).embed(TEXT.split("\n")[:-1], layer=layer))
 
 
 @pytest.mark.parametrize("pool", ["mean", "max", "first", "last", "sum"])
-def test_pool_gives_a_vector_a_sentence(run, bilm, pool):
+def test_pool_gives_one_vector_per_sentence(run, bilm, pool):
     run("embed", bilm, "text.txt", "--out", "x.npz", "--pool", pool, "--direction", "forward")
-    wanted = polyseme.load(bilm).embed(TEXT.split("\n")[:-1], pool=pool, direction="forward")
-    assert_close(arrays("x.npz"), list(wanted))
+    expected = polyseme.load(bilm).embed(TEXT.split("\n")[:-1], pool=pool, direction="forward")
+    assert_close(read_vectors("x.npz"), list(expected))
     run("embed", bilm, "text.txt", "--out", "x.parquet", "--pool", pool, "--layer", "all")
     table = pq.read_table("x.parquet")
     assert table["text"].to_pylist() == TEXT.split("\n")[:-1]
     assert table.schema.metadata[b"shape"] == b"3,8"
 
 
-def test_raw_english_is_cut_into_sentences_and_words(run, bilm):
+def test_raw_english_is_segmented(run, bilm):
     Path("raw.txt").write_text('"Don\'t!" he said\nto Mr. Smith. It\nrained.\n\nThe end.')
     ran = run("embed", bilm, "raw.txt", "--out", "x.parquet", "--segment", "en")
     assert ran.out.startswith("x.parquet: 3 sentences, ")
@@ -200,7 +200,7 @@ def test_raw_english_is_cut_into_sentences_and_words(run, bilm):
     assert table["sentence"].to_pylist()[-6:] == [1, 1, 1, 2, 2, 2]
 
 
-def test_raw_chinese_is_cut_into_sentences_and_words(run, bilm, models):
+def test_raw_chinese_is_segmented(run, bilm, models):
     text = "他在银行工作。下雨了！\n第二段。".encode()
     ran = run("embed", models / "zh", "-", "--out", "x.parquet", stdin=text)  # as the model was trained
     assert ran.out == "x.parquet: 3 sentences, 10 tokens\n"
@@ -218,23 +218,23 @@ def test_stateful_carries_the_state_from_sentence_to_sentence_as_bilm_tf_does(ru
     run("embed", bilm, "-", "--out", "x.hdf5", "--stateful", "--layer", "all", stdin=text)
     model = polyseme.load(bilm).model
     weights = {name: value.numpy() for name, value in model.network.state_dict().items()}
-    state, wanted = None, []
+    state, expected = None, []
     for line in lines:
         chars = [[reference.byte_row(token, 12) for token in ["<S>", *line.split(), "</S>"]]]
         read = reference.read(model.config, weights, [len(chars[0])], chars=np.array(chars), state=state)
         state = read.state
-        wanted.append(read.layers[0][:, 1:-1])
-    assert_close(arrays("x.hdf5"), wanted, atol=1e-5)
-    assert np.abs(wanted[0] - wanted[2]).max() > 1e-3  # the same line, another state
+        expected.append(read.layers[0][:, 1:-1])
+    assert_close(read_vectors("x.hdf5"), expected, atol=1e-5)
+    assert np.abs(expected[0] - expected[2]).max() > 1e-3  # the same line, another state
 
 
-def test_float16_halves_the_numbers_and_small_batches_change_nothing(run, bilm):
+def test_float16_rounds_vectors_and_small_batches_change_nothing(run, bilm):
     run("embed", bilm, "text.txt", "--out", "x.npz")
     run("embed", bilm, "text.txt", "--out", "y.npz", "--batch-tokens", "1")
-    assert_close(arrays("y.npz"), arrays("x.npz"))
+    assert_close(read_vectors("y.npz"), read_vectors("x.npz"))
     run("embed", bilm, "text.txt", "--out", "z.hdf5", "--dtype", "float16")
-    assert all(array.dtype == np.float16 for array in arrays("z.hdf5"))
-    assert_close(arrays("z.hdf5"), arrays("x.npz"), atol=2e-3)
+    assert all(array.dtype == np.float16 for array in read_vectors("z.hdf5"))
+    assert_close(read_vectors("z.hdf5"), read_vectors("x.npz"), atol=2e-3)
 
 
 def test_truncated_tokens_are_reported(run, bilm):
@@ -244,7 +244,7 @@ def test_truncated_tokens_are_reported(run, bilm):
     assert ran == Ran(0, f"x.npz: 1 sentence, 11 tokens\n{report}\n", "")
 
 
-def test_raw_text_for_a_model_of_tokenised_text_is_noticed(run, bilm):
+def test_raw_text_for_a_model_of_tokenised_text_gives_advice(run, bilm):
     text = "他在银行工作。\n下雨了！\n".encode()
     assert run("embed", bilm, "-", "--out", "x.npz", stdin=text).out.endswith(
         "truncated. If the text is not tokenised, use --segment en, zh or auto.\n"
@@ -257,10 +257,10 @@ def test_force_replaces_a_file(run, bilm):
     assert run("embed", bilm, "text.txt", "--out", "x.npz").code == 2
     assert Path("x.npz").read_text() == "old"
     assert run("embed", bilm, "text.txt", "--out", "x.npz", "--force").code == 0
-    assert len(arrays("x.npz")) == 3
+    assert len(read_vectors("x.npz")) == 3
 
 
-def test_the_command_that_a_model_without_softmax_advises_works_as_it_stands(run, bilm):
+def test_the_command_advised_for_a_model_without_softmax_works(run, bilm):
     Path("words.txt").write_text("the bank of the river failed\nthe river of the bank\n" * 50)
     advice = run("score", bilm, "words.txt").err.partition("train one from it: polyseme ")[2]
     values = {"TEXT": "words.txt", "MODEL": bilm, "OUT": "trained"}
@@ -272,18 +272,18 @@ def test_the_command_that_a_model_without_softmax_advises_works_as_it_stands(run
 # ---- nearest ----
 
 
-def test_nearest_words_with_their_cosines_and_counts(run: Callable[..., Ran], models: Path, bilm: str):
+def test_nearest_prints_words_with_cosines_and_counts(run: Callable[..., Ran], models: Path, bilm: str):
     words = polyseme.mean_vectors(polyseme.load(bilm), TEXT.splitlines(), min_count=1)
     words.save("w.safetensors")
-    known = words.words[0]
-    wanted = polyseme.open_words("w.safetensors").nearest(known, 2)
-    ran = run("nearest", "w.safetensors", known, "-k", "2")
-    assert ran.out.splitlines() == [f"{c:.3f}\t{words.count(w)}\t{w}" for w, c in wanted]
-    rows = json.loads(run("nearest", "w.safetensors", known, "-k", "2", "--json").out)
-    assert [(row["word"], row["cosine"]) for row in rows] == wanted
+    word = words.words[0]
+    expected = polyseme.open_words("w.safetensors").nearest(word, 2)
+    ran = run("nearest", "w.safetensors", word, "-k", "2")
+    assert ran.out.splitlines() == [f"{c:.3f}\t{words.count(w)}\t{w}" for w, c in expected]
+    rows = json.loads(run("nearest", "w.safetensors", word, "-k", "2", "--json").out)
+    assert [(row["word"], row["cosine"]) for row in rows] == expected
 
 
-def test_nearest_to_an_unknown_word_is_refused_with_a_guess(run: Callable[..., Ran], bilm: str):
+def test_nearest_to_an_unknown_word_suggests_a_spelling(run: Callable[..., Ran], bilm: str):
     words = polyseme.mean_vectors(polyseme.load(bilm), [["river", "bank"]], min_count=1)
     words.save("w.safetensors")
     ran = run("nearest", "w.safetensors", "rivers")
@@ -297,28 +297,29 @@ def test_nearest_to_an_unknown_word_is_refused_with_a_guess(run: Callable[..., R
 DATA = Path(__file__).parent.parent / "examples" / "data"
 
 
-def test_a_task_is_trained_asked_and_judged(run: Callable[..., Ran], bilm: str):
+def test_a_task_is_trained_and_then_predicts_and_is_evaluated(run: Callable[..., Ran], bilm: str):
     settings = ("--set", "train.epochs=1", "--set", "encoder.size=8")
-    made = run(
+    trained = run(
         "train", "tagging", bilm, "--train", DATA / "names.conll", "--out", "names", *settings, "--compare"
     )
-    assert made.code == 0, made.err
-    assert "with ELMo" in made.out
-    assert "without ELMo" in made.out
-    assert "Mix 1: layer 0:" in made.out
-    assert "with ELMo, seed 1: epoch 1: F1" in made.err
+    assert trained.code == 0, trained.err
+    assert "with ELMo" in trained.out
+    assert "without ELMo" in trained.out
+    assert "Mix 1: layer 0:" in trained.out
+    assert "with ELMo, seed 1: epoch 1: F1" in trained.err
     lines = run("predict", "names", DATA / "names.conll").out.splitlines()
     assert len(lines) == 10
     assert json.loads(lines[0])["tokens"] == ["Anna", "Weber", "went", "to", "Hamburg", "."]
     columns = run("predict", "names", DATA / "names.conll", "--format", "columns").out
     assert columns.startswith("Anna\t")
     Path("raw.txt").write_text("Anna left .\n\nLondon\n", encoding="utf-8")
-    raw = run("predict", "names", "raw.txt", "--plain-text").out.splitlines()  # a line each, blank ones too
+    raw = run(
+        "predict", "names", "raw.txt", "--plain-text"
+    ).out.splitlines()  # one per line, also for blank lines
     assert [json.loads(line)["tokens"] for line in raw] == [["Anna", "left", "."], [], ["London"]]
-    judged = run("evaluate", "names", DATA / "names.conll")
-    assert judged.out.startswith("F1\t")
-    found = json.loads(run("evaluate", "names", DATA / "names.conll", "--json").out)
-    assert found["main"] == "F1"
+    assert run("evaluate", "names", DATA / "names.conll").out.startswith("F1\t")
+    scores = json.loads(run("evaluate", "names", DATA / "names.conll", "--json").out)
+    assert scores["main"] == "F1"
 
 
 def test_a_dry_run_checks_files_and_trains_nothing(run: Callable[..., Ran], bilm: str):
@@ -329,7 +330,7 @@ def test_a_dry_run_checks_files_and_trains_nothing(run: Callable[..., Ran], bilm
     assert not Path("out").exists()
 
 
-def test_probes_print_a_row_a_layer(run: Callable[..., Ran], bilm: str):
+def test_probes_print_one_row_per_layer(run: Callable[..., Ran], bilm: str):
     epochs = ("--set", "train.epochs=1")
     ran = run("train", "probes", bilm, "--train", DATA / "names.conll", "--out", "probes", *epochs)
     assert ran.code == 0, ran.err
@@ -341,7 +342,7 @@ def test_probes_print_a_row_a_layer(run: Callable[..., Ran], bilm: str):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["train", "taging", "{bilm}", "--train", "text.txt", "--out", "x"], "Did you mean tagging?"),
         (["train", "tagging", "{bilm}", "--train", "none.conll", "--out", "x"], "no such file"),
@@ -350,11 +351,11 @@ def test_probes_print_a_row_a_layer(run: Callable[..., Ran], bilm: str):
         (["predict", "{bilm}", "text.txt"], "no task.json in it"),
     ],
 )
-def test_wrong_words_about_tasks_get_one_line(
-    run: Callable[..., Ran], bilm: str, words: list[str], says: str
+def test_invalid_arguments_for_tasks_are_a_one_line_error(
+    run: Callable[..., Ran], bilm: str, arguments: list[str], message: str
 ):
-    ran = run(*(word.format(bilm=bilm) for word in words))
+    ran = run(*(argument.format(bilm=bilm) for argument in arguments))
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err
     assert len(ran.err.strip().splitlines()) == 1
     assert not Path("x").exists()

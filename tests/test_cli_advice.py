@@ -1,4 +1,4 @@
-"""Advice of the library in Python terms, as the command line shows it."""
+"""The command line translates the advice of library errors from Python arguments to flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `polyseme` program when something is wrong: one line, exit code 2, nothing left behind."""
+"""Errors of the `polyseme` program: one line, exit code 2, no files left behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLYSEME = Path(sys.executable).with_name("polyseme")
 
 @pytest.fixture
 def run(models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
-    """The program in `tmp_path`, beside the folder `models`; a line of arguments, or several."""
+    """Run the program in `tmp_path`, which contains text.txt and the folder `models`."""
     monkeypatch.chdir(tmp_path)
     Path("models").symlink_to(models)
     Path("text.txt").write_text(TEXT, encoding="utf-8")
@@ -37,8 +37,8 @@ def run(models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
     return call
 
 
-def refused(ran: Ran) -> str:
-    """The one line of a run that ended with a user's error."""
+def error_line(ran: Ran) -> str:
+    """The message of a run that ended with a usage error, which is one line."""
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.startswith("polyseme: ")
@@ -49,11 +49,11 @@ def refused(ran: Ran) -> str:
 
 
 def files() -> list[str]:
-    """What is in the folder, hidden files too."""
+    """The files in the working folder, hidden ones included."""
     return sorted(path.name for path in Path().iterdir())
 
 
-# ---- wrong arguments ----
+# ---- invalid arguments ----
 
 EMBED = "embed models/bilm text.txt --out x.hdf5"
 
@@ -124,29 +124,29 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         ("convert nowhere new", "nowhere: no such file or folder, and no bundled model of that name"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_leaves_everything_as_it_was(run, line, message):
+def test_a_usage_error_is_one_line_and_changes_no_files(run, line, message):
     Path("old.hdf5").write_text("old")
     Path("f.npz").mkdir()
     before = files()
-    assert refused(run(line)).startswith(message)
+    assert error_line(run(line)).startswith(message)
     assert files() == before
     assert Path("old.hdf5").read_text() == "old"
 
 
 @pytest.mark.parametrize("line", ["embed models/bilm text.txt --out old.npz", "convert models/bilm old.npz"])
 def test_the_output_is_checked_before_the_model_is_loaded(run, line, monkeypatch):
-    def never(*arguments: object, **options: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise AssertionError("the model was loaded")
 
-    monkeypatch.setattr("polyseme.api.models.open_pretrained", never)
-    monkeypatch.setattr("polyseme.elmo.open_pretrained", never)
+    monkeypatch.setattr("polyseme.api.models.open_pretrained", fail)
+    monkeypatch.setattr("polyseme.elmo.open_pretrained", fail)
     Path("old.npz").write_text("old")
-    assert refused(run(line)).startswith("old.npz: exists already")
+    assert error_line(run(line)).startswith("old.npz: exists already")
     with pytest.raises(AssertionError, match="the model was loaded"):
         run(line.replace("old.npz", "new.npz"))
 
 
-# ---- wrong text ----
+# ---- invalid text ----
 
 
 @pytest.mark.parametrize("ending", ["hdf5", "npz", "parquet"])
@@ -154,31 +154,33 @@ def test_the_output_is_checked_before_the_model_is_loaded(run, line, monkeypatch
 def test_text_that_is_not_utf8_is_named_with_file_and_line(run, ending, options):
     Path("bad.txt").write_bytes(b"good\n" * 50 + "schön\n".encode("latin-1") + b"good\n")
     before = files()
-    message = refused(run(f"embed models/bilm bad.txt --out new/x.{ending} {options}"))
+    message = error_line(run(f"embed models/bilm bad.txt --out new/x.{ending} {options}"))
     assert message.startswith("bad.txt:51: not UTF-8 (byte 0xf6 at column 4).")
     assert files() == before
 
 
-def test_bad_text_from_a_pipe_is_named_stdin(run):
-    message = refused(run("embed models/bilm - --out x.npz", stdin="银行\n".encode("gb18030")))
+def test_invalid_text_from_a_pipe_is_named_stdin(run):
+    message = error_line(run("embed models/bilm - --out x.npz", stdin="银行\n".encode("gb18030")))
     assert message.startswith("stdin:1: not UTF-8")
     assert "iconv -f GB18030 -t UTF-8" in message
 
 
-def test_an_empty_folder_and_a_damaged_file_are_refused(run):
+def test_an_empty_folder_and_a_damaged_file_are_error_line(run):
     Path("folder").mkdir()
-    assert refused(run("embed models/bilm folder --out x.npz")).startswith("folder: a folder without files.")
+    assert error_line(run("embed models/bilm folder --out x.npz")).startswith(
+        "folder: a folder without files."
+    )
     Path("t.gz").write_bytes(b"\x1f\x8bnot gzip at all")
-    assert refused(run("embed models/bilm t.gz --out x.npz")).startswith("t.gz: damaged or truncated")
+    assert error_line(run("embed models/bilm t.gz --out x.npz")).startswith("t.gz: damaged or truncated")
     assert files() == ["folder", "models", "t.gz", "text.txt"]
 
 
-def test_a_message_of_several_lines_becomes_one(run, monkeypatch):
+def test_a_message_of_several_lines_becomes_one_line(run, monkeypatch):
     def fail(*arguments: object, **options: object) -> None:
         raise UsageError("one\ntwo")
 
     monkeypatch.setattr(api, "info", fail)
-    assert refused(run("info models/bilm")) == "one two"
+    assert error_line(run("info models/bilm")) == "one two"
 
 
 def test_a_bug_shows_its_traceback(run, monkeypatch):
@@ -193,31 +195,33 @@ def test_a_bug_shows_its_traceback(run, monkeypatch):
 # ---- the program itself ----
 
 
-def shell(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*map(str, arguments)], capture_output=True, text=True, encoding="utf-8", **options)
 
 
-def test_the_installed_program_and_the_module_answer_alike(models, tmp_path):
+def test_the_installed_program_and_the_module_behave_alike(models, tmp_path):
     line = ("embed", models / "bilm", "nowhere.txt", "--out", "x.npz")
     for program in ((POLYSEME,), (sys.executable, "-m", "polyseme")):
-        done = shell(*program, *line, cwd=tmp_path)
-        assert refused(Ran(done.returncode, done.stdout, done.stderr)).startswith("nowhere.txt: no such file")
+        done = run_command(*program, *line, cwd=tmp_path)
+        assert error_line(Ran(done.returncode, done.stdout, done.stderr)).startswith(
+            "nowhere.txt: no such file"
+        )
 
 
-def test_help_is_there_for_every_verb_and_loads_no_torch():
+def test_help_is_shown_without_loading_torch():
     code = (
         "import sys; from polyseme import cli; sys.argv = ['polyseme', *{!r}]\n"
         "try: cli.main()\n"
         "except SystemExit as end: print(end.code, sorted({{'torch', 'numpy', 'h5py'}} & set(sys.modules)))"
     )
     for arguments, word in ((["--help"], "embed"), (["embed", "--help"], "--layer"), ([], "convert")):
-        out = shell(sys.executable, "-c", code.format(arguments), check=True).stdout
+        out = run_command(sys.executable, "-c", code.format(arguments), check=True).stdout
         assert word in out
         assert out.rstrip().endswith("[]")
         assert out.rstrip().splitlines()[-1].startswith("0 " if arguments else "2 ")
 
 
-def test_the_version_is_said(run):
+def test_the_version_is_printed(run):
     assert re.fullmatch(r"polyseme \d+\.\d+\.\d+\n", run("--version").out)
 
 
@@ -225,16 +229,16 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
     command = [POLYSEME, "embed", models / "bilm", "-", "--out", "x.npz"]
     pipe = subprocess.PIPE
 
-    def hear() -> None:  # whoever runs the tests in the background may have turned Ctrl-C off
+    def enable_interrupt() -> None:  # SIGINT may be ignored if the tests run in the background
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path, preexec_fn=hear
+        command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path, preexec_fn=enable_interrupt
     ) as process:
         assert process.stdin is not None
         process.stdin.write(b"the bank failed\n")
         process.stdin.flush()
-        for _ in range(600):  # until it has opened its output, and waits for more text
+        for _ in range(600):  # until it has opened its output and waits for more text
             if any(tmp_path.iterdir()):
                 break
             time.sleep(0.1)
@@ -248,7 +252,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
 # ---- progress ----
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
+def test_progress_is_plain_lines_without_a_terminal(run, monkeypatch):
     monkeypatch.setattr(progress_module, "LINE_INTERVAL", 0.0)
     ran = run("embed models/bilm text.txt --out x.npz --batch-tokens 1")
     assert ran.out == "x.npz: 3 sentences, 11 tokens\n"
@@ -258,19 +262,19 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(run, monkeypatch):
     assert lines[-1].startswith("embedding: 11 tokens, ")
     assert ", 100%, 0 s left" in lines[-1]
     piped = run("embed models/bilm - --out y.npz", stdin=TEXT.encode())
-    assert re.fullmatch(r"embedding: 11 tokens, [\d,]+/s\n", piped.err)  # nobody knows how much will come
+    assert re.fullmatch(r"embedding: 11 tokens, [\d,]+/s\n", piped.err)  # the size of the input is unknown
 
 
 def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
-    shown = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    monkeypatch.setattr(progress_module, "Console", lambda stderr: shown)
+    console = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    monkeypatch.setattr(progress_module, "Console", lambda stderr: console)
     assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
-    text = shown.export_text()
-    shown.file.close()
+    text = console.export_text()
+    console.file.close()
     assert re.search(r"embedding: 11 tokens, [\d,]+/s ━+ +100% 0:00:0\d", text)
 
 
-def test_the_size_of_a_text_is_known_where_it_can_be(run):
+def test_the_size_of_text_is_known_for_uncompressed_files(run):
     Path("folder/.hidden").mkdir(parents=True)
     Path("folder/a").write_text("12345")
     Path("folder/.hidden/b").write_text("never read")

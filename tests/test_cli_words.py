@@ -17,10 +17,10 @@ LINES = ["He sat on the river bank .", "The bank failed .", "The river rose ."] 
 
 @pytest.fixture
 def indexed(run: Callable[..., Ran], bilm: str) -> Callable[..., Ran]:
-    """The same, with `index`, of LINES."""
+    """Run the program in a folder that contains `index`, an index of LINES."""
     write("corpus.txt", "\n".join(LINES) + "\n")
-    made = run("index", bilm, "corpus.txt", "--out", "index")
-    assert made.code == 0, made.err
+    built = run("index", bilm, "corpus.txt", "--out", "index")
+    assert built.code == 0, built.err
     return run
 
 
@@ -28,31 +28,31 @@ def write(name: str, text: str) -> None:
     Path(name).write_text(text, encoding="utf-8")
 
 
-def refused(ran: Ran, says: str) -> None:
+def assert_refused(ran: Ran, message: str) -> None:
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err
     assert len(ran.err.strip().splitlines()) == 1
 
 
-def test_an_index_is_built_and_asked(run: Callable[..., Ran], bilm: str):
+def test_an_index_is_built_and_searched(run: Callable[..., Ran], bilm: str):
     write("corpus.txt", "\n".join(LINES) + "\n")
-    made = run("index", bilm, "corpus.txt", "--out", "index")
-    assert made.code == 0, made.err
+    built = run("index", bilm, "corpus.txt", "--out", "index")
+    assert built.code == 0, built.err
     measured = polyseme.open_index("index").anisotropy
-    assert made.out.splitlines() == [
+    assert built.out.splitlines() == [
         "index: 90 usages of 10 words in 1 block",
         f"mean cosine of random usages: {measured.before:.3f}, corrected (whiten) {measured.after:.3f}",
     ]
     assert len(run("nearest", "index", "bank", "-k", "3").out.splitlines()) == 3
-    found = run("nearest", "index", "bank", "--context", "The bank failed .", "-k", "2").out.splitlines()
-    assert found[0].split("\t")[1:] == ["corpus.txt:2", "The [bank] failed ."]
+    lines = run("nearest", "index", "bank", "--context", "The bank failed .", "-k", "2").out.splitlines()
+    assert lines[0].split("\t")[1:] == ["corpus.txt:2", "The [bank] failed ."]
     rows = json.loads(run("nearest", "index", "bank", "--context", "The bank .", "--same-word", "--json").out)
     assert {row["word"] for row in rows} == {"bank"}
     assert run("senses", "index", "bank").out.startswith("bank: ")
     assert json.loads(run("senses", "index", "bank", "--json").out)["word"] == "bank"
 
 
-def test_asking_for_more_than_there_is_gives_all(indexed: Callable[..., Ran]):
+def test_a_k_above_the_number_of_results_gives_all(indexed: Callable[..., Ran]):
     assert len(indexed("nearest", "index", "bank", "-k", "50").out.splitlines()) == 9
     assert (
         len(indexed("nearest", "index", "bank", "-k", "500", "--context", "the bank").out.splitlines()) == 90
@@ -60,22 +60,22 @@ def test_asking_for_more_than_there_is_gives_all(indexed: Callable[..., Ran]):
 
 
 def test_another_model_and_rare_words_are_refused(indexed: Callable[..., Ran], models: Path):
-    refused(indexed("nearest", "index", "bank", "--model", models / "zh"), "an index of another model")
-    refused(
+    assert_refused(indexed("nearest", "index", "bank", "--model", models / "zh"), "an index of another model")
+    assert_refused(
         indexed("change", "index", "index", "--min-count", "99"),
         "No word has 99 usages in both indexes. Lower --min-count",
     )
-    refused(indexed("nearest", "index", "river", "--context", "the banks"), "mark the word: [river]")
-    refused(indexed("nearest", "index", "RIVER"), "Did you mean river")
+    assert_refused(indexed("nearest", "index", "river", "--context", "the banks"), "mark the word: [river]")
+    assert_refused(indexed("nearest", "index", "RIVER"), "Did you mean river")
 
 
-def test_a_graph_that_cannot_be_is_refused_before_any_work(run: Callable[..., Ran], bilm: str):
+def test_an_invalid_graph_type_is_refused_before_any_work(run: Callable[..., Ran], bilm: str):
     write("corpus.txt", "\n".join(LINES) + "\n")
-    refused(run("index", bilm, "corpus.txt", "--out", "new", "--graph", "foo"), "'foo' is not one of")
+    assert_refused(run("index", bilm, "corpus.txt", "--out", "new", "--graph", "foo"), "'foo' is not one of")
     assert not Path("new").exists()
 
 
-def test_words_without_senses_get_them(run: Callable[..., Ran], bilm: str):
+def test_disambiguate_predicts_the_senses_of_unlabelled_rows(run: Callable[..., Ran], bilm: str):
     write("train.tsv", "bank\tthe river [bank]\tshore\nbank\tthe [bank] failed\tmoney\n" * 2)
     write("test.tsv", "bank\ton the river [bank]\nbank\tthe [bank] failed\n")
     ran = run("disambiguate", bilm, "--train", "train.tsv", "--test", "test.tsv")
@@ -84,24 +84,24 @@ def test_words_without_senses_get_them(run: Callable[..., Ran], bilm: str):
     assert len(ran.out.split()) == 2
 
 
-def test_one_word_is_one_word(indexed: Callable[..., Ran]):
-    (moved,) = polyseme.change("index", "index", "bank")
-    assert moved.word == "bank"
+def test_a_single_word_can_be_a_string(indexed: Callable[..., Ran]):
+    (change,) = polyseme.change("index", "index", "bank")
+    assert change.word == "bank"
     assert {usage.word for usage in polyseme.map_usages("index", "river").usages} == {"river"}
 
 
-def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
-    moved = indexed("change", "index", "index", "bank", "river").out.splitlines()
-    assert moved[0] == "distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword"
-    assert len(moved) == 3
-    assert all(line.split("\t")[6] == "no" for line in moved[1:])
+def test_change_prints_each_measure_with_its_p_value(indexed: Callable[..., Ran]):
+    lines = indexed("change", "index", "index", "bank", "river").out.splitlines()
+    assert lines[0] == "distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword"
+    assert len(lines) == 3
+    assert all(line.split("\t")[6] == "no" for line in lines[1:])
     rows = json.loads(indexed("change", "index", "index", "--min-count", "5", "--json").out)
     assert len(rows) > 3
     assert {"p", "distance_p", "shift_p", "changed"} <= set(rows[0])
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["nearest", "{bilm}", "bank", "--context", "the bank"], "--context needs an index"),
         (["nearest", "{bilm}", "bank", "--layer", "1"], "--out OUT --layer 1"),
@@ -144,72 +144,76 @@ def test_the_table_of_change_says_whose_p_it_is(indexed: Callable[..., Ran]):
         ),
     ],
 )
-def test_wrong_words_about_indexes_get_one_line(indexed: Callable[..., Ran], bilm: str, words, says: str):
-    refused(indexed(*(word.format(bilm=bilm) for word in words)), says)
+def test_invalid_arguments_for_indexes_are_a_one_line_error(
+    indexed: Callable[..., Ran], bilm: str, arguments: list[str], message: str
+):
+    assert_refused(indexed(*(argument.format(bilm=bilm) for argument in arguments)), message)
     assert not Path("x").exists()
 
 
-def test_the_help_of_index_does_not_offer_what_it_refuses(run: Callable[..., Ran]):
+def test_the_help_of_index_does_not_mention_stdin(run: Callable[..., Ran]):
     assert "stdin" not in run("index", "--help").out
 
 
-def test_an_analogy_is_asked_with_like_and_unlike(indexed: Callable[..., Ran]):
+def test_like_and_unlike_solve_analogies(indexed: Callable[..., Ran]):
     rows = json.loads(
         indexed("nearest", "index", "bank", "--like", "rose", "--unlike", "failed", "-k", "4", "--json").out
     )
-    wanted = polyseme.open_index("index").most_similar(["bank", "rose"], ["failed"], topn=4)
-    assert [(row["word"], row["cosine"]) for row in rows] == wanted
+    expected = polyseme.open_index("index").most_similar(["bank", "rose"], ["failed"], topn=4)
+    assert [(row["word"], row["cosine"]) for row in rows] == expected
     assert not {"bank", "rose", "failed"} & {row["word"] for row in rows}
 
 
-def test_a_layer_that_the_index_has_is_taken(indexed: Callable[..., Ran], bilm: str):
-    plainly = indexed("nearest", "index", "bank")
-    assert indexed("nearest", "index", "bank", "--layer", "top") == plainly
-    assert indexed("nearest", "index", "bank", "--layer", "2") == plainly
+def test_the_layer_of_the_index_is_accepted(indexed: Callable[..., Ran], bilm: str):
+    default = indexed("nearest", "index", "bank")
+    assert indexed("nearest", "index", "bank", "--layer", "top") == default
+    assert indexed("nearest", "index", "bank", "--layer", "2") == default
     mixed = indexed("index", bilm, "corpus.txt", "--out", "mixed", "--layer", "0.2,0.3,0.5*1.4")
     assert mixed.code == 0, mixed.err
-    found = indexed(
+    nearest = indexed(
         "nearest", "mixed", "bank", "--context", "The bank failed .", "--layer", "0.2,0.3,0.5*1.4"
     )
-    assert found.code == 0, found.err
-    assert found.out.splitlines()[0].startswith("1.000\t")
+    assert nearest.code == 0, nearest.err
+    assert nearest.out.splitlines()[0].startswith("1.000\t")
 
 
-def test_nearest_without_the_correction(indexed: Callable[..., Ran]):
-    wanted = polyseme.open_index("index", corrected=False).most_similar("bank", topn=2)
+def test_nearest_can_be_uncorrected(indexed: Callable[..., Ran]):
+    expected = polyseme.open_index("index", corrected=False).most_similar("bank", topn=2)
     rows = json.loads(indexed("nearest", "index", "bank", "-k", "2", "--uncorrected", "--json").out)
-    assert [(row["word"], row["cosine"]) for row in rows] == wanted
+    assert [(row["word"], row["cosine"]) for row in rows] == expected
 
 
-def test_an_index_that_is_not_finished_gives_no_words(indexed: Callable[..., Ran]):
+def test_an_unfinished_index_is_refused(indexed: Callable[..., Ran]):
     head = json.loads(Path("index/index.json").read_text(encoding="utf-8"))
     write("index/index.json", json.dumps(head | {"finished": 0}))
-    refused(indexed("nearest", "index", "bank"), "not finished")
+    assert_refused(indexed("nearest", "index", "bank"), "not finished")
     with pytest.raises(polyseme.FormatError, match="not finished"):
         polyseme.nearest("index", "bank")
 
 
-def test_a_graph_is_built_and_asked(run: Callable[..., Ran], bilm: str):
+def test_a_graph_is_built_and_searched(run: Callable[..., Ran], bilm: str):
     pytest.importorskip("usearch")
     write("corpus.txt", "\n".join(LINES) + "\n")
-    made = run("index", bilm, "corpus.txt", "--out", "index", "--graph", "float16")
-    assert made.code == 0, made.err
-    asked = ("nearest", "index", "bank", "--context", "The bank failed .", "-k", "1")
-    found = run(*asked, "--approximate")
-    assert found.code == 0, found.err
-    assert found.out.split("\t")[2] == run(*asked).out.split("\t")[2]
-    refused(run("index", bilm, "corpus.txt", "--out", "index", "--graph", "float8"), "'float8' is not one of")
+    built = run("index", bilm, "corpus.txt", "--out", "index", "--graph", "float16")
+    assert built.code == 0, built.err
+    arguments = ("nearest", "index", "bank", "--context", "The bank failed .", "-k", "1")
+    approximate = run(*arguments, "--approximate")
+    assert approximate.code == 0, approximate.err
+    assert approximate.out.split("\t")[2] == run(*arguments).out.split("\t")[2]
+    assert_refused(
+        run("index", bilm, "corpus.txt", "--out", "index", "--graph", "float8"), "'float8' is not one of"
+    )
 
 
-def test_a_word_never_seen_and_one_of_two_and_less_memory(indexed: Callable[..., Ran]):
-    found = indexed("nearest", "index", "banks", "--context", "The banks failed .", "-k", "2")
-    assert (found.code, len(found.out.splitlines())) == (0, 2)
+def test_unseen_words_repeated_words_and_a_memory_limit(indexed: Callable[..., Ran]):
+    unseen = indexed("nearest", "index", "banks", "--context", "The banks failed .", "-k", "2")
+    assert (unseen.code, len(unseen.out.splitlines())) == (0, 2)
     twice = ("nearest", "index", "bank", "--context", "The bank and the bank .", "-k", "1")
-    refused(indexed(*twice), "say which")
+    assert_refused(indexed(*twice), "say which")
     assert indexed(*twice, "--which", "2").code == 0
     assert indexed(*twice, "--which", "2", "--memory", "0").code == 0
-    for words in (["senses", "index", "bank"], ["change", "index", "index", "bank"]):
-        assert indexed(*words, "--memory", "0").out == indexed(*words).out
+    for arguments in (["senses", "index", "bank"], ["change", "index", "index", "bank"]):
+        assert indexed(*arguments, "--memory", "0").out == indexed(*arguments).out
 
 
 def test_similarity_of_words_usages_and_sentences(indexed: Callable[..., Ran], bilm: str):
@@ -217,54 +221,54 @@ def test_similarity_of_words_usages_and_sentences(indexed: Callable[..., Ran], b
     assert indexed("similarity", "index", "bank", "river").out == (
         f"{index.similarity('bank', 'river'):.3f}\tbank\triver\n"
     )
-    one, other = "He sat on the river [bank] .", "The [bank] failed ."
-    values = json.loads(indexed("similarity", "index", one, other, "--json").out)
+    usages = "He sat on the river [bank] .", "The [bank] failed ."
+    values = json.loads(indexed("similarity", "index", *usages, "--json").out)
     assert values["kind"] == "usages"
-    assert values["pairs"][0]["cosine"] == pytest.approx(index.similarity_of_usages(one, other))
-    plain = [text.replace("[", "").replace("]", "") for text in (one, other)]
-    values = json.loads(indexed("similarity", "index", *plain, "--json").out)
+    assert values["pairs"][0]["cosine"] == pytest.approx(index.similarity_of_usages(*usages))
+    sentences = [text.replace("[", "").replace("]", "") for text in usages]
+    values = json.loads(indexed("similarity", "index", *sentences, "--json").out)
     assert (values["kind"], values["odd_one_out"]) == ("sentences", None)
-    assert values["pairs"][0]["cosine"] == pytest.approx(index.similarity_of_sentences(*plain))
-    of_model = json.loads(indexed("similarity", bilm, *plain, "--layer", "1", "--json").out)
-    means = polyseme.load(bilm).embed(plain, layer=1, pool="mean")
-    wanted = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
-    assert of_model["pairs"][0]["cosine"] == pytest.approx(wanted, abs=1e-5)
+    assert values["pairs"][0]["cosine"] == pytest.approx(index.similarity_of_sentences(*sentences))
+    by_model = json.loads(indexed("similarity", bilm, *sentences, "--layer", "1", "--json").out)
+    means = polyseme.load(bilm).embed(sentences, layer=1, pool="mean")
+    expected = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
+    assert by_model["pairs"][0]["cosine"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_sentences_without_spaces_are_read_with_any_layer(indexed: Callable[..., Ran]):
+def test_similarity_of_unsegmented_sentences_takes_any_layer(indexed: Callable[..., Ran]):
     texts = ("玄德拜关羽为将", "将军引兵")
-    found = json.loads(indexed("similarity", "zh-classic", *texts, "--layer", "mean", "--json").out)
-    assert found["kind"] == "sentences"
-    refused(indexed("similarity", "zh-classic", "玄德", "曹操", "--layer", "mean"), "of one layer")
+    values = json.loads(indexed("similarity", "zh-classic", *texts, "--layer", "mean", "--json").out)
+    assert values["kind"] == "sentences"
+    assert_refused(indexed("similarity", "zh-classic", "玄德", "曹操", "--layer", "mean"), "of one layer")
 
 
-def test_the_odd_one_out_of_three(indexed: Callable[..., Ran]):
+def test_similarity_prints_the_odd_one_out(indexed: Callable[..., Ran]):
     lines = indexed("similarity", "index", "bank", "river", "rose").out.splitlines()
     assert len(lines) == 4
     odd = polyseme.open_index("index").doesnt_match(["bank", "river", "rose"])
     assert lines[-1] == f"odd one out: {odd}"
 
 
-def test_a_map_and_shares_are_written_once(indexed: Callable[..., Ran]):
-    for words in (
+def test_map_and_change_overwrite_pictures_only_with_force(indexed: Callable[..., Ran]):
+    for arguments in (
         ["map", "index", "bank", "river", "--out", "map.html"],
         ["change", "index", "index", "bank", "--out", "shares.png"],
     ):
-        made = indexed(*words)
-        assert made.code == 0, made.err
-        assert Path(words[-1]).stat().st_size > 0
-        refused(indexed(*words), "exists already")
-        assert indexed(*words, "--force").code == 0
+        built = indexed(*arguments)
+        assert built.code == 0, built.err
+        assert Path(arguments[-1]).stat().st_size > 0
+        assert_refused(indexed(*arguments), "exists already")
+        assert indexed(*arguments, "--force").code == 0
 
 
-def test_senses_are_given_to_rows_of_raw_text(run: Callable[..., Ran], models: Path):
+def test_disambiguate_segments_raw_text(run: Callable[..., Ran], models: Path):
     write("senses.tsv", "银行\t他他[银行]了。\tmoney\n银行\t一行[银行]river\tshore\n")
     zh = str(models / "zh")
-    found = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--predictions")
-    assert found.code == 0, found.err
-    assert found.out.splitlines()[:3] == ["money", "shore", "accuracy 1.0000, mean over words 1.0000"]
-    again = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--segment", "split")
-    assert again.code == 0
+    predicted = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--predictions")
+    assert predicted.code == 0, predicted.err
+    assert predicted.out.splitlines()[:3] == ["money", "shore", "accuracy 1.0000, mean over words 1.0000"]
+    split = run("disambiguate", zh, "--train", "senses.tsv", "--test", "senses.tsv", "--segment", "split")
+    assert split.code == 0
 
 
 def test_one_sense_has_no_stability(run: Callable[..., Ran], bilm: str):

@@ -40,6 +40,7 @@ def use_openmp():
 
 
 def run(tmp_path: Path, code: str) -> str:
+    """Run SETUP and `code` in a new process with a saved model, and return what it prints."""
     save_pretrained(random_model(small_config()), tmp_path / "model")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SETUP + code, str(tmp_path / "model")],
@@ -71,10 +72,10 @@ print(same(list(np.load(sys.argv[1] + ".npz").values()), elmo.embed(SENTENCES)))
 def test_a_multiprocessing_pool_of_forked_workers_embeds(tmp_path):
     code = """
 use_openmp()
-wanted = elmo.embed(SENTENCES)
+expected = elmo.embed(SENTENCES)
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    found = pool.map(embed_in_worker, [SENTENCES, SENTENCES])
-print(all(same(vectors, wanted) for vectors in found))
+    results = pool.map(embed_in_worker, [SENTENCES, SENTENCES])
+print(all(same(vectors, expected) for vectors in results))
 """
     assert (
         run(tmp_path, "def embed_in_worker(sentences):\n    return elmo.embed(sentences)\n" + code) == "True"
@@ -91,20 +92,20 @@ class Vectors(torch.utils.data.Dataset):
         return elmo.embed([SENTENCES[number]])[0]
 
 use_openmp()
-wanted = elmo.embed(SENTENCES)
+expected = elmo.embed(SENTENCES)
 loader = torch.utils.data.DataLoader(
     Vectors(), batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60
 )
-print(same([vectors.numpy() for vectors in loader], wanted))
+print(same([vectors.numpy() for vectors in loader], expected))
 """
     assert run(tmp_path, code) == "True"
 
 
-def test_a_fork_while_another_thread_holds_the_locks_does_not_block_the_child(tmp_path):
+def test_a_child_is_not_blocked_if_another_thread_held_the_locks(tmp_path):
     code = """
 from polyseme.model import bilm
 from polyseme.model.fast import parallel
-wanted = elmo.embed(SENTENCES)
+expected = elmo.embed(SENTENCES)
 held, done = threading.Event(), threading.Event()
 
 def hold():
@@ -117,7 +118,7 @@ thread.start()
 held.wait()
 child = os.fork()
 if child == 0:
-    os._exit(0 if same(elmo.embed(SENTENCES), wanted) else 1)
+    os._exit(0 if same(elmo.embed(SENTENCES), expected) else 1)
 code = os.waitpid(child, 0)[1]
 done.set()
 thread.join()
@@ -132,10 +133,10 @@ def test_joblib_workers_embed(tmp_path, backend):
 import joblib
 
 use_openmp()
-wanted = elmo.embed(SENTENCES)
+expected = elmo.embed(SENTENCES)
 parallel = joblib.Parallel(n_jobs=2, backend={backend!r})
-found = parallel(joblib.delayed(elmo.embed)(SENTENCES) for _ in range(2))
-print(all(same(vectors, wanted) for vectors in found))
+results = parallel(joblib.delayed(elmo.embed)(SENTENCES) for _ in range(2))
+print(all(same(vectors, expected) for vectors in results))
 """
     assert run(tmp_path, code) == "True"
 
@@ -158,11 +159,11 @@ class Vectors(torch.utils.data.Dataset):
 
 if __name__ == "__main__":
     elmo = polyseme.load(sys.argv[1])
-    wanted = elmo.embed(SENTENCES)
+    expected = elmo.embed(SENTENCES)
     loader = torch.utils.data.DataLoader(
         Vectors(elmo), batch_size=None, num_workers=2, multiprocessing_context="spawn", timeout=60
     )
-    print(same([vectors.numpy() for vectors in loader], wanted))
+    print(same([vectors.numpy() for vectors in loader], expected))
 """
     )
     done = subprocess.run(
@@ -176,18 +177,18 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
-def test_the_processes_of_a_dataset_embed(tmp_path):
+def test_a_hugging_face_dataset_with_processes_embeds(tmp_path):
     code = """
 import datasets
 
 datasets.disable_progress_bars()
 use_openmp()
 texts = [" ".join(tokens) for tokens in SENTENCES]
-wanted = elmo.embed(texts, pool="mean")
+expected = elmo.embed(texts, pool="mean")
 rows = datasets.Dataset.from_dict({"text": texts})
 done = rows.map(lambda batch: {"vector": elmo.embed(batch["text"], pool="mean")}, batched=True, num_proc=2)
-assert np.array_equal(elmo.embed(rows["text"], pool="mean"), wanted)
-print(np.allclose(np.array(done["vector"]), wanted))
+assert np.array_equal(elmo.embed(rows["text"], pool="mean"), expected)
+print(np.allclose(np.array(done["vector"]), expected))
 """
     assert run(tmp_path, code) == "True"
 
@@ -223,16 +224,16 @@ def app(environ, start_response):
         env=os.environ | {"HOME": str(tmp_path)},
     )
 
-    def ask() -> dict[str, object] | None:
+    def request() -> dict[str, object] | None:
         try:
-            with urllib.request.urlopen(f"http://{address}/", timeout=20) as answer:
-                return json.load(answer)
+            with urllib.request.urlopen(f"http://{address}/", timeout=20) as response:
+                return json.load(response)
         except OSError:
             return None
 
     try:
-        until(ask)
-        assert [ask() for _ in range(4)] == [{"forked": True, "shape": [2, 8]}] * 4
+        until(request)
+        assert [request() for _ in range(4)] == [{"forked": True, "shape": [2, 8]}] * 4
     finally:
         server.terminate()
         server.communicate(timeout=30)

@@ -1,4 +1,4 @@
-"""Input that is wrong, odd or huge: a clear error, or vectors as for any other text."""
+"""Invalid, unusual or huge input: a clear error, or vectors as for any other text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def elmo() -> Elmo:
     return Elmo(random_model(small_config()))
 
 
-# ---- wrong ----
+# ---- invalid ----
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def elmo() -> Elmo:
     ],
 )
 @pytest.mark.parametrize("sentences", ["the bank", [["the"]], []], ids=["string", "tokens", "nothing"])
-def test_a_wrong_word_is_named_with_the_right_ones(elmo, options, message, sentences):
-    with pytest.raises(UsageError) as problem:
+def test_an_invalid_option_is_named_with_the_valid_ones(elmo, options, message, sentences):
+    with pytest.raises(UsageError) as error:
         elmo.embed(sentences, **options)
-    assert str(problem.value).startswith(message)
-    assert isinstance(problem.value, PolysemeError)
-    assert isinstance(problem.value, ValueError)
+    assert str(error.value).startswith(message)
+    assert isinstance(error.value, PolysemeError)
+    assert isinstance(error.value, ValueError)
 
 
 @pytest.mark.parametrize(
@@ -101,27 +101,27 @@ def test_a_wrong_word_is_named_with_the_right_ones(elmo, options, message, sente
     ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 @pytest.mark.parametrize("method", ["embed", "outputs", "features"])
-def test_what_is_no_sentence_is_refused_with_its_place(elmo, sentences, message, method):
+def test_invalid_sentences_are_refused_with_their_position(elmo, sentences, message, method):
     before = elmo.counts.sentences
-    with pytest.raises(UsageError) as problem:
+    with pytest.raises(UsageError) as error:
         getattr(elmo, method)(sentences)
-    assert str(problem.value).startswith(message)
-    assert "\n" not in str(problem.value)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
     assert elmo.counts.sentences == before
 
 
 @pytest.mark.parametrize("text", [5, None, b"the bank", ["the", "bank"]])
-def test_only_strings_can_be_cut(elmo, text):
+def test_only_strings_can_be_segmented(elmo, text):
     with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
         elmo.tokenize(text)
     with pytest.raises(UsageError, match=f"text is of type {type(text).__name__}, expected a string"):
         elmo.split_sentences(text)
 
 
-def test_long_wrong_input_gives_a_short_message(elmo):
-    with pytest.raises(UsageError) as problem:
+def test_long_invalid_input_gives_a_short_message(elmo):
+    with pytest.raises(UsageError) as error:
         elmo.embed([["many words " * 10_000]])
-    assert len(str(problem.value)) < 300
+    assert len(str(error.value)) < 300
 
 
 # ---- containers ----
@@ -144,9 +144,9 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_any_ordered_container_of_strings_is_embedded(elmo, container):
-    wanted = elmo.embed(TEXTS)
-    for vectors, same in zip(elmo.embed(CONTAINERS[container](TEXTS)), wanted, strict=True):
-        np.testing.assert_array_equal(vectors, same)
+    expected = elmo.embed(TEXTS)
+    for vectors, expected_vectors in zip(elmo.embed(CONTAINERS[container](TEXTS)), expected, strict=True):
+        np.testing.assert_array_equal(vectors, expected_vectors)
     np.testing.assert_array_equal(
         elmo.embed(CONTAINERS[container](TEXTS), pool="mean"), elmo.embed(TEXTS, pool="mean")
     )
@@ -157,7 +157,7 @@ def test_any_ordered_container_of_strings_is_embedded(elmo, container):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_token_lists_may_be_any_ordered_container_too(elmo, container):
+def test_tokens_can_be_in_any_ordered_container(elmo, container):
     tokens = ["the", "bank", "failed"]
     np.testing.assert_array_equal(
         elmo.embed([CONTAINERS[container](tokens)])[0], elmo.embed("the bank failed")
@@ -180,7 +180,7 @@ def missing_values() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", ["nan", "NA", "polars"])
-def test_a_missing_value_of_a_column_is_refused_with_its_row(elmo, kind):
+def test_a_missing_value_in_a_column_is_refused_with_its_row(elmo, kind):
     with pytest.raises(UsageError, match=r"sentence 2 is a missing value \((None|nan|<NA>)\), .*dropna"):
         elmo.embed(missing_values()[kind])
     with pytest.raises(UsageError, match=r"texts\[2\] is a missing value"):
@@ -188,7 +188,7 @@ def test_a_missing_value_of_a_column_is_refused_with_its_row(elmo, kind):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_whole_table_is_refused_with_advice(elmo, library):
+def test_a_data_frame_is_refused_with_advice(elmo, library):
     table = pytest.importorskip(library).DataFrame({"text": TEXTS})
     with pytest.raises(
         UsageError, match=r'is a DataFrame, expected one column of it, such as `\w+\["text"\]`'
@@ -196,14 +196,14 @@ def test_a_whole_table_is_refused_with_advice(elmo, library):
         elmo.embed(table)
 
 
-def test_texts_are_strings_alone():
+def test_list_texts_accepts_only_strings():
     with pytest.raises(UsageError, match=r"texts is the string 'the bank', expected a list of strings: pass"):
         list_texts("the bank")
     with pytest.raises(UsageError, match=r"texts\[1\] is \['the'\], expected a string"):
         list_texts(["the", ["the"]])
 
 
-# ---- odd ----
+# ---- unusual ----
 
 
 @pytest.mark.parametrize(
@@ -212,25 +212,25 @@ def test_texts_are_strings_alone():
     ids=ascii,
 )
 @pytest.mark.parametrize("encoding", ["bytes", "codepoints"])
-def test_odd_tokens_have_vectors(token, encoding):
+def test_unusual_tokens_have_vectors(token, encoding):
     chars = {"encoding": encoding, "max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]]}
     elmo = Elmo(random_model(small_config(chars=chars)))
-    token_list, string = elmo.embed([["the", token, "bank"], ["the"]])[0], elmo.embed(f"the {token} bank")
-    assert token_list.shape == (3, H)
-    assert np.isfinite(token_list).all()
-    np.testing.assert_allclose(token_list, string, atol=1e-6)
+    vectors = elmo.embed([["the", token, "bank"], ["the"]])[0]
+    assert vectors.shape == (3, H)
+    assert np.isfinite(vectors).all()
+    np.testing.assert_allclose(vectors, elmo.embed(f"the {token} bank"), atol=1e-6)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.one_of(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=8))), max_size=6))
 def test_any_unicode_gives_finite_vectors_or_a_clear_error(elmo, sentences):
     try:
-        found = elmo.embed(sentences)
-    except UsageError as problem:
-        assert "white space" in str(problem) or "is empty" in str(problem)  # noqa: PT017
+        arrays = elmo.embed(sentences)
+    except UsageError as error:
+        assert "white space" in str(error) or "is empty" in str(error)  # noqa: PT017
         return
-    assert len(found) == len(sentences)
-    for sentence, array in zip(sentences, found, strict=True):
+    assert len(arrays) == len(sentences)
+    for sentence, array in zip(sentences, arrays, strict=True):
         assert array.shape == (len(sentence.split() if isinstance(sentence, str) else sentence), H)
         assert np.isfinite(array).all()
 
@@ -240,10 +240,10 @@ def test_any_unicode_gives_finite_vectors_or_a_clear_error(elmo, sentences):
 
 def test_ten_thousand_sentences_of_one_token_are_one_call(elmo):
     words = [f"w{number}" for number in range(10_000)]
-    found = elmo.embed([[word] for word in words], pool="mean")
-    assert found.shape == (10_000, H)
+    vectors = elmo.embed([[word] for word in words], pool="mean")
+    assert vectors.shape == (10_000, H)
     for number in (0, 4711, 9_999):
-        np.testing.assert_allclose(found[number], elmo.embed(words[number])[0], atol=1e-6)
+        np.testing.assert_allclose(vectors[number], elmo.embed(words[number])[0], atol=1e-6)
 
 
 LONG = """
@@ -258,13 +258,13 @@ words = "the bank of the river failed !".split()
 elmo.embed([words * 10])
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before = peak()
-found = elmo.embed([words, words * {times}, words], layer="top")
-print(peak() - before, *(len(array) for array in found))
+arrays = elmo.embed([words, words * {times}, words], layer="top")
+print(peak() - before, *(len(array) for array in arrays))
 """
 
 
 def megabytes_for(times: int) -> int:
-    """How much a process grows while it embeds a sentence of 7 * times tokens."""
+    """The growth of a process while it embeds a sentence of 7 * times tokens."""
     done = subprocess.run(
         [sys.executable, "-c", LONG.format(times=times)],
         capture_output=True,
@@ -279,4 +279,4 @@ def megabytes_for(times: int) -> int:
 
 @pytest.mark.parametrize("tokens", [21_000, pytest.param(105_000, marks=pytest.mark.slow)])
 def test_a_sentence_of_many_thousand_tokens_is_embedded_in_little_memory(tokens):
-    assert megabytes_for(tokens // 7) < 20 + tokens / 500  # 2 kB a token: torch keeps some of each step
+    assert megabytes_for(tokens // 7) < 20 + tokens / 500  # 2 kB per token: torch keeps tensors of each step

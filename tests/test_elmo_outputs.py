@@ -1,4 +1,4 @@
-"""TF-Hub's outputs, and static vectors joined with their context.
+"""The outputs of TF-Hub, and features: static vectors joined with contextual ones.
 
 B sentences, T tokens, D one direction, H = 2D, L layers; m = D and 2m = H in the textbooks.
 """
@@ -30,8 +30,8 @@ def elmo() -> Elmo:
 
 
 def test_outputs_have_the_names_and_shapes_of_tf_hub(elmo):
-    found = elmo.outputs(SENTENCES)
-    assert {name: array.shape for name, array in found.items()} == {
+    outputs = elmo.outputs(SENTENCES)
+    assert {name: array.shape for name, array in outputs.items()} == {
         "word_emb": (3, 5, D),
         "lstm_outputs1": (3, 5, H),
         "lstm_outputs2": (3, 5, H),
@@ -39,21 +39,21 @@ def test_outputs_have_the_names_and_shapes_of_tf_hub(elmo):
         "default": (3, H),
         "sequence_len": (3,),
     }
-    assert found["sequence_len"].tolist() == [4, 5, 1]
-    assert found["sequence_len"].dtype == np.int64
-    assert all(array.dtype == np.float32 for name, array in found.items() if name != "sequence_len")
+    assert outputs["sequence_len"].tolist() == [4, 5, 1]
+    assert outputs["sequence_len"].dtype == np.int64
+    assert all(array.dtype == np.float32 for name, array in outputs.items() if name != "sequence_len")
 
 
 def test_outputs_are_the_layers_padded_with_zeros(elmo):
-    found = elmo.outputs([*SENTENCES, []])
+    outputs = elmo.outputs([*SENTENCES, []])
     for number, layers in enumerate([*elmo.embed(SENTENCES, layer="all"), np.zeros((3, 0, H))]):
         tokens = layers.shape[1]
         parts = {"lstm_outputs1": layers[1], "lstm_outputs2": layers[2], "elmo": layers.mean(axis=0)}
-        for name, wanted in {"word_emb": layers[0, :, :D], **parts}.items():
-            np.testing.assert_allclose(found[name][number, :tokens], wanted, atol=1e-6)
-            assert not found[name][number, tokens:].any()
+        for name, expected in {"word_emb": layers[0, :, :D], **parts}.items():
+            np.testing.assert_allclose(outputs[name][number, :tokens], expected, atol=1e-6)
+            assert not outputs[name][number, tokens:].any()
         mean = layers.mean(axis=(0, 1)) if tokens else np.zeros(H)
-        np.testing.assert_allclose(found["default"][number], mean, atol=1e-6)
+        np.testing.assert_allclose(outputs["default"][number], mean, atol=1e-6)
 
 
 def test_the_token_layer_is_the_same_in_both_halves(elmo):
@@ -62,25 +62,25 @@ def test_the_token_layer_is_the_same_in_both_halves(elmo):
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_a_model_of_other_depth_has_an_output_a_layer(layers):
+def test_a_model_of_another_depth_has_one_output_per_layer(layers):
     elmo = Elmo(random_model(small_config(recurrent={"layers": layers, "cells": 6, "outputs": 4})))
     names = [name for name in elmo.outputs(["the bank"]) if name.startswith("lstm_outputs")]
     assert names == [f"lstm_outputs{number}" for number in range(1, layers + 1)]
 
 
-def test_strings_are_split_and_one_string_is_one_sentence(elmo):
-    one, several = elmo.outputs("the bank . failed"), elmo.outputs(["the bank . failed", ""])
-    assert one["elmo"].shape == (1, 4, H)
+def test_strings_are_segmented_and_one_string_is_one_sentence(elmo):
+    single, several = elmo.outputs("the bank . failed"), elmo.outputs(["the bank . failed", ""])
+    assert single["elmo"].shape == (1, 4, H)
     assert several["sequence_len"].tolist() == [4, 0]
-    np.testing.assert_allclose(one["default"][0], several["default"][0], atol=1e-6)
+    np.testing.assert_allclose(single["default"][0], several["default"][0], atol=1e-6)
     assert elmo.outputs("他走了", segment="zh-char")["sequence_len"].tolist() == [3]
 
 
-def test_no_sentences_have_outputs_without_rows(elmo):
-    found = elmo.outputs([])
-    assert found["elmo"].shape == (0, 0, H)
-    assert found["default"].shape == (0, H)
-    assert found["sequence_len"].shape == (0,)
+def test_outputs_of_no_sentences_have_no_rows(elmo):
+    outputs = elmo.outputs([])
+    assert outputs["elmo"].shape == (0, 0, H)
+    assert outputs["default"].shape == (0, H)
+    assert outputs["sequence_len"].shape == (0,)
 
 
 # ---- features ----
@@ -91,31 +91,31 @@ def test_no_sentences_have_outputs_without_rows(elmo):
 def test_features_have_the_sizes_of_the_textbook(layers, method):
     elmo = Elmo(random_model(small_config(recurrent={"layers": layers, "cells": 6, "outputs": 4})))
     m = elmo.config.size // 2
-    wanted = {"top": 3 * m, "concat": m + 2 * m * layers, "mix": 3 * m}[method]
+    expected = {"top": 3 * m, "concat": m + 2 * m * layers, "mix": 3 * m}[method]
     assert [array.shape for array in elmo.features(SENTENCES, method)] == [
-        (4, wanted),
-        (5, wanted),
-        (1, wanted),
+        (4, expected),
+        (5, expected),
+        (1, expected),
     ]
 
 
 def test_features_join_the_token_with_its_context(elmo):
-    found = {method: elmo.features(SENTENCES, method) for method in ("top", "concat", "mix")}
+    features = {method: elmo.features(SENTENCES, method) for method in ("top", "concat", "mix")}
     for number, layers in enumerate(elmo.embed(SENTENCES, layer="all")):
         x, parts = layers[0, :, :D], {"top": [layers[2]], "concat": [layers[1], layers[2]]}
         for method, context in {**parts, "mix": [layers.mean(axis=0)]}.items():
-            assert found[method][number].dtype == np.float32
+            assert features[method][number].dtype == np.float32
             np.testing.assert_allclose(
-                found[method][number], np.concatenate([x, *context], axis=1), atol=1e-6
+                features[method][number], np.concatenate([x, *context], axis=1), atol=1e-6
             )
 
 
-def test_mix_is_what_features_do_when_nothing_is_said(elmo):
-    for one, other in zip(elmo.features(SENTENCES), elmo.features(SENTENCES, "mix"), strict=True):
-        np.testing.assert_array_equal(one, other)
+def test_the_default_method_of_features_is_mix(elmo):
+    for default, mix in zip(elmo.features(SENTENCES), elmo.features(SENTENCES, "mix"), strict=True):
+        np.testing.assert_array_equal(default, mix)
 
 
-def test_features_of_one_string_and_of_nothing(elmo):
+def test_features_of_a_string_and_of_empty_input(elmo):
     assert elmo.features("the bank").shape == (2, 3 * D)
     assert elmo.features("").shape == (0, 3 * D)
     assert elmo.features("", "concat").shape == (0, 5 * D)
@@ -138,16 +138,16 @@ def write_static(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["glove.txt", "vectors.bin", "vectors.vec.gz"])
-@pytest.mark.parametrize("kind", [str, Path, polyseme.read_vectors])
-def test_static_vectors_come_from_a_file_and_missing_ones_are_zeros_and_counted(name, kind, tmp_path):
+@pytest.mark.parametrize("convert", [str, Path, polyseme.read_vectors])
+def test_static_vectors_are_read_from_a_file_and_missing_ones_are_zeros_and_counted(name, convert, tmp_path):
     elmo = Elmo(random_model(small_config()))
-    static = kind(write_static(tmp_path / name))
-    found = elmo.features([["the", "river", "银行"], [], ["The"]], "top", static=static)
-    assert [array.shape for array in found] == [(3, 3 + H), (0, 3 + H), (1, 3 + H)]
-    np.testing.assert_array_equal(found[0][:, :3], [STATIC["the"], [0, 0, 0], STATIC["银行"]])
-    assert not found[2][:, :3].any()
+    static = convert(write_static(tmp_path / name))
+    features = elmo.features([["the", "river", "银行"], [], ["The"]], "top", static=static)
+    assert [array.shape for array in features] == [(3, 3 + H), (0, 3 + H), (1, 3 + H)]
+    np.testing.assert_array_equal(features[0][:, :3], [STATIC["the"], [0, 0, 0], STATIC["银行"]])
+    assert not features[2][:, :3].any()
     top = elmo.embed([["the", "river", "银行"]], layer="top")[0]
-    np.testing.assert_allclose(found[0][:, 3:], top, atol=1e-6)
+    np.testing.assert_allclose(features[0][:, 3:], top, atol=1e-6)
     assert elmo.counts.missing == 2
     elmo.features("the sea", static=static)
     assert elmo.counts.missing == 3
@@ -160,7 +160,7 @@ def test_without_a_file_no_token_is_missing():
     assert elmo.counts.tokens == 3
 
 
-def test_wrong_requests_for_features_are_refused(elmo, tmp_path):
+def test_invalid_arguments_of_features_are_refused(elmo, tmp_path):
     with pytest.raises(UsageError, match="method is 'add', expected top, concat or mix"):
         elmo.features("the bank", "add")
     with pytest.raises(UsageError, match=r"static is of type dict, expected the path of a vector file, or"):

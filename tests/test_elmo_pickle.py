@@ -1,6 +1,6 @@
-"""Elmo and ElmoLayer in pickles, copies, worker processes and other people's pipelines.
+"""Elmo and ElmoLayer in pickles, copies, worker processes and scikit-learn pipelines.
 
-A model that was loaded travels as its path, one that was changed or made in memory by its weights.
+A loaded model is pickled as its path; a model that was changed or built in memory, with its weights.
 """
 
 from __future__ import annotations
@@ -32,57 +32,57 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def assert_same(found: Elmo, wanted: Elmo) -> None:
-    for ours, theirs in zip(found.embed(SENTENCES), wanted.embed(SENTENCES), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+def assert_same(elmo: Elmo, expected: Elmo) -> None:
+    for vectors, expected_vectors in zip(elmo.embed(SENTENCES), expected.embed(SENTENCES), strict=True):
+        np.testing.assert_array_equal(vectors, expected_vectors)
 
 
 def test_a_loaded_model_pickles_as_its_path(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     elmo = load("model", batch_tokens=77, cache_bytes=1 << 20)
     elmo.embed(SENTENCES)
-    packed = pickle.dumps(elmo)
-    assert len(packed) < 1000
+    pickled = pickle.dumps(elmo)
+    assert len(pickled) < 1000
     monkeypatch.chdir("/")
-    found = pickle.loads(packed)
-    assert (found.batch_tokens, found.cache.max_bytes) == (77, 1 << 20)
-    assert len(found.cache) == 0
-    assert_same(found, elmo)
+    unpickled = pickle.loads(pickled)
+    assert (unpickled.batch_tokens, unpickled.cache.max_bytes) == (77, 1 << 20)
+    assert len(unpickled.cache) == 0
+    assert_same(unpickled, elmo)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize("loaded", [True, False])
-def test_the_precision_travels(folder, precision, loaded):
+def test_a_pickle_keeps_the_precision(folder, precision, loaded):
     elmo = load(folder, precision=precision)
     if not loaded:
         elmo = Elmo(copy.deepcopy(elmo.model))
-    wanted = elmo.embed(SENTENCES)
-    found = pickle.loads(pickle.dumps(elmo))
-    assert found.model.network.precision == precision
-    assert_same(found, elmo)
-    np.testing.assert_array_equal(found.embed(SENTENCES)[0], wanted[0])
+    expected = elmo.embed(SENTENCES)
+    unpickled = pickle.loads(pickle.dumps(elmo))
+    assert unpickled.model.network.precision == precision
+    assert_same(unpickled, elmo)
+    np.testing.assert_array_equal(unpickled.embed(SENTENCES)[0], expected[0])
 
 
 def test_a_bundled_model_pickles_as_its_name():
     elmo = load("en-classic")
-    packed = pickle.dumps(elmo)
-    assert b"en-classic" in packed
-    assert len(packed) < 1000
-    assert_same(pickle.loads(packed), elmo)
+    pickled = pickle.dumps(elmo)
+    assert b"en-classic" in pickled
+    assert len(pickled) < 1000
+    assert_same(pickle.loads(pickled), elmo)
 
 
 def test_a_model_that_was_replaced_on_disk_is_refused(folder):
-    packed = pickle.dumps(load(folder))
+    pickled = pickle.dumps(load(folder))
     save_pretrained(random_model(small_config(), seed=1), folder, force=True)
     with pytest.raises(FormatError, match="not the model that was pickled"):
-        pickle.loads(packed)
+        pickle.loads(pickled)
 
 
 def test_a_model_in_memory_pickles_by_value():
     elmo = Elmo(random_model(small_config(), softmax=True))
     assert_same(pickle.loads(pickle.dumps(elmo)), elmo)
-    found = pickle.loads(pickle.dumps(elmo))
-    np.testing.assert_array_equal(found.model.softmax.rows().detach(), elmo.model.softmax.rows().detach())
+    unpickled = pickle.loads(pickle.dumps(elmo))
+    np.testing.assert_array_equal(unpickled.model.softmax.rows().detach(), elmo.model.softmax.rows().detach())
 
 
 def test_a_loaded_model_that_was_changed_pickles_by_value(folder):
@@ -90,9 +90,9 @@ def test_a_loaded_model_that_was_changed_pickles_by_value(folder):
     before = elmo.embed(SENTENCES)
     with torch.no_grad():
         elmo.model.network.forward_stack.cells[0].bias.add_(1.0)
-    found = pickle.loads(pickle.dumps(elmo))
-    assert_same(found, elmo)
-    assert np.abs(found.embed(SENTENCES)[0] - before[0]).max() > 1e-3
+    unpickled = pickle.loads(pickle.dumps(elmo))
+    assert_same(unpickled, elmo)
+    assert np.abs(unpickled.embed(SENTENCES)[0] - before[0]).max() > 1e-3
 
 
 def test_a_tied_softmax_stays_tied_in_a_pickle():
@@ -103,33 +103,33 @@ def test_a_tied_softmax_stays_tied_in_a_pickle():
 
     tied = Elmo(copy.copy(model))
     object.__setattr__(tied.model, "softmax", Softmax(len(model.vocab), 4, tied=model.network.tokens.words))
-    for found in (pickle.loads(pickle.dumps(tied)), copy.deepcopy(tied)):
-        rows = found.model.network.tokens.words.weight
-        assert found.model.softmax.rows().data_ptr() == rows[1:].data_ptr()
+    for copied in (pickle.loads(pickle.dumps(tied)), copy.deepcopy(tied)):
+        rows = copied.model.network.tokens.words.weight
+        assert copied.model.softmax.rows().data_ptr() == rows[1:].data_ptr()
         assert rows.data_ptr() != model.network.tokens.words.weight.data_ptr()
 
 
 def test_a_copy_shares_the_weights_and_a_deep_copy_does_not(folder):
     elmo = load(folder)
-    wanted = elmo.embed(SENTENCES)
+    expected = elmo.embed(SENTENCES)
     shallow, deep = copy.copy(elmo), copy.deepcopy(elmo)
     assert shallow.model is elmo.model
     assert shallow.cache is not elmo.cache
     with torch.no_grad():
         deep.model.network.forward_stack.cells[0].bias.add_(1.0)
-    np.testing.assert_array_equal(elmo.embed(SENTENCES)[0], wanted[0])
-    np.testing.assert_array_equal(shallow.embed(SENTENCES)[0], wanted[0])
-    assert np.abs(deep.embed(SENTENCES)[0] - wanted[0]).max() > 1e-3
+    np.testing.assert_array_equal(elmo.embed(SENTENCES)[0], expected[0])
+    np.testing.assert_array_equal(shallow.embed(SENTENCES)[0], expected[0])
+    assert np.abs(deep.embed(SENTENCES)[0] - expected[0]).max() > 1e-3
 
 
-def test_carried_state_goes_with_a_pickle(folder):
+def test_a_pickle_keeps_the_carried_state(folder):
     elmo = load(folder)
     elmo.embed(SENTENCES, stateful=True)
-    found = pickle.loads(pickle.dumps(elmo))
-    for ours, theirs in zip(
-        found.embed(SENTENCES, stateful=True), elmo.embed(SENTENCES, stateful=True), strict=True
+    unpickled = pickle.loads(pickle.dumps(elmo))
+    for vectors, expected in zip(
+        unpickled.embed(SENTENCES, stateful=True), elmo.embed(SENTENCES, stateful=True), strict=True
     ):
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(vectors, expected)
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
@@ -137,14 +137,14 @@ def test_a_layer_is_copied_and_pickled_with_its_mixes(folder, fine_tune):
     layer = ElmoLayer(load(folder), fine_tune=fine_tune, mixes=2).eval()
     with torch.no_grad():
         layer.mixes[1].gamma.fill_(2.5)
-    wanted = layer(SENTENCES)
-    for found in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer), copy.copy(layer)):
-        assert list(found.state_dict()) == list(layer.state_dict())
-        for ours, theirs in zip(found(SENTENCES).vectors, wanted.vectors, strict=True):
-            torch.testing.assert_close(ours, theirs, atol=0, rtol=0)
+    expected = layer(SENTENCES)
+    for copied in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer), copy.copy(layer)):
+        assert list(copied.state_dict()) == list(layer.state_dict())
+        for vectors, expected_vectors in zip(copied(SENTENCES).vectors, expected.vectors, strict=True):
+            torch.testing.assert_close(vectors, expected_vectors, atol=0, rtol=0)
     trained = {name for name, weight in layer.named_parameters() if weight.requires_grad}
-    found = pickle.loads(pickle.dumps(layer))
-    assert {name for name, weight in found.named_parameters() if weight.requires_grad} == trained
+    unpickled = pickle.loads(pickle.dumps(layer))
+    assert {name for name, weight in unpickled.named_parameters() if weight.requires_grad} == trained
 
 
 def test_a_frozen_layer_of_a_loaded_model_pickles_as_a_path(folder):
@@ -157,7 +157,7 @@ def test_joblib_dumps_and_loads_a_model(folder, tmp_path):
     assert_same(joblib.load(tmp_path / "elmo.joblib"), elmo)
 
 
-def run(code: str, *arguments: str) -> str:
+def run_python(code: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=SECONDS
     )
@@ -177,17 +177,20 @@ def main():
     elmo = polyseme.load(sys.argv[1])
     batches = [["the bank failed"], ["a river bank"]]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        found = pool.map(elmo.embed, batches)
-    print(all(np.array_equal(f[0], elmo.embed(b)[0]) for f, b in zip(found, batches)))
+        results = pool.map(elmo.embed, batches)
+    print(all(np.array_equal(r[0], elmo.embed(b)[0]) for r, b in zip(results, batches)))
 
 if __name__ == "__main__":
     main()
 """
     )
-    assert run(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')", str(folder)) == "True"
+    assert (
+        run_python(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')", str(folder))
+        == "True"
+    )
 
 
-def test_a_grid_search_in_two_processes_holds_a_model_and_shares_it(folder, tmp_path):
+def test_a_grid_search_in_two_processes_shares_a_model(folder, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         """

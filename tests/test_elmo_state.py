@@ -1,4 +1,4 @@
-"""State from call to call, as the published programs have it; zero state otherwise.
+"""State is carried from call to call only if `stateful`, as in the published programs.
 
 L layers, T tokens, H = both directions.
 """
@@ -38,8 +38,8 @@ def lstm() -> Elmo:
     return Elmo(random_model(small_config()))
 
 
-def expected(model: Pretrained, calls: list[list[list[str]]]) -> list[list[np.ndarray]]:
-    """All layers of every sentence, each row going on from where the row stood in the call before."""
+def reference_layers(model: Pretrained, calls: list[list[list[str]]]) -> list[list[np.ndarray]]:
+    """All layers of every sentence; each row continues from its state in the call before."""
     weights = {name: value.numpy() for name, value in model.network.state_dict().items()}
     max_chars = model.config.chars.max_chars
     rows: dict[int, dict] = {}
@@ -59,24 +59,24 @@ def expected(model: Pretrained, calls: list[list[list[str]]]) -> list[list[np.nd
     return results
 
 
-def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
-    assert [array.shape for array in found] == [array.shape for array in wanted]
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+def assert_close(arrays: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert [array.shape for array in arrays] == [array.shape for array in expected]
+    for array, expected_array in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(array, expected_array, atol=1e-5)
 
 
-def test_each_row_goes_on_from_the_call_before_in_both_directions(model):
+def test_each_row_continues_from_the_call_before_in_both_directions(model):
     elmo = Elmo(model)
-    for call, wanted in zip(CALLS, expected(model, CALLS), strict=True):
-        assert_close(elmo.embed(call, layer="all", stateful=True), wanted)
+    for call, expected in zip(CALLS, reference_layers(model, CALLS), strict=True):
+        assert_close(elmo.embed(call, layer="all", stateful=True), expected)
 
 
-def test_after_a_reset_all_begins_anew(model):
+def test_after_a_reset_state_starts_from_zero(model):
     elmo = Elmo(model)
     first = [elmo.embed(call, stateful=True) for call in CALLS]
     elmo.reset()
-    for call, wanted in zip(CALLS, first, strict=True):
-        assert_close(elmo.embed(call, stateful=True), wanted)
+    for call, expected in zip(CALLS, first, strict=True):
+        assert_close(elmo.embed(call, stateful=True), expected)
 
 
 def test_state_changes_the_vectors(lstm):
@@ -86,53 +86,53 @@ def test_state_changes_the_vectors(lstm):
     assert np.abs(carried - stateless).max() > 1e-2
 
 
-def test_stateless_calls_neither_see_nor_touch_the_state(lstm):
-    wanted = expected(lstm.model, CALLS[:2])
+def test_stateless_calls_neither_use_nor_change_the_state(lstm):
+    expected = reference_layers(lstm.model, CALLS[:2])
     before = lstm.embed(["the river"])[0]
-    assert_close(lstm.embed(CALLS[0], layer="all", stateful=True), wanted[0])
+    assert_close(lstm.embed(CALLS[0], layer="all", stateful=True), expected[0])
     np.testing.assert_array_equal(lstm.embed(["the river"])[0], before)
     lstm.outputs(["the river"])
     lstm.features(["the river"])
-    assert_close(lstm.embed(CALLS[1], layer="all", stateful=True), wanted[1])
+    assert_close(lstm.embed(CALLS[1], layer="all", stateful=True), expected[1])
 
 
-def test_rows_keep_their_order_whatever_their_length(lstm):
+def test_rows_keep_their_order_for_any_lengths(lstm):
     long, short = ["the", "bank", "of", "the", "river"], ["failed"]
     calls = [[short, long], [long, short]]
-    for call, wanted in zip(calls, expected(lstm.model, calls), strict=True):
-        assert_close(lstm.embed(call, layer="all", stateful=True), wanted)
+    for call, expected in zip(calls, reference_layers(lstm.model, calls), strict=True):
+        assert_close(lstm.embed(call, layer="all", stateful=True), expected)
 
 
-def test_a_stateful_call_is_one_batch_whatever_the_budget():
+def test_a_stateful_call_is_one_batch_for_any_token_budget():
     model = random_model(small_config())
     elmo = Elmo(model, batch_tokens=1)
-    for call, wanted in zip(CALLS, expected(model, CALLS), strict=True):
-        assert_close(elmo.embed(call, layer="all", stateful=True), wanted)
+    for call, expected in zip(CALLS, reference_layers(model, CALLS), strict=True):
+        assert_close(elmo.embed(call, layer="all", stateful=True), expected)
 
 
-def test_strings_and_pooling_carry_state_too(lstm):
+def test_strings_and_pooling_carry_state(lstm):
     calls = [[["the", "bank"]], [["of", "the", "river"]], [["failed"]]]
-    first, second, third = (wanted[0] for wanted in expected(lstm.model, calls))
+    first, second, third = (expected[0] for expected in reference_layers(lstm.model, calls))
     np.testing.assert_allclose(lstm.embed("the bank", layer="all", stateful=True), first, atol=1e-5)
     pooled = lstm.embed("of the river", layer="top", pool="mean", stateful=True)
     np.testing.assert_allclose(pooled, second[-1].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(lstm.embed("failed", layer=1, stateful=True), third[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("nothing", [[], [[]], "", [[], []]])
-def test_a_call_without_tokens_leaves_the_state(lstm, nothing):
-    wanted = expected(lstm.model, CALLS[:2])
-    lstm.embed(nothing, stateful=True)
-    assert_close(lstm.embed(CALLS[0], layer="all", stateful=True), wanted[0])
-    lstm.embed(nothing, stateful=True)
-    assert_close(lstm.embed(CALLS[1], layer="all", stateful=True), wanted[1])
+@pytest.mark.parametrize("sentences", [[], [[]], "", [[], []]])
+def test_a_call_without_tokens_leaves_the_state(lstm, sentences):
+    expected = reference_layers(lstm.model, CALLS[:2])
+    lstm.embed(sentences, stateful=True)
+    assert_close(lstm.embed(CALLS[0], layer="all", stateful=True), expected[0])
+    lstm.embed(sentences, stateful=True)
+    assert_close(lstm.embed(CALLS[1], layer="all", stateful=True), expected[1])
 
 
 def test_a_refused_call_leaves_the_state(lstm):
-    wanted = expected(lstm.model, CALLS[:2])
+    expected = reference_layers(lstm.model, CALLS[:2])
     lstm.embed(CALLS[0], stateful=True)
     with pytest.raises(UsageError):
         lstm.embed([["two words"]], stateful=True)
     with pytest.raises(UsageError):
         lstm.embed(CALLS[1], layer=7, stateful=True)
-    assert_close(lstm.embed(CALLS[1], layer="all", stateful=True), wanted[1])
+    assert_close(lstm.embed(CALLS[1], layer="all", stateful=True), expected[1])

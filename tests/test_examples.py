@@ -1,4 +1,4 @@
-"""The examples do what their docstrings say, here with tiny models."""
+"""The examples do what their docstrings say; here with tiny models."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ def test_a_random_model_is_a_whole_model(example, tmp_path):
 def test_the_demo_shows_the_published_model(example, tmp_path, allennlp_elmo, monkeypatch, capsys):
     monkeypatch.setattr(example, "fetch", lambda demo: allennlp_elmo)
     example.main(tmp_path)
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for part in (
         "A published ELMo, reproduced exactly",
         "30 sentences, 744 tokens",
         "33 of 33 weights equal",
         "苹果",
     ):
-        assert part in shown
-    own_lines = [line for line in shown.splitlines() if str(allennlp_elmo) not in line]
-    assert max(map(cell_len, own_lines)) <= 100
+        assert part in printed
+    lines = [line for line in printed.splitlines() if str(allennlp_elmo) not in line]
+    assert max(map(cell_len, lines)) <= 100
 
 
-def test_without_a_package_registry_the_demo_says_so_and_goes_on(tmp_path):
+def test_without_a_package_registry_the_demo_uses_a_random_model(tmp_path):
     done = subprocess.run(
         [sys.executable, EXAMPLES / "demo.py"],
         cwd=tmp_path,
@@ -80,7 +80,7 @@ def test_without_a_package_registry_the_demo_says_so_and_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("example", ["sanguo"], indirect=True)
-def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
+def test_the_demo_trains_a_model_on_a_novel_only_once(example, tmp_path, monkeypatch, capsys):
     lines = (
         "曹操引兵攻荆州。关羽守荆州，玄德将兵来救。天色将晚，曹操大怒，欲斩此将。关羽笑曰：荆州不可失也。\n"
         * 40
@@ -89,9 +89,9 @@ def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(polyseme, "sample", lambda name: lines, raising=False)
     monkeypatch.setattr(example, "PRESET", "tiny")
     example.main()
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for part in ("held-out perplexity", "曹操", "荆州", "【将】", "demo/sanguo/report.html"):
-        assert part in shown
+        assert part in printed
     assert (tmp_path / "demo/sanguo/curves.png").stat().st_size > 5000
     assert "曹操" in (tmp_path / "demo/sanguo/report.html").read_text(encoding="utf-8")
     example.main()
@@ -99,7 +99,7 @@ def test_a_novel_becomes_a_model_once(example, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("example", ["sanguo"], indirect=True)
-def test_the_demo_prints_commands_that_work_where_one_stands(example, tmp_path, monkeypatch, capsys):
+def test_the_demo_prints_commands_that_work_in_the_current_folder(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", os.defpath)
     bin_folder = tmp_path / ".venv" / "bin"
@@ -110,9 +110,9 @@ def test_the_demo_prints_commands_that_work_where_one_stands(example, tmp_path, 
     (bin_folder / "polyseme").chmod(0o755)
     assert example.command() == ".venv/bin/polyseme"
     example.show_commands()
-    shown = capsys.readouterr().out
-    assert "Look: .venv/bin/polyseme serve demo/sanguo demo/sanguo-index\n" in shown
-    assert " polyseme " not in shown
+    printed = capsys.readouterr().out
+    assert "Look: .venv/bin/polyseme serve demo/sanguo demo/sanguo-index\n" in printed
+    assert " polyseme " not in printed
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert example.command() == str(bin_folder / "polyseme")
@@ -125,22 +125,22 @@ def test_the_demo_shows_two_senses_of_the_first_word_that_has_them(example, tmp_
     lines = ["关羽 欲 斩 此 将 。", "我 来 见 你 。", "人 不 见 了 ！"] * 6
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     index = polyseme.index(write_bilm(tmp_path / "model"), tmp_path / "a.txt", tmp_path / "index")
-    several = {"见": 2}
+    sense_counts = {"见": 2}
 
     def senses(index, word):
-        found = find_senses(index, word, max_senses=1)
-        return replace(found, senses=found.senses * several.get(word, 1))
+        result = find_senses(index, word, max_senses=1)
+        return replace(result, senses=result.senses * sense_counts.get(word, 1))
 
     monkeypatch.setattr(polyseme, "senses", senses, raising=False)
     example.show_senses(index)
     assert "见: 2 senses in 12 usages" in capsys.readouterr().out
-    several.clear()
+    sense_counts.clear()
     example.show_senses(index)
     assert "has more than one sense in this text" in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("name", ["movie_reviews", "text_topics"])
-def test_the_tutorials_train_on_our_own_text(name, tmp_path, capsys, monkeypatch):
+def test_the_tutorials_train_on_the_sample_data(name, tmp_path, capsys, monkeypatch):
     model = write_bilm(tmp_path)
     data = {"movie_reviews": "reviews.csv", "text_topics": "topics.csv"}[name]
     monkeypatch.setattr(sys, "argv", [name, str(EXAMPLES / "data" / data), str(model)])

@@ -1,4 +1,4 @@
-"""Generated text: the same for a seed, the same as reading everything again, and readable."""
+"""Generated text: determined by the seed, consistent with scoring, and readable."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def random_elmo(**changes: Any) -> Elmo:
     return Elmo(random_model(small_config(**changes), softmax=True))
 
 
-def test_the_likeliest_words_follow_the_pairs() -> None:
+def test_temperature_0_generates_the_likeliest_words() -> None:
     elmo = bigram_model(["the horse ran away ."])
-    found = generate(elmo, temperature=0)
-    assert found.tokens == ["the", "horse", "ran", "away", "."]
-    assert found.ended
-    assert found.text == "the horse ran away."
+    generated = generate(elmo, temperature=0)
+    assert generated.tokens == ["the", "horse", "ran", "away", "."]
+    assert generated.ended
+    assert generated.text == "the horse ran away."
     assert generate(elmo, "the horse", temperature=0).text == "the horse ran away."
     assert generate(elmo, "the horse", tokens=1, temperature=0).text == "the horse ran"
 
 
-def test_without_a_stop_the_next_sentence_begins() -> None:
-    found = generate(bigram_model(["a b"]), tokens=5, temperature=0, stop_at_end=False)
-    assert found.tokens == ["a", "b", "a", "b", "a"]
-    assert not found.ended
+def test_without_a_stop_the_next_sentence_is_generated() -> None:
+    generated = generate(bigram_model(["a b"]), tokens=5, temperature=0, stop_at_end=False)
+    assert generated.tokens == ["a", "b", "a", "b", "a"]
+    assert not generated.ended
 
 
-def test_a_seed_settles_the_text() -> None:
+def test_the_seed_determines_the_text() -> None:
     elmo = random_elmo()
     texts = [generate(elmo, "the", seed=seed, stop_at_end=False).tokens for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
@@ -43,36 +43,36 @@ def test_a_seed_settles_the_text() -> None:
 
 
 @pytest.mark.parametrize("recurrent", [{}, {"cell": "gru", "layers": 2, "cells": 6, "outputs": 4}])
-def test_carried_state_equals_reading_the_whole_text_again(recurrent: dict[str, Any]) -> None:
+def test_log_probabilities_equal_those_of_scoring_the_whole_text(recurrent: dict[str, Any]) -> None:
     elmo = random_elmo(**({"recurrent": recurrent} if recurrent else {}))
-    found = generate(elmo, "the never-seen 银行", tokens=12, seed=3)
-    assert len(found.tokens) > 3
-    (scored,) = score(elmo, [["the", "never-seen", "银行", *found.tokens]])
-    np.testing.assert_allclose(found.log_probs, scored.forward[3 : 3 + len(found.tokens)], atol=1e-5)
+    generated = generate(elmo, "the never-seen 银行", tokens=12, seed=3)
+    assert len(generated.tokens) > 3
+    (scored,) = score(elmo, [["the", "never-seen", "银行", *generated.tokens]])
+    np.testing.assert_allclose(generated.log_probs, scored.forward[3 : 3 + len(generated.tokens)], atol=1e-5)
 
 
-def test_a_prompt_of_several_sentences_is_read_with_its_ends() -> None:
+def test_a_prompt_of_several_sentences_is_read_with_sentence_marks() -> None:
     elmo = random_elmo()
-    found = generate(elmo, "the bank\nof", tokens=3, seed=1)
-    scored = score(elmo, [["the", "bank"], ["of", *found.tokens]], stateful=True)[1]
-    np.testing.assert_allclose(found.log_probs, scored.forward[1 : 1 + len(found.tokens)], atol=1e-5)
+    generated = generate(elmo, "the bank\nof", tokens=3, seed=1)
+    scored = score(elmo, [["the", "bank"], ["of", *generated.tokens]], stateful=True)[1]
+    np.testing.assert_allclose(generated.log_probs, scored.forward[1 : 1 + len(generated.tokens)], atol=1e-5)
 
 
-def test_unknown_words_of_the_prompt_work_through_their_characters() -> None:
+def test_unknown_words_of_the_prompt_are_read_by_their_characters() -> None:
     elmo = random_elmo()
-    one, other = (generate(elmo, prompt, tokens=1, temperature=0).log_probs for prompt in ("abc", "xyzzy"))
-    assert one != pytest.approx(other, abs=1e-4)
+    first, second = (generate(elmo, prompt, tokens=1, temperature=0).log_probs for prompt in ("abc", "xyzzy"))
+    assert first != pytest.approx(second, abs=1e-4)
 
 
-def test_marks_are_never_written() -> None:
+def test_marks_are_never_generated() -> None:
     elmo = random_elmo()
     assert elmo.model.softmax is not None
     elmo.model.softmax.bias.data[:3] = 50.0  # <S>, </S> and <UNK> likelier than anything
-    found = generate(elmo, tokens=40, stop_at_end=False)
-    assert len(found.tokens) == 40
-    assert set(found.tokens) <= set(WORDS)
+    generated = generate(elmo, tokens=40, stop_at_end=False)
+    assert len(generated.tokens) == 40
+    assert set(generated.tokens) <= set(WORDS)
     assert generate(elmo, "the").tokens == []
-    assert len(generate(elmo).tokens) == 1  # a sentence is not empty
+    assert len(generate(elmo).tokens) == 1  # a sentence has at least one token
 
 
 def test_a_vocabulary_of_marks_alone_gives_the_unknown_word() -> None:
@@ -80,7 +80,7 @@ def test_a_vocabulary_of_marks_alone_gives_the_unknown_word() -> None:
     assert set(generate(elmo, tokens=3, stop_at_end=False).tokens) == {"<UNK>"}
 
 
-def test_top_k_and_temperature_narrow_the_choice() -> None:
+def test_top_k_and_temperature_limit_the_words() -> None:
     elmo = random_elmo()
     likeliest = generate(elmo, "the", tokens=1, temperature=0).tokens
     for seed in range(20):
@@ -109,12 +109,12 @@ def test_draws_follow_the_probabilities() -> None:
         {"seed": -1},
     ],
 )
-def test_bad_settings_are_refused(changes: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"{next(iter(changes))} is "):
         generate(random_elmo(), **changes)
 
 
-def test_a_model_without_softmax_cannot_write() -> None:
+def test_a_model_without_softmax_cannot_generate() -> None:
     with pytest.raises(UsageError, match="no softmax"):
         generate(Elmo(random_model(small_config())))
 
@@ -147,5 +147,5 @@ def test_tokens_are_joined_readably(tokens: str, text: str) -> None:
         ("", ["a"], "a"),
     ],
 )
-def test_a_text_goes_on_where_it_stopped(before: str, tokens: list[str], text: str) -> None:
+def test_generated_tokens_are_joined_to_the_prompt(before: str, tokens: list[str], text: str) -> None:
     assert before + join_tokens(tokens, before) == text

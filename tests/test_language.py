@@ -1,9 +1,10 @@
-"""The biLM as a language model: scores, perplexity and n-best lists against brute force."""
+"""The biLM as a language model: scores, perplexity and n-best lists agree with brute force."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,58 +58,61 @@ def brute_force(model: Pretrained, tokens: Sequence[str]) -> tuple[Array, Array]
 
 
 @pytest.fixture(autouse=True)
-def _no_word_about_cut_tokens(caplog: pytest.LogCaptureFixture) -> None:
+def _no_warning_about_truncated_tokens(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, logger="polyseme.elmo")
 
 
-def test_scores_agree_with_a_full_softmax_by_hand() -> None:
+def test_scores_agree_with_a_full_softmax_in_numpy() -> None:
     elmo = small_elmo()
-    for tokens, found in zip(TEXT, score(elmo, TEXT), strict=True):
+    for tokens, scored in zip(TEXT, score(elmo, TEXT), strict=True):
         ahead, behind = brute_force(elmo.model, tokens)
-        assert found.tokens == tokens
-        assert found.forward.shape == found.backward.shape == (len(tokens) + 1,)
-        np.testing.assert_allclose(found.forward, ahead, atol=1e-5)
-        np.testing.assert_allclose(found.backward, behind, atol=1e-5)
-        np.testing.assert_allclose(found.mean, (ahead + behind) / 2, atol=1e-5)
+        assert scored.tokens == tokens
+        assert scored.forward.shape == scored.backward.shape == (len(tokens) + 1,)
+        np.testing.assert_allclose(scored.forward, ahead, atol=1e-5)
+        np.testing.assert_allclose(scored.backward, behind, atol=1e-5)
+        np.testing.assert_allclose(scored.mean, (ahead + behind) / 2, atol=1e-5)
         np.testing.assert_allclose(
-            found.totals, [ahead.sum(), behind.sum(), (ahead.sum() + behind.sum()) / 2], atol=1e-4
+            scored.totals, [ahead.sum(), behind.sum(), (ahead.sum() + behind.sum()) / 2], atol=1e-4
         )
-        assert found.unknown.tolist() == [token not in WORDS for token in tokens]
+        assert scored.unknown.tolist() == [token not in WORDS for token in tokens]
 
 
 def test_a_sentence_without_tokens_is_scored_as_its_two_marks() -> None:
     elmo = small_elmo()
-    found = score(elmo, [[], ["the"]])[0]
+    scored = score(elmo, [[], ["the"]])[0]
     ahead, behind = brute_force(elmo.model, [])
-    assert found.forward.shape == (1,)
-    np.testing.assert_allclose([*found.forward, *found.backward], [*ahead, *behind], atol=1e-5)
+    assert scored.forward.shape == (1,)
+    np.testing.assert_allclose([*scored.forward, *scored.backward], [*ahead, *behind], atol=1e-5)
 
 
 def test_one_string_is_one_sentence() -> None:
     elmo = small_elmo()
-    (found,) = score(elmo, "the bank failed !")
-    (wanted,) = score(elmo, [["the", "bank", "failed", "!"]])
-    np.testing.assert_array_equal(found.forward, wanted.forward)
+    (scored,) = score(elmo, "the bank failed !")
+    (expected,) = score(elmo, [["the", "bank", "failed", "!"]])
+    np.testing.assert_array_equal(scored.forward, expected.forward)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 7, 20, 4096])
-def test_the_batch_does_not_matter(batch_tokens: int) -> None:
-    wanted = [score(small_elmo(), [tokens])[0] for tokens in TEXT]
-    found = list(score_stream(small_elmo(batch_tokens=batch_tokens), iter(TEXT)))
-    for one, other in zip(found, wanted, strict=True):
-        assert one.tokens == other.tokens
-        np.testing.assert_allclose(one.forward, other.forward, atol=1e-5)
-        np.testing.assert_allclose(one.backward, other.backward, atol=1e-5)
+def test_scores_do_not_depend_on_the_batch(batch_tokens: int) -> None:
+    scores = list(score_stream(small_elmo(batch_tokens=batch_tokens), iter(TEXT)))
+    alone = [score(small_elmo(), [tokens])[0] for tokens in TEXT]
+    for scored, expected in zip(scores, alone, strict=True):
+        assert scored.tokens == expected.tokens
+        np.testing.assert_allclose(scored.forward, expected.forward, atol=1e-5)
+        np.testing.assert_allclose(scored.backward, expected.backward, atol=1e-5)
 
 
-def test_a_block_of_the_softmax_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = score(small_elmo(), TEXT)
-    monkeypatch.setattr("polyseme.model.softmax.BLOCK_VALUES", 30)
-    for one, other in zip(score(small_elmo(), TEXT), wanted, strict=True):
-        np.testing.assert_allclose(one.forward, other.forward, atol=1e-5)
+def test_scores_do_not_depend_on_the_block_size_of_the_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    elmo = small_elmo()
+    whole = score(elmo, TEXT)
+    assert elmo.model.softmax is not None
+    in_blocks = partial(elmo.model.softmax.target_log_probs, block_values=30)
+    monkeypatch.setattr(elmo.model.softmax, "target_log_probs", in_blocks)
+    for scored, expected in zip(score(elmo, TEXT), whole, strict=True):
+        np.testing.assert_allclose(scored.forward, expected.forward, atol=1e-5)
 
 
-def test_state_is_carried_in_order_only_when_asked_for() -> None:
+def test_state_is_carried_only_if_stateful() -> None:
     elmo = small_elmo()
     twice = [["the", "bank"], ["the", "bank"]]
     apart = score(elmo, twice)
@@ -129,7 +133,7 @@ def test_state_is_carried_in_order_only_when_asked_for() -> None:
 def test_the_backward_half_carries_its_state_from_the_end() -> None:
     elmo = small_elmo()
     text = [["the", "bank"], [], ["of", "river"], ["他"]]
-    found = score(elmo, text, stateful=True)
+    scores = score(elmo, text, stateful=True)
     _, state = elmo.compute_layers([text[3]])
     layers, _ = elmo.compute_layers([text[2]], state)
     assert elmo.model.softmax is not None
@@ -137,24 +141,22 @@ def test_the_backward_half_carries_its_state_from_the_end() -> None:
     with torch.inference_mode():
         log_probs = elmo.model.softmax(layers[-1, 0, 1:, 4:])  # the backward half of: of river </S>
     rows = elmo.model.vocab.ids(["<S>", "of", "river"]) - 1
-    np.testing.assert_allclose(np.roll(found[2].backward, 1), log_probs[range(3), rows], atol=1e-5)
-    np.testing.assert_allclose(found[3].backward, score(elmo, [text[3]])[0].backward, atol=1e-6)
+    np.testing.assert_allclose(np.roll(scores[2].backward, 1), log_probs[range(3), rows], atol=1e-5)
+    np.testing.assert_allclose(scores[3].backward, score(elmo, [text[3]])[0].backward, atol=1e-6)
 
 
-def test_a_stream_carries_the_backward_state_over_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_carries_the_backward_state_over_a_stretch() -> None:
     elmo = small_elmo()
-    monkeypatch.setattr("polyseme.language.scoring.STRETCH", 4)
     text = [["the", "bank"], ["of", "river"], ["他", "!"]]
-    found = score(elmo, text, stateful=True)
-    np.testing.assert_allclose(found[1].backward, score(elmo, [text[1]])[0].backward, atol=1e-6)
-    monkeypatch.undo()
+    scores = list(score_stream(elmo, text, stateful=True, stretch_tokens=4))
+    np.testing.assert_allclose(scores[1].backward, score(elmo, [text[1]])[0].backward, atol=1e-6)
     whole = score(elmo, text, stateful=True)
-    for one, other in zip(found, whole, strict=True):
-        np.testing.assert_allclose(one.forward, other.forward, atol=1e-6)
-    assert np.abs(found[1].backward - whole[1].backward).max() > 1e-3
+    for scored, expected in zip(scores, whole, strict=True):
+        np.testing.assert_allclose(scored.forward, expected.forward, atol=1e-6)
+    assert np.abs(scores[1].backward - whole[1].backward).max() > 1e-3
 
 
-def test_mirrored_weights_score_reversed_text_alike() -> None:
+def test_mirrored_weights_give_reversed_text_the_same_scores() -> None:
     elmo = small_elmo()
     weights = dict(elmo.model.network.state_dict())
     swapped = {
@@ -186,44 +188,49 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
     with torch.no_grad():
         elmo.model.softmax.weight.zero_()
         elmo.model.softmax.bias.zero_()
-    found = measure_perplexity(elmo, TEXT)
+    perplexity = measure_perplexity(elmo, TEXT)
     size = len(WORDS) + 3
-    for value in (found.forward, found.backward, found.mean, *found.known.perplexities.values()):
+    for value in (
+        perplexity.forward,
+        perplexity.backward,
+        perplexity.mean,
+        *perplexity.known.perplexities.values(),
+    ):
         assert value == pytest.approx(size)
 
 
 def test_perplexity_counts_words_marks_and_unknown_words() -> None:
     elmo = small_elmo()
-    found = measure_perplexity(elmo, [*SENTENCES, []])
+    perplexity = measure_perplexity(elmo, [*SENTENCES, []])
     by_hand = [brute_force(elmo.model, tokens) for tokens in SENTENCES]
     ahead, behind = (np.concatenate(parts) for parts in zip(*by_hand, strict=True))
-    assert (found.sentences, found.words, found.unknown, found.targets) == (3, 10, 2, 13)
-    assert found.unknown_rate == pytest.approx(0.2)
-    assert found.forward == pytest.approx(np.exp(-ahead.mean()), rel=1e-5)
-    assert found.backward == pytest.approx(np.exp(-behind.mean()), rel=1e-5)
-    assert found.mean == pytest.approx(np.exp(-np.concatenate([ahead, behind]).mean()), rel=1e-5)
+    assert (perplexity.sentences, perplexity.words, perplexity.unknown, perplexity.targets) == (3, 10, 2, 13)
+    assert perplexity.unknown_rate == pytest.approx(0.2)
+    assert perplexity.forward == pytest.approx(np.exp(-ahead.mean()), rel=1e-5)
+    assert perplexity.backward == pytest.approx(np.exp(-behind.mean()), rel=1e-5)
+    assert perplexity.mean == pytest.approx(np.exp(-np.concatenate([ahead, behind]).mean()), rel=1e-5)
     known = np.array([t in WORDS or t == "mark" for s in SENTENCES for t in (*s, "mark")])
-    assert found.known.targets == 11
-    assert found.known.perplexities["forward"] == pytest.approx(np.exp(-ahead[known].mean()), rel=1e-5)
+    assert perplexity.known.targets == 11
+    assert perplexity.known.perplexities["forward"] == pytest.approx(np.exp(-ahead[known].mean()), rel=1e-5)
 
 
 def lines(source: str, *texts: str) -> list[Line]:
     return [Line(source, number, text) for number, text in enumerate(texts, start=1)]
 
 
-def test_evaluation_sums_up_its_files() -> None:
+def test_evaluation_covers_each_file_and_the_total() -> None:
     elmo = small_elmo()
     events: list[ProgressEvent] = []
     text = [*lines("a.txt", "the bank", "", "of"), *lines("empty.txt", " "), *lines("b.txt", "river x")]
-    found = evaluate(elmo, text, reading=ReadingProgress(events.append))
-    assert list(found.files) == ["a.txt", "b.txt"]
-    assert found.files["a.txt"].sentences == 2
-    assert found.total.words == 5
+    evaluation = evaluate(elmo, text, reading=ReadingProgress(events.append))
+    assert list(evaluation.files) == ["a.txt", "b.txt"]
+    assert evaluation.files["a.txt"].sentences == 2
+    assert evaluation.total.words == 5
     assert events[-1].detail.startswith("5 tokens, ")
-    assert found.total.forward == pytest.approx(
+    assert evaluation.total.forward == pytest.approx(
         measure_perplexity(elmo, [["the", "bank"], ["of"], ["river", "x"]]).forward
     )
-    values = found.as_dict()
+    values = evaluation.as_dict()
     assert values["files"]["b.txt"]["unknown"] == 1
     assert set(values["perplexity"]) == {"forward", "backward", "mean"}
 
@@ -231,9 +238,9 @@ def test_evaluation_sums_up_its_files() -> None:
 def test_state_starts_again_with_every_file() -> None:
     elmo = small_elmo()
     text = [*lines("a", "the bank", "of"), *lines("b", "the bank", "of")]
-    found = evaluate(elmo, text, stateful=True)
-    assert found.files["a"].all == found.files["b"].all
-    assert found.files["a"].mean != pytest.approx(evaluate(elmo, text).files["a"].mean, rel=1e-4)
+    evaluation = evaluate(elmo, text, stateful=True)
+    assert evaluation.files["a"].all == evaluation.files["b"].all
+    assert evaluation.files["a"].mean != pytest.approx(evaluate(elmo, text).files["a"].mean, rel=1e-4)
 
 
 def test_a_text_without_words_is_refused() -> None:
@@ -243,7 +250,7 @@ def test_a_text_without_words_is_refused() -> None:
         evaluate(small_elmo(), [])
 
 
-def test_a_model_without_softmax_says_what_to_do() -> None:
+def test_a_model_without_softmax_is_refused_with_advice() -> None:
     elmo = small_elmo(softmax=False)
     for use in (
         lambda: score(elmo, "the"),
@@ -254,18 +261,18 @@ def test_a_model_without_softmax_says_what_to_do() -> None:
             use()
 
 
-def test_words_of_the_text_and_of_another_cell_are_scored_too() -> None:
+def test_a_gru_of_word_ids_is_scored() -> None:
     config: dict[str, Any] = {"chars": None, "words": {"dim": 4}}
     elmo = small_elmo(**config, recurrent={"cell": "gru", "layers": 1, "cells": 4, "outputs": 4})
-    found = score(elmo, [["the", "never-seen", "<UNK>"]])[0]
-    assert found.unknown.tolist() == [False, True, True]
-    assert np.isfinite(found.totals).all()
+    scored = score(elmo, [["the", "never-seen", "<UNK>"]])[0]
+    assert scored.unknown.tolist() == [False, True, True]
+    assert np.isfinite(scored.totals).all()
 
 
 NBEST = lines("n.tsv", "0\tthe bank failed\t-3.5", "0\tbank the failed\t-2", "", "1\triver\t-1.0", "1\t\t-9")
 
 
-def test_nbest_lines_of_both_kinds_are_read() -> None:
+def test_nbest_lines_of_both_formats_are_read() -> None:
     assert [(h.list_id, h.text, h.score) for h in read_nbest(NBEST)] == [
         ("0", "the bank failed", -3.5),
         ("0", "bank the failed", -2.0),
@@ -287,39 +294,48 @@ def test_nbest_lines_of_both_kinds_are_read() -> None:
 
 def test_nbest_lists_are_ranked_by_the_model_alone() -> None:
     elmo = small_elmo()
-    found = list(rerank(elmo, read_nbest(NBEST)))
-    assert [one.list_id for one in found] == ["0", "0", "1", "1"]
-    assert [one.rank for one in found] == [1, 2, 1, 2]
-    for one in found:
-        ahead, behind = brute_force(elmo.model, one.text.split())
-        assert one.total == one.lm == pytest.approx((ahead.sum() + behind.sum()) / 2, rel=1e-4)
-    assert found[0].total >= found[1].total
-    assert found[2].total >= found[3].total
+    ranked = list(rerank(elmo, read_nbest(NBEST)))
+    assert [hypothesis.list_id for hypothesis in ranked] == ["0", "0", "1", "1"]
+    assert [hypothesis.rank for hypothesis in ranked] == [1, 2, 1, 2]
+    for hypothesis in ranked:
+        ahead, behind = brute_force(elmo.model, hypothesis.text.split())
+        assert hypothesis.total == hypothesis.lm == pytest.approx((ahead.sum() + behind.sum()) / 2, rel=1e-4)
+    assert ranked[0].total >= ranked[1].total
+    assert ranked[2].total >= ranked[3].total
 
 
 def test_nbest_scores_are_mixed_and_normalised() -> None:
     elmo = small_elmo()
-    alone = {(one.list_id, one.text): one.lm for one in rerank(elmo, read_nbest(NBEST))}
+    alone = {
+        (hypothesis.list_id, hypothesis.text): hypothesis.lm for hypothesis in rerank(elmo, read_nbest(NBEST))
+    }
     for normalise in ("none", "lm", "total"):
-        for one in rerank(elmo, read_nbest(NBEST), weight=0.3, normalise=normalise):  # type: ignore[arg-type]
-            assert one.score is not None
-            targets = len(one.text.split()) + 1
-            lm = alone[one.list_id, one.text] / (targets if normalise == "lm" else 1)
-            total = 0.7 * one.score + 0.3 * lm
-            assert one.total == pytest.approx(total / (targets if normalise == "total" else 1), rel=1e-5)
-    own = list(rerank(elmo, read_nbest(NBEST), weight=0.0))
-    assert [one.text for one in own] == ["bank the failed", "the bank failed", "river", ""]
-    ahead = next(rerank(elmo, [Hypothesis("0", "the bank", None, "x:1")], direction="forward"))
-    assert ahead.total == pytest.approx(brute_force(elmo.model, ["the", "bank"])[0].sum(), rel=1e-4)
+        for hypothesis in rerank(elmo, read_nbest(NBEST), weight=0.3, normalise=normalise):  # type: ignore[arg-type]
+            assert hypothesis.score is not None
+            targets = len(hypothesis.text.split()) + 1
+            lm = alone[hypothesis.list_id, hypothesis.text] / (targets if normalise == "lm" else 1)
+            total = 0.7 * hypothesis.score + 0.3 * lm
+            assert hypothesis.total == pytest.approx(
+                total / (targets if normalise == "total" else 1), rel=1e-5
+            )
+    by_input_score = list(rerank(elmo, read_nbest(NBEST), weight=0.0))
+    assert [hypothesis.text for hypothesis in by_input_score] == [
+        "bank the failed",
+        "the bank failed",
+        "river",
+        "",
+    ]
+    forward = next(rerank(elmo, [Hypothesis("0", "the bank", None, "x:1")], direction="forward"))
+    assert forward.total == pytest.approx(brute_force(elmo.model, ["the", "bank"])[0].sum(), rel=1e-4)
 
 
-def test_a_hypothesis_does_not_win_by_unknown_words() -> None:
+def test_unknown_words_are_penalised_in_reranking() -> None:
     elmo = small_elmo()
     lists = [Hypothesis("0", "the xyzzy plugh", None, "x:1")]
-    (free,) = rerank(elmo, lists, unknown_penalty=0)
-    (usual,) = rerank(elmo, lists)
-    assert free.lm == pytest.approx(score(elmo, "the xyzzy plugh")[0].totals[2])
-    assert usual.lm == pytest.approx(free.lm - 2 * np.log(len(WORDS) + 3))
+    (unpenalised,) = rerank(elmo, lists, unknown_penalty=0)
+    (penalised,) = rerank(elmo, lists)
+    assert unpenalised.lm == pytest.approx(score(elmo, "the xyzzy plugh")[0].totals[2])
+    assert penalised.lm == pytest.approx(unpenalised.lm - 2 * np.log(len(WORDS) + 3))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +349,7 @@ def test_a_hypothesis_does_not_win_by_unknown_words() -> None:
         (["0\tthe\t1", "1\tof\t1", "0\tof\t1"], r"n:3: list '0' continues here, but it began at n:1"),
     ],
 )
-def test_bad_nbest_lines_are_named(text: list[str], message: str) -> None:
+def test_invalid_nbest_lines_are_named(text: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         list(rerank(small_elmo(), read_nbest(lines("n", *text)), weight=0.5))
 
@@ -348,12 +364,12 @@ def test_bad_nbest_lines_are_named(text: list[str], message: str) -> None:
         {"unknown_penalty": float("inf")},
     ],
 )
-def test_bad_nbest_settings_are_refused(changes: dict[str, Any]) -> None:
+def test_invalid_nbest_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(changes))):
         rerank(small_elmo(), [], **changes)
 
 
-def test_scores_show_themselves_briefly_and_as_tables() -> None:
+def test_scores_have_short_reprs_and_tables() -> None:
     elmo = small_elmo()
     scores = score(elmo, [["the", "<b>"], ["river"] * 90])
     assert scores[0].as_row()["sentence"] == "the <b>"
@@ -362,9 +378,9 @@ def test_scores_show_themselves_briefly_and_as_tables() -> None:
     tokens = scores[0]._repr_html_()
     assert "&lt;b&gt;" in tokens
     assert tokens.count("<tr>") == 1 + 2 + 1 + 1  # heading, tokens, marks, total
-    found = evaluate(elmo, [*lines("a.txt", "the bank"), *lines("<b>.txt", "river")])
-    assert repr(found).splitlines()[2].endswith("all")
-    assert found._repr_html_().count("<tr>") == 1 + 3
-    assert "&lt;b&gt;.txt" in found._repr_html_()
-    assert repr(found.total).startswith("Perplexity(forward ")
-    assert "<table>" in found.total._repr_html_()
+    evaluation = evaluate(elmo, [*lines("a.txt", "the bank"), *lines("<b>.txt", "river")])
+    assert repr(evaluation).splitlines()[2].endswith("all")
+    assert evaluation._repr_html_().count("<tr>") == 1 + 3
+    assert "&lt;b&gt;.txt" in evaluation._repr_html_()
+    assert repr(evaluation.total).startswith("Perplexity(forward ")
+    assert "<table>" in evaluation.total._repr_html_()

@@ -49,8 +49,8 @@ def imported_modules(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def test_imports_go_up_the_page_only() -> None:
-    wrong = []
+def test_packages_import_only_from_packages_above_them() -> None:
+    violations = []
     for path, tree in MODULES.items():
         package = package_of(path)
         if package == "__init__":
@@ -59,25 +59,25 @@ def test_imports_go_up_the_page_only() -> None:
         for name in imported_modules(tree):
             parts = name.split(".")
             if parts[0] == "polyseme" and len(parts) > 1 and RANK.get(parts[1], 0) > RANK[package]:
-                wrong.append(f"{path.relative_to(SOURCE)} imports {name}")
-    assert not wrong, "\n".join(wrong)
+                violations.append(f"{path.relative_to(SOURCE)} imports {name}")
+    assert not violations, "\n".join(violations)
 
 
 def test_no_class_name_is_defined_twice() -> None:
-    found = defaultdict(list)
+    definitions = defaultdict(list)
     for path, tree in MODULES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                found[node.name.lstrip("_")].append(str(path.relative_to(SOURCE)))
-    assert not {name: paths for name, paths in found.items() if len(paths) > 1}
+                definitions[node.name.lstrip("_")].append(str(path.relative_to(SOURCE)))
+    assert not {name: paths for name, paths in definitions.items() if len(paths) > 1}
 
 
-def test_every_module_has_a_header_and_a_telling_name() -> None:
+def test_every_module_has_a_header_and_a_descriptive_name() -> None:
     assert not [path for path, tree in MODULES.items() if not ast.get_docstring(tree)]
     assert not {path.stem for path in MODULES} & {"utils", "util", "common", "base", "helpers", "misc"}
 
 
-def test_the_model_knows_no_files_and_no_settings() -> None:
+def test_the_model_uses_no_files_and_no_settings() -> None:
     forbidden = {"pathlib", "io", "json", "h5py", "polyseme.config", "polyseme.io"}
     for path, tree in MODULES.items():
         if package_of(path) == "model":
@@ -86,15 +86,15 @@ def test_the_model_knows_no_files_and_no_settings() -> None:
 
 def test_importing_polyseme_loads_neither_torch_nor_numpy() -> None:
     code = "import sys, polyseme; polyseme.PolysemeError; print({'torch', 'numpy'} & set(sys.modules))"
-    assert run(code) == "set()"
+    assert run_python(code) == "set()"
 
 
 def test_the_command_line_starts_without_torch() -> None:
     code = "import sys, polyseme.cli; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
-    assert run(code) == "set()"
+    assert run_python(code) == "set()"
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     import polyseme
 
     assert dir(polyseme) == polyseme.__all__ == sorted(polyseme.__all__, key=lambda n: (n.lower() == n, n))
@@ -104,7 +104,7 @@ def test_every_public_name_is_there() -> None:
         polyseme.Elno  # noqa: B018
 
 
-def run(code: str) -> str:
+def run_python(code: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
     ).stdout.strip()

@@ -1,6 +1,6 @@
-"""Files that we write open in the living remains of the peers, and give the same vectors there.
+"""Models written by Polyseme give the same vectors in AllenNLP and simple_elmo.
 
-`make test-peers` builds their environment and runs this.
+`make test-peers` builds the environment of these programs and runs the tests.
 """
 
 from __future__ import annotations

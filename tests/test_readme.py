@@ -181,21 +181,21 @@ def written_default(field: FieldInfo) -> str:
     return "none" if field.default is None else f"`{json.dumps(field.default)}`"
 
 
-def test_the_docs_name_every_setting_of_pretraining_with_its_default() -> None:
+def test_the_docs_list_every_setting_of_pretraining_with_its_default() -> None:
     page = (ROOT / "docs" / "pretrain.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]*) \|", page, re.MULTILINE))
-    wanted = {
+    expected = {
         f"{section}.{name}": written_default(field)
         for section, kind in SETTINGS.items()
         for name, field in kind.model_fields.items()
         if f"{section}.{name}" not in SETTINGS
     }
-    assert {name: shown.get(name) for name in wanted} == wanted
+    assert {name: shown.get(name) for name in expected} == expected
 
 
 def test_both_readmes_have_the_same_code() -> None:
-    ours, theirs = ([without_comments(block) for block in blocks(page)] for page in (README, CHINESE))
-    assert ours == theirs
+    english, chinese = ([without_comments(block) for block in blocks(page)] for page in (README, CHINESE))
+    assert english == chinese
 
 
 def without_comments(block: Block) -> tuple[str, str]:
@@ -205,9 +205,9 @@ def without_comments(block: Block) -> tuple[str, str]:
 
 
 def test_both_readmes_have_the_same_sections() -> None:
-    ours, theirs = (HEADING.findall(prose(page)) for page in (README, CHINESE))
-    assert ours == theirs
-    assert len(ours) > 5
+    english, chinese = (HEADING.findall(prose(page)) for page in (README, CHINESE))
+    assert english == chinese
+    assert len(english) > 5
 
 
 def test_the_readmes_link_to_each_other_at_the_top() -> None:

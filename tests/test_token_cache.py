@@ -33,13 +33,15 @@ def encoded(model, words):
         return model.network.tokens(*model.token_ids(words))
 
 
-def test_words_have_the_vectors_that_the_encoder_gives(model):
+def test_vectors_are_those_of_the_encoder(model):
     cache = TokenCache(model)
     for words in (["bank", "river"], ["river", "new", "bank"], [], ["new"]):
         torch.testing.assert_close(cache.vectors(words), encoded(model, words), atol=1e-6, rtol=0)
 
 
-@pytest.mark.skipif(not native.is_available(), reason="torch's own products may round by the number of rows")
+@pytest.mark.skipif(
+    not native.is_available(), reason="torch rounds products differently for other numbers of rows"
+)
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_word_has_the_same_bits_alone_and_among_others(precision):
     chars = {"max_chars": 12, "dim": 16, "filters": [[1, 104], [2, 200]]}
@@ -47,8 +49,8 @@ def test_a_word_has_the_same_bits_alone_and_among_others(precision):
     set_precision(model, precision)
     together = TokenCache(model).vectors(WORDS)
     alone = TokenCache(model)
-    for place, word in enumerate(WORDS):
-        assert torch.equal(alone.vectors([word])[2], together[place + 2])
+    for number, word in enumerate(WORDS):
+        assert torch.equal(alone.vectors([word])[2], together[number + 2])
 
 
 def test_a_word_is_encoded_once(model):
@@ -59,7 +61,7 @@ def test_a_word_is_encoded_once(model):
     assert len(cache) == 3
 
 
-def test_a_full_cache_forgets_the_word_used_longest_ago(model):
+def test_a_full_cache_drops_the_least_recently_used_word(model):
     size = 4 * model.config.recurrent.outputs
     cache = TokenCache(model, max_bytes=3 * size)
     cache.vectors(["a", "b", "c"])
@@ -74,7 +76,7 @@ def test_a_full_cache_forgets_the_word_used_longest_ago(model):
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
-def test_more_words_than_fit_are_still_right(model, rows: int):
+def test_vectors_are_correct_if_there_are_more_words_than_fit(model, rows: int):
     cache = TokenCache(model, max_bytes=rows * 4 * model.config.recurrent.outputs)
     for _ in range(3):
         torch.testing.assert_close(cache.vectors(WORDS), encoded(model, WORDS), atol=1e-6, rtol=0)
@@ -93,32 +95,30 @@ def test_changed_weights_empty_the_cache(model, fused: bool):
     torch.testing.assert_close(cache.vectors(WORDS), encoded(model, WORDS), atol=1e-6, rtol=0)
 
 
-def test_threads_share_it(model):
-    cache, wanted = (
-        TokenCache(model, max_bytes=10 * 4 * model.config.recurrent.outputs),
-        encoded(model, WORDS),
-    )
+def test_threads_can_share_a_cache(model):
+    cache = TokenCache(model, max_bytes=10 * 4 * model.config.recurrent.outputs)
+    expected = encoded(model, WORDS)
 
-    def ask(seed: int) -> bool:
+    def check_random_words(seed: int) -> bool:
         rng = np.random.default_rng(seed)
         for _ in range(30):
-            places = rng.choice(len(WORDS), rng.integers(1, 20), replace=False)
-            found = cache.vectors([WORDS[place] for place in places])
-            if not torch.allclose(found[2:], wanted[places + 2], atol=1e-6, rtol=0):
+            numbers = rng.choice(len(WORDS), rng.integers(1, 20), replace=False)
+            vectors = cache.vectors([WORDS[number] for number in numbers])
+            if not torch.allclose(vectors[2:], expected[numbers + 2], atol=1e-6, rtol=0):
                 return False
         return True
 
     with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(ask, range(8)))
+        assert all(pool.map(check_random_words, range(8)))
 
 
-def test_embedding_with_a_cache_is_embedding_without(model):
+def test_embedding_gives_the_same_vectors_with_and_without_a_cache(model):
     with_cache, without = Elmo(model), Elmo(model, cache_bytes=0)
     for _ in range(2):
-        for found, wanted in zip(
+        for vectors, expected in zip(
             with_cache.embed(SENTENCES, layer="all"), without.embed(SENTENCES, layer="all"), strict=True
         ):
-            np.testing.assert_allclose(found, wanted, atol=1e-6)
+            np.testing.assert_allclose(vectors, expected, atol=1e-6)
     assert with_cache.cache.counts.hits > 0
     assert without.cache.counts.hits == 0
 
@@ -127,11 +127,11 @@ def test_a_vocabulary_is_written_row_by_row_as_bilm_tf_does(model, tmp_path: Pat
     TokenCache(model).write(tmp_path / "tokens.hdf5", VOCAB)
     with h5py.File(tmp_path / "tokens.hdf5") as file:
         rows = file["embedding"][...]
-    wanted = encoded(model, ["<UNK>", "bank", "river", "银行"]).numpy()
-    np.testing.assert_allclose(rows, wanted, atol=1e-6)
+    expected = encoded(model, ["<UNK>", "bank", "river", "银行"]).numpy()
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 
-def test_what_was_written_is_read_back_and_used(model, tmp_path: Path):
+def test_a_written_cache_is_read_and_used(model, tmp_path: Path):
     TokenCache(model).write(tmp_path / "tokens.hdf5", VOCAB)
     cache = TokenCache(model)
     cache.read(tmp_path / "tokens.hdf5", VOCAB)

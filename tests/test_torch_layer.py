@@ -1,4 +1,4 @@
-"""ELMo as a layer of somebody's network.
+"""ELMo as a layer of a PyTorch network.
 
 L layers, B sentences, T tokens, C characters, H = both directions.
 """
@@ -28,60 +28,62 @@ def elmo() -> Elmo:
     return Elmo(random_model(small_config()))
 
 
-def layer_of(elmo: Elmo, **options) -> ElmoLayer:
-    """A layer in evaluation, without dropout."""
+def make_layer(elmo: Elmo, **options) -> ElmoLayer:
+    """A layer in evaluation mode, so without dropout."""
     return ElmoLayer(elmo, **options).eval()
 
 
-def assert_rows(vectors: torch.Tensor, mask: torch.Tensor, wanted: list[np.ndarray]) -> None:
-    """(B, T, H) holds the `wanted` arrays (tokens, H), and zeros behind them."""
-    assert vectors.shape == (len(wanted), mask.shape[1], H)
+def assert_rows(vectors: torch.Tensor, mask: torch.Tensor, expected: list[np.ndarray]) -> None:
+    """(B, T, H) contains the `expected` arrays (tokens, H), followed by zeros."""
+    assert vectors.shape == (len(expected), mask.shape[1], H)
     assert mask.dtype == torch.bool
-    for row, real, array in zip(vectors.detach().numpy(), mask.numpy(), wanted, strict=True):
-        assert real.tolist() == [place < len(array) for place in range(len(real))]
+    for row, real, array in zip(vectors.detach().numpy(), mask.numpy(), expected, strict=True):
+        assert real.tolist() == [position < len(array) for position in range(len(real))]
         np.testing.assert_allclose(row[: len(array)], array, atol=1e-5)
         assert not row[len(array) :].any()
 
 
-# ---- in and out ----
+# ---- inputs and outputs ----
 
 
 def test_an_untrained_layer_is_the_mean_of_embed(elmo):
-    layer = layer_of(elmo)
-    wanted = elmo.embed(WITH_EMPTY)
+    layer = make_layer(elmo)
+    expected = elmo.embed(WITH_EMPTY)
     vectors, mask = layer(WITH_EMPTY)
     assert len(vectors) == 1
-    assert_rows(vectors[0], mask, wanted)
+    assert_rows(vectors[0], mask, expected)
     from_ids = layer(layer.batch_to_ids(WITH_EMPTY))
-    assert_rows(from_ids.vectors[0], from_ids.mask, wanted)
+    assert_rows(from_ids.vectors[0], from_ids.mask, expected)
     assert layer.size == H
 
 
 @pytest.mark.parametrize("changes", [{"chars": None, **WORDS}, WORDS], ids=["words", "both"])
 def test_models_of_word_ids_take_token_lists_and_refuse_ids(changes):
     elmo = Elmo(random_model(small_config(**changes)))
-    layer = layer_of(elmo)
+    layer = make_layer(elmo)
     vectors, mask = layer(SENTENCES)
     assert_rows(vectors[0], mask, elmo.embed(SENTENCES))
-    for refused in (lambda: layer.batch_to_ids(SENTENCES), lambda: layer(torch.ones(1, 2, 12).long())):
+    for use_ids in (lambda: layer.batch_to_ids(SENTENCES), lambda: layer(torch.ones(1, 2, 12).long())):
         with pytest.raises(UsageError, match="reads word ids too: give its layer token lists"):
-            refused()
+            use_ids()
 
 
-def test_a_layer_of_a_path_or_of_a_model_is_the_same(elmo, tmp_path):
+def test_a_layer_can_be_made_from_a_path_or_a_model(elmo, tmp_path):
     save_pretrained(elmo.model, tmp_path / "model")
-    wanted = layer_of(elmo)(SENTENCES).vectors[0]
+    expected = make_layer(elmo)(SENTENCES).vectors[0]
     for source in (tmp_path / "model", str(tmp_path / "model"), elmo.model):
-        torch.testing.assert_close(ElmoLayer(source).eval()(SENTENCES).vectors[0], wanted)
+        torch.testing.assert_close(ElmoLayer(source).eval()(SENTENCES).vectors[0], expected)
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_boundaries_can_be_kept(elmo, layer_norm):
-    without = layer_of(elmo, layer_norm=layer_norm)(WITH_EMPTY)
-    kept = layer_of(elmo, layer_norm=layer_norm, keep_boundaries=True)(WITH_EMPTY)
-    assert kept.mask.sum(dim=1).tolist() == [0, 6, 7, 3, 0]
+    without = make_layer(elmo, layer_norm=layer_norm)(WITH_EMPTY)
+    with_boundaries = make_layer(elmo, layer_norm=layer_norm, keep_boundaries=True)(WITH_EMPTY)
+    assert with_boundaries.mask.sum(dim=1).tolist() == [0, 6, 7, 3, 0]
     assert without.mask.sum(dim=1).tolist() == [0, 4, 5, 1, 0]
-    for row, inner, length in zip(kept.vectors[0], without.vectors[0], (0, 4, 5, 1, 0), strict=True):
+    for row, inner, length in zip(
+        with_boundaries.vectors[0], without.vectors[0], (0, 4, 5, 1, 0), strict=True
+    ):
         torch.testing.assert_close(row[1 : length + 1], inner[:length])
         assert not row[length + 2 if length else 0 :].any()
         if length:
@@ -91,7 +93,7 @@ def test_boundaries_can_be_kept(elmo, layer_norm):
 
 @pytest.mark.parametrize("keep_boundaries", [False, True])
 def test_a_batch_of_empty_sentences_has_no_tokens(elmo, keep_boundaries):
-    layer = layer_of(elmo, keep_boundaries=keep_boundaries)
+    layer = make_layer(elmo, keep_boundaries=keep_boundaries)
     vectors, mask = layer([[], []])
     assert vectors[0].shape[0] == 2
     assert vectors[0].shape[2] == H
@@ -101,8 +103,8 @@ def test_a_batch_of_empty_sentences_has_no_tokens(elmo, keep_boundaries):
     assert not from_ids.vectors[0].any()
 
 
-def test_ids_that_are_wider_than_their_sentences_change_nothing(elmo):
-    layer = layer_of(elmo)
+def test_extra_padding_of_ids_changes_nothing(elmo):
+    layer = make_layer(elmo)
     ids = layer.batch_to_ids(SENTENCES)
     wide = layer(nn.functional.pad(ids, (0, 0, 0, 4)))
     assert wide.vectors[0].shape == (3, 9, H)
@@ -113,7 +115,7 @@ def test_ids_that_are_wider_than_their_sentences_change_nothing(elmo):
 # ---- ids ----
 
 
-def test_batch_to_ids_has_the_convention_of_allennlp():
+def test_batch_to_ids_follows_the_convention_of_allennlp():
     ids = batch_to_ids([["The", "naïve", "银行"], ["x" * 60]])
     assert ids.shape == (2, 3, 50)
     assert ids.dtype == torch.int64
@@ -125,7 +127,7 @@ def test_batch_to_ids_has_the_convention_of_allennlp():
 
 
 def test_batch_to_ids_of_another_width_fits_the_model(elmo):
-    layer = layer_of(elmo)
+    layer = make_layer(elmo)
     assert torch.equal(batch_to_ids(SENTENCES, max_chars=12), layer.batch_to_ids(SENTENCES))
     assert batch_to_ids([[], []]).shape == (2, 0, 50)
 
@@ -146,27 +148,27 @@ def test_batch_to_ids_of_another_width_fits_the_model(elmo):
     ],
     ids=lambda value: repr(value).partition(" at 0x")[0],
 )
-def test_what_is_no_token_list_is_refused(elmo, sentences, message):
-    layer = layer_of(elmo)
+def test_invalid_token_lists_are_refused(elmo, sentences, message):
+    layer = make_layer(elmo)
     for call in (batch_to_ids, layer.batch_to_ids, layer):
-        with pytest.raises(UsageError) as problem:
+        with pytest.raises(UsageError) as error:
             call(sentences)
-        assert str(problem.value).startswith(message)
+        assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 50), (3, 12), (1, 2, 3, 12)])
-def test_ids_of_another_shape_are_refused(elmo, shape):
+def test_ids_of_a_wrong_shape_are_refused(elmo, shape):
     with pytest.raises(
         UsageError, match=r"expected \(sentences, tokens, 12\)\. Make them with `batch_to_ids`"
     ):
-        layer_of(elmo)(torch.ones(shape, dtype=torch.long))
+        make_layer(elmo)(torch.ones(shape, dtype=torch.long))
 
 
 # ---- mixes ----
 
 
-def test_several_mixes_learn_apart(elmo):
-    layer = layer_of(elmo, mixes=3)
+def test_mixes_are_independent(elmo):
+    layer = make_layer(elmo, mixes=3)
     with torch.no_grad():
         layer.mixes[1].weights.copy_(torch.tensor([0.0, 0.0, 50.0]))
         layer.mixes[2].gamma.fill_(-2.0)
@@ -176,15 +178,15 @@ def test_several_mixes_learn_apart(elmo):
     torch.testing.assert_close(doubled, -2 * mean)
 
 
-def test_the_options_of_a_mix_reach_it(elmo):
+def test_options_are_passed_to_the_mix(elmo):
     def rows(**options):
-        return layer_of(elmo, **options)(SENTENCES).vectors[0]
+        return make_layer(elmo, **options)(SENTENCES).vectors[0]
 
-    mask = layer_of(elmo)(SENTENCES).mask
+    mask = make_layer(elmo)(SENTENCES).mask
     assert_rows(rows(top_only=True), mask, elmo.embed(SENTENCES, layer="top"))
     shares = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
-    wanted = elmo.embed(SENTENCES, layer=(list(shares), 0.5))
-    assert_rows(rows(weights=[1.0, 2.0, 3.0], gamma=0.5), mask, wanted)
+    expected = elmo.embed(SENTENCES, layer=(list(shares), 0.5))
+    assert_rows(rows(weights=[1.0, 2.0, 3.0], gamma=0.5), mask, expected)
     fixed = ElmoLayer(elmo, trained_mix=False)
     assert not any(parameter.requires_grad for parameter in fixed.parameters())
     assert ElmoLayer(elmo, by_direction=True).mixes[0].weights.shape == (3, 2)
@@ -195,13 +197,15 @@ def test_the_options_of_a_mix_reach_it(elmo):
 def test_layer_norm_is_over_the_tokens_and_boundaries_of_the_batch(elmo):
     layers, _ = elmo.compute_layers(SENTENCES)  # (L, B, T, H)
     real = torch.arange(layers.shape[2]) < torch.tensor([6, 7, 3])[:, None]
-    normal = [(layer - layer[real].mean()) / layer[real].std(correction=0) for layer in layers]
-    wanted = [row[1 : n + 1].numpy() for row, n in zip(torch.stack(normal).mean(0), (4, 5, 1), strict=True)]
-    found = layer_of(elmo, layer_norm=True)(SENTENCES)
-    assert_rows(found.vectors[0], found.mask, wanted)
+    normalised = [(layer - layer[real].mean()) / layer[real].std(correction=0) for layer in layers]
+    expected = [
+        row[1 : n + 1].numpy() for row, n in zip(torch.stack(normalised).mean(0), (4, 5, 1), strict=True)
+    ]
+    output = make_layer(elmo, layer_norm=True)(SENTENCES)
+    assert_rows(output.vectors[0], output.mask, expected)
 
 
-def test_dropout_works_in_training_only(elmo):
+def test_dropout_is_applied_in_training_only(elmo):
     torch.manual_seed(0)
     layer = ElmoLayer(elmo, dropout=0.5)
     whole = layer.eval()(SENTENCES).vectors[0]
@@ -209,8 +213,8 @@ def test_dropout_works_in_training_only(elmo):
     dropped, mask = layer.train()(SENTENCES)
     share = (dropped[0][mask] == 0).float().mean()
     assert 0.3 < share < 0.7
-    kept = dropped[0] != 0
-    torch.testing.assert_close(dropped[0][kept], 2 * whole[kept])
+    not_dropped = dropped[0] != 0
+    torch.testing.assert_close(dropped[0][not_dropped], 2 * whole[not_dropped])
     none = ElmoLayer(elmo, dropout=0.0).train()
     torch.testing.assert_close(none(SENTENCES).vectors[0], whole)
 
@@ -223,11 +227,11 @@ def test_dropout_works_in_training_only(elmo):
 def test_autocast_changes_neither_vectors_nor_their_dtype(elmo, fine_tune, gradients):
     layer = ElmoLayer(elmo, fine_tune=fine_tune, dropout=0.0)
     with torch.set_grad_enabled(gradients):
-        wanted = layer(SENTENCES).vectors[0]
+        expected = layer(SENTENCES).vectors[0]
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            found = layer(SENTENCES).vectors[0]
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted, atol=0, rtol=0)
+            vectors = layer(SENTENCES).vectors[0]
+    assert vectors.dtype == torch.float32
+    torch.testing.assert_close(vectors, expected, atol=0, rtol=0)
 
 
 def test_a_network_under_autocast_trains_on_top_of_the_layer(elmo):
@@ -240,7 +244,7 @@ def test_a_network_under_autocast_trains_on_top_of_the_layer(elmo):
     assert all(weight.grad is not None for weight in layer.network.forward_stack.parameters())
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch would rather have no tracing either
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch deprecates tracing
 def test_the_layer_refuses_to_be_traced(elmo):
     layer = ElmoLayer(elmo).eval()
     with pytest.raises(UsageError, match=r"torch\.jit\.trace would keep the sentence lengths"):

@@ -76,14 +76,14 @@ def test_dropout_is_compiled_too():
     assert 0.4 < (vectors == 0).float().mean() < 0.6
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # dynamo's own, at a graph break
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # raised by dynamo at a graph break
 @pytest.mark.parametrize("options", [{"fine_tune": True}, {"stateful": True}], ids=str)
-def test_what_cannot_be_compiled_runs_outside_of_the_graph_without_recompilation(options):
-    tagger, wanted = Tagger(dropout=0.0, **options).eval(), Tagger(dropout=0.0, **options).eval()
+def test_layers_that_cannot_be_compiled_run_outside_the_graph_without_recompilation(options):
+    tagger, plain = Tagger(dropout=0.0, **options).eval(), Tagger(dropout=0.0, **options).eval()
     compiled = torch.compile(tagger, backend="eager")
     for sentences in random_batches():
         ids = tagger.elmo.batch_to_ids(sentences)
-        torch.testing.assert_close(compiled(ids), wanted(ids))
+        torch.testing.assert_close(compiled(ids), plain(ids))
     assert counters["stats"]["unique_graphs"] <= 4
     assert not counters["recompile_limit"]
 
@@ -108,26 +108,26 @@ def test_an_exported_network_takes_other_lengths():
         torch.testing.assert_close(exported.module()(ids), tagger(ids))
 
 
-def test_copies_are_operators_of_their_own():
+def test_copies_have_separate_operators():
     layer = ElmoLayer(random_model(small_config()), fine_tune=False).eval()
-    other = deepcopy(layer)
-    assert other._key != layer._key
+    copied = deepcopy(layer)
+    assert copied._key != layer._key
     ids = layer.batch_to_ids(SENTENCES)
-    torch.testing.assert_close(frozen_layers(ids, other._key)[0], frozen_layers(ids, layer._key)[0])
+    torch.testing.assert_close(frozen_layers(ids, copied._key)[0], frozen_layers(ids, layer._key)[0])
 
 
-def test_the_operator_has_the_shapes_that_it_promises():
+def test_the_fake_operator_has_the_shapes_of_the_real_one():
     layer = ElmoLayer(random_model(small_config())).eval()
     ids = layer.batch_to_ids(SENTENCES)
     torch.library.opcheck(frozen_layers, (ids, layer._key))
 
 
-def test_the_operator_of_a_layer_that_is_gone_says_so():
+def test_the_operator_of_a_deleted_layer_raises():
     with pytest.raises(UsageError, match="not in this process: build the layer and export it again"):
         frozen_layers(torch.ones(1, 2, 12, dtype=torch.long), -1)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch would rather have no scripts either
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch deprecates scripts
 def test_a_layer_refuses_to_be_scripted_or_traced_in_a_network():
     tagger = Tagger().eval()
     with pytest.raises(UsageError, match="ElmoLayer cannot be scripted"):

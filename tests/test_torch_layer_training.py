@@ -1,4 +1,4 @@
-"""An ElmoLayer in training: what learns, what stays, what is carried, saved and moved."""
+"""An ElmoLayer in training: frozen or fine-tuned, with carried state, saved and moved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def elmo() -> Elmo:
 
 
 class Tagger(nn.Module):
-    """Says of each token whether it is the word `bank`."""
+    """Predicts for each token whether it is the word `bank`."""
 
     def __init__(self, elmo: Elmo, **options) -> None:
         super().__init__()
@@ -33,10 +33,10 @@ class Tagger(nn.Module):
 
     def loss(self) -> torch.Tensor:
         vectors, mask = self.elmo(SENTENCES)
-        wanted = torch.zeros(mask.shape)
-        wanted[0, 1] = 1.0
+        labels = torch.zeros(mask.shape)
+        labels[0, 1] = 1.0
         return nn.functional.binary_cross_entropy_with_logits(
-            self.output(vectors[0])[..., 0][mask], wanted[mask]
+            self.output(vectors[0])[..., 0][mask], labels[mask]
         )
 
     def fit(self, steps: int) -> list[float]:
@@ -65,7 +65,7 @@ def assert_unchanged(elmo: Elmo, before: dict[str, torch.Tensor]) -> None:
 # ---- frozen and fine-tuned ----
 
 
-def test_a_frozen_layer_learns_its_mix_alone_and_leaves_the_model_as_it_was(elmo):
+def test_a_frozen_layer_trains_only_its_mix_and_does_not_change_the_model(elmo):
     before = weights_of(elmo)
     tagger = Tagger(elmo, dropout=0.0)
     losses = tagger.fit(30)
@@ -80,7 +80,7 @@ def test_a_frozen_layer_learns_its_mix_alone_and_leaves_the_model_as_it_was(elmo
 
 def test_a_frozen_layer_shares_the_memory_of_the_weights(elmo):
     pairs = zip(ElmoLayer(elmo).network.parameters(), elmo.model.network.parameters(), strict=True)
-    assert all(own.data_ptr() == loaded.data_ptr() for own, loaded in pairs)
+    assert all(weight.data_ptr() == loaded.data_ptr() for weight, loaded in pairs)
 
 
 def test_fine_tuning_trains_a_copy(elmo):
@@ -121,30 +121,30 @@ def test_without_gradients_a_fine_tuned_layer_keeps_no_graph(elmo):
 
 
 def check_calls(layer: ElmoLayer, elmo: Elmo) -> None:
-    """The layer gives what stateful embedding gives from zero state, call by call."""
+    """The layer gives the vectors of stateful embedding from zero state, call by call."""
     elmo.reset()
     for call in CALLS:
         vectors, _ = layer(call)
-        for row, wanted in zip(vectors[0].detach().numpy(), elmo.embed(call, stateful=True), strict=True):
-            np.testing.assert_allclose(row[: len(wanted)], wanted, atol=1e-5)
+        for row, expected in zip(vectors[0].detach().numpy(), elmo.embed(call, stateful=True), strict=True):
+            np.testing.assert_allclose(row[: len(expected)], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
-def test_a_stateful_layer_goes_on_from_batch_to_batch_until_it_is_reset(elmo, fine_tune):
+def test_a_stateful_layer_carries_state_between_batches_until_a_reset(elmo, fine_tune):
     layer = ElmoLayer(elmo, stateful=True, fine_tune=fine_tune).eval()
     check_calls(layer, elmo)
     layer.reset()
     check_calls(layer, elmo)
 
 
-def test_state_goes_on_from_ids_too(elmo):
-    layer, other = (ElmoLayer(elmo, stateful=True).eval() for _ in range(2))
+def test_state_is_carried_for_ids(elmo):
+    layer, token_layer = (ElmoLayer(elmo, stateful=True).eval() for _ in range(2))
     for call in CALLS:
         from_ids = layer(layer.batch_to_ids(call)).vectors[0]
-        torch.testing.assert_close(from_ids, other(call).vectors[0])
+        torch.testing.assert_close(from_ids, token_layer(call).vectors[0])
 
 
-def test_without_state_each_batch_stands_alone(elmo):
+def test_without_state_batches_are_independent(elmo):
     layer = ElmoLayer(elmo).eval()
     first = layer(SENTENCES).vectors[0]
     layer(CALLS[1])
@@ -159,12 +159,14 @@ def test_state_does_not_leak_from_training_into_evaluation(elmo):
     fresh.load_state_dict(tagger.elmo.state_dict())
     tagger.eval()
     torch.testing.assert_close(tagger.elmo(SENTENCES).vectors[0], fresh(SENTENCES).vectors[0])
-    tagger.eval()  # no change of mode: the state goes on
+    tagger.eval()  # the mode does not change, so the state is carried
     torch.testing.assert_close(tagger.elmo(SENTENCES).vectors[0], fresh(SENTENCES).vectors[0])
 
 
 def test_a_fine_tuned_stateful_layer_trains_over_many_batches(elmo):
-    losses = Tagger(elmo, stateful=True, fine_tune=True, dropout=0.0).fit(20)  # a graph kept would raise
+    losses = Tagger(elmo, stateful=True, fine_tune=True, dropout=0.0).fit(
+        20
+    )  # would raise if the graph were kept
     assert losses[-1] < losses[0]
 
 
@@ -180,16 +182,18 @@ def test_weights_survive_a_state_dict(elmo, fine_tune, tmp_path):
             if parameter.requires_grad:
                 parameter.add_(0.25)
     torch.save(layer.state_dict(), tmp_path / "layer.pt")
-    again = ElmoLayer(elmo, **options)
-    again.load_state_dict(torch.load(tmp_path / "layer.pt", weights_only=True))
-    for one, other in zip(layer.eval()(SENTENCES).vectors, again.eval()(SENTENCES).vectors, strict=True):
-        torch.testing.assert_close(one, other)
+    loaded = ElmoLayer(elmo, **options)
+    loaded.load_state_dict(torch.load(tmp_path / "layer.pt", weights_only=True))
+    for expected, vectors in zip(
+        layer.eval()(SENTENCES).vectors, loaded.eval()(SENTENCES).vectors, strict=True
+    ):
+        torch.testing.assert_close(vectors, expected)
     untouched = ElmoLayer(elmo, **options).eval()(SENTENCES).vectors[0]
-    assert not torch.allclose(untouched, again(SENTENCES).vectors[0])
+    assert not torch.allclose(untouched, loaded(SENTENCES).vectors[0])
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
-def test_a_layer_can_change_its_precision_without_its_model(elmo, fine_tune):
+def test_a_layer_can_change_its_precision_without_changing_the_model(elmo, fine_tune):
     before = weights_of(elmo)
     layer = ElmoLayer(elmo, stateful=True, fine_tune=fine_tune).eval()
     single = layer(SENTENCES).vectors[0]
@@ -197,7 +201,7 @@ def test_a_layer_can_change_its_precision_without_its_model(elmo, fine_tune):
     layer.reset()
     layer(SENTENCES)
     layer.to(torch.float64)
-    doubled = layer(SENTENCES).vectors[0]  # goes on from a state of single precision
+    doubled = layer(SENTENCES).vectors[0]  # continues from a state in single precision
     assert doubled.dtype == torch.float64
     torch.testing.assert_close(doubled.float(), second, atol=1e-5, rtol=1e-5)
     assert layer.to(torch.float32)(SENTENCES).vectors[0].dtype == torch.float32  # and back again
@@ -208,7 +212,7 @@ def test_a_layer_can_change_its_precision_without_its_model(elmo, fine_tune):
     assert elmo.embed(SENTENCES)[0].dtype == np.float32
 
 
-def test_a_layer_moves_to_another_device_without_its_model(elmo):
+def test_a_layer_can_move_to_another_device_without_the_model(elmo):
     layer = ElmoLayer(elmo).to("meta")
     assert all(parameter.is_meta for parameter in layer.parameters())
     assert np.isfinite(elmo.embed(SENTENCES)[0]).all()

@@ -19,7 +19,7 @@ from polyseme.server.http.limits import Limits
 COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command for commands in cli.COMMANDS.values() for command in commands
 }
-# Arguments that only one side can have, with the reason.
+# Arguments that only Python or only the command line has, with the reason.
 ONLY_PYTHON = {
     "progress",  # a program always shows it
     "on_metrics",  # a callback
@@ -39,7 +39,7 @@ ONLY_CLI = {
 
 
 def normalise(value: Any) -> Any:
-    """A default as both sides can write it: no values are None in options that can be repeated."""
+    """A default as both can write it: an empty option that can be repeated is None."""
     return None if value is inspect.Parameter.empty or value in ((), []) else value
 
 
@@ -95,7 +95,7 @@ OTHER_FLAGS = {"text/samples.py", "formats/models/bundled.py", "training/devices
 def test_errors_of_the_library_name_no_flags():
     source = Path(polyseme.__file__).parent
     flag = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-    found = []
+    flags = []
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source).as_posix()
         if name.startswith("cli/") or name in OTHER_FLAGS:
@@ -109,5 +109,5 @@ def test_errors_of_the_library_name_no_flags():
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-                found += [f"{name}:{node.lineno}: {match}" for match in flag.findall(node.value)]
-    assert not found, "\n".join(found)
+                flags += [f"{name}:{node.lineno}: {match}" for match in flag.findall(node.value)]
+    assert not flags, "\n".join(flags)

@@ -1,4 +1,4 @@
-"""Output that is there whole or not at all."""
+"""Atomic output: a file or folder appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def fill_folder(path: Path, **options) -> None:
 
 
 def fail(opened) -> None:
-    """Write something and fail."""
-    with opened as place:
-        (place / "weights" if place.is_dir() else place).write_text("half")
+    """Write part of the output and fail."""
+    with opened as path:
+        (path / "weights" if path.is_dir() else path).write_text("half")
         raise RuntimeError("half way")
 
 
-def below(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-# ---- whole or not at all ----
+# ---- complete or not at all ----
 
 
 @pytest.mark.parametrize("name", ["x.txt", "a/b/x.txt", "新/文 件.txt", "x" * 251 + ".txt"])
-def test_a_file_gets_its_name_when_it_is_whole(name, tmp_path):
+def test_a_file_appears_only_when_it_is_complete(name, tmp_path):
     path = tmp_path / name
     with new_file(path) as temporary:
-        assert temporary.parent == path.parent  # on the same disk, so that the renaming is one step
-        assert temporary.suffix == path.suffix  # writers look at it
+        assert temporary.parent == path.parent  # on the same disk, so that the rename is atomic
+        assert temporary.suffix == path.suffix  # some writers choose their format by it
         assert temporary.name.startswith(".")
         temporary.write_text("new")
         assert not path.exists()
@@ -58,34 +58,34 @@ def test_a_file_gets_its_name_when_it_is_whole(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["m", "a/b/m"])
-def test_a_folder_gets_its_name_when_it_is_whole(name, tmp_path):
+def test_a_folder_appears_only_when_it_is_complete(name, tmp_path):
     path = tmp_path / name
     with new_folder(path) as temporary:
         assert temporary.parent == path.parent
         (temporary / "weights").write_text("new")
         assert not path.exists()
-    assert below(path) == ["weights"]
+    assert list_files(path) == ["weights"]
     assert len(list(path.parent.iterdir())) == 1
 
 
 @pytest.mark.parametrize("name", ["x", "a/b/x"])
 @pytest.mark.parametrize("new", [new_file, new_folder])
-def test_a_fault_leaves_nothing_behind(new, name, tmp_path):
+def test_an_error_leaves_nothing_behind(new, name, tmp_path):
     with pytest.raises(RuntimeError, match="half way"):
         fail(new(tmp_path / name))
-    assert below(tmp_path) == []
+    assert list_files(tmp_path) == []
 
 
-def test_a_fault_leaves_the_folders_that_others_use(tmp_path):
+def test_an_error_does_not_delete_new_folders_that_others_use(tmp_path):
     (tmp_path / "a").mkdir()
     opened = new_file(tmp_path / "a/b/c/x")
     opened.__enter__()
-    (tmp_path / "a/b/theirs").write_text("kept")
+    (tmp_path / "a/b/theirs").write_text("another program")
     assert not opened.__exit__(RuntimeError, RuntimeError("half way"), None)
-    assert below(tmp_path) == ["a", "a/b", "a/b/theirs"]
+    assert list_files(tmp_path) == ["a", "a/b", "a/b/theirs"]
 
 
-def test_a_fault_leaves_what_was_there_before(tmp_path):
+def test_an_error_leaves_existing_output_unchanged(tmp_path):
     file, folder = tmp_path / "x", tmp_path / "m"
     file.write_text("old")
     folder.mkdir()
@@ -95,26 +95,26 @@ def test_a_fault_leaves_what_was_there_before(tmp_path):
     with pytest.raises(RuntimeError, match="half way"):
         fail(new_folder(folder, force=True, known_names=["weights"]))
     assert file.read_text() == (folder / "weights").read_text() == "old"
-    assert below(tmp_path) == ["m", "m/weights", "x"]
+    assert list_files(tmp_path) == ["m", "m/weights", "x"]
 
 
-def test_what_the_disk_refuses_is_a_users_error(tmp_path):
-    def full(place: Path) -> None:
+def test_a_full_disk_is_a_usage_error(tmp_path):
+    def fill_disk(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     for new in (new_file, new_folder):
         with (
             pytest.raises(UsageError, match=r"x: writing failed \(No space left on device\)"),
-            new(tmp_path / "x") as place,
+            new(tmp_path / "x") as path,
         ):
-            full(place)
-    assert below(tmp_path) == []
+            fill_disk(path)
+    assert list_files(tmp_path) == []
 
 
-# ---- what exists ----
+# ---- existing output ----
 
 
-def test_what_exists_is_replaced_only_by_force(tmp_path):
+def test_existing_output_is_replaced_only_with_force(tmp_path):
     path = tmp_path / "x"
     path.write_text("old")
     for call in (check_output_path, check_output_file, fill):
@@ -134,17 +134,17 @@ def test_a_file_never_replaces_a_folder(force, tmp_path):
             call(tmp_path / "x", force=force)
 
 
-def test_a_folder_is_replaced_by_force_if_it_holds_nothing_else(tmp_path):
+def test_a_folder_is_replaced_with_force_if_it_has_only_known_files(tmp_path):
     path = tmp_path / "m"
     fill_folder(path)
     (path / "old").write_text("ours too")
     with pytest.raises(UsageError, match="m: exists already"):
         fill_folder(path, known_names=["weights", "old"])
     fill_folder(path, force=True, known_names=["weights", "old"])
-    assert below(tmp_path) == ["m", "m/weights"]
+    assert list_files(tmp_path) == ["m", "m/weights"]
 
 
-def test_a_folder_with_other_files_is_not_replaced_even_by_force(tmp_path):
+def test_a_folder_with_other_files_is_not_replaced_even_with_force(tmp_path):
     path = tmp_path / "m"
     path.mkdir()
     for name in "edcba":
@@ -152,10 +152,10 @@ def test_a_folder_with_other_files_is_not_replaced_even_by_force(tmp_path):
     for call in (check_replaceable_folder, fill_folder):
         with pytest.raises(UsageError, match="m: contains other files, a, b, c and 1 more, which would"):
             call(path, force=True, known_names=["e"])
-    assert below(path) == ["a", "b", "c", "d", "e"]
+    assert list_files(path) == ["a", "b", "c", "d", "e"]
 
 
-def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
+def test_a_link_is_replaced_and_its_target_stays(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(UsageError, match="exists already"):
@@ -165,35 +165,35 @@ def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
     assert (tmp_path / "link").read_text() == "new"
 
 
-# ---- checked before the work ----
+# ---- checks before the work ----
 
 
 def test_a_check_writes_nothing(tmp_path):
     check_output_path(tmp_path / "a/b/x")
     check_output_file(tmp_path / "a/b/x")
     check_replaceable_folder(tmp_path / "a/b/x")
-    assert below(tmp_path) == []
+    assert list_files(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     "call", [check_output_path, check_output_file, check_replaceable_folder, fill, fill_folder]
 )
-def test_a_place_that_cannot_be_written_is_refused(call, tmp_path):
+def test_a_path_that_cannot_be_written_is_refused(call, tmp_path):
     (tmp_path / "file").write_text("a file, no folder")
-    refused = ["/proc/nowhere/x", str(tmp_path / "file" / "x"), str(tmp_path / ("x" * 300))]
+    paths = ["/proc/nowhere/x", str(tmp_path / "file" / "x"), str(tmp_path / ("x" * 300))]
     if not ROOT:
         (tmp_path / "locked").mkdir(mode=0o500)
-        refused += [str(tmp_path / "locked" / "x"), str(tmp_path / "locked" / "a" / "b")]
-    for name in refused:
+        paths += [str(tmp_path / "locked" / "x"), str(tmp_path / "locked" / "a" / "b")]
+    for path in paths:
         with pytest.raises(UsageError, match=r"cannot be written \(.+\)\. Choose another path"):
-            call(Path(name))
+            call(Path(path))
 
 
-def test_relative_paths_and_the_root_are_checked_too(tmp_path, monkeypatch):
+def test_relative_paths_and_the_root_are_checked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fill(Path("x"))
     fill(Path("a/x"))
-    assert below(tmp_path) == ["a", "a/x", "x"]
+    assert list_files(tmp_path) == ["a", "a/x", "x"]
     with pytest.raises(UsageError, match="is a folder"):
         check_output_file(Path("/"), force=True)
 
@@ -202,7 +202,7 @@ def test_relative_paths_and_the_root_are_checked_too(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_permissions_are_those_of_any_new_file(mask, tmp_path):
+def test_new_files_have_the_usual_permissions(mask, tmp_path):
     before = os.umask(mask)
     try:
         fill(tmp_path / "x")

@@ -24,8 +24,8 @@ HOSTILE = [
 ]
 
 
-class Page(HTMLParser):
-    """The tags and the text of a piece of HTML."""
+class PageParser(HTMLParser):
+    """Collects the tags and the text of a piece of HTML."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -42,14 +42,14 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_text_stays_text_wherever_it_stands(hostile: str) -> None:
+def test_hostile_text_is_escaped_everywhere(hostile: str) -> None:
     rows: list[list[Cell]] = [[hostile, Highlight(hostile, hostile, hostile)]]
-    page = Page(render_table([hostile, "sentence"], rows, caption=hostile))
+    page = PageParser(render_table([hostile, "sentence"], rows, caption=hostile))
     assert set(page.tags) == {"table", "p", "thead", "tbody", "tr", "th", "td", "b"}
     assert page.text == [hostile, hostile, "sentence", hostile, hostile, hostile, hostile]
 
 
-def test_long_tables_are_cut_and_say_so() -> None:
+def test_long_tables_are_truncated_with_a_note() -> None:
     rows = [[number] for number in range(60)]
     assert render_table(["n"], rows).count("<tr>") == 1 + 50 + 1
     assert "… and 10 more" in render_table(["n"], rows)
@@ -57,10 +57,10 @@ def test_long_tables_are_cut_and_say_so() -> None:
 
 
 def test_text_tables_align_wide_characters_and_numbers() -> None:
-    found = format_table(
+    table = format_table(
         ["word", "cosine"], [["曹操", 0.51236], ["he", -12.3], ["a\nb", None]], caption="Near"
     )
-    assert found.splitlines() == ["Near", "word  cosine", "曹操    0.51", "he    -12.30", "a b"]
+    assert table.splitlines() == ["Near", "word  cosine", "曹操    0.51", "he    -12.30", "a b"]
 
 
 class Scored(NamedTuple):
@@ -72,28 +72,28 @@ class Scored(NamedTuple):
 
 
 def test_a_result_list_is_a_sequence_equal_to_lists_and_tuples() -> None:
-    found = ResultList([Scored("a", 0.5), Scored("b", 0.25)], "Nearest to c")
-    assert found == [("a", 0.5), ("b", 0.25)] == found
-    assert found == (("a", 0.5), ("b", 0.25))
-    assert found != [("a", 0.5)]
-    assert (len(found), found[0].word, [word for word, _ in found]) == (2, "a", ["a", "b"])
-    assert isinstance(found[:1], ResultList)
-    assert found[:1].caption == "Nearest to c"
-    assert hash(found) == hash(tuple(found))
-    assert json.loads(json.dumps(found)) == [["a", 0.5], ["b", 0.25]]
+    results = ResultList([Scored("a", 0.5), Scored("b", 0.25)], "Nearest to c")
+    assert results == [("a", 0.5), ("b", 0.25)] == results
+    assert results == (("a", 0.5), ("b", 0.25))
+    assert results != [("a", 0.5)]
+    assert (len(results), results[0].word, [word for word, _ in results]) == (2, "a", ["a", "b"])
+    assert isinstance(results[:1], ResultList)
+    assert results[:1].caption == "Nearest to c"
+    assert hash(results) == hash(tuple(results))
+    assert json.loads(json.dumps(results)) == [["a", 0.5], ["b", 0.25]]
     with pytest.raises(TypeError):
-        found[0] = found[1]  # type: ignore[index]
+        results[0] = results[1]  # type: ignore[index]
 
 
-def test_a_result_list_shows_itself_and_survives_pickle_and_copy() -> None:
-    found = ResultList([Scored("<b>", 0.5)], "Nearest")
-    assert repr(found) == "Nearest\nword   score\n<b>   0.5000"
-    assert "&lt;b&gt;" in found._repr_html_()
+def test_a_result_list_has_a_table_and_survives_pickle_and_copy() -> None:
+    results = ResultList([Scored("<b>", 0.5)], "Nearest")
+    assert repr(results) == "Nearest\nword   score\n<b>   0.5000"
+    assert "&lt;b&gt;" in results._repr_html_()
     assert repr(ResultList()) == "[]"
     assert "<table>" in ResultList()._repr_html_()
-    for again in (pickle.loads(pickle.dumps(found)), copy.copy(found), copy.deepcopy(found)):
-        assert again == found
-        assert again.caption == "Nearest"
+    for copied in (pickle.loads(pickle.dumps(results)), copy.copy(results), copy.deepcopy(results)):
+        assert copied == results
+        assert copied.caption == "Nearest"
 
 
 def test_the_helpers_load_neither_torch_nor_numpy() -> None:

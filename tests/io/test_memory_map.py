@@ -1,4 +1,4 @@
-"""Mapped files take no memory of the process but for the moment."""
+"""Memory-mapped files: released pages take no memory of the process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STATUS = Path("/proc/self/status")
 
 
 def mapped_megabytes() -> int:
-    found = re.search(r"RssFile:\s+(\d+)", STATUS.read_text())
-    assert found is not None
-    return int(found[1]) // 1024
+    match = re.search(r"RssFile:\s+(\d+)", STATUS.read_text())
+    assert match is not None
+    return int(match[1]) // 1024
 
 
 @pytest.mark.skipif(not STATUS.exists() or not hasattr(mmap, "MADV_DONTNEED"), reason="needs Linux")
-def test_released_pages_are_no_memory_of_the_process_and_keep_their_numbers(tmp_path: Path) -> None:
+def test_released_pages_leave_memory_and_keep_their_values(tmp_path: Path) -> None:
     file = tmp_path / "numbers"
     np.arange(8 << 20, dtype=np.uint32).tofile(file)  # 32 MB
     numbers = np.memmap(file, np.uint32, "r+")
@@ -36,6 +36,6 @@ def test_released_pages_are_no_memory_of_the_process_and_keep_their_numbers(tmp_
 
 def test_an_empty_file_is_an_empty_array(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    found = map_ids(tmp_path / "empty", np.int64)
-    release(found)
-    assert found.shape == (0,)
+    ids = map_ids(tmp_path / "empty", np.int64)
+    release(ids)
+    assert ids.shape == (0,)

@@ -54,7 +54,7 @@ def test_a_terminal_shows_a_bar(monkeypatch):
     assert re.search(r"embedding: 12 tokens, 3/s ━+.* 50% 0:00:0\d", console.export_text())
 
 
-def test_a_message_stays_on_the_terminal_as_it_is_written(monkeypatch):
+def test_a_message_is_shown_verbatim_on_a_terminal(monkeypatch):
     console = use_console(monkeypatch, force_terminal=True)
     with open_progress(None) as on_progress:
         on_progress(MESSAGE)
@@ -130,7 +130,7 @@ def test_plain_lines_come_every_few_seconds_with_the_time_left(capsys, clock):
     assert capsys.readouterr() == ("", "embedding: 12 tokens, 25%, 30 s left\nembedding\n")
 
 
-def test_each_stage_has_its_own_clock(capsys, clock):
+def test_the_time_left_is_measured_per_stage(capsys, clock):
     with open_progress(True) as on_progress:
         on_progress(ProgressEvent("reading", 1, 100))
         clock.now += 1000

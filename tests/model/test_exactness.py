@@ -1,4 +1,4 @@
-"""The model agrees with the numpy reference, for models of every kind.
+"""Models of every kind agree with the numpy reference.
 
 B sentences, T tokens incl. <S> and </S>, C characters, D one direction, H = 2D, L layers.
 """
@@ -34,77 +34,78 @@ CASES = [Case(*point) for point in random.Random(20).sample(list(product(*GRID.v
 
 
 def run(network: BiLM, batch: Batch, state: BiState | None = None, *, grad: bool = False):
-    """All layers (L, B, T, H) and the state, on the path with gradients or on the one without."""
+    """All layers (L, B, T, H) and the state, on the path with or without gradients."""
     with torch.set_grad_enabled(grad):
         layers, state = network(batch.chars, batch.words, batch.lengths, state)
     return layers.detach(), state
 
 
-def refer(config: ModelSettings, network: BiLM, batch: Batch, state=None) -> reference.Read:
+def run_reference(config: ModelSettings, network: BiLM, batch: Batch, state=None) -> reference.Read:
+    """The output of the numpy reference for the same weights and ids."""
     chars, words = (None if ids is None else ids.numpy() for ids in (batch.chars, batch.words))
     lengths = batch.lengths.tolist()
     return reference.read(config, arrays(network), lengths, chars=chars, words=words, state=state)
 
 
-def difference(layers: torch.Tensor, state: BiState, wanted: reference.Read) -> float:
-    """The largest difference of any layer and any state from the reference's."""
+def difference(layers: torch.Tensor, state: BiState, expected: reference.Read) -> float:
+    """The largest difference of any layer or state from the reference."""
     worst = 0.0
-    for b, sentence in enumerate(wanted.layers):
-        found = layers[:, b, : sentence.shape[1]].numpy()
-        worst = max(worst, np.abs(found - sentence).max(initial=0))
+    for b, sentence in enumerate(expected.layers):
+        vectors = layers[:, b, : sentence.shape[1]].numpy()
+        worst = max(worst, np.abs(vectors - sentence).max(initial=0))
         for direction in reference.DIRECTIONS:
-            for layer, (output, memory) in enumerate(wanted.state[direction][b]):
-                found_output, found_memory = getattr(state, direction)[layer]
-                worst = max(worst, np.abs(found_output[b].detach().numpy() - output).max())
-                worst = max(worst, np.abs(found_memory[b].detach().numpy() - memory).max())
+            for layer, (expected_output, expected_memory) in enumerate(expected.state[direction][b]):
+                output, memory = getattr(state, direction)[layer]
+                worst = max(worst, np.abs(output[b].detach().numpy() - expected_output).max())
+                worst = max(worst, np.abs(memory[b].detach().numpy() - expected_memory).max())
     return worst
 
 
-def test_the_selection_holds_every_pair_of_choices():
-    for (one, ones), (other, others) in combinations(GRID.items(), 2):
-        held = {(getattr(case, one), getattr(case, other)) for case in CASES}
-        assert held == set(product(ones, others))
+def test_the_sample_contains_every_pair_of_options():
+    for (first, first_values), (second, second_values) in combinations(GRID.items(), 2):
+        covered = {(getattr(case, first), getattr(case, second)) for case in CASES}
+        assert covered == set(product(first_values, second_values))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_layers_and_state_are_the_reference(case: Case):
+def test_layers_and_state_match_the_reference(case: Case):
     rng = np.random.default_rng(CASES.index(case))
     config = random_config(case, rng)
     network = random_network(config, rng)
     batch = random_batch(config, LENGTHS, rng)
-    wanted = refer(config, network, batch)
+    expected = run_reference(config, network, batch)
     layers, state = run(network, batch)
     assert layers.shape == (case.layers + 1, len(LENGTHS), 9, config.size)
-    assert difference(layers, state, wanted) < 1e-5
+    assert difference(layers, state, expected) < 1e-5
     for b, length in enumerate(LENGTHS):
-        assert not layers[:, b, length:].any()  # zero behind the end
+        assert not layers[:, b, length:].any()  # zero after the last token
 
     with_gradients, _ = run(network, batch, grad=True)
     torch.testing.assert_close(with_gradients, layers, atol=1e-6, rtol=1e-6)
     double, state = run(network.double(), batch)
-    assert difference(double, state, wanted) < 1e-12  # the formulas are the same ones
+    assert difference(double, state, expected) < 1e-12  # so the formulas are the same
 
-    assert bool(wanted.clipped["memory"]) == case.clipped
-    assert bool(wanted.clipped["output"]) == (case.clipped and case.projected)
+    assert bool(expected.clipped["memory"]) == case.clipped
+    assert bool(expected.clipped["output"]) == (case.clipped and case.projected)
 
 
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("projected", [False, True])
 @pytest.mark.parametrize("cell", GRID["cell"])
-def test_carried_state_is_the_reference(cell: str, projected: bool, grad: bool):
+def test_carried_state_matches_the_reference(cell: str, projected: bool, grad: bool):
     rng = np.random.default_rng(3)
     case = Case(cell=cell, projected=projected, tokens="words")
     config = random_config(case, rng)
     network = random_network(config, rng)
-    state, wanted = None, None
+    state, expected = None, None
     for lengths in ([3, 1, 0, 6], [0, 4, 2, 5], [1, 1, 1, 1]):
         batch = random_batch(config, lengths, rng)
-        wanted = refer(config, network, batch, wanted and wanted.state)
+        expected = run_reference(config, network, batch, expected and expected.state)
         layers, state = run(network, batch, state, grad=grad)
-        assert difference(layers, state, wanted) < 1e-5
+        assert difference(layers, state, expected) < 1e-5
 
 
-def test_a_model_of_published_proportions_is_the_reference():
+def test_a_model_of_published_proportions_matches_the_reference():
     rng = np.random.default_rng(5)
     recurrent = {"cells": 64, "outputs": 16, "layers": 2}
     filters = [(1, 4), (2, 4), (3, 8), (4, 8), (5, 8), (6, 8), (7, 16)]
@@ -112,4 +113,4 @@ def test_a_model_of_published_proportions_is_the_reference():
     network = random_network(config, rng)
     batch = random_batch(config, LENGTHS, rng)  # words of 0 to 55 bytes in rows of 50
     layers, state = run(network, batch)
-    assert difference(layers, state, refer(config, network, batch)) < 1e-5
+    assert difference(layers, state, run_reference(config, network, batch)) < 1e-5

@@ -1,4 +1,4 @@
-"""A fresh model starts as the published ones did."""
+"""A new model is initialised like the published ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyseme.model.softmax import Softmax
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_a_new_model_starts_as_published(activation: str):
+def test_a_new_model_is_initialised_like_the_published_ones(activation: str):
     chars = {"dim": 16, "filters": [[3, 200], [5, 200]], "activation": activation, "highways": 2}
     recurrent = {"cells": 64, "outputs": 32, "layers": 1}
     config = ModelSettings.model_validate({"chars": chars, "words": {"dim": 50}, "recurrent": recurrent})
@@ -24,10 +24,10 @@ def test_a_new_model_starts_as_published(activation: str):
     assert not tokens.chars.embedding.weight[0].any()
     assert not tokens.words.weight[0].any()
     assert 0.9 < tokens.chars.embedding.weight.abs().max() <= 1
-    for part in tokens.chars.convolutions:
-        assert not part.bias.any()
-        deviation = 0.05 / 3**0.5 if activation == "relu" else (16 * part.kernel_size[0]) ** -0.5
-        assert part.weight.std().item() == pytest.approx(deviation, rel=0.05)
+    for convolution in tokens.chars.convolutions:
+        assert not convolution.bias.any()
+        deviation = 0.05 / 3**0.5 if activation == "relu" else (16 * convolution.kernel_size[0]) ** -0.5
+        assert convolution.weight.std().item() == pytest.approx(deviation, rel=0.05)
     for highway in tokens.chars.highways:
         assert (highway.carry.bias == -2).all()
         assert not highway.transform.bias.any()
@@ -41,13 +41,13 @@ def test_a_new_model_starts_as_published(activation: str):
         assert not stack.cells[0].bias.any()
 
 
-def test_the_seed_settles_the_start():
+def test_the_seed_determines_the_initial_weights():
     config = ModelSettings.model_validate({"words": {"dim": 8}, "recurrent": {"cells": 8, "outputs": 4}})
-    models = []
+    weights = []
     for seed in (1, 1, 2):
         network = build_network(config, n_chars=1, n_words=9, padding=0)
         torch.manual_seed(seed)
         initialise(network)
-        models.append(torch.cat([weight.flatten() for weight in network.parameters()]))
-    assert torch.equal(models[0], models[1])
-    assert not torch.equal(models[0], models[2])
+        weights.append(torch.cat([parameter.flatten() for parameter in network.parameters()]))
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])

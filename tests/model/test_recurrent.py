@@ -1,4 +1,4 @@
-"""One direction: cells of every kind, their sizes, their state, their gradients.
+"""One direction: sizes, state and gradients of cells of every kind.
 
 N packed tokens, B sentences, T tokens, M memory cells, D outputs.
 """
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from polyseme.model import recurrent
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 
 KINDS = ("lstm", "gru", "rnn")
@@ -26,8 +25,8 @@ def make_cell(kind: str, *, inputs: int = 3, cells: int = 5, outputs: int = 2, *
     return cell
 
 
-def make_stack(kind: str, layers: int = 3) -> RecurrentStack:
-    cells = [make_cell(kind, inputs=2, cell_clip=0.5, output_clip=0.5) for _ in range(layers)]
+def make_stack(kind: str, layers: int = 3, **options) -> RecurrentStack:
+    cells = [make_cell(kind, inputs=2, cell_clip=0.5, output_clip=0.5, **options) for _ in range(layers)]
     return RecurrentStack(cells, residual=True)
 
 
@@ -37,7 +36,7 @@ def random_state(cell: RecurrentCell, batch: int) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize(("n", "m"), [(7, 4), (4, 4), (1, 9)])
-def test_bare_cells_have_the_parameters_of_the_textbook(n: int, m: int):
+def test_cells_without_projection_have_the_parameters_of_the_textbook(n: int, m: int):
     counts = {
         kind: sum(weight.numel() for weight in RecurrentCell(kind, n, m, m, project=False).parameters())
         for kind in KINDS
@@ -49,10 +48,10 @@ def test_bare_cells_have_the_parameters_of_the_textbook(n: int, m: int):
     }
 
 
-def test_a_candidate_bias_adds_one_value_a_cell_to_a_gru_alone():
-    for kind, more in (("gru", 5), ("lstm", 0), ("rnn", 0)):
+def test_a_candidate_bias_adds_one_value_per_cell_to_a_gru_only():
+    for kind, added in (("gru", 5), ("lstm", 0), ("rnn", 0)):
         plain, biased = (make_cell(kind, candidate_bias=bias) for bias in (False, True))
-        assert len(biased.bias) - len(plain.bias) == more
+        assert len(biased.bias) - len(plain.bias) == added
 
 
 def test_state_is_the_output_and_the_memory():
@@ -65,7 +64,7 @@ def test_state_is_the_output_and_the_memory():
 
 
 @pytest.mark.parametrize(("kind", "library"), [("lstm", nn.LSTM), ("rnn", nn.RNN)])
-def test_a_bare_cell_is_the_librarys(kind: str, library: type[nn.Module]):
+def test_a_cell_without_projection_matches_torch(kind: str, library: type[nn.Module]):
     ours = make_cell(kind, cells=4, outputs=4, forget_bias=0.0)
     theirs = library(3, 4).double()
     order = [0, 1, 3, 2] if kind == "lstm" else [0]  # theirs: i, f, candidate, o
@@ -79,13 +78,13 @@ def test_a_bare_cell_is_the_librarys(kind: str, library: type[nn.Module]):
             getattr(theirs, name).copy_(torch.cat([blocks[number] for number in order]))
         theirs.bias_hh_l0.zero_()
     x = torch.randn(6, 2, 3, dtype=torch.double)  # (T, B, inputs)
-    found, _ = ours(x.flatten(0, 1), [2] * 6, ours.zero_state(2))
-    torch.testing.assert_close(found.view(6, 2, 4), theirs(x)[0])
+    outputs, _ = ours(x.flatten(0, 1), [2] * 6, ours.zero_state(2))
+    torch.testing.assert_close(outputs.view(6, 2, 4), theirs(x)[0])
 
 
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_halves_with_the_state_between_are_one_run(kind: str, grad: bool):
+def test_carrying_the_state_between_two_halves_equals_one_run(kind: str, grad: bool):
     stack = make_stack(kind)
     x = torch.randn(9, 4, 2, dtype=torch.double)  # (T, B, D)
     with torch.set_grad_enabled(grad):
@@ -99,7 +98,7 @@ def test_two_halves_with_the_state_between_are_one_run(kind: str, grad: bool):
 
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_sentence_ends_with_its_own_last_state(kind: str, grad: bool):
+def test_the_last_state_of_each_sentence_is_returned(kind: str, grad: bool):
     cell = make_cell(kind)
     state = random_state(cell, 4)
     x = torch.randn(sum(SIZES), 3, dtype=torch.double)
@@ -114,23 +113,23 @@ def test_each_sentence_ends_with_its_own_last_state(kind: str, grad: bool):
 
 @pytest.mark.parametrize("outputs", [2, 5])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_callers_state_and_inputs_stay_as_they_were(kind: str, outputs: int):
+def test_the_state_and_inputs_passed_in_are_not_changed(kind: str, outputs: int):
     cell = make_cell(kind, outputs=outputs, cell_clip=0.1, output_clip=0.1)
     state = random_state(cell, 4)
     x = torch.randn(sum(SIZES), 3, dtype=torch.double)
     before = [values.clone() for values in (x, *state)]
     with torch.no_grad():
         first, end = cell(x, SIZES, state)
-        kept = first.clone(), end[0].clone(), end[1].clone()
+        copies = first.clone(), end[0].clone(), end[1].clone()
         cell(x, SIZES, end)
     for was, now in zip(before, (x, *state), strict=True):
         assert torch.equal(was, now)
-    for was, now in zip(kept, (first, *end), strict=True):
+    for was, now in zip(copies, (first, *end), strict=True):
         assert torch.equal(was, now)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_tokens_the_state_stays(kind: str):
+def test_without_tokens_the_state_is_unchanged(kind: str):
     cell = make_cell(kind)
     state = random_state(cell, 2)
     outputs, after = cell(torch.empty(0, 3, dtype=torch.double), [], state)
@@ -138,16 +137,15 @@ def test_without_tokens_the_state_stays(kind: str):
     torch.testing.assert_close(after, state)
 
 
-@pytest.mark.parametrize("limit", [1, 150, 300])
+@pytest.mark.parametrize("input_bytes", [1, 150, 300])
 @pytest.mark.parametrize("kind", KINDS)
-def test_hoisting_in_small_blocks_changes_nothing(kind: str, limit: int, monkeypatch: pytest.MonkeyPatch):
-    stack = make_stack(kind)
+def test_small_blocks_of_input_products_change_nothing(kind: str, input_bytes: int):
+    stack, small = make_stack(kind), make_stack(kind, input_bytes=input_bytes)
     x = torch.randn(sum(SIZES), 2, dtype=torch.double)
     with torch.no_grad():
         whole, end = stack(x, SIZES, stack.zero_state(4))
-        monkeypatch.setattr(recurrent, "INPUT_BYTES", limit)
-        blocks = [rows for rows, _ in stack.cells[0]._blocks(SIZES)]
-        parts, last = stack(x, SIZES, stack.zero_state(4))
+        blocks = [rows for rows, _ in small.cells[0]._blocks(SIZES)]
+        parts, last = small(x, SIZES, small.zero_state(4))
     assert len(blocks) > 1
     assert [block.stop for block in blocks[:-1]] == [block.start for block in blocks[1:]]
     torch.testing.assert_close(parts, whole)
@@ -185,7 +183,7 @@ def test_without_a_projection_the_output_is_not_clipped():
 
 @pytest.mark.parametrize("options", [{}, {"outputs": 3, "cells": 3}, {"cell_clip": 0.6, "output_clip": 0.9}])
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradients_are_those_of_finite_differences(kind: str, options: dict):
+def test_gradients_agree_with_finite_differences(kind: str, options: dict):
     cell = make_cell(kind, candidate_bias=True, **{"cells": 4, **options})
     names, values = zip(*cell.named_parameters(), strict=True)
     output, memory = (torch.randn_like(part).requires_grad_() for part in cell.zero_state(2))

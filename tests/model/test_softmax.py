@@ -18,25 +18,26 @@ def softmaxes() -> list[Softmax | AdaptiveSoftmax]:
 
 
 @pytest.mark.parametrize("softmax", softmaxes(), ids=["full", "adaptive"])
-@pytest.mark.parametrize("places", [1, 3, N, 1000])
-def test_probabilities_are_picked_in_blocks_that_change_nothing(
-    softmax: Softmax | AdaptiveSoftmax, places: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("positions", [1, 3, N, 1000])
+def test_the_block_size_bounds_memory_and_does_not_change_log_probabilities(
+    softmax: Softmax | AdaptiveSoftmax, positions: int
 ) -> None:
     outputs, targets = torch.randn(N, D), torch.randint(V, (N,))
-    wanted = softmax(outputs).gather(1, targets[:, None])[:, 0]
+    expected = softmax(outputs).gather(1, targets[:, None])[:, 0]
     sizes: list[int] = []
     inner = softmax.clusters if isinstance(softmax, AdaptiveSoftmax) else softmax
-    hook = inner.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
-    monkeypatch.setattr("polyseme.model.softmax.BLOCK_VALUES", places * V)
-    picked = softmax.target_log_probs(outputs, targets)
+    hook = inner.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
+    log_probs = softmax.target_log_probs(outputs, targets, block_values=positions * V)
     hook.remove()
-    torch.testing.assert_close(picked, wanted)
-    assert max(sizes) == min(places, N)  # so memory is bounded however long a text is
+    torch.testing.assert_close(log_probs, expected)
+    assert max(sizes) == min(positions, N)  # memory is bounded for any length of text
     assert softmax.target_log_probs(outputs[:0], targets[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("softmax", softmaxes(), ids=["full", "adaptive"])
-def test_the_loss_is_the_mean_of_what_is_picked(softmax: Softmax | AdaptiveSoftmax) -> None:
+def test_the_loss_is_the_mean_negative_log_probability_of_the_targets(
+    softmax: Softmax | AdaptiveSoftmax,
+) -> None:
     outputs, targets = torch.randn(N, D), torch.randint(V, (N,))
     torch.testing.assert_close(
         softmax.loss(outputs, targets), -softmax.target_log_probs(outputs, targets).mean()

@@ -13,7 +13,6 @@ import torch
 
 import reference
 from polyseme.config import CharsSettings
-from polyseme.model import tokens
 from polyseme.model.tokens import CharCnn, TokenEncoder, fill_word_table, make_word_table
 
 PADDING = 261
@@ -25,9 +24,10 @@ FILTERS = {
 MAX_CHARS = 12
 
 
-def make_cnn(filters=FILTERS["usual"], *, activation: str = "relu", highways: int = 1) -> CharCnn:
+def make_cnn(filters=FILTERS["usual"], *, activation: str = "relu", highways: int = 1, **options) -> CharCnn:
     torch.manual_seed(2)
-    cnn = CharCnn(262, 3, filters, activation=activation, highways=highways, padding=PADDING).double()
+    cnn = CharCnn(262, 3, filters, activation=activation, highways=highways, padding=PADDING, **options)
+    cnn = cnn.double()
     with torch.no_grad():
         for name, weight in cnn.named_parameters():
             weight.normal_()
@@ -37,12 +37,12 @@ def make_cnn(filters=FILTERS["usual"], *, activation: str = "relu", highways: in
 
 
 def rows(*words: str) -> torch.Tensor:
-    """(N, C): the words' bytes, cut and padded."""
+    """(N, C): the bytes of the words, truncated and padded."""
     return torch.tensor([reference.byte_row(word, MAX_CHARS) for word in words])
 
 
-def refer(cnn: CharCnn, chars: torch.Tensor) -> np.ndarray:
-    """The reference's vectors, always over the full width of the row."""
+def reference_vectors(cnn: CharCnn, chars: torch.Tensor) -> np.ndarray:
+    """The vectors of the numpy reference, always over the full width of the row."""
     shapes = [
         weight.shape for name, weight in cnn.named_parameters() if re.match(r"convolutions.*weight", name)
     ]
@@ -59,11 +59,11 @@ def refer(cnn: CharCnn, chars: torch.Tensor) -> np.ndarray:
 
 @pytest.mark.parametrize("filters", FILTERS.values(), ids=FILTERS)
 @pytest.mark.parametrize("length", range(13))
-def test_a_cropped_row_gives_what_the_full_row_gives(length: int, filters):
+def test_a_cropped_row_gives_the_same_vector_as_the_full_row(length: int, filters):
     cnn = make_cnn(filters)
     chars = rows("x" * length, "xyzabcdefghi"[:length])  # up to 10 letters fit beside the two marks
     with torch.no_grad():
-        np.testing.assert_allclose(cnn(chars).numpy(), refer(cnn, chars), atol=1e-12)
+        np.testing.assert_allclose(cnn(chars).numpy(), reference_vectors(cnn, chars), atol=1e-12)
 
 
 def test_the_padding_of_a_word_takes_part_in_the_maximum():
@@ -77,9 +77,8 @@ def test_the_padding_of_a_word_takes_part_in_the_maximum():
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_words_of_all_lengths_together_are_as_alone(activation: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tokens, "BLOCK", 3)
-    cnn = make_cnn(activation=activation)
+def test_words_of_all_lengths_get_the_same_vectors_together_and_alone(activation: str):
+    cnn = make_cnn(activation=activation, block_words=3)
     chars = rows("<S>", "", "a", "word", "a" * 9, "b" * 10, "c" * 11, "d" * 40, "é", "的的", "</S>")
     with torch.no_grad():
         in_blocks = cnn(chars)
@@ -87,7 +86,7 @@ def test_words_of_all_lengths_together_are_as_alone(activation: str, monkeypatch
     together = cnn(chars).detach()  # with gradients all words run at once
     torch.testing.assert_close(in_blocks, alone)
     torch.testing.assert_close(in_blocks, together)
-    np.testing.assert_allclose(in_blocks.numpy(), refer(cnn, chars), atol=1e-12)
+    np.testing.assert_allclose(in_blocks.numpy(), reference_vectors(cnn, chars), atol=1e-12)
 
 
 def test_no_words_give_no_vectors():
@@ -98,7 +97,7 @@ def test_no_words_give_no_vectors():
         assert cnn(empty).shape == (0, cnn.size)
 
 
-def test_both_is_the_word_before_the_characters():
+def test_with_words_and_characters_the_word_vector_comes_first():
     cnn, table = make_cnn(), make_word_table(5, 4).double()
     encoder = TokenEncoder(chars=cnn, words=table, outputs=4 + cnn.size, project=False)
     chars, words = rows("a", "word"), torch.tensor([2, 5])
@@ -108,13 +107,13 @@ def test_both_is_the_word_before_the_characters():
     assert torch.equal(vectors[:, 4:], cnn(chars))
 
 
-def test_a_projection_has_the_size_that_is_asked_for():
+def test_a_projection_has_the_requested_size():
     encoder = TokenEncoder(chars=None, words=make_word_table(5, 4), outputs=7, project=True)
     vectors = encoder(None, torch.tensor([1, 2, 3]))
     assert vectors.shape == (3, 7)
 
 
-def test_gradients_reach_every_parameter_and_leave_the_padding_rows():
+def test_gradients_reach_every_parameter_but_not_the_padding_rows():
     encoder = TokenEncoder(
         chars=make_cnn(), words=make_word_table(5, 4).double(), outputs=6, project=True
     ).double()
@@ -142,7 +141,7 @@ def test_a_word_table_has_a_zero_row_for_padding():
 
 
 @pytest.mark.parametrize("trained", [True, False])
-def test_static_vectors_fill_their_rows_and_no_others(trained: bool):
+def test_static_vectors_fill_only_their_rows(trained: bool):
     table = make_word_table(5, 2, trained=trained)
     before = table.weight.detach().clone()
     vectors = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.double)
@@ -153,14 +152,14 @@ def test_static_vectors_fill_their_rows_and_no_others(trained: bool):
     assert table.weight.requires_grad == trained
 
 
-def test_static_vectors_of_another_size_are_refused():
+def test_static_vectors_of_the_wrong_size_are_refused():
     for vectors in (torch.ones(2, 3), torch.ones(1, 2), torch.ones(2)):
         with pytest.raises(ValueError, match="vectors are"):
             fill_word_table(make_word_table(5, 2), torch.tensor([1, 2]), vectors)
 
 
 @torch.no_grad()
-def test_look_ups_follow_the_weights_even_when_no_version_counter_says_so():
+def test_lookup_tables_follow_the_weights_even_if_no_version_counter_changes():
     cnn = make_cnn()
     chars = rows("one", "three")
     before = cnn(chars)

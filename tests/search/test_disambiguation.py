@@ -1,4 +1,4 @@
-"""Senses from labelled examples, in every form of file."""
+"""Word-sense disambiguation from labelled examples, and the file formats of the examples."""
 
 from __future__ import annotations
 
@@ -49,47 +49,50 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_rows_semcor_and_xml_are_read(tmp_path: Path):
-    one, *_ = read_sense_data(write(tmp_path / "r.tsv", ROWS), "train")
-    assert (one.key, one.tokens[one.start : one.stop], one.senses) == ("bank", ("bank",), ("shore",))
+    row, *_ = read_sense_data(write(tmp_path / "r.tsv", ROWS), "train")
+    assert (row.key, row.tokens[row.start : row.stop], row.senses) == ("bank", ("bank",), ("shore",))
     write(tmp_path / "x.gold.key.txt", "d.s0.t0 river_bank%1:17:00:: other%1:00:00::\nd.s0.t1 be%2:42:00::\n")
     noun, verb = read_sense_data(write(tmp_path / "x.data.xml", XML), "test")
     assert (noun.key, noun.tokens[noun.start : noun.stop]) == ("river_bank%1", ("river", "bank"))
     assert len(noun.senses) == 2
     assert verb.key == "be%2"
-    again = read_sense_data(write(tmp_path / "s.tsv", SEMCOR), "train")
-    assert [m.key for m in again] == ["river_bank%1", "be%2"]
-    assert again[0].tokens == noun.tokens
+    semcor = read_sense_data(write(tmp_path / "s.tsv", SEMCOR), "train")
+    assert [usage.key for usage in semcor] == ["river_bank%1", "be%2"]
+    assert semcor[0].tokens == noun.tokens
 
 
-def test_plain_rows_are_segmented_as_the_model_was_trained_around_the_marked_word(tmp_path: Path):
+def test_raw_text_is_segmented_around_the_marked_word_as_the_model_was_trained(tmp_path: Path):
     path = write(tmp_path / "r.tsv", "意\t关公会其[意]，遂辞而去。\tmeaning\n江山\t不爱[大好 江山]爱人\tx\n")
-    one, two = read_sense_data(path, "train", lambda text: token_texts(text, "zh-char"))
-    assert one.tokens == ("关", "公", "会", "其", "意", "，", "遂", "辞", "而", "去", "。")
-    assert one.tokens[one.start : one.stop] == ("意",)
-    assert two.tokens[two.start : two.stop] == ("大好", "江山")  # what is marked is cut at spaces only
-    assert two.tokens[two.stop :] == ("爱", "人")
+    first, second = read_sense_data(path, "train", lambda text: token_texts(text, "zh-char"))
+    assert first.tokens == ("关", "公", "会", "其", "意", "，", "遂", "辞", "而", "去", "。")
+    assert first.tokens[first.start : first.stop] == ("意",)
+    assert second.tokens[second.start : second.stop] == (
+        "大好",
+        "江山",
+    )  # marked text is split at spaces only
+    assert second.tokens[second.stop :] == ("爱", "人")
     elmo = Elmo(random_model(small_config(segment="zh-char")))
-    seen: list[list[str]] = []
-    read = elmo.run_batch
-    elmo.run_batch = lambda tokens, *rest: seen.extend(tokens) or read(tokens, *rest)  # type: ignore
+    embedded: list[list[str]] = []
+    run_batch = elmo.run_batch
+    elmo.run_batch = lambda batch, *rest: embedded.extend(batch) or run_batch(batch, *rest)  # type: ignore
     polyseme.disambiguate(elmo, path, path)
-    assert list(one.tokens) in seen
+    assert list(first.tokens) in embedded
     polyseme.disambiguate(elmo, path, path, segment="split")
-    assert ["关公会其", "意", "，遂辞而去。"] in seen
+    assert ["关公会其", "意", "，遂辞而去。"] in embedded
 
 
 def test_vectors_that_are_not_finite_are_refused_with_their_location(tmp_path: Path, elmo: Elmo, monkeypatch):
-    path, read = write(tmp_path / "r.tsv", ROWS), elmo.run_batch
-    monkeypatch.setattr(elmo, "run_batch", lambda *asked: filled(read(*asked), torch.nan))
+    path, run_batch = write(tmp_path / "r.tsv", ROWS), elmo.run_batch
+    monkeypatch.setattr(elmo, "run_batch", lambda *args: filled(run_batch(*args), torch.nan))
     with pytest.raises(DataError, match=r"r\.tsv:1: a vector is not finite"):
         polyseme.disambiguate(elmo, path, path)
 
 
-def test_coarse_folders_are_read(tmp_path: Path):
+def test_folders_of_coarse_senses_are_read(tmp_path: Path):
     (tmp_path / "apple").mkdir()
     write(tmp_path / "apple" / "train.data.txt", "1\tthe apple fell\n0\tapple sued\n")
     write(tmp_path / "apple" / "train.gold.txt", "1\n0\n")
-    assert [(m.key, m.start, m.senses) for m in read_sense_data(tmp_path, "train")] == [
+    assert [(usage.key, usage.start, usage.senses) for usage in read_sense_data(tmp_path, "train")] == [
         ("apple", 1, ("1",)),
         ("apple", 0, ("0",)),
     ]
@@ -98,98 +101,99 @@ def test_coarse_folders_are_read(tmp_path: Path):
         read_sense_data(tmp_path, "train")
 
 
-def test_a_marked_words_vector_is_the_mean_of_its_tokens(elmo: Elmo):
+def test_the_vector_of_a_marked_word_is_the_mean_of_its_tokens(elmo: Elmo):
     tokens = ("The", "river", "bank", "is", "green")
     examples = [
         LabelledUsage("a", "x", tokens, 1, 3),
         LabelledUsage("b", "y", tokens, 3, 4),
         LabelledUsage("c", "z", ("so",), 0, 1),
     ]
-    (whole, other) = elmo.embed([list(tokens), ["so"]], layer="top")
-    found = list(embed_usages(elmo, examples, "top"))
-    np.testing.assert_allclose(found[0], whole[1:3].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(found[1], whole[3], atol=1e-6)
-    np.testing.assert_allclose(found[2], other[0], atol=1e-6)
+    sentence, short_sentence = elmo.embed([list(tokens), ["so"]], layer="top")
+    vectors = list(embed_usages(elmo, examples, "top"))
+    np.testing.assert_allclose(vectors[0], sentence[1:3].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(vectors[1], sentence[3], atol=1e-6)
+    np.testing.assert_allclose(vectors[2], short_sentence[0], atol=1e-6)
 
 
 def test_the_context_of_a_word_is_the_forward_state_before_and_the_backward_state_after_it(elmo: Elmo):
     tokens = ("The", "river", "bank", "is", "green")
-    marked = LabelledUsage("a", "x", tokens, 1, 3)
-    whole = elmo.embed([list(tokens)], layer="top")[0]
+    usage = LabelledUsage("a", "x", tokens, 1, 3)
+    sentence = elmo.embed([list(tokens)], layer="top")[0]
     half = elmo.config.size // 2
-    (found,) = embed_usages(elmo, [marked], "top", "context")
-    np.testing.assert_allclose(found, np.concatenate([whole[0, :half], whole[3, half:]]), atol=1e-6)
-    other = LabelledUsage("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
-    np.testing.assert_allclose(found, next(embed_usages(elmo, [other], "top", "context")), atol=1e-6)
-    (joined,) = embed_usages(elmo, [marked], "top", "sentence")
-    np.testing.assert_allclose(joined, np.concatenate([found, whole.mean(axis=0)]), atol=1e-6)
+    (context,) = embed_usages(elmo, [usage], "top", "context")
+    np.testing.assert_allclose(context, np.concatenate([sentence[0, :half], sentence[3, half:]]), atol=1e-6)
+    other_word = LabelledUsage("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
+    np.testing.assert_allclose(context, next(embed_usages(elmo, [other_word], "top", "context")), atol=1e-6)
+    (joined,) = embed_usages(elmo, [usage], "top", "sentence")
+    np.testing.assert_allclose(joined, np.concatenate([context, sentence.mean(axis=0)]), atol=1e-6)
 
 
 def test_a_word_that_is_the_whole_sentence_has_a_context(elmo: Elmo):
     layers, _ = elmo.compute_layers([["so"]])  # <S> so </S>
     half = elmo.config.size // 2
-    (found,) = embed_usages(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "context")
-    wanted = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])
-    np.testing.assert_allclose(found, wanted.numpy(), atol=1e-6)
+    (context,) = embed_usages(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "context")
+    expected = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])
+    np.testing.assert_allclose(context, expected.numpy(), atol=1e-6)
 
 
-def test_all_layers_are_read_at_once(elmo: Elmo):
-    marked = [LabelledUsage("a", "x", ("The", "river", "bank"), 1, 3)]
-    (rows,) = embed_usage_parts(elmo, marked, "all")
+def test_layer_all_gives_every_layer_at_once(elmo: Elmo):
+    usages = [LabelledUsage("a", "x", ("The", "river", "bank"), 1, 3)]
+    (rows,) = embed_usage_parts(elmo, usages, "all")
     for layer, row in enumerate(rows):
-        np.testing.assert_allclose(row, next(embed_usage_parts(elmo, marked, layer)), atol=1e-6)
+        np.testing.assert_allclose(row, next(embed_usage_parts(elmo, usages, layer)), atol=1e-6)
     with pytest.raises(UsageError, match="layer is 'all'"):
-        next(embed_usages(elmo, marked, "all"))
+        next(embed_usages(elmo, usages, "all"))
 
 
 def test_unknown_views_and_spaces_are_refused(tmp_path: Path, elmo: Elmo):
     path = write(tmp_path / "r.tsv", ROWS)
     for name, value in (("view", "eye"), ("space", "deep")):
-        wrong: dict[str, Any] = {name: value}
+        options: dict[str, Any] = {name: value}
         with pytest.raises(UsageError, match=f"{name} is .* expected one of"):
-            polyseme.disambiguate(elmo, path, path, **wrong)
+            polyseme.disambiguate(elmo, path, path, **options)
 
 
-def test_directions_in_which_examples_of_one_sense_lie_apart_count_less():
+def test_directions_that_vary_within_a_sense_count_less():
     rng = np.random.default_rng(0)
-    names = ["one", "other"] * 200
-    told = np.array([[1.0] if name == "one" else [-1.0] for name in names])
-    loud = 5 * rng.standard_normal((len(names), 3))  # says nothing of the sense
-    vectors = np.concatenate([told + 0.3 * rng.standard_normal(told.shape), loud], axis=1)
+    names = ["shore", "money"] * 200
+    signal = np.array([[1.0] if name == "shore" else [-1.0] for name in names])
+    noise = 5 * rng.standard_normal((len(names), 3))  # independent of the sense
+    vectors = np.concatenate([signal + 0.3 * rng.standard_normal(signal.shape), noise], axis=1)
     examples = [LabelledUsage(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)]
-    right = {}
+    vectors = vectors.astype(np.float32)
+    accuracy = {}
     for space in ("centre", "senses"):
-        found = Disambiguator.learn(examples, vectors.astype(np.float32), space=space, prior=0)
-        right[space] = found.evaluate(examples, found.predict(examples, vectors.astype(np.float32))).accuracy
-    assert right["senses"] > 0.95 > right["centre"]
+        learned = Disambiguator.learn(examples, vectors, space=space, prior=0)
+        accuracy[space] = learned.evaluate(examples, learned.predict(examples, vectors)).accuracy
+    assert accuracy["senses"] > 0.95 > accuracy["centre"]
 
 
-def test_senses_with_one_example_each_are_learned_too(tmp_path: Path, elmo: Elmo):
+def test_senses_with_one_example_each_are_learned(tmp_path: Path, elmo: Elmo):
     path = write(tmp_path / "r.tsv", "".join(ROWS.splitlines(keepends=True)[1:3]))
     for space in ("senses", "whiten", "none"):
-        _, guesses = polyseme.disambiguate(elmo, path, path, space=space)
-        assert guesses == ["shore", "money"]
+        _, predictions = polyseme.disambiguate(elmo, path, path, space=space)
+        assert predictions == ["shore", "money"]
 
 
-def test_examples_get_their_own_senses_back(tmp_path: Path, elmo: Elmo):
+def test_training_examples_are_predicted_with_their_senses(tmp_path: Path, elmo: Elmo):
     path = write(tmp_path / "r.tsv", "".join(ROWS.splitlines(keepends=True)[1:3]))
-    judged, guesses = polyseme.disambiguate(elmo, path, path)
-    assert guesses == ["shore", "money"]
-    assert (judged.accuracy, judged.accuracy_by_word, judged.unseen, judged.count) == (1, 1, 0, 2)
-    assert judged.baseline == 0.5
+    scores, predictions = polyseme.disambiguate(elmo, path, path)
+    assert predictions == ["shore", "money"]
+    assert (scores.accuracy, scores.accuracy_by_word, scores.unseen, scores.count) == (1, 1, 0, 2)
+    assert scores.baseline == 0.5
 
 
-def test_a_word_without_examples_has_its_first_sense(tmp_path: Path, elmo: Elmo):
+def test_a_word_without_examples_gets_its_first_wordnet_sense(tmp_path: Path, elmo: Elmo):
     index = write(tmp_path / "index.sense", "be%2:42:00:: 02604760 1 5\nbe%2:42:01:: 02604761 2 3\n")
-    first = read_wordnet_senses(index)
-    assert first == {"be%2": "be%2:42:00::"}
+    first_senses = read_wordnet_senses(index)
+    assert first_senses == {"be%2": "be%2:42:00::"}
     examples = read_sense_data(write(tmp_path / "r.tsv", ROWS), "train")
-    found = Disambiguator.learn(examples, embed_usages(elmo, examples, "top"), wordnet=first)
-    asked = [LabelledUsage("a", "be%2", ("it", "is"), 1, 2), LabelledUsage("b", "go%2", ("go",), 0, 1)]
-    guesses = found.predict(asked, embed_usages(elmo, asked, "top"))
-    assert guesses == ["be%2:42:00::", None]
+    learned = Disambiguator.learn(examples, embed_usages(elmo, examples, "top"), wordnet=first_senses)
+    unseen = [LabelledUsage("a", "be%2", ("it", "is"), 1, 2), LabelledUsage("b", "go%2", ("go",), 0, 1)]
+    predictions = learned.predict(unseen, embed_usages(elmo, unseen, "top"))
+    assert predictions == ["be%2:42:00::", None]
     with pytest.raises(UsageError, match="nothing to compare with"):
-        found.evaluate(asked, guesses)
+        learned.evaluate(unseen, predictions)
 
 
 def test_adjectives_and_satellites_are_one_class():
@@ -197,7 +201,7 @@ def test_adjectives_and_satellites_are_one_class():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
         ("a.tsv", "bank\tno brackets\tx\n", r"a\.tsv:1: .*no word is marked"),
         ("a.tsv", "bank\n", r"a\.tsv:1: 1 columns, expected a word"),
@@ -207,8 +211,8 @@ def test_adjectives_and_satellites_are_one_class():
         ("a.xml", "<corpus>", "not XML"),
     ],
 )
-def test_malformed_files_are_refused(tmp_path: Path, name: str, text: str, says: str):
-    with pytest.raises(DataError, match=says):
+def test_malformed_files_are_refused(tmp_path: Path, name: str, text: str, message: str):
+    with pytest.raises(DataError, match=message):
         read_sense_data(write(tmp_path / name, text), "train")
 
 
@@ -217,51 +221,50 @@ def test_a_malformed_index_sense_is_refused(tmp_path: Path):
         read_wordnet_senses(write(tmp_path / "index.sense", "hello\n"))
 
 
-def test_of_senses_that_lie_equally_near_the_frequent_one_is_taken():
+def test_of_equally_near_senses_the_most_frequent_is_predicted():
     examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ("rare", "usual", "usual")]
     vectors = [np.ones(4, np.float32)] * 3
-    found = Disambiguator.learn(examples, vectors, space="none")
-    assert found.predict(examples[:1], vectors[:1]) == ["usual"]
+    learned = Disambiguator.learn(examples, vectors, space="none")
+    assert learned.predict(examples[:1], vectors[:1]) == ["usual"]
 
 
-def test_a_prior_moves_the_border_between_senses():
+def test_a_prior_favours_frequent_senses():
     examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
     vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 9]
-    asked, between = examples[:1], [np.array((1, 0.8), np.float32)]
-    assert Disambiguator.learn(examples, vectors, space="none", prior=0).predict(asked, between) == ["rare"]
-    assert Disambiguator.learn(examples, vectors, space="none", prior=0.2).predict(asked, between) == [
-        "usual"
-    ]
+    between = [np.array((1, 0.8), np.float32)]
+    for prior, sense in ((0, "rare"), (0.2, "usual")):
+        learned = Disambiguator.learn(examples, vectors, space="none", prior=prior)
+        assert learned.predict(examples[:1], between) == [sense]
 
 
-def random_senses(shares: dict[str, int], spread: float) -> tuple[list[LabelledUsage], list[np.ndarray]]:
-    """Random examples of one word: `shares` per sense, around one direction for each sense."""
+def random_senses(counts: dict[str, int], spread: float) -> tuple[list[LabelledUsage], list[np.ndarray]]:
+    """Random examples of one word: `counts` per sense, around one direction for each sense."""
     rng = np.random.default_rng(0)
-    centres = {sense: rng.standard_normal(8) for sense in shares}
-    names = [sense for sense, count in shares.items() for _ in range(count)]
+    centres = {sense: rng.standard_normal(8) for sense in counts}
+    names = [sense for sense, count in counts.items() for _ in range(count)]
     vectors = [(centres[name] + spread * rng.standard_normal(8)).astype(np.float32) for name in names]
     return [LabelledUsage(str(n), "w", ("w",), 0, 1, (name,)) for n, name in enumerate(names)], vectors
 
 
-def left_out(examples: list[LabelledUsage], vectors: list[np.ndarray], prior: float) -> int:
-    """Count the examples that get their sense from all others (leave-one-out)."""
-    right = 0
+def count_leave_one_out(examples: list[LabelledUsage], vectors: list[np.ndarray], prior: float) -> int:
+    """Count the examples that are predicted correctly from all others."""
+    correct = 0
     for number, (example, vector) in enumerate(zip(examples, vectors, strict=True)):
-        others = [row for row in range(len(examples)) if row != number]
-        rest, of_rest = [examples[row] for row in others], [vectors[row] for row in others]
-        found = Disambiguator.learn(rest, of_rest, space="none", prior=prior)
-        right += found.predict([example], [vector])[0] in example.senses
-    return right
+        other_examples = examples[:number] + examples[number + 1 :]
+        other_vectors = vectors[:number] + vectors[number + 1 :]
+        learned = Disambiguator.learn(other_examples, other_vectors, space="none", prior=prior)
+        correct += learned.predict([example], [vector])[0] in example.senses
+    return correct
 
 
-@pytest.mark.parametrize(("spread", "least"), [(0.1, 0.0), (4.0, 0.01)])
-def test_the_prior_is_chosen_by_leaving_examples_out(spread: float, least: float):
+@pytest.mark.parametrize(("spread", "min_prior"), [(0.1, 0.0), (4.0, 0.01)])
+def test_the_prior_is_chosen_by_leave_one_out(spread: float, min_prior: float):
     examples, vectors = random_senses({"usual": 40, "rare": 6, "once": 1}, spread)
-    found = Disambiguator.learn(examples, vectors, space="none", prior="auto").prior
-    counts = {prior: left_out(examples, vectors, prior) for prior in PRIORS}
-    assert found >= least
-    assert counts[found] == max(counts.values())
-    assert all(counts[prior] < counts[found] for prior in PRIORS if prior < found)
+    chosen = Disambiguator.learn(examples, vectors, space="none", prior="auto").prior
+    counts = {prior: count_leave_one_out(examples, vectors, prior) for prior in PRIORS}
+    assert chosen >= min_prior
+    assert counts[chosen] == max(counts.values())
+    assert all(counts[prior] < counts[chosen] for prior in PRIORS if prior < chosen)
 
 
 def test_an_invalid_prior_is_refused():

@@ -1,4 +1,4 @@
-"""Usages on a plane."""
+"""Maps of usages: two dimensions, as a page, a picture or a notebook output."""
 
 from __future__ import annotations
 
@@ -25,64 +25,64 @@ def index(tmp_path: Path) -> Index:
     return polyseme.index(Elmo(random_model(small_config())), tmp_path / "a.txt", tmp_path / "index")
 
 
-class Titles(HTMLParser):
-    """The titles of all dots."""
+class TitleParser(HTMLParser):
+    """Collects the titles of all dots."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[str] = []
-        self.inside = False
+        self.titles: list[str] = []
+        self.in_title = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.inside = tag == "title"
+        self.in_title = tag == "title"
 
     def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.found.append(data)
+        if self.in_title:
+            self.titles.append(data)
 
 
 def test_a_page_shows_every_sentence(tmp_path: Path, index: Index):
-    found = polyseme.map_usages(index, ["曹操", "刘备"], tmp_path / "map.html")
-    assert len(found.usages) == 18
+    usage_map = polyseme.map_usages(index, ["曹操", "刘备"], tmp_path / "map.html")
+    assert len(usage_map.usages) == 18
     text = (tmp_path / "map.html").read_text(encoding="utf-8")
     assert text.count("<circle") == 18
     assert "http" not in text
-    titles = "".join(Titles(text).found)
+    titles = "".join(TitleParser(text).titles)
     assert "[刘备] 走 了 <b> 。" in titles
 
 
-def test_a_map_shows_itself_in_a_notebook(index: Index):
-    found = make_map(index, ["曹操", "刘备"])
-    assert repr(found) == "Map(18 usages of 曹操, 刘备)"
-    text = found._repr_html_()
+def test_a_notebook_shows_the_map(index: Index):
+    usage_map = make_map(index, ["曹操", "刘备"])
+    assert repr(usage_map) == "Map(18 usages of 曹操, 刘备)"
+    text = usage_map._repr_html_()
     assert text.count("<circle") == 18
-    assert "[刘备] 走 了 <b> 。" in "".join(Titles(text).found)
+    assert "[刘备] 走 了 <b> 。" in "".join(TitleParser(text).titles)
     assert "<b>" not in text
 
 
-def test_a_picture_is_drawn_by_sense(tmp_path: Path, index: Index):
-    found = polyseme.map_usages(index, ["曹操"], tmp_path / "map.png", by="sense")
-    assert set(found.groups) <= {"曹操 1", "曹操 2", "曹操 3", "曹操 4"}
+def test_a_picture_can_be_coloured_by_sense(tmp_path: Path, index: Index):
+    usage_map = polyseme.map_usages(index, ["曹操"], tmp_path / "map.png", by="sense")
+    assert set(usage_map.groups) <= {"曹操 1", "曹操 2", "曹操 3", "曹操 4"}
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="exists already"):
-        found.save(tmp_path / "map.png")
+        usage_map.save(tmp_path / "map.png")
     with pytest.raises(UsageError, match=r"\.png or \.html"):
-        found.save(tmp_path / "map.gif")
+        usage_map.save(tmp_path / "map.gif")
 
 
-def test_a_map_by_neighbours(index: Index):
+def test_a_map_can_be_made_with_tsne(index: Index):
     words = [word for word in index.words.words if index.words.count(word) > 1]
-    found = make_map(index, words, method="tsne")
-    assert found.points.shape == (len(found.usages), 2)
-    assert np.isfinite(found.points).all()
+    usage_map = make_map(index, words, method="tsne")
+    assert usage_map.points.shape == (len(usage_map.usages), 2)
+    assert np.isfinite(usage_map.points).all()
 
 
-def test_legends_have_words_as_they_come_and_senses_order_groups():
+def test_groups_are_ordered_by_first_word_and_then_by_sense():
     assert plots.order_groups(["b 2", "b 1", "a 1", "b 2"]) == ["b 1", "b 2", "a 1"]
 
 
-def test_components_keep_the_largest_spread():
+def test_the_first_component_has_the_largest_variance():
     rng = np.random.default_rng(0)
     vectors = (rng.normal(size=(60, 5)) * [5, 3, 0.1, 0.1, 0.1]).astype(np.float32)
     points = project(vectors)
@@ -90,7 +90,7 @@ def test_components_keep_the_largest_spread():
     assert project(vectors[:1]).shape == (1, 2)
 
 
-def test_words_must_be_there(index: Index):
+def test_unknown_words_and_no_words_are_refused(index: Index):
     with pytest.raises(KeyError):
         polyseme.map_usages(index, ["孙权"])
     with pytest.raises(UsageError, match="needs a word"):

@@ -1,4 +1,4 @@
-"""Groups of usages: how many there are, what they are called, what moved."""
+"""Senses as clusters of usages, and changes of words between two indexes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from polyseme.search.senses import find_senses
 
 
 def blobs(centres: int, each: int = 40, spread: float = 0.15, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors around some centres, `each` per centre, and the number of the centre of each."""
     rng = np.random.default_rng(seed)
-    middles = np.eye(8)[:centres]
-    vectors = np.repeat(middles, each, axis=0) + spread * rng.normal(size=(centres * each, 8))
+    vectors = np.repeat(np.eye(8)[:centres], each, axis=0) + spread * rng.normal(size=(centres * each, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors.astype(np.float32), np.repeat(np.arange(centres), each)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_separate_clusters_are_found(count: int):
-    vectors, gold = blobs(count)
-    found = cluster(vectors)
-    assert len(found.centres) == count
-    assert adjusted_rand_score(gold, found.labels) > 0.95
-    assert found.stability > 0.9
-    assert cluster(vectors).labels.tolist() == found.labels.tolist()
+    vectors, labels = blobs(count)
+    clusters = cluster(vectors)
+    assert len(clusters.centres) == count
+    assert adjusted_rand_score(labels, clusters.labels) > 0.95
+    assert clusters.stability > 0.9
+    assert cluster(vectors).labels.tolist() == clusters.labels.tolist()
 
 
 def test_clusters_of_equal_size_are_ordered_by_their_first_vectors():
@@ -52,12 +52,12 @@ def test_repeated_usages_give_no_empty_cluster_and_a_silhouette_of_at_most_1(cou
         distinct = rng.normal(size=(count, 8))
         repeated = np.repeat(distinct, 6, axis=0) + 1e-7 * rng.normal(size=(6 * count, 8))  # rounding
         repeated /= np.linalg.norm(repeated, axis=1, keepdims=True)
-        found = cluster(repeated.astype(np.float32))
-        assert np.bincount(found.labels, minlength=len(found.centres)).tolist() == [6] * count
-        assert found.silhouette <= 1
+        clusters = cluster(repeated.astype(np.float32))
+        assert np.bincount(clusters.labels, minlength=len(clusters.centres)).tolist() == [6] * count
+        assert clusters.silhouette <= 1
 
 
-def test_there_may_be_one_cluster():
+def test_one_cloud_of_vectors_is_one_cluster():
     rng = np.random.default_rng(1)
     vectors = np.ones(8) + 0.3 * rng.normal(size=(150, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -67,8 +67,8 @@ def test_there_may_be_one_cluster():
 def test_the_rand_index_agrees_with_scikit_learn():
     rng = np.random.default_rng(2)
     for _ in range(20):
-        one, other = (rng.integers(rng.integers(1, 5), size=30) for _ in range(2))
-        assert adjusted_rand(one, other) == pytest.approx(adjusted_rand_score(one, other))
+        labels, others = (rng.integers(rng.integers(1, 5), size=30) for _ in range(2))
+        assert adjusted_rand(labels, others) == pytest.approx(adjusted_rand_score(labels, others))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def elmo() -> Elmo:
     return Elmo(random_model(small_config()))
 
 
-def make(folder: Path, name: str, elmo: Elmo, lines: list[str]) -> Index:
+def make_index(folder: Path, name: str, elmo: Elmo, lines: list[str]) -> Index:
     (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     build_index(elmo, [folder / f"{name}.txt"], folder / name)
     return open_index(folder / name, elmo)
@@ -91,118 +91,118 @@ MONEY = ["The bank lent money .", "Money lay in the bank !", "He robbed the bank
 
 
 def test_senses_have_shares_neighbours_and_sentences(tmp_path: Path, elmo: Elmo):
-    index = make(tmp_path, "a", elmo, (RIVER + MONEY) * 6)
-    found = find_senses(index, "bank")
-    assert sum(sense.count for sense in found.senses) == 36
-    assert sum(sense.share for sense in found.senses) == pytest.approx(1)
-    shares = [sense.share for sense in found.senses]
+    index = make_index(tmp_path, "a", elmo, (RIVER + MONEY) * 6)
+    word_senses = find_senses(index, "bank")
+    assert sum(sense.count for sense in word_senses.senses) == 36
+    assert sum(sense.share for sense in word_senses.senses) == pytest.approx(1)
+    shares = [sense.share for sense in word_senses.senses]
     assert shares == sorted(shares, reverse=True)
-    for sense in found.senses:
+    for sense in word_senses.senses:
         assert "[bank]" in sense.examples[0].marked()
         assert "bank" not in sense.neighbours
         assert set(sense.documents) == {str(tmp_path / "a.txt")}
-    assert found.as_dict()["word"] == "bank"
+    assert word_senses.as_dict()["word"] == "bank"
     with pytest.raises(UsageError, match="too few to tell senses apart"):
-        find_senses(make(tmp_path, "b", elmo, RIVER), "bank")
+        find_senses(make_index(tmp_path, "b", elmo, RIVER), "bank")
 
 
 def test_senses_have_shares_by_document(tmp_path: Path):
-    """The vectors of sentences with river, and of all others, lie far apart."""
     rng = np.random.default_rng(0)
     elmo = Elmo(random_model(small_config()))
-    read = elmo.embed_tokens
+    embed = elmo.embed_tokens
     centres = {True: np.eye(8)[0] * 9, False: np.eye(8)[1] * 9}
 
-    def apart(tokens, *rest):
-        found = read(tokens, *rest)
-        for words, array in zip(tokens, found, strict=True):
+    def embed_by_topic(sentences, *rest):
+        """Vectors of sentences with `river` are far from those of all other sentences."""
+        vectors = embed(sentences, *rest)
+        for words, array in zip(sentences, vectors, strict=True):
             array[:] = centres["river" in words] + 0.3 * rng.normal(size=array.shape)
-        return found
+        return vectors
 
-    vars(elmo)["embed_tokens"] = apart
+    vars(elmo)["embed_tokens"] = embed_by_topic
     (tmp_path / "a.txt").write_text("the river bank\n" * 12 + "the money bank\n" * 4, encoding="utf-8")
     (tmp_path / "b.txt").write_text("the money bank\n" * 6, encoding="utf-8")
     index = api.index(elmo, [tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "i", space="none")
-    found = find_senses(index, "bank").senses
+    senses = find_senses(index, "bank").senses
     a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
-    assert [sense.count for sense in found] == [12, 10]
-    assert found[0].documents == {a: 0.75, b: 0.0}
-    assert found[1].documents == {a: 0.25, b: 1.0}
-    assert found[0].share == pytest.approx(12 / 22)
+    assert [sense.count for sense in senses] == [12, 10]
+    assert senses[0].documents == {a: 0.75, b: 0.0}
+    assert senses[1].documents == {a: 0.25, b: 1.0}
+    assert senses[0].share == pytest.approx(12 / 22)
 
 
-def test_a_word_that_changed_comes_before_one_that_did_not(tmp_path: Path, elmo: Elmo):
+def test_a_word_that_changed_is_ranked_above_one_that_did_not(tmp_path: Path, elmo: Elmo):
     frame = ["the dog sleeps", "a dog barks", "dog and cat"] * 6
-    one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
-    other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
-    found = find_changes(one, other, ["dog", "bank"])
-    assert [change.word for change in found] == ["bank", "dog"]
-    assert found[0].p < 0.05
-    assert found[1].p > 0.5
-    assert found[0].distance_p < 0.05 < 0.5 < found[1].distance_p
-    assert found[0].changed
-    assert found[0].prototype > found[1].prototype
-    assert found[0].shift >= found[1].shift
-    assert {change.word for change in find_changes(one, other, min_count=10)} >= {"dog", "bank"}
+    first = make_index(tmp_path, "first", elmo, RIVER * 6 + frame)
+    second = make_index(tmp_path, "second", elmo, MONEY * 6 + frame)
+    bank, dog = find_changes(first, second, ["dog", "bank"])
+    assert [bank.word, dog.word] == ["bank", "dog"]
+    assert bank.p < 0.05
+    assert dog.p > 0.5
+    assert bank.distance_p < 0.05 < 0.5 < dog.distance_p
+    assert bank.changed
+    assert bank.prototype > dog.prototype
+    assert bank.shift >= dog.shift
+    assert {change.word for change in find_changes(first, second, min_count=10)} >= {"dog", "bank"}
     with pytest.raises(KeyError):
-        find_changes(one, other, ["river"])
+        find_changes(first, second, ["river"])
 
 
 def test_punctuation_is_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
     frame = ["the dog sleeps .", "好 ， 7 — a dog barks !"] * 6
-    one = make(tmp_path, "one", elmo, RIVER * 6 + frame)
-    other = make(tmp_path, "other", elmo, MONEY * 6 + frame)
-    found = {change.word for change in find_changes(one, other, min_count=5)}
-    assert {"dog", "好", "7"} <= found
-    assert not set(".，—!") & found
-    assert find_changes(one, other, ["."])[0].word == "."
+    first = make_index(tmp_path, "first", elmo, RIVER * 6 + frame)
+    second = make_index(tmp_path, "second", elmo, MONEY * 6 + frame)
+    words = {change.word for change in find_changes(first, second, min_count=5)}
+    assert {"dog", "好", "7"} <= words
+    assert not set(".，—!") & words
+    assert find_changes(first, second, ["."])[0].word == "."
 
 
 def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
-    one = make(tmp_path, "one", elmo, RIVER * 6 + ["a cat sleeps"] * 3)
-    other = make(tmp_path, "other", elmo, MONEY * 6 + ["a cat sleeps"] * 4)
-    found = {change.word for change in find_changes(one, other, min_count=3)}
-    assert "bank" in found
-    assert "cat" not in found
+    first = make_index(tmp_path, "first", elmo, RIVER * 6 + ["a cat sleeps"] * 3)
+    second = make_index(tmp_path, "second", elmo, MONEY * 6 + ["a cat sleeps"] * 4)
+    words = {change.word for change in find_changes(first, second, min_count=3)}
+    assert "bank" in words
+    assert "cat" not in words
     with pytest.raises(UsageError, match=r"3 usages in .*, 5 are needed"):
-        find_changes(one, other, ["cat"])
+        find_changes(first, second, ["cat"])
 
 
 def test_distances_are_those_of_all_pairs():
     rng = np.random.default_rng(0)
     a, b = (unit(rng.normal(size=(count, 6)) + shift) for count, shift in ((7, 1.0), (9, np.arange(6))))
-    found = compare_usages("x", a, b, (7, 9))
+    change = compare_usages("x", a, b, (7, 9))
 
-    def apart(one: np.ndarray, other: np.ndarray) -> float:
-        return float(np.mean([1 - x @ y for x in one for y in other if x is not y and (x != y).any()]))
+    def mean_distance(left: np.ndarray, right: np.ndarray) -> float:
+        return float(np.mean([1 - x @ y for x in left for y in right if x is not y and (x != y).any()]))
 
-    assert found.distance == pytest.approx(apart(a, b) - (apart(a, a) + apart(b, b)) / 2, abs=1e-5)
-    cosine = (1 - apart(a, b)) / np.sqrt((1 - apart(a, a)) * (1 - apart(b, b)))
-    assert found.prototype == pytest.approx(1 - min(cosine, 1), abs=1e-5)
+    between, within_a, within_b = mean_distance(a, b), mean_distance(a, a), mean_distance(b, b)
+    assert change.distance == pytest.approx(between - (within_a + within_b) / 2, abs=1e-5)
+    cosine = (1 - between) / np.sqrt((1 - within_a) * (1 - within_b))
+    assert change.prototype == pytest.approx(1 - min(cosine, 1), abs=1e-5)
 
 
 def test_prototypes_of_few_usages_are_no_farther_apart_than_those_of_many():
     rng = np.random.default_rng(0)
+    centres = np.array((2, 0, 0, 0, 0, 1)), np.array((2, 2, 0, 0, 0, 1))
 
-    here, there = np.array((2, 0, 0, 0, 0, 1)), np.array((2, 2, 0, 0, 0, 1))
-
-    def mean_of(count: int) -> float:
-        pairs = [[unit(rng.normal(size=(count, 6)) + at) for at in (here, there)] for _ in range(200)]
+    def mean_distance(count: int) -> float:
+        pairs = [[unit(rng.normal(size=(count, 6)) + centre) for centre in centres] for _ in range(200)]
         return float(np.mean([measure_prototype_distance(*pair) for pair in pairs]))
 
-    assert mean_of(6) == pytest.approx(mean_of(60), rel=0.3)
+    assert mean_distance(6) == pytest.approx(mean_distance(60), rel=0.3)
 
 
-def test_usages_that_point_everywhere_have_a_distance_within_its_limits():
-    both = unit(np.random.default_rng(0).normal(size=(40, 30)))
-    assert 0 <= measure_prototype_distance(both[:20], both[20:]) <= 2
+def test_the_distance_of_random_usages_is_within_its_limits():
+    vectors = unit(np.random.default_rng(0).normal(size=(40, 30)))
+    assert 0 <= measure_prototype_distance(vectors[:20], vectors[20:]) <= 2
 
 
-def test_zero_vectors_have_not_changed():
-    nowhere, somewhere = np.zeros((6, 4), np.float32), unit(np.ones((6, 4)))
-    assert measure_prototype_distance(nowhere, nowhere) == 0
-    assert compare_usages("x", nowhere, nowhere, (6, 6)).p == 1
-    assert measure_prototype_distance(somewhere, nowhere) == 1
+def test_usages_with_zero_vectors_have_not_changed():
+    zeros, ones = np.zeros((6, 4), np.float32), unit(np.ones((6, 4)))
+    assert measure_prototype_distance(zeros, zeros) == 0
+    assert compare_usages("x", zeros, zeros, (6, 6)).p == 1
+    assert measure_prototype_distance(ones, zeros) == 1
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -210,31 +210,34 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def test_shares_of_senses_are_drawn(tmp_path: Path, elmo: Elmo):
-    one, other = make(tmp_path, "one", elmo, RIVER * 6), make(tmp_path, "other", elmo, MONEY * 6)
-    (found,) = api.change(one, other, ["bank"], out=tmp_path / "shares.png")
-    assert found.shift_p < 0.05 if len(found.shares) > 1 else found.shift_p == 1
-    assert sum(a for a, _ in found.shares) == pytest.approx(1)
+    first, second = (
+        make_index(tmp_path, "first", elmo, RIVER * 6),
+        make_index(tmp_path, "second", elmo, MONEY * 6),
+    )
+    (change,) = api.change(first, second, ["bank"], out=tmp_path / "shares.png")
+    assert change.shift_p < 0.05 if len(change.shares) > 1 else change.shift_p == 1
+    assert sum(share for share, _ in change.shares) == pytest.approx(1)
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UsageError, match=r"must be a \.png"):
-        api.change(one, other, ["bank"], out=tmp_path / "shares.pdf")
+        api.change(first, second, ["bank"], out=tmp_path / "shares.pdf")
 
 
-def test_indexes_of_other_models_are_not_compared(tmp_path: Path, elmo: Elmo):
-    one = make(tmp_path, "one", elmo, RIVER)
-    other = make(tmp_path, "other", Elmo(random_model(small_config(), seed=5)), RIVER)
+def test_indexes_of_different_models_are_not_compared(tmp_path: Path, elmo: Elmo):
+    first = make_index(tmp_path, "first", elmo, RIVER)
+    second = make_index(tmp_path, "second", Elmo(random_model(small_config(), seed=5)), RIVER)
     with pytest.raises(UsageError, match="differ in their model"):
-        find_changes(one, other, ["bank"])
+        find_changes(first, second, ["bank"])
 
 
-def test_senses_and_changes_show_themselves_as_tables(tmp_path: Path, elmo: Elmo):
-    one = make(tmp_path, "<one>", elmo, [*RIVER, "a <b> bank & c ."] * 6)
-    other = make(tmp_path, "other", elmo, MONEY * 6)
-    senses = find_senses(one, "bank")
+def test_senses_and_changes_are_shown_as_tables(tmp_path: Path, elmo: Elmo):
+    first = make_index(tmp_path, "<first>", elmo, [*RIVER, "a <b> bank & c ."] * 6)
+    second = make_index(tmp_path, "second", elmo, MONEY * 6)
+    senses = find_senses(first, "bank")
     assert repr(senses).splitlines()[0].startswith("bank: ")
     assert repr(senses).splitlines()[1].split() == ["share", "usages", "neighbours", "example"]
     assert senses._repr_html_().count("<tr>") == 1 + len(senses.senses)
     assert "<b>bank</b>" in senses._repr_html_()
-    changes = find_changes(one, other, ["bank"])
-    assert repr(changes).splitlines()[0] == "<one> and other"
-    assert "&lt;one&gt; and other" in changes._repr_html_()
+    changes = find_changes(first, second, ["bank"])
+    assert repr(changes).splitlines()[0] == "<first> and second"
+    assert "&lt;first&gt; and second" in changes._repr_html_()
     assert changes[0].as_row()["usages"] == "24 / 18"

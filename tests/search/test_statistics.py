@@ -1,4 +1,4 @@
-"""What an index keeps beside its blocks, and what happens when a part is damaged, doubled or cut off."""
+"""The files of an index beside its blocks, and indexes with damaged, repeated or unfinished parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from builders import filled, random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.io.progress import ProgressEvent
-from polyseme.search import build
 from polyseme.search.build import build_index
 from polyseme.search.index import Index, open_index
 from polyseme.search.space import measure_anisotropy, uncorrected_space
@@ -34,9 +33,8 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def index(tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
-    monkeypatch.setattr(build, "BLOCK_USAGES", 8)
-    build_index(elmo, [corpus], tmp_path / "index")
+def index(tmp_path: Path, elmo: Elmo, corpus: Path) -> Index:
+    build_index(elmo, [corpus], tmp_path / "index", block_usages=8)
     return open_index(tmp_path / "index", elmo)
 
 
@@ -45,19 +43,19 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def everything(index: Index) -> np.ndarray:
+def all_vectors(index: Index) -> np.ndarray:
     return index.raw_vectors(np.arange(len(index)))
 
 
-def test_the_cone_is_measured_before_and_after(index: Index):
+def test_anisotropy_is_measured_before_and_after_the_correction(index: Index):
     measured = index.anisotropy
     assert measured is not None
-    assert measured.before == pytest.approx(measure_anisotropy(everything(index)), abs=1e-6)
-    assert measured.after == pytest.approx(measure_anisotropy(everything(index), index.space), abs=1e-6)
+    assert measured.before == pytest.approx(measure_anisotropy(all_vectors(index)), abs=1e-6)
+    assert measured.after == pytest.approx(measure_anisotropy(all_vectors(index), index.space), abs=1e-6)
     assert abs(measured.after) < abs(measured.before)
 
 
-def test_an_index_from_before_the_cone_was_measured_still_opens(index: Index, elmo: Elmo, corpus: Path):
+def test_an_index_without_a_measured_anisotropy_still_opens(index: Index, elmo: Elmo, corpus: Path):
     del index.head["anisotropy"]
     write(index.folder / "index.json", json.dumps(index.head))
     assert open_index(index.folder).anisotropy is None
@@ -66,30 +64,31 @@ def test_an_index_from_before_the_cone_was_measured_still_opens(index: Index, el
 
 
 @pytest.mark.parametrize("kind", ["none", "centre", "components", "whiten"])
-def test_without_a_correction_words_are_left_as_they_are_too(
+def test_only_a_correction_changes_the_similarity_of_words(
     tmp_path: Path, elmo: Elmo, corpus: Path, kind: str
 ):
     build_index(elmo, [corpus], tmp_path / "i", space=kind)  # type: ignore[arg-type]
     index = open_index(tmp_path / "i", elmo)
-    one, other = index.words["bank"], index.words["river"]
-    raw = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
-    same = index.similarity("bank", "river") == pytest.approx(raw, abs=1e-5)
+    bank, river = index.words["bank"], index.words["river"]
+    cosine = bank @ river / np.linalg.norm(bank) / np.linalg.norm(river)
+    same = index.similarity("bank", "river") == pytest.approx(cosine, abs=1e-5)
     assert same == (kind == "none")
     assert index.anisotropy is not None
     assert (index.anisotropy.before == index.anisotropy.after) == (kind == "none")
 
 
-def test_the_correction_may_be_left_out_of_a_query(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+def test_an_index_can_be_opened_uncorrected(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
     build_index(elmo, [corpus], tmp_path / "plain", space="none")
-    plainly, wanted = open_index(index.folder, elmo, corrected=False), open_index(tmp_path / "plain", elmo)
-    assert plainly.most_similar("bank") != index.most_similar("bank")
-    for word in wanted.words.words:  # int8: nearly the same
-        assert plainly.similarity("bank", word) == pytest.approx(wanted.similarity("bank", word), abs=0.02)
-    found, expected_ones = (i.usages("bank", "The bank failed .", 5) for i in (plainly, wanted))
-    assert [usage.number for usage in found] == [usage.number for usage in expected_ones]
+    uncorrected = open_index(index.folder, elmo, corrected=False)
+    plain = open_index(tmp_path / "plain", elmo)
+    assert uncorrected.most_similar("bank") != index.most_similar("bank")
+    for word in plain.words.words:  # int8: nearly the same
+        assert uncorrected.similarity("bank", word) == pytest.approx(plain.similarity("bank", word), abs=0.02)
+    usages, expected = (opened.usages("bank", "The bank failed .", 5) for opened in (uncorrected, plain))
+    assert [usage.number for usage in usages] == [usage.number for usage in expected]
     with pytest.raises(UsageError, match="opened uncorrected"):
-        plainly.usages("bank", "The bank failed .", 1, approximate=True)
-    assert uncorrected_space(8).kind == plainly.space.kind
+        uncorrected.usages("bank", "The bank failed .", 1, approximate=True)
+    assert uncorrected_space(8).kind == uncorrected.space.kind
 
 
 PARTS = ["space", "lengths", "words"]
@@ -101,15 +100,15 @@ def test_a_damaged_file_is_named_and_the_same_call_computes_it_again(
     index: Index, elmo: Elmo, corpus: Path, part: str, missing: bool
 ):
     path = index.folder / f"{part}.safetensors"
-    whole = path.read_bytes()
+    content = path.read_bytes()
     if missing:
         path.unlink()
     else:
-        path.write_bytes(whole[:-3])
+        path.write_bytes(content[:-3])
     with pytest.raises(FormatError, match=rf"{part}\.safetensors.*same `polyseme\.index.*` again"):
         open_index(index.folder)
     build_index(elmo, [corpus], index.folder)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == content
     assert open_index(index.folder, elmo).usages("bank", "The bank failed .", 1)
 
 
@@ -118,31 +117,31 @@ def test_a_damaged_block_is_named_and_force_rebuilds_the_index(
     index: Index, elmo: Elmo, corpus: Path, missing: bool
 ):
     path = index.folder / "block-00001.safetensors"
-    whole = path.read_bytes()
+    content = path.read_bytes()
     path.unlink()
     if not missing:
-        path.write_bytes(whole[:-40])
+        path.write_bytes(content[:-40])
     with pytest.raises(FormatError, match=r"block-00001.*force=True"):
         open_index(index.folder)
     write(index.folder / ".block-00002-abc_1234.safetensors", "left by a killed process")
-    build_index(elmo, [corpus], index.folder, force=True)
-    assert path.read_bytes() == whole
+    build_index(elmo, [corpus], index.folder, force=True, block_usages=8)
+    assert path.read_bytes() == content
     assert len(open_index(index.folder)) == len(index)
 
 
 def test_vectors_that_are_not_finite_are_refused_with_their_location(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read = elmo.run_batch
-    for value, says in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "above 65504.*fp32")):
-        monkeypatch.setattr(elmo, "run_batch", lambda *asked, value=value: filled(read(*asked), value))
-        with pytest.raises(DataError, match=says):
+    run_batch = elmo.run_batch
+    for value, message in ((np.nan, r"a\.txt:1: a vector is not finite"), (7e4, "above 65504.*fp32")):
+        monkeypatch.setattr(elmo, "run_batch", lambda *args, value=value: filled(run_batch(*args), value))
+        with pytest.raises(DataError, match=message):
             build_index(elmo, [corpus], tmp_path / str(value))
     build_index(elmo, [corpus], tmp_path / "wide", precision="fp32")
-    assert (everything(open_index(tmp_path / "wide")) == 7e4).all()
+    assert (all_vectors(open_index(tmp_path / "wide")) == 7e4).all()
 
 
-def test_a_usage_without_a_direction_is_like_nothing(tmp_path: Path, elmo: Elmo):
+def test_a_usage_that_is_zero_in_the_corrected_space_has_cosine_0(tmp_path: Path, elmo: Elmo):
     (tmp_path / "same.txt").write_text("good film\n" * 12, encoding="utf-8")
     for kind in ("centre", "whiten"):
         out = tmp_path / kind
@@ -151,7 +150,7 @@ def test_a_usage_without_a_direction_is_like_nothing(tmp_path: Path, elmo: Elmo)
         assert [usage.cosine for usage in index.usages("film", "a film", 12)] == [0.0] * 12
 
 
-def _spoil(path: Path, name: str) -> None:
+def _write_nan(path: Path, name: str) -> None:
     tensors = {key: values.copy() for key, values in load_file(path).items()}
     tensors[name][0] = np.nan
     save_file(tensors, path)
@@ -161,11 +160,11 @@ def _spoil(path: Path, name: str) -> None:
     ("part", "name"),
     [("space", "centre"), ("space", "turn"), ("lengths", "lengths"), ("block-00000", "vectors")],
 )
-def test_numbers_that_are_none_are_found_where_they_are_read(
+def test_values_that_are_not_finite_are_reported_as_damage(
     tmp_path: Path, elmo: Elmo, corpus: Path, index: Index, part: str, name: str
 ):
     path = index.folder / f"{part}.safetensors"
-    _spoil(path, name)
+    _write_nan(path, name)
     with pytest.raises(FormatError, match=rf"{part}\.safetensors: damaged: "):
         open_index(index.folder, elmo).vectors(np.array([0]))
     if part != "block-00000":
@@ -173,12 +172,12 @@ def test_numbers_that_are_none_are_found_where_they_are_read(
         assert np.isfinite(open_index(index.folder, elmo).vectors(np.array([0]))).all()
 
 
-def test_a_vector_that_is_none_cannot_be_looked_for(index: Index):
+def test_a_query_that_is_not_finite_is_refused(index: Index):
     with pytest.raises(UsageError, match="not finite"):
         index.nearest(np.full(index.head["size"], np.nan, np.float32))
 
 
-def test_a_text_that_changed_is_not_added_beside_its_old_self(elmo: Elmo, corpus: Path, index: Index):
+def test_a_file_that_has_changed_is_not_indexed_again(elmo: Elmo, corpus: Path, index: Index):
     with corpus.open("a", encoding="utf-8") as file:
         file.write("One more line .\n")
     for add in (False, True):
@@ -186,23 +185,25 @@ def test_a_text_that_changed_is_not_added_beside_its_old_self(elmo: Elmo, corpus
             build_index(elmo, [corpus], index.folder, add=add)
 
 
-def test_sentences_that_nothing_is_kept_of_are_not_read_by_the_model(
+def test_sentences_without_an_indexed_word_are_not_embedded(
     tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read: list[list[str]] = []
-    vectors = elmo.embed_tokens
-    monkeypatch.setattr(elmo, "embed_tokens", lambda some, *more: read.extend(some) or vectors(some, *more))
+    embedded: list[list[str]] = []
+    embed = elmo.embed_tokens
+    monkeypatch.setattr(
+        elmo, "embed_tokens", lambda batch, *rest: embedded.extend(batch) or embed(batch, *rest)
+    )
     build_index(elmo, [corpus], tmp_path / "rose", filters=WordFilter(only=("rose",)))
-    assert [tokens for tokens in read if "rose" not in tokens] == []
+    assert [tokens for tokens in embedded if "rose" not in tokens] == []
 
 
-def test_an_index_needs_a_folder_that_can_be_written(tmp_path: Path, elmo: Elmo, corpus: Path):
-    for path, says in ((corpus, "is a file"), (Path("/proc/x"), "cannot be written")):
-        with pytest.raises(UsageError, match=says):
+def test_an_output_that_cannot_be_a_folder_is_refused(tmp_path: Path, elmo: Elmo, corpus: Path):
+    for path, message in ((corpus, "is a file"), (Path("/proc/x"), "cannot be written")):
+        with pytest.raises(UsageError, match=message):
             build_index(elmo, [corpus], path)
 
 
-def test_an_empty_corpus_leaves_nothing_in_the_way(tmp_path: Path, elmo: Elmo, corpus: Path):
+def test_an_empty_corpus_leaves_no_files_and_no_trace_in_an_index(tmp_path: Path, elmo: Elmo, corpus: Path):
     empty = write(tmp_path / "e.txt", "\n\n")
     with pytest.raises(DataError, match="no usage to index"):
         build_index(elmo, [empty], tmp_path / "index")
@@ -216,12 +217,12 @@ def test_an_empty_corpus_leaves_nothing_in_the_way(tmp_path: Path, elmo: Elmo, c
     assert len(open_index(tmp_path / "index")) == before + 3
 
 
-def test_no_text_comes_into_an_index_twice(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+def test_a_text_is_indexed_only_once(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
     more = write(tmp_path / "b.txt", "A new bank .\n")
     build_index(elmo, [more], index.folder, add=True)
-    for again in (corpus, more):  # whole corpora that are there: nothing to do
-        build_index(elmo, [again], index.folder, add=True)
-        build_index(elmo, [again], index.folder)
+    for file in (corpus, more):  # indexed already: nothing to do
+        build_index(elmo, [file], index.folder, add=True)
+        build_index(elmo, [file], index.folder)
     copy = write(tmp_path / "copy.txt", TEXT)
     new = write(tmp_path / "c.txt", "Another one .\n")
     with pytest.raises(UsageError, match=r"copy\.txt: already in the index"):
@@ -229,7 +230,9 @@ def test_no_text_comes_into_an_index_twice(tmp_path: Path, elmo: Elmo, corpus: P
     assert len(open_index(index.folder)) == len(index) + 4
 
 
-def test_of_an_older_index_single_files_are_known(tmp_path: Path, elmo: Elmo, corpus: Path, index: Index):
+def test_an_older_index_knows_corpora_of_a_single_file(
+    tmp_path: Path, elmo: Elmo, corpus: Path, index: Index
+):
     del index.head["corpora"][0]["contents"]
     write(index.folder / "index.json", json.dumps(index.head))
     with pytest.raises(UsageError, match=r"a\.txt: already in the index"):
@@ -237,32 +240,31 @@ def test_of_an_older_index_single_files_are_known(tmp_path: Path, elmo: Elmo, co
 
 
 @pytest.mark.parametrize("block_usages", [8, 100_000])
-def test_killed_while_adding_it_goes_on_without_doubles(
-    tmp_path: Path, elmo: Elmo, corpus: Path, monkeypatch: pytest.MonkeyPatch, block_usages: int
+def test_an_interrupted_addition_resumes_without_duplicates(
+    tmp_path: Path, elmo: Elmo, corpus: Path, block_usages: int
 ):
-    monkeypatch.setattr(build, "BLOCK_USAGES", block_usages)
     more = write(tmp_path / "b.txt", "A new bank .\n" * 3 + TEXT)
     for name in ("whole", "index"):
-        build_index(elmo, [corpus], tmp_path / name)
-    build_index(elmo, [more], tmp_path / "whole", add=True)
-    calls: list[ProgressEvent] = []
+        build_index(elmo, [corpus], tmp_path / name, block_usages=block_usages)
+    build_index(elmo, [more], tmp_path / "whole", add=True, block_usages=block_usages)
+    events: list[ProgressEvent] = []
 
     def stop(event: ProgressEvent) -> None:
-        calls.append(event)
-        if len(calls) == 3:
+        events.append(event)
+        if len(events) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_index(elmo, [more], tmp_path / "index", add=True, on_progress=stop)
+        build_index(elmo, [more], tmp_path / "index", add=True, block_usages=block_usages, on_progress=stop)
     if block_usages == 8:
         with pytest.raises(FormatError, match="not finished"):
             open_index(tmp_path / "index")
     with pytest.raises(UsageError, match="not finished, and of another text"):
         build_index(elmo, [corpus], tmp_path / "index")
-    build_index(elmo, [more], tmp_path / "index", add=True)
-    one, two = open_index(tmp_path / "whole"), open_index(tmp_path / "index")
-    assert [one.usage(n) for n in range(len(one))] == [two.usage(n) for n in range(len(two))]
-    assert one.words.words == two.words.words
+    build_index(elmo, [more], tmp_path / "index", add=True, block_usages=block_usages)
+    whole, resumed = open_index(tmp_path / "whole"), open_index(tmp_path / "index")
+    assert [resumed.usage(n) for n in range(len(resumed))] == [whole.usage(n) for n in range(len(whole))]
+    assert resumed.words.words == whole.words.words
 
 
 def test_words_that_are_too_frequent_are_left_out(tmp_path: Path, elmo: Elmo, corpus: Path):
@@ -273,20 +275,20 @@ def test_words_that_are_too_frequent_are_left_out(tmp_path: Path, elmo: Elmo, co
 
 
 @pytest.mark.parametrize("layer", [0, "mean", [0.2, 0.3, 0.5], ([0.2, 0.3, 0.5], 2.0)])
-def test_an_index_of_another_layer_is_asked_with_that_layer(
+def test_an_index_of_another_layer_is_searched_with_that_layer(
     tmp_path: Path, elmo: Elmo, corpus: Path, layer: Any
 ):
     build_index(elmo, [corpus], tmp_path / "i", layer=layer)
     index = open_index(tmp_path / "i", elmo)
-    wanted = elmo.embed("The bank failed , and the bank closed .", layer=layer)
-    np.testing.assert_allclose(everything(index)[7:16], wanted, atol=2e-2)
+    expected = elmo.embed("The bank failed , and the bank closed .", layer=layer)
+    np.testing.assert_allclose(all_vectors(index)[7:16], expected, atol=2e-2)
     np.testing.assert_allclose(
         index.vector("The river rose .", "river"),
         index.space.to_directions(elmo.embed("The river rose .", layer=layer)[1][None])[0],
         atol=1e-5,
     )
     (best,) = index.usages("river", "The river rose .", 1)
-    assert best.line == (1 if layer == 0 else 3)  # layer 0 knows no context: the first of equals
+    assert best.line == (1 if layer == 0 else 3)  # layer 0 has no context: the first of equals
     assert best.cosine == pytest.approx(1, abs=0.01)
     index.check_layer(layer)
     with pytest.raises(UsageError, match="Build one of the other layer"):
@@ -294,15 +296,14 @@ def test_an_index_of_another_layer_is_asked_with_that_layer(
     build_index(elmo, [corpus], tmp_path / "i", layer=layer)  # nothing to do
 
 
-def test_the_top_layer_may_be_called_by_its_number(index: Index):
+def test_the_top_layer_can_be_given_as_a_number(index: Index):
     index.check_layer(2)
     with pytest.raises(UsageError, match="an index of layer top"):
         index.check_layer(1)
 
 
-def test_a_word_never_seen_is_found_by_its_characters(index: Index):
+def test_an_unseen_word_is_searched_by_its_characters(index: Index):
     assert "banks" not in index.words
-    found = index.usages("banks", "The banks failed .", 3)
-    assert len(found) == 3
+    assert len(index.usages("banks", "The banks failed .", 3)) == 3
     with pytest.raises(KeyError, match="Did you mean bank"):
         index.usages("banks", "The banks failed .", 3, same_word=True)

@@ -29,7 +29,7 @@ from polyseme.text.validate import Sentences
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
-STRETCH = 10_000  # tokens over which the backward state is carried in one piece
+STRETCH_TOKENS = 10_000  # tokens over which the backward state is carried in one piece
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,46 +146,58 @@ def score(
 
 
 def score_stream(
-    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool = False
+    elmo: Elmo,
+    sentences: Iterable[list[str]],
+    *,
+    stateful: bool = False,
+    stretch_tokens: int = STRETCH_TOKENS,
 ) -> Iterator[SentenceScore]:
     """Score token lists one after the other, in order, in constant memory.
 
     Args:
         elmo: A model with a softmax.
         sentences: Token lists.
-        stateful: As for `score`, but the backward state starts again every STRETCH tokens: a stream has no
-            last sentence to start from.
+        stateful: As for `score`, but the backward state starts again every `stretch_tokens` tokens: a
+            stream has no last sentence to start from.
+        stretch_tokens: Tokens over which the backward state is carried.
 
     Raises:
         UsageError: The model has no softmax; raised at once, not at the first sentence.
 
     """
     require_predictor(elmo)
-    return _score_with_counts(elmo, sentences, stateful=stateful)
+    return _score_with_counts(elmo, sentences, stateful=stateful, stretch_tokens=stretch_tokens)
 
 
 def _score_with_counts(
-    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool
+    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool, stretch_tokens: int
 ) -> Iterator[SentenceScore]:
     with elmo.track_counts() as counts:
-        yield from score_sentences(elmo, sentences, counts, stateful=stateful)
+        yield from score_sentences(elmo, sentences, counts, stateful=stateful, stretch_tokens=stretch_tokens)
 
 
 def score_sentences(
-    elmo: Elmo, sentences: Iterable[list[str]], counts: Counts, *, stateful: bool
+    elmo: Elmo,
+    sentences: Iterable[list[str]],
+    counts: Counts,
+    *,
+    stateful: bool,
+    stretch_tokens: int = STRETCH_TOKENS,
 ) -> Iterator[SentenceScore]:
     """Score as `score_stream` does, and add what was read to `counts`."""
-    run = _score_in_order if stateful else _score_in_batches
-    return run(elmo, require_predictor(elmo), sentences, counts)
+    predictor = require_predictor(elmo)
+    if stateful:
+        return _score_in_order(elmo, predictor, sentences, counts, stretch_tokens)
+    return _score_in_batches(elmo, predictor, sentences, counts)
 
 
 @torch.inference_mode()
 def _score_in_order(
-    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts
+    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts, stretch_tokens: int
 ) -> Iterator[SentenceScore]:
     """The forward state comes from the sentence before, the backward state from the one after."""
     forward_state: BiState | None = None
-    for stretch in chunk_sentences(sentences, STRETCH):
+    for stretch in chunk_sentences(sentences, stretch_tokens):
         backward_state: BiState | None = None
         backward_halves: list[Tensor] = []
         for sentence in reversed(stretch):

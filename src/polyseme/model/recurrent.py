@@ -65,10 +65,12 @@ class RecurrentCell(Quantisable):
         output_clip: float | None = None,
         forget_bias: float = 1.0,
         candidate_bias: bool = False,
+        input_bytes: int = INPUT_BYTES,
     ) -> None:
         super().__init__()
         self.kind, self.cells, self.outputs = kind, cells, outputs
         self.cell_clip, self.output_clip, self.forget_bias = cell_clip, output_clip, forget_bias
+        self.input_bytes = input_bytes
         # Rows of the gates: i, f, o, candidate (lstm); r, z, candidate (gru); candidate (rnn). The reset
         # gate of a gru multiplies the output that recurs, so it has the same width.
         gates = {"lstm": 4 * cells, "gru": outputs + 2 * cells, "rnn": cells}[kind]
@@ -194,8 +196,8 @@ class RecurrentCell(Quantisable):
         return torch.cat(outputs) if outputs else x.new_empty(0, self.outputs), final
 
     def _blocks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
-        """Group time steps whose input products fit INPUT_BYTES: their rows and their sizes."""
-        limit = max(1, INPUT_BYTES // (len(self.input_weight) * self.input_weight.element_size()))
+        """Group time steps whose input products fit `input_bytes`: their rows and their sizes."""
+        limit = max(1, self.input_bytes // (len(self.input_weight) * self.input_weight.element_size()))
         if torch.is_grad_enabled():
             limit = sum(sizes)
         first = start = 0

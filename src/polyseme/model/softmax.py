@@ -51,9 +51,11 @@ class Softmax(nn.Module):
         """(N, D) -> log probabilities (N, V)."""
         return torch.log_softmax(torch.addmm(self.bias, outputs, self.rows().t()), dim=1)
 
-    def target_log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Log probability (N,) of the words `targets` (N,), in blocks of positions."""
-        blocks = _blocks(outputs, targets, self.n_words)
+    def target_log_probs(
+        self, outputs: Tensor, targets: Tensor, *, block_values: int = BLOCK_VALUES
+    ) -> Tensor:
+        """Log probability (N,) of the words `targets` (N,), at most `block_values` scores at a time."""
+        blocks = _blocks(outputs, targets, self.n_words, block_values)
         return torch.cat([self(block).gather(1, words[:, None])[:, 0] for block, words in blocks])
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -91,9 +93,11 @@ class AdaptiveSoftmax(nn.Module):
         """(N, D) -> log probabilities (N, V)."""
         return self.clusters.log_prob(outputs)
 
-    def target_log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Log probability (N,) of the words `targets` (N,), in blocks of positions."""
-        blocks = _blocks(outputs, targets, self.n_words)
+    def target_log_probs(
+        self, outputs: Tensor, targets: Tensor, *, block_values: int = BLOCK_VALUES
+    ) -> Tensor:
+        """Log probability (N,) of the words `targets` (N,), at most `block_values` scores at a time."""
+        blocks = _blocks(outputs, targets, self.n_words, block_values)
         return torch.cat([self.clusters(block, words).output for block, words in blocks])
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -104,9 +108,11 @@ class AdaptiveSoftmax(nn.Module):
 AnySoftmax = Softmax | AdaptiveSoftmax
 
 
-def _blocks(outputs: Tensor, targets: Tensor, n_words: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Split outputs (N, D) and targets (N,) into blocks whose scores are at most BLOCK_VALUES."""
-    rows = max(1, BLOCK_VALUES // n_words)
+def _blocks(
+    outputs: Tensor, targets: Tensor, n_words: int, block_values: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Split outputs (N, D) and targets (N,) into blocks with at most `block_values` scores."""
+    rows = max(1, block_values // n_words)
     return zip(outputs.split(rows), targets.split(rows), strict=True)
 
 

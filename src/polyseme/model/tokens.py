@@ -32,7 +32,7 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 MIN_WORDS_PER_THREAD = 24  # fewer are not worth another core
 LANES = 64  # values: a multiple of every vector width that torch computes with
 MAX_UNSPLIT_VALUES = 32_768  # values: torch does not split fewer over several cores
-BLOCK = 64  # words of similar length that run together at inference
+BLOCK_WORDS = 64  # words of similar length that run together at inference
 
 
 class Linear(Quantisable, nn.Linear):
@@ -126,10 +126,15 @@ class CharCnn(nn.Module):
         activation: str,
         highways: int,
         padding: int,
+        block_words: int = BLOCK_WORDS,
     ) -> None:
-        """Create the weights; `n_chars` includes row 0 (sentence padding), `padding` ends a word."""
+        """Create the weights; `n_chars` includes row 0 (sentence padding), `padding` ends a word.
+
+        At inference, `block_words` words of similar length run together.
+        """
         super().__init__()
         self.padding = padding
+        self.block_words = block_words
         self.activation = activation
         self.embedding = make_embedding(n_chars, dim)
         self.convolutions = nn.ModuleList(nn.Conv1d(dim, count, width) for width, count in filters)
@@ -165,7 +170,7 @@ class CharCnn(nn.Module):
         """(N, C) -> (N, F), in blocks of similar length, so that short words are padded less."""
         lengths = self._lengths(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
-        for block in torch.argsort(lengths).split(BLOCK):
+        for block in torch.argsort(lengths).split(self.block_words):
             longest = int(lengths[block[-1]])
             width = longest + self.widest
             if width <= chars.shape[1]:

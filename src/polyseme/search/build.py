@@ -47,7 +47,7 @@ from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import digest, stamp
 from polyseme.text.reading import ReadingProgress
 
-BLOCK_USAGES = 100_000
+BLOCK_USAGES = 100_000  # a block is closed once it has this many
 
 
 def build_index(
@@ -64,6 +64,7 @@ def build_index(
     model: str | None = None,
     add: bool = False,
     force: bool = False,
+    block_usages: int = BLOCK_USAGES,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
     """Build an index, or resume one.
@@ -81,6 +82,7 @@ def build_index(
         model: The name or path of the model, which is noted in the index.
         add: Add `texts` to a finished index.
         force: Replace an index.
+        block_usages: Usages in a block, at least: a block ends with a batch of sentences.
         on_progress: Receives progress.
 
     Returns:
@@ -111,7 +113,7 @@ def build_index(
         "filters": asdict(filters),
     }
     head = _open_head(folder, settings, files, add=add, force=force)
-    _write_blocks(elmo, folder, head, files, spec, filters, on_progress)
+    _write_blocks(elmo, folder, head, files, spec, filters, block_usages, on_progress)
     write_statistics(folder, head)
     return head
 
@@ -211,6 +213,7 @@ def _write_blocks(
     files: list[Path],
     spec: OutputSpec,
     filters: WordFilter,
+    block_usages: int,
     on_progress: OnProgress,
 ) -> None:
     """Write the missing blocks of the last corpus."""
@@ -229,7 +232,7 @@ def _write_blocks(
         for units, batch in batch_sentences(elmo, sentences):
             writer.add(batch, is_kept)
             reading.add_tokens(sum(len(sentence.words) for sentence in batch))
-            if len(writer) >= BLOCK_USAGES:
+            if len(writer) >= block_usages:
                 writer.close(units)
         writer.close(units)
     head["corpora"][corpus]["done"] = True

@@ -27,7 +27,7 @@ Ranking = tuple[NDArray[np.int64], Array]  # numbers of usages and their cosines
 
 ROWS = 2048  # usages widened to fp32 at a time if torch does it
 MAX_SINGLE = 4  # queries: this few are faster one by one
-PIECE = 100 * dots.TOGETHER  # usages that a core reads at a time
+PIECE_ROWS = 100 * dots.TOGETHER  # usages that a core reads at a time
 MAX_TOGETHER = 256  # queries in one product: more would not stay in the cache
 FIRST_ROWS = 128  # usages that give many queries their first bounds
 GROWTH = 3  # each step reads this many times the usages read so far
@@ -42,6 +42,8 @@ def find_nearest(
     k: int,
     keep: NDArray[np.bool_] | None = None,
     done: Callable[[int], None] = lambda number: None,
+    *,
+    piece_rows: int = PIECE_ROWS,
 ) -> list[Ranking]:
     """Find the `k` usages with the highest cosines for each query.
 
@@ -53,6 +55,7 @@ def find_nearest(
         k: How many usages to return.
         keep: (U,) which usages may be returned; None is all.
         done: Called with the number of each block after it was read.
+        piece_rows: Usages that a core reads at a time.
 
     Returns:
         For each query the numbers and cosines of its usages, best first; of equals the earlier usage.
@@ -62,7 +65,7 @@ def find_nearest(
     offsets = turned @ space.centre  # (Q,)
     if len(queries) <= MAX_SINGLE and native.is_available():
         return _search_one_by_one(
-            blocks, lengths, list(zip(turned, offsets.tolist(), strict=True)), k, keep, done
+            blocks, lengths, list(zip(turned, offsets.tolist(), strict=True)), k, keep, done, piece_rows
         )
     groups = [slice(first, first + MAX_TOGETHER) for first in range(0, len(queries), MAX_TOGETHER)]
     searches = [QueryBatch(turned[group], offsets[group], k) for group in groups]
@@ -83,18 +86,19 @@ def _search_one_by_one(
     k: int,
     keep: NDArray[np.bool_] | None,
     done: Callable[[int], None],
+    piece_rows: int,
 ) -> list[Ranking]:
     """Search with kernels.dots, at the speed of memory; each core keeps its best until the end."""
     sizes = [len(vectors) for vectors in blocks]
     starts = np.cumsum([0, *sizes]).tolist()
-    pieces = [(block, row) for block, size in enumerate(sizes) for row in range(0, max(size, 1), PIECE)]
-    unread = [max(1, -(-size // PIECE)) for size in sizes]  # pieces of each block
+    pieces = [(block, row) for block, size in enumerate(sizes) for row in range(0, max(size, 1), piece_rows)]
+    unread = [max(1, -(-size // piece_rows)) for size in sizes]  # pieces of each block
     waiting, lock = iter(pieces), threading.Lock()
 
     def work() -> list[Ranking]:
         best: list[Ranking] = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
         for block, row in waiting:  # each piece goes to one thread
-            vectors, first = blocks[block][row : row + PIECE], starts[block] + row
+            vectors, first = blocks[block][row : row + piece_rows], starts[block] + row
             span = slice(first, first + len(vectors))
             piece = lengths[span], None if keep is None else keep[span]
             for number, (query, offset) in enumerate(queries):

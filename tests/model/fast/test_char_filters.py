@@ -1,4 +1,4 @@
-"""Filters as sums of parts give what convolutions give, and the same gradients."""
+"""Filters as sums of parts give the values and gradients of convolutions."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ PADDING = 9
 
 
 def words(*lengths: int, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random characters 1 to 8 and padding behind them: (N, C) and the lengths."""
+    """Random characters 1 to 8 followed by padding: (N, C), and the lengths."""
     chars = torch.full((len(lengths), positions), PADDING)
     for row, length in zip(chars, lengths, strict=True):
         row[:length] = torch.randint(1, 9, (length,))
     return chars, torch.tensor(lengths, dtype=torch.long)
 
 
-def convolved(chars: torch.Tensor, embedding: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
+def convolve(chars: torch.Tensor, embedding: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
     x = embedding[chars].transpose(1, 2)
     return torch.cat([torch.conv1d(x, weight).amax(dim=2) for weight in weights], dim=1)
 
 
 @pytest.mark.parametrize("shape", [((1, 3), (2, 4), (3, 5)), ((6, 2),), ((4, 1), (1, 7))])
 @pytest.mark.parametrize("lengths", [(1,), (6, 6), (0, 1, 2, 3, 4, 5, 6), (5, 1, 5, 2, 6, 1, 1, 3)])
-def test_values_and_gradients_are_those_of_convolutions(shape, lengths, monkeypatch):
-    monkeypatch.setattr(char_filters, "BLOCK", 3)
+def test_values_and_gradients_are_those_of_convolutions(shape, lengths):
     torch.manual_seed(len(lengths))
     chars, sizes = words(*lengths, positions=6)
     embedding = torch.randn(10, 4, dtype=torch.double, requires_grad=True)
     weights = [torch.randn(n, 4, w, dtype=torch.double, requires_grad=True) for w, n in shape]
-    found, wanted = max_over_windows(chars, sizes, embedding, weights), convolved(chars, embedding, weights)
-    torch.testing.assert_close(found, wanted)
-    pull = torch.randn_like(found)
-    ours = torch.autograd.grad(found, [embedding, *weights], pull)
-    theirs = torch.autograd.grad(wanted, [embedding, *weights], pull)
-    for mine, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, other)
+    values = max_over_windows(chars, sizes, embedding, weights, block_words=3)
+    expected = convolve(chars, embedding, weights)
+    torch.testing.assert_close(values, expected)
+    d_values = torch.randn_like(values)
+    gradients = torch.autograd.grad(values, [embedding, *weights], d_values)
+    expected_gradients = torch.autograd.grad(expected, [embedding, *weights], d_values)
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 def test_short_words_are_not_scanned_to_the_end_of_the_row():
     chars, lengths = words(3, 0, positions=50)
-    assert [width for _, width in char_filters._blocks(lengths, chars.shape[1], 7)] == [3 + 7]
+    assert [width for _, width in char_filters._blocks(lengths, chars.shape[1], 7, block_words=256)] == [
+        3 + 7
+    ]
 
 
 def test_the_row_of_sentence_padding_gets_no_gradient():

@@ -1,4 +1,4 @@
-"""fp32 products by oneDNN: only where they are exact, and only inside the block."""
+"""fp32 products by oneDNN: only if they are exact, and only inside the `with` block."""
 
 from __future__ import annotations
 

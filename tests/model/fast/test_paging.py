@@ -1,4 +1,4 @@
-"""page_out: the memory of a tensor is given back to the system, and its values stay the same."""
+"""page_out returns the memory of a tensor to the system; its values stay the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mapped(tmp_path: Path) -> tuple[Path, Tensor]:
 
 
 def resident_kb(path: Path) -> int:
-    """How much of a mapped file is in the memory of this process."""
+    """Kilobytes of a mapped file that are in the memory of this process."""
     mappings = re.split(
         r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE
     )
@@ -54,7 +54,7 @@ def test_changed_values_of_a_mapped_file_stay_the_same(mapped: tuple[Path, Tenso
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps")
-def test_only_contiguous_values_leave_the_memory(mapped: tuple[Path, Tensor]) -> None:
+def test_only_contiguous_tensors_are_paged_out(mapped: tuple[Path, Tensor]) -> None:
     path, values = mapped
     assert values.sum() > 0  # reads every page
     assert resident_kb(path) == 4096
@@ -64,7 +64,7 @@ def test_only_contiguous_values_leave_the_memory(mapped: tuple[Path, Tensor]) ->
     assert resident_kb(path) < 1024
 
 
-def test_a_tensor_without_memory_is_left_alone() -> None:
+def test_a_tensor_without_memory_is_skipped() -> None:
     values = torch.zeros(4000, device="meta")
     page_out(values)
     assert values.is_meta

@@ -1,4 +1,4 @@
-"""Both directions in one tensor give what the two stacks give, gradients included."""
+"""Both directions in one tensor give the values and gradients of the two stacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyseme.model.fast.paired import PairDropout, apply_dropout, run_stacks_pa
 SIZES = [5, 5, 4, 2, 1]  # packed sentences of 5, 4, 3, 3 and 2 tokens
 
 
-def network(kind="lstm", outputs=4, clip=None, residual=True):
+def make_network(kind="lstm", outputs=4, clip=None, residual=True):
     recurrent = {
         "cell": kind,
         "layers": 3,
@@ -32,7 +32,7 @@ def network(kind="lstm", outputs=4, clip=None, residual=True):
     return model
 
 
-def plain(model, x, sizes, state):
+def run_separately(model, x, sizes, state):
     """The stacks one after the other, by autograd."""
     tops, last = [], []
     for direction, stack in enumerate((model.forward_stack, model.backward_stack)):
@@ -43,7 +43,7 @@ def plain(model, x, sizes, state):
     return torch.stack(tops), merged
 
 
-def gradients(model, run, x, sizes, state):
+def compute_gradients(model, run, x, sizes, state):
     """Outputs, last states and all gradients of a loss that uses every one of them."""
     model.zero_grad()
     x = x.clone().requires_grad_()
@@ -51,8 +51,8 @@ def gradients(model, run, x, sizes, state):
     loss = (top * torch.linspace(-1, 1, top.numel()).view_as(top)).sum()
     loss = loss + sum((h.sin() * 0.3).sum() + (c.cos() * 0.2).sum() for h, c in last)
     loss.backward()
-    found = {name: parameter.grad for name, parameter in model.named_parameters() if "stack" in name}
-    return [top, *(part for pair in last for part in pair), x.grad], found
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters() if "stack" in name}
+    return [top, *(part for pair in last for part in pair), x.grad], gradients
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn"])
@@ -60,25 +60,25 @@ def gradients(model, run, x, sizes, state):
 @pytest.mark.parametrize("clip", [None, 0.2])
 @pytest.mark.parametrize("residual", [True, False])
 def test_values_and_gradients_are_those_of_the_two_stacks(kind, outputs, clip, residual):
-    model = network(kind, outputs, clip, residual)
+    model = make_network(kind, outputs, clip, residual)
     x = torch.randn(2, sum(SIZES), outputs, dtype=torch.double)
     state = [
         (0.5 * torch.randn_like(h).clamp(-0.3, 0.3), torch.randn_like(c).clamp(-0.15, 0.15))
         for h, c in zero_pair_state(model, SIZES[0])
     ]
 
-    def paired(model, x, sizes, state):
+    def run_paired(model, x, sizes, state):
         return run_stacks_paired(model, x, sizes, state, PairDropout())
 
-    values, slopes = gradients(model, paired, x, SIZES, state)
-    wanted_values, wanted_slopes = gradients(model, plain, x, SIZES, state)
-    for value, wanted in zip(values, wanted_values, strict=True):
-        torch.testing.assert_close(value, wanted)
-    for name, slope in slopes.items():
-        torch.testing.assert_close(slope, wanted_slopes[name], msg=name)
+    values, gradients = compute_gradients(model, run_paired, x, SIZES, state)
+    expected_values, expected_gradients = compute_gradients(model, run_separately, x, SIZES, state)
+    for value, expected in zip(values, expected_values, strict=True):
+        torch.testing.assert_close(value, expected)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected_gradients[name], msg=name)
 
 
-def test_published_dropout_drops_single_values_and_keeps_the_mean():
+def test_published_dropout_drops_single_values_and_preserves_the_mean():
     x = torch.ones(2, 4000, 5)
     dropped = apply_dropout(x, [4000], PairDropout(0.25))
     assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
@@ -94,14 +94,14 @@ def test_variational_dropout_drops_the_same_values_at_every_step_of_a_sentence(s
     assert not torch.equal(steps[0][:, 0], steps[0][:, 1])
 
 
-def test_weight_drop_touches_the_recurrent_weights_alone():
-    model = network()
+def test_weight_drop_changes_the_outputs_at_random():
+    model = make_network()
     x = torch.randn(2, sum(SIZES), 4, dtype=torch.double)
-    once = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout(weights=0.5))[0]
-    again = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout(weights=0.5))[0]
-    plainly = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout())[0]
-    assert not torch.allclose(once, again)
-    assert not torch.allclose(once, plainly)
+    first = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout(weights=0.5))[0]
+    second = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout(weights=0.5))[0]
+    without = run_stacks_paired(model, x, SIZES, zero_pair_state(model, 5), PairDropout())[0]
+    assert not torch.allclose(first, second)
+    assert not torch.allclose(first, without)
 
 
 @pytest.mark.parametrize("outputs", [4, 6])
@@ -109,18 +109,18 @@ def test_bf16_products_in_c_stay_near_fp32_values_and_gradients(outputs):
     if not lstm.multiplies_bf16():
         pytest.skip("this machine has no bf16 products")
     torch.manual_seed(5)
-    model = network(outputs=outputs).float()
+    model = make_network(outputs=outputs).float()
     x = torch.randn(2, sum(SIZES), outputs)
     state = [(h + 0.1, c - 0.2) for h, c in zero_pair_state(model, SIZES[0])]
 
     def run(model, x, sizes, state):
         return run_stacks_paired(model, x, sizes, state, PairDropout())
 
-    exact, exact_gradients = gradients(model, run, x, SIZES, state)
+    exact, exact_gradients = compute_gradients(model, run, x, SIZES, state)
     with torch.autocast("cpu", torch.bfloat16):
-        rounded, rounded_gradients = gradients(model, run, x, SIZES, state)
-    assert any(not torch.equal(ours, theirs) for ours, theirs in zip(rounded, exact, strict=True))
-    for ours, theirs in zip(rounded, exact, strict=True):
-        assert (ours - theirs).norm() < 0.02 * theirs.norm()
+        rounded, rounded_gradients = compute_gradients(model, run, x, SIZES, state)
+    assert any(not torch.equal(value, expected) for value, expected in zip(rounded, exact, strict=True))
+    for value, expected in zip(rounded, exact, strict=True):
+        assert (value - expected).norm() < 0.02 * expected.norm()
     for name, gradient in rounded_gradients.items():
         assert (gradient - exact_gradients[name]).norm() < 0.03 * exact_gradients[name].norm(), name

@@ -1,4 +1,4 @@
-"""Weights in fewer bits: how much is lost, and that nothing is lost twice."""
+"""Quantised weights: the rounding error, and that quantising again changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyseme.model.recurrent import RecurrentCell
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 1000), st.floats(-28, 37), st.sampled_from(["bf16", "int8"]))
-def test_narrow_again_is_the_same_bits(seed, power, precision):
+def test_quantising_again_gives_the_same_bits(seed, power, precision):
     torch.manual_seed(seed)
     once = quantise(torch.randn(50, 7) * 10**power, precision)
     again = quantise(once.dequantise(), precision)
@@ -25,10 +25,10 @@ def test_narrow_again_is_the_same_bits(seed, power, precision):
 
 def test_int8_loses_at_most_half_a_step_of_its_row():
     weight = torch.randn(30, 100) * torch.logspace(-10, 10, 30)[:, None]
-    whole = quantise(weight, "int8")
-    assert whole.values.dtype == torch.int8
-    assert (whole.values.abs().amax(dim=1) == 127).all()
-    assert ((whole.dequantise() - weight).abs() <= 0.5001 * whole.scales[:, None]).all()
+    quantised = quantise(weight, "int8")
+    assert quantised.values.dtype == torch.int8
+    assert (quantised.values.abs().amax(dim=1) == 127).all()
+    assert ((quantised.dequantise() - weight).abs() <= 0.5001 * quantised.scales[:, None]).all()
 
 
 def test_bf16_loses_at_most_one_part_in_256():
@@ -39,22 +39,22 @@ def test_bf16_loses_at_most_one_part_in_256():
 
 def test_rows_of_zeros_stay_zeros_and_the_largest_numbers_finite():
     weight = torch.tensor([[0.0, -0.0], [1e-40, 0.0], [3.4028235e38, 1e38]])
-    whole = quantise(weight, "int8")
-    assert (whole.dequantise()[:2] == 0).all()
-    assert whole.dequantise().isfinite().all()
+    quantised = quantise(weight, "int8")
+    assert (quantised.dequantise()[:2] == 0).all()
+    assert quantised.dequantise().isfinite().all()
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_not_finite_has_no_narrow_form(bad):
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_not_finite_cannot_be_quantised(value):
     weight = torch.ones(3, 4)
-    weight[1, 2] = bad
+    weight[1, 2] = value
     for precision in ("bf16", "int8"):
         with pytest.raises(ValueError, match="not finite"):
             quantise(weight, precision)
     assert torch.equal(quantise(weight, "fp32").values.isfinite(), weight.isfinite())
 
 
-def test_a_cell_that_stores_narrow_weights_widens_them_for_gradients():
+def test_a_cell_with_quantised_weights_dequantises_them_for_gradients():
     torch.manual_seed(0)
     cell, rounded = RecurrentCell("lstm", 5, 6, 4, project=True), RecurrentCell("lstm", 5, 6, 4, project=True)
     rounded.load_state_dict(cell.state_dict())

@@ -18,10 +18,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BLOCK = 256  # words of similar length whose windows are added up together
+BLOCK_WORDS = 256  # words of similar length whose windows are added up together
 
 
-def max_over_windows(chars: Tensor, lengths: Tensor, embedding: Tensor, weights: list[Tensor]) -> Tensor:
+def max_over_windows(
+    chars: Tensor,
+    lengths: Tensor,
+    embedding: Tensor,
+    weights: list[Tensor],
+    *,
+    block_words: int = BLOCK_WORDS,
+) -> Tensor:
     """Characters (N, C) of words with `lengths` to the maximum of each filter over its windows (N, F).
 
     Args:
@@ -29,18 +36,23 @@ def max_over_windows(chars: Tensor, lengths: Tensor, embedding: Tensor, weights:
         lengths: Characters of each word before its padding (N,).
         embedding: Vectors (characters, dim); row 0 is not trained.
         weights: One tensor (n, dim, w) for each width.
+        block_words: Words of similar length whose windows are added up together.
 
     """
     used, columns = torch.unique(chars, return_inverse=True)
-    return _MaxOverWindows.apply(F.embedding(used, embedding, 0), columns, lengths, *weights)  # type: ignore[no-any-return, no-untyped-call]
+    vectors = F.embedding(used, embedding, 0)
+    return _MaxOverWindows.apply(vectors, columns, lengths, block_words, *weights)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _MaxOverWindows(torch.autograd.Function):
     """Vectors of the characters that occur (K, dim) and their indices (N, C) to (N, F)."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, columns: Tensor, lengths: Tensor, *weights: Tensor) -> Tensor:
-        blocks = _blocks(lengths, columns.shape[1], max(weight.shape[2] for weight in weights))
+    def forward(
+        ctx: Any, vectors: Tensor, columns: Tensor, lengths: Tensor, block_words: int, *weights: Tensor
+    ) -> Tensor:
+        widest = max(weight.shape[2] for weight in weights)
+        blocks = _blocks(lengths, columns.shape[1], widest, block_words)
         values, windows = [], []
         for weight in weights:
             n, _, w = weight.shape
@@ -69,7 +81,7 @@ class _MaxOverWindows(torch.autograd.Function):
             d_parts = d_parts.view(len(vectors), -1)
             d_vectors.addmm_(d_parts, _flat(weight).t())
             d_weights.append((vectors.t() @ d_parts).view(dim, w, n).permute(2, 0, 1))
-        return d_vectors, None, None, *d_weights
+        return d_vectors, None, None, None, *d_weights
 
 
 def _flat(weight: Tensor) -> Tensor:
@@ -77,13 +89,13 @@ def _flat(weight: Tensor) -> Tensor:
     return weight.permute(1, 2, 0).reshape(weight.shape[1], -1)
 
 
-def _blocks(lengths: Tensor, positions: int, widest: int) -> list[tuple[Tensor, int]]:
-    """Blocks of words of similar length, and the number of their positions that are needed.
+def _blocks(lengths: Tensor, positions: int, widest: int, block_words: int) -> list[tuple[Tensor, int]]:
+    """Blocks of `block_words` words of similar length, and the number of their positions that are needed.
 
     Behind the longest word there must be one window of padding only for every filter, since its value takes
     part in the maximum; all further windows are equal to it.
     """
-    words = torch.argsort(lengths).split(BLOCK)
+    words = torch.argsort(lengths).split(block_words)
     return [(block, min(positions, int(lengths[block[-1]]) + widest)) for block in words if len(block)]
 
 

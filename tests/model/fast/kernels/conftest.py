@@ -1,4 +1,4 @@
-"""What the tests of the native part share."""
+"""Fixtures for the tests of the C library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polyseme.model.fast.kernels import native
 
 @pytest.fixture(params=native.INSTRUCTION_SETS)
 def instruction_set(request):
-    """Each instruction set that this machine has, one after the other."""
+    """Run the test with each instruction set of this machine."""
     best = native.active_instruction_set()
     if not native.select_instruction_set(request.param):
         pytest.skip(f"this machine has no {request.param}")

@@ -1,4 +1,4 @@
-/* AVX-512 instructions of native.c by plain C, so that its code for them runs on any x86 machine. */
+/* Plain C in place of the AVX-512 instructions of native.c, so that its code for AVX-512 runs on any x86 machine. */
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static inline __m512i emulated_madd(__m512i x, __m512i y)
     return (__m512i)sum;
 }
 
-/* Unsigned bytes of x times signed bytes of y, four of them added. */
+/* Multiply unsigned bytes of x by signed bytes of y and add groups of four products. */
 static inline __m512i emulated_dot(__m512i sum, __m512i x, __m512i y)
 {
     const quarters a = (quarters)x, b = (quarters)y;
@@ -39,7 +39,7 @@ static inline __m512i emulated_dot(__m512i sum, __m512i x, __m512i y)
     return (__m512i)total;
 }
 
-/* Pairs of bf16, each the upper half of an fp32: both products are added, the odd one first. */
+/* Multiply pairs of bf16, each the upper half of an fp32, and add both products, the odd one first. */
 static inline __m512 emulated_dot_bf16(__m512 sum, words x, words y)
 {
     EACH(at, 16)

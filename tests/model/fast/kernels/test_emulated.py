@@ -1,4 +1,4 @@
-"""The code for AVX-512 and VNNI on machines without them: emulated instructions, the same bits."""
+"""The code for AVX-512, VNNI and bf16 gives the same bits as AVX2. The instructions are emulated."""
 
 from __future__ import annotations
 
@@ -18,65 +18,63 @@ from polyseme.model.fast.quantisation import PRECISIONS, quantise
 COMPILER = os.environ.get("CC") or "cc"
 pytestmark = [
     pytest.mark.skipif(shutil.which(COMPILER) is None, reason="needs a C compiler"),
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="emulates instructions of x86"),
 ]
 
 
 @pytest.fixture(scope="module")
 def emulated(tmp_path_factory):
     """The library with emulated instructions, in place of the usual one."""
-    here, made = Path(__file__).parent, tmp_path_factory.mktemp("native") / "emulated.so"
+    here, library = Path(__file__).parent, tmp_path_factory.mktemp("native") / "emulated.so"
     flags = ["-std=gnu11", "-O2", "-mavx2", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
     source = Path(native.__file__).with_name("native.c")
     subprocess.run(
-        [COMPILER, *flags, "-include", str(here / "emulated.h"), str(source), "-o", str(made)], check=True
+        [COMPILER, *flags, "-include", str(here / "emulated.h"), str(source), "-o", str(library)], check=True
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "NAME", str(made))
+        patch.setattr(native, "NAME", str(library))
         patch.delenv("POLYSEME_NATIVE", raising=False)
         native._load.cache_clear()
         assert native.is_available(), native.unavailable_reason()
-        yield made
+        yield library
     native._load.cache_clear()
 
 
-def read_everything(precision: str) -> list[torch.Tensor]:
-    """Products of many heights and a layer, in the instruction set that is in use."""
+def run_everything(precision: str) -> list[torch.Tensor]:
+    """Products of several heights, a layer and searches, with the active instruction set."""
     torch.manual_seed(0)
-    found = []
+    products = []
     for rows, n, k in ((1, 70, 33), (5, 64, 300), (40, 17, 8), (7, 130, 129)):
         a, weight = torch.randn(rows, k), quantise(torch.randn(n, k), precision)
-        found.append(lstm.multiply(a, lstm.pack_weight(weight)))
+        products.append(lstm.multiply(a, lstm.pack_weight(weight)))
     hidden, projection, inputs = (torch.randn(shape) / 4 for shape in ((4 * 37, 12), (12, 37), (4 * 37, 9)))
     packed = lstm.pack_layer(*(quantise(weight, precision) for weight in (hidden, projection, inputs)))
     state = torch.randn(6, 12), torch.randn(6, 37)
     layer = lstm.LstmLayer(packed, torch.randn(4 * 37), (1.0, 2.0), forget=1.0)
     output, after = lstm.run_layer(layer, torch.randn(15, 9), [6, 5, 3, 1], state)
-    half = torch.randn(300, 75).half().numpy()
+    vectors = torch.randn(300, 75).half().numpy()
     query, lengths = torch.randn(75).numpy(), np.ones(300, np.float32)
-    scores = [torch.from_numpy(some) for some in dots.score_query(half, query, 0.5, lengths)]
-    asked = dots.PackedQueries(torch.randn(20, 75).numpy(), np.zeros(20, np.float32))
-    scores += [torch.from_numpy(some) for some in asked.find_above(half, lengths, np.zeros(20, np.float32))]
-    space, sums = (
-        dots.TransformedNorms(torch.randn(75).numpy(), torch.randn(75, 75).numpy()),
-        np.zeros((9, 75), np.float32),
-    )
-    dots.add_rows(sums, np.arange(300, dtype=np.int32) % 9, half)
-    scores += [torch.from_numpy(some) for some in (space.lengths(half), sums)]
-    return [*found, output, *after, *scores]
+    arrays: list[np.ndarray] = [*dots.score_query(vectors, query, 0.5, lengths)]
+    queries = dots.PackedQueries(torch.randn(20, 75).numpy(), np.zeros(20, np.float32))
+    arrays += queries.find_above(vectors, lengths, np.zeros(20, np.float32))
+    norms = dots.TransformedNorms(torch.randn(75).numpy(), torch.randn(75, 75).numpy())
+    sums = np.zeros((9, 75), np.float32)
+    dots.add_rows(sums, np.arange(300, dtype=np.int32) % 9, vectors)
+    arrays += [norms.lengths(vectors), sums]
+    return [*products, output, *after, *map(torch.from_numpy, arrays)]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512"])
-def test_wide_instructions_give_the_same_bits(emulated, instruction_set, precision):
+def test_wider_instructions_give_the_same_bits(emulated, instruction_set, precision):
     if (instruction_set, precision) == ("bf16", "bf16"):
         pytest.skip("rounds its rows to bf16: see the next test")
     assert native.select_instruction_set("avx2")
-    wanted = read_everything(precision)
+    expected = run_everything(precision)
     assert native.select_instruction_set(instruction_set)
     assert native.active_instruction_set() == instruction_set
-    for ours, theirs in zip(read_everything(precision), wanted, strict=True):
-        assert torch.equal(ours, theirs)
+    for result, expected_result in zip(run_everything(precision), expected, strict=True):
+        assert torch.equal(result, expected_result)
 
 
 def test_pairs_of_bf16_give_the_products_of_rounded_rows(emulated):
@@ -93,9 +91,11 @@ def test_pairs_of_bf16_give_the_products_of_rounded_rows(emulated):
         )
 
 
-def test_a_layer_of_rounded_rows_stays_near_the_exact_one(emulated):
+def test_a_layer_with_rounded_rows_stays_near_the_exact_layer(emulated):
     assert native.select_instruction_set("avx2")
-    expected = read_everything("bf16")
+    expected = run_everything("bf16")
     assert native.select_instruction_set("bf16")
-    for ours, theirs in zip(read_everything("bf16")[4:7], expected[4:7], strict=True):  # output and state
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=0.03)
+    for result, expected_result in zip(
+        run_everything("bf16")[4:7], expected[4:7], strict=True
+    ):  # output, state
+        torch.testing.assert_close(result, expected_result, rtol=0, atol=0.03)

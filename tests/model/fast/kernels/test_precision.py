@@ -1,4 +1,4 @@
-"""bf16 and int8 in C: the arithmetic that is written down, to the bit, and how far it is from fp32.
+"""bf16 and int8 in C: bit for bit the documented arithmetic, and close to fp32.
 
 N packed tokens, B sentences, M memory cells, D outputs.
 """
@@ -15,9 +15,7 @@ from polyseme.model.fast.kernels import lstm, native
 from polyseme.model.fast.quantisation import QuantisedMatrix, quantise
 from polyseme.model.recurrent import RecurrentCell
 
-pytestmark = pytest.mark.skipif(
-    not native.is_available(), reason=f"native part: {native.unavailable_reason()}"
-)
+pytestmark = pytest.mark.skipif(not native.is_available(), reason=f"C library: {native.unavailable_reason()}")
 
 clips = st.sampled_from([None, 0.1, 3.0])
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=30)
@@ -40,7 +38,7 @@ def layers(draw):
 
 
 def run(weights, limits, sizes, x, state):
-    """All of a layer in C, with weights of any precision."""
+    """Run a layer in C, with weights of any precision."""
     inputs, hidden, projection = weights
     packed = lstm.pack_layer(hidden, projection, inputs)
     return lstm.run_layer(lstm.LstmLayer(packed, torch.ones(len(hidden.values)), limits), x, sizes, state)
@@ -51,33 +49,35 @@ def in_precision(weights, precision):
 
 
 def int8_product(a, weight):
-    """Rows times an int8 weight as int8.h has it, in torch."""
-    most = a.abs().amax(dim=1, keepdim=True)
-    times = torch.full_like(most, 254) / most  # 254 / most would be 254 * (1 / most), which rounds twice
-    twice = torch.nan_to_num(a * times).int()  # cuts off
+    """Rows times an int8 weight, in torch, as int8.h computes it."""
+    largest = a.abs().amax(dim=1, keepdim=True)
+    times = (
+        torch.full_like(largest, 254) / largest
+    )  # 254 / largest is 254 * (1 / largest), which rounds twice
+    twice = torch.nan_to_num(a * times).int()  # truncates
     whole = (twice + 1 + (twice >> 31)) >> 1
     sums = whole.double() @ weight.values.double().t()  # exact
-    return sums.float() * (most / 127 * weight.scales)
+    return sums.float() * (largest / 127 * weight.scales)
 
 
-def mapped(function, x):
+def apply_activation(function, x):
     x = x.contiguous()
     y = torch.empty_like(x)
     native.load_library().polyseme_map(function, x.data_ptr(), y.data_ptr(), x.numel())
     return y
 
 
-def reference(weights, limits, sizes, x, state):
-    """The layer in torch, its products int8, every other operation fp32 in the order of lstm.h."""
+def run_reference(weights, limits, sizes, x, state):
+    """The layer in torch, with int8 products and all other operations in fp32, in the order of lstm.h."""
     inputs, hidden, projection = weights
     (h, c), outputs, start = (part.clone() for part in state), [], 0
     last_h, last_c = h.clone(), c.clone()
     for n in sizes:
         z = int8_product(x[start : start + n], inputs) + int8_product(h[:n], hidden)
         i, f, o, g = (z + 1).chunk(4, dim=1)
-        c = mapped(0, f) * c[:n] + mapped(0, i) * mapped(1, g)
+        c = apply_activation(0, f) * c[:n] + apply_activation(0, i) * apply_activation(1, g)
         c = c if limits[0] is None else c.clamp(-limits[0], limits[0])
-        h = mapped(0, o) * mapped(1, c)
+        h = apply_activation(0, o) * apply_activation(1, c)
         if projection is not None:
             h = int8_product(h, projection)
             h = h if limits[1] is None else h.clamp(-limits[1], limits[1])
@@ -86,29 +86,29 @@ def reference(weights, limits, sizes, x, state):
     return torch.cat(outputs), (last_h, last_c)
 
 
-def test_int8_is_the_arithmetic_that_is_written_down_to_the_bit(instruction_set):
+def test_int8_is_bit_for_bit_the_documented_arithmetic(instruction_set):
     @settings(max_examples=60, deadline=None)
     @given(layers())
     def compare(layer):
         weights, *rest = layer
         weights = in_precision(weights, "int8")
-        found, state = run(weights, *rest)
-        wanted, wanted_state = reference(weights, *rest)
-        for ours, theirs in zip((found, *state), (wanted, *wanted_state), strict=True):
-            assert torch.equal(ours, theirs)
+        outputs, state = run(weights, *rest)
+        expected_outputs, expected_state = run_reference(weights, *rest)
+        for values, expected in zip((outputs, *state), (expected_outputs, *expected_state), strict=True):
+            assert torch.equal(values, expected)
 
     compare()
 
 
-def test_bf16_is_fp32_with_rounded_weights_to_the_bit(instruction_set):
+def test_bf16_is_bit_for_bit_fp32_with_rounded_weights(instruction_set):
     @settings(max_examples=60, deadline=None)
     @given(layers())
     def compare(layer):
         weights, *rest = layer
         weights = in_precision(weights, "bf16")
         rounded = [None if weight is None else QuantisedMatrix(weight.dequantise()) for weight in weights]
-        ours, theirs = run(weights, *rest)[0], run(rounded, *rest)[0]
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=0.05 if instruction_set == "bf16" else 0)
+        outputs, expected = run(weights, *rest)[0], run(rounded, *rest)[0]
+        torch.testing.assert_close(outputs, expected, rtol=0, atol=0.05 if instruction_set == "bf16" else 0)
 
     compare()
 
@@ -119,11 +119,11 @@ def test_products_of_bf16_are_those_of_fp32(instruction_set, n, k):
     weight = quantise(torch.randn(n, k), "bf16")
     for rows in (1, 5, 7, 40, 200):
         a = torch.randn(rows, k)
-        ours = lstm.multiply(a, lstm.pack_weight(weight))
+        product = lstm.multiply(a, lstm.pack_weight(weight))
         if instruction_set == "bf16":  # rounds the rows, too, and adds two products at once
             a = a.bfloat16().float()
-        theirs = lstm.multiply(a, lstm.pack_weight(QuantisedMatrix(weight.dequantise())))
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4 if instruction_set == "bf16" else 0)
+        expected = lstm.multiply(a, lstm.pack_weight(QuantisedMatrix(weight.dequantise())))
+        torch.testing.assert_close(product, expected, rtol=0, atol=1e-4 if instruction_set == "bf16" else 0)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 130, 4099])
@@ -142,11 +142,11 @@ def test_a_sentence_gets_the_same_bits_alone_and_in_a_batch(instruction_set, pre
         [torch.randn(200, 5), torch.randn(200, 20) / 4, torch.randn(20, 50) / 7], precision
     )
     x, h, c = torch.randn(7, 30, 5), torch.randn(30, 20), torch.randn(30, 50)
-    many, _ = run(weights, (3.0, 3.0), [30] * 7, x.flatten(0, 1), (h, c))
+    together, _ = run(weights, (3.0, 3.0), [30] * 7, x.flatten(0, 1), (h, c))
     for number in (0, 11, 29):
         state = h[number : number + 1], c[number : number + 1]
-        one, _ = run(weights, (3.0, 3.0), [1] * 7, x[:, number].contiguous(), state)
-        assert torch.equal(many.view(7, 30, 20)[:, number], one)
+        alone, _ = run(weights, (3.0, 3.0), [1] * 7, x[:, number].contiguous(), state)
+        assert torch.equal(together.view(7, 30, 20)[:, number], alone)
 
 
 @pytest.mark.parametrize(("precision", "least"), [("bf16", 0.9999), ("int8", 0.999)])
@@ -155,8 +155,8 @@ def test_vectors_stay_close_to_those_of_fp32(precision, least):
     cell = RecurrentCell("lstm", 64, 512, 64, project=True, cell_clip=3.0, output_clip=3.0)
     x, state = torch.randn(400, 64), cell.zero_state(20)
     outputs = []
-    for wanted in ("fp32", precision):
-        cell.pack(wanted)
+    for packed_precision in ("fp32", precision):
+        cell.pack(packed_precision)
         with torch.inference_mode():
             outputs.append(cell(x, [20] * 20, state)[0])
     exact, rounded = outputs
@@ -164,7 +164,7 @@ def test_vectors_stay_close_to_those_of_fp32(precision, least):
     assert cosine_similarity(exact, rounded, dim=1).min() > least
 
 
-def test_not_a_number_is_not_hidden_by_whole_numbers(instruction_set):
+def test_int8_does_not_hide_nan_or_infinity(instruction_set):
     torch.manual_seed(0)
     cell = RecurrentCell("lstm", 5, 50, 20, project=True, cell_clip=3.0, output_clip=3.0)
     cell.pack("int8")
@@ -175,7 +175,7 @@ def test_not_a_number_is_not_hidden_by_whole_numbers(instruction_set):
     assert output.isnan().all(dim=1).tolist() == [False, False, True, False, True, True]
 
 
-def test_rows_of_nothing_and_of_next_to_nothing_are_zero(instruction_set):
+def test_rows_of_zeros_and_of_tiny_values_give_zero(instruction_set):
     weight = lstm.pack_weight(quantise(torch.randn(20, 9), "int8"))
     a = torch.tensor([0.0, -0.0, 1e-45, 1e-31])[:, None].expand(4, 9)
     assert (lstm.multiply(a, weight) == 0).all()
@@ -183,21 +183,21 @@ def test_rows_of_nothing_and_of_next_to_nothing_are_zero(instruction_set):
 
 def test_packed_weights_follow_the_precision_and_the_weights():
     torch.manual_seed(0)
-    cell, other = (RecurrentCell("lstm", 5, 6, 4, project=True) for _ in range(2))
+    cell, source = (RecurrentCell("lstm", 5, 6, 4, project=True) for _ in range(2))
     x = torch.randn(4, 5)
 
-    def outputs(of, precision):
-        of.pack(precision)
+    def run_cell(cell, precision):
+        cell.pack(precision)
         with torch.no_grad():
-            return of(x, [2, 2], of.zero_state(2))[0]
+            return cell(x, [2, 2], cell.zero_state(2))[0]
 
-    exact, whole = outputs(cell, "fp32"), outputs(cell, "int8")
-    assert not torch.equal(exact, whole)
-    assert torch.equal(outputs(cell, "fp32"), exact)
-    outputs(cell, "int8")
+    exact, rounded = run_cell(cell, "fp32"), run_cell(cell, "int8")
+    assert not torch.equal(exact, rounded)
+    assert torch.equal(run_cell(cell, "fp32"), exact)
+    run_cell(cell, "int8")
     with torch.no_grad():
-        cell.load_state_dict(other.state_dict())
-    assert torch.equal(outputs(cell, "int8"), outputs(other, "int8"))
+        cell.load_state_dict(source.state_dict())
+    assert torch.equal(run_cell(cell, "int8"), run_cell(source, "int8"))
 
 
 def test_weights_that_are_not_finite_are_refused():

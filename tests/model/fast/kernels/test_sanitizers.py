@@ -1,4 +1,4 @@
-"""The C library touches no memory but its own, whatever the shapes: a driver under the sanitizers."""
+"""The C library stays within its buffers for all shapes: a driver program under the sanitizers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPILER = os.environ.get("CC") or "cc"
 @pytest.mark.parametrize(
     ("sanitizer", "threads", "runs"), [("address,undefined", [], 150), ("thread", ["8"], 8)]
 )
-def test_random_shapes_stay_within_their_memory_and_threads_apart(tmp_path, sanitizer, threads, runs):
+def test_random_shapes_and_threads_pass_the_sanitizers(tmp_path, sanitizer, threads, runs):
     sources, program = Path(native.__file__).parent, tmp_path / "driver"
     flags = ["-std=gnu11", "-O1", "-g", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-pthread"]
     driver = Path(__file__).with_name("driver.c")
