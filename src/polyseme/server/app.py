@@ -19,14 +19,14 @@ from starlette.exceptions import HTTPException
 from polyseme.server.catalog import Catalog
 from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
-from polyseme.server.http.middleware import RequestMiddleware, internal_error
+from polyseme.server.http.middleware import PIECE_BYTES, RequestMiddleware, internal_error
 from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, response_docs
 from polyseme.server.http.pages import add_pages, content_policy
 from polyseme.server.http.rendering import error_response, json_response
 from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAiRoutes
-from polyseme.server.state import ServerState
-from polyseme.server.verbs import VerbRoutes
+from polyseme.server.state import INLINE_SIZE, ServerState
+from polyseme.server.verbs import CHUNK_TOKENS, VerbRoutes
 
 MAX_ERRORS = 5  # of a request, in one message
 # Names of all fields of requests. Other strings in the location of an error are members of a union.
@@ -39,7 +39,13 @@ FIELDS = frozenset(
 
 
 def create_app(
-    open_catalog: Callable[[], Catalog], *, limits: Limits | None = None, key: str | None = None
+    open_catalog: Callable[[], Catalog],
+    *,
+    limits: Limits | None = None,
+    key: str | None = None,
+    inline_size: int = INLINE_SIZE,
+    chunk_tokens: int = CHUNK_TOKENS,
+    piece_bytes: int = PIECE_BYTES,
 ) -> tuple[RequestMiddleware, ServerState]:
     """Create the ASGI application and its state.
 
@@ -48,9 +54,12 @@ def create_app(
             requests get 503.
         limits: Limits of requests; None for the defaults.
         key: API key that requests must send; None if they need none.
+        inline_size: Characters to segment, or numbers to serialise, that need no thread.
+        chunk_tokens: Tokens to score or predict before checking whether the request is gone.
+        piece_bytes: Bytes of a response to write at once.
 
     """
-    state = ServerState(open_catalog, limits or Limits())
+    state = ServerState(open_catalog, limits or Limits(), inline_size=inline_size)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,14 +78,14 @@ def create_app(
         redirect_slashes=False,  # a redirect would not have the format of our responses
     )
     app.state.polyseme = state
-    VerbRoutes(state).add_to(app)
+    VerbRoutes(state, chunk_tokens=chunk_tokens).add_to(app)
     OpenAiRoutes(state).add_to(app)
     _add_status_routes(app, state, key is not None)
     add_pages(app)
     document_keys(app, key is not None)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    return RequestMiddleware(app, state, content_policy(), key), state
+    return RequestMiddleware(app, state, content_policy(), key, piece_bytes=piece_bytes), state
 
 
 def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:

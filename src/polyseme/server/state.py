@@ -32,11 +32,14 @@ class ServerState:
     Args:
         open_catalog: Loads the models; called once, in a thread, when the server starts.
         limits: Limits of requests.
+        inline_size: Characters to segment, or numbers to serialise, that need no thread.
 
     """
 
-    def __init__(self, open_catalog: Callable[[], Catalog], limits: Limits) -> None:
-        self._open_catalog = open_catalog
+    def __init__(
+        self, open_catalog: Callable[[], Catalog], limits: Limits, *, inline_size: int = INLINE_SIZE
+    ) -> None:
+        self._open_catalog, self._inline_size = open_catalog, inline_size
         self.limits, self.metrics = limits, Metrics()
         self.light_jobs = WorkerPool("light", 2)
         self.queries = WorkerPool("queries", 2, limits.queue, self.metrics.set_queued_jobs)
@@ -90,7 +93,7 @@ class ServerState:
 
     async def run_light(self, function: Callable[[], Result], size: int) -> Result:
         """Call `function`: here if `size` (characters or numbers) is small, else in a thread."""
-        return function() if size <= INLINE_SIZE else await self.light_jobs.run(function)
+        return function() if size <= self._inline_size else await self.light_jobs.run(function)
 
     def check_count(self, texts: Sized) -> None:
         """Refuse more texts than a request may have."""

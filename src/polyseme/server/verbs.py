@@ -62,10 +62,16 @@ Item = TypeVar("Item")
 
 
 class VerbRoutes:
-    """The routes of all verbs."""
+    """The routes of all verbs.
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    Args:
+        state: The state of the server.
+        chunk_tokens: Tokens to score or predict before checking whether the request is gone.
+
+    """
+
+    def __init__(self, state: ServerState, *, chunk_tokens: int = CHUNK_TOKENS) -> None:
+        self._state, self._chunk_tokens = state, chunk_tokens
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application: its own routes are found faster than those of a router."""
@@ -143,7 +149,7 @@ class VerbRoutes:
         elmo, abandoned = self._state.catalog.elmo, threading.Event()
 
         def run() -> Response:
-            chunks = _chunks_until(abandoned, sentences, sentences)
+            chunks = _chunks_until(abandoned, sentences, sentences, self._chunk_tokens)
             return json_response(
                 {"scores": [score_to_json(result) for chunk in chunks for result in score(elmo, chunk)]}
             )
@@ -346,7 +352,7 @@ class VerbRoutes:
         abandoned = threading.Event()
 
         def run() -> Response:
-            chunks = _chunks_until(abandoned, examples, texts)
+            chunks = _chunks_until(abandoned, examples, texts, self._chunk_tokens)
             predictions = [prediction for chunk in chunks for prediction in model.predict_examples(chunk)]
             return json_response({"predictions": [prediction.as_dict() for prediction in predictions]})
 
@@ -441,11 +447,11 @@ class VerbRoutes:
 
 
 def _chunks_until(
-    abandoned: threading.Event, items: Sequence[Item], sentences: Sequence[list[str]]
+    abandoned: threading.Event, items: Sequence[Item], sentences: Sequence[list[str]], chunk_tokens: int
 ) -> Iterator[Sequence[Item]]:
     """Items in chunks, by the tokens of their sentences, until the request is gone."""
     start = 0
-    for chunk in chunk_sentences(sentences, CHUNK_TOKENS):
+    for chunk in chunk_sentences(sentences, chunk_tokens):
         if abandoned.is_set():
             return
         yield items[start : start + len(chunk)]

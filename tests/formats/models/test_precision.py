@@ -1,4 +1,4 @@
-"""bf16 and int8 by one word: in memory, in folders, with and without the native part."""
+"""Models in bf16 and int8: in memory and in folders, with and without the C library."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import polyseme
 from builders import random_model, small_config
 from polyseme.api import convert
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.models import native as folders
-from polyseme.formats.models import precision as choosing
+from polyseme.formats.models import native as native_format
 from polyseme.formats.models.open import open_pretrained
+from polyseme.formats.models.precision import AUTO_COSINE, TABLES, _probe, set_precision
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.model.fast.kernels import native
@@ -27,11 +27,11 @@ from polyseme.model.fast.quantisation import DTYPES, quantise
 
 SENTENCES = [["a", "river", "bank"], ["the", "bank", "failed", "again"], []]
 SIZES = {"cell": "lstm", "layers": 2, "cells": 40, "outputs": 12, "cell_clip": 3.0, "output_clip": 3.0}
-NARROW = pytest.mark.parametrize("precision", ["bf16", "int8"])
+QUANTISED = pytest.mark.parametrize("precision", ["bf16", "int8"])
 
 
-def calm_model(**recurrent: object) -> Pretrained:
-    """A model with weights of usual size, in which errors do not grow."""
+def well_scaled_model(**recurrent: object) -> Pretrained:
+    """A model with weights of usual size, so that rounding errors do not grow."""
     model = random_model(small_config(recurrent=SIZES | recurrent))
     torch.manual_seed(0)
     for module in model.network.quantisable_modules().values():
@@ -42,18 +42,18 @@ def calm_model(**recurrent: object) -> Pretrained:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of a model in fp32."""
-    save_pretrained(calm_model(), tmp_path / "fp32")
+    """The folder of a model in fp32."""
+    save_pretrained(well_scaled_model(), tmp_path / "fp32")
     return tmp_path / "fp32"
 
 
 @pytest.fixture(params=["native", "torch"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """With and without the native part."""
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With and without the C library."""
     if request.param == "torch":
         monkeypatch.setattr(native, "is_available", lambda: False)
     elif not native.is_available():
-        pytest.skip(f"native part: {native.unavailable_reason()}")
+        pytest.skip(f"C library: {native.unavailable_reason()}")
     return str(request.param)
 
 
@@ -61,42 +61,44 @@ def vectors(model: polyseme.Elmo) -> np.ndarray:
     return np.concatenate(model.embed(SENTENCES, layer="all"), axis=1)
 
 
-def saved(folder: Path, precision: str) -> Path:
+def save_in_precision(folder: Path, precision: str) -> Path:
     save_pretrained(open_pretrained(folder), folder.parent / precision, precision=precision)
     return folder.parent / precision
 
 
-@NARROW
-def test_a_word_at_load_changes_the_vectors_a_little(folder: Path, path: str, precision: str):
-    exact, rough = (vectors(polyseme.load(folder, precision=word)) for word in ("fp32", precision))
+@QUANTISED
+def test_a_lower_precision_changes_the_vectors_a_little(folder: Path, backend: str, precision: str):
+    exact, rough = (vectors(polyseme.load(folder, precision=name)) for name in ("fp32", precision))
     assert 0 < np.abs(exact - rough).max() < (0.01 if precision == "bf16" else 0.05)
     assert np.array_equal(exact, vectors(polyseme.load(folder)))
 
 
-@NARROW
-def test_a_saved_folder_gives_the_same_bits_as_the_word_at_load(folder: Path, path: str, precision: str):
-    model = polyseme.load(saved(folder, precision))
+@QUANTISED
+def test_a_saved_folder_gives_the_same_vectors_as_loading_in_that_precision(
+    folder: Path, backend: str, precision: str
+):
+    model = polyseme.load(save_in_precision(folder, precision))
     assert model.model.network.precision == precision
     assert np.array_equal(vectors(model), vectors(polyseme.load(folder, precision=precision)))
 
 
-@NARROW
-def test_sentences_get_the_same_bits_alone_and_in_a_batch(folder: Path, precision: str):
+@QUANTISED
+def test_sentences_get_the_same_vectors_alone_and_in_a_batch(folder: Path, precision: str):
     if not native.is_available():
-        pytest.skip(f"native part: {native.unavailable_reason()}")
+        pytest.skip(f"C library: {native.unavailable_reason()}")
     model = polyseme.load(folder, precision=precision)
     for sentence, together in zip(SENTENCES, model.embed(SENTENCES, layer="top"), strict=True):
         np.testing.assert_array_equal(model.embed([sentence], layer="top")[0], together)
 
 
-@NARROW
-def test_a_saved_folder_is_smaller_and_says_what_it_is(folder: Path, precision: str):
-    target = saved(folder, precision)
+@QUANTISED
+def test_a_saved_folder_names_and_stores_its_precision(folder: Path, precision: str):
+    target = save_in_precision(folder, precision)
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     assert (config["polyseme_format"], config["precision"]) == (2, precision)
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["polyseme_format"] == 1
     assert f"{precision} in stacks and highways" in (target / "README.md").read_text(encoding="utf-8")
-    tensors, wide = (load_file(place / "model.safetensors") for place in (target, folder))
+    tensors, wide = (load_file(path / "model.safetensors") for path in (target, folder))
     name = "forward_stack.cells.1.hidden_weight"
     weight = quantise(wide[name], precision)
     assert torch.equal(tensors[name], weight.values)
@@ -104,30 +106,30 @@ def test_a_saved_folder_is_smaller_and_says_what_it_is(folder: Path, precision: 
         assert torch.equal(tensors[f"{name}.scales"], weight.scales)
 
 
-@NARROW
-def test_a_narrow_folder_converts_to_the_numbers_it_stands_for(folder: Path, tmp_path: Path, precision: str):
-    target = saved(folder, precision)
+@QUANTISED
+def test_a_quantised_folder_converts_to_its_dequantised_weights(folder: Path, tmp_path: Path, precision: str):
+    target = save_in_precision(folder, precision)
     wide = load_file(folder / "model.safetensors")
     save_pretrained(open_pretrained(target), tmp_path / "hdf5", to="hdf5")
-    for place in (target, tmp_path / "hdf5"):
-        tensors = open_pretrained(place, precision=None).tensors()
+    for path in (target, tmp_path / "hdf5"):
+        tensors = open_pretrained(path, precision=None).tensors()
         for name, weight in wide.items():
             rounded = (".cells." in name or ".highways." in name) and weight.ndim == 2
             assert torch.equal(
                 tensors[name], quantise(weight, precision).dequantise() if rounded else weight
             ), name
     save_pretrained(open_pretrained(target), tmp_path / "again", precision=precision)
-    first, second = (load_file(place / "model.safetensors") for place in (target, tmp_path / "again"))
+    first, second = (load_file(path / "model.safetensors") for path in (target, tmp_path / "again"))
     assert all(torch.equal(first[name], second[name]) for name in first.keys() | second.keys())
 
 
-def test_a_narrow_folder_can_be_loaded_exact_in_another_precision_copied_and_trained(folder: Path, path: str):
-    target = saved(folder, "int8")
+def test_a_quantised_model_can_be_loaded_in_another_precision_copied_and_trained(folder: Path, backend: str):
+    target = save_in_precision(folder, "int8")
     model = polyseme.load(target)
-    wanted = vectors(model)
-    assert np.array_equal(vectors(polyseme.Elmo(copy.deepcopy(model.model))), wanted)
-    exact, rough = (vectors(polyseme.load(target, precision=word)) for word in ("fp32", "bf16"))
-    assert np.abs(exact - wanted).max() < 0.05
+    expected = vectors(model)
+    assert np.array_equal(vectors(polyseme.Elmo(copy.deepcopy(model.model))), expected)
+    exact, rough = (vectors(polyseme.load(target, precision=name)) for name in ("fp32", "bf16"))
+    assert np.abs(exact - expected).max() < 0.05
     assert np.abs(exact - rough).max() < 0.01
     network = model.model.network
     ids = model.model.token_ids(["bank"])[0]
@@ -138,63 +140,66 @@ def test_a_narrow_folder_can_be_loaded_exact_in_another_precision_copied_and_tra
 
 
 @pytest.mark.parametrize("cell", ["gru", "rnn"])
-def test_cells_without_narrow_loops_get_rounded_weights(tmp_path: Path, cell: str):
-    save_pretrained(calm_model(cell=cell), tmp_path / "fp32")
-    target = saved(tmp_path / "fp32", "int8")
-    ours, theirs = (polyseme.load(*place) for place in ((target,), (tmp_path / "fp32",)))
+def test_cells_without_quantised_kernels_get_rounded_weights(tmp_path: Path, cell: str):
+    save_pretrained(well_scaled_model(cell=cell), tmp_path / "fp32")
+    target = save_in_precision(tmp_path / "fp32", "int8")
+    saved, exact = polyseme.load(target), polyseme.load(tmp_path / "fp32")
     rounded = polyseme.load(tmp_path / "fp32", precision="int8")
-    assert np.array_equal(vectors(ours), vectors(rounded))
-    assert 0 < np.abs(vectors(theirs) - vectors(rounded)).max() < 0.2
+    assert np.array_equal(vectors(saved), vectors(rounded))
+    assert 0 < np.abs(vectors(exact) - vectors(rounded)).max() < 0.2
 
 
-@NARROW
-def test_tables_may_be_narrow_too(tmp_path: Path, path: str, precision: str):
+@QUANTISED
+def test_tables_can_be_quantised_too(tmp_path: Path, backend: str, precision: str):
     config = small_config(recurrent=SIZES, words={"dim": 12})
     model = random_model(config, softmax=True)
     for name in ("plain", "small"):
         save_pretrained(model, tmp_path / name, precision=precision, tables=name == "small")
     small, plain = (load_file(tmp_path / name / "model.safetensors") for name in ("small", "plain"))
-    wide, found = model.tensors(), open_pretrained(tmp_path / "small").tensors()
-    for name in choosing.TABLES:
+    wide, opened = model.tensors(), open_pretrained(tmp_path / "small").tensors()
+    for name in TABLES:
         assert (small[name].dtype, plain[name].dtype) == (DTYPES[precision], torch.float32)
-        assert torch.equal(found[name], quantise(wide[name], precision).dequantise())
+        assert torch.equal(opened[name], quantise(wide[name], precision).dequantise())
     values = json.loads((tmp_path / "small" / "config.json").read_text(encoding="utf-8"))
     assert values["polyseme_format"] == 3
     card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
     assert f"{precision} in tables, stacks and highways" in card
     exact, rough = (vectors(polyseme.load(tmp_path / name))[0] for name in ("plain", "small"))
-    assert 0 < np.abs(exact - rough).max() < 0.1  # before any context
+    assert 0 < np.abs(exact - rough).max() < 0.1  # of the token layer
     save_pretrained(open_pretrained(tmp_path / "small"), tmp_path / "again", precision=precision, tables=True)
     again = load_file(tmp_path / "again" / "model.safetensors")
     assert all(torch.equal(small[name], again[name]) for name in small.keys() | again.keys())
 
 
-def test_tables_are_narrow_in_a_narrow_folder_alone(folder: Path, tmp_path: Path):
+def test_tables_are_quantised_only_with_the_other_weights(folder: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="`tables` needs a `precision` of bf16 or int8"):
         save_pretrained(open_pretrained(folder), tmp_path / "new", tables=True)
     assert not (tmp_path / "new").exists()
 
 
-def test_auto_takes_the_narrowest_that_loses_little_enough(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_auto_chooses_the_lowest_precision_that_is_accurate_enough(folder: Path):
     if not native.is_available():
-        pytest.skip(f"native part: {native.unavailable_reason()}")
-    probes = [choosing._probe(open_pretrained(folder, precision=word)) for word in ("fp32", "bf16", "int8")]
-    good, poor = (float(cosine_similarity(probes[0], probe, dim=-1).min()) for probe in probes[1:])
-    for bound, expected in ((poor - 1e-5, "int8"), ((good + poor) / 2, "bf16"), (1.1, "fp32")):
-        monkeypatch.setattr(choosing, "AUTO_COSINE", bound)
-        assert polyseme.load(folder, precision="auto").model.network.precision == expected
+        pytest.skip(f"C library: {native.unavailable_reason()}")
+    probes = [_probe(open_pretrained(folder, precision=name)) for name in ("fp32", "bf16", "int8")]
+    bf16, int8 = (float(cosine_similarity(probes[0], probe, dim=-1).min()) for probe in probes[1:])
+    for min_cosine, expected in ((int8 - 1e-5, "int8"), ((bf16 + int8) / 2, "bf16"), (1.1, "fp32")):
+        model = open_pretrained(folder)
+        set_precision(model, "auto", auto_cosine=min_cosine)
+        assert model.network.precision == expected
+    by_default = "int8" if int8 >= AUTO_COSINE else "bf16" if bf16 >= AUTO_COSINE else "fp32"
+    assert polyseme.load(folder, precision="auto").model.network.precision == by_default
 
 
-def test_auto_is_exact_without_the_native_part(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_auto_is_exact_without_the_c_library(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(native, "is_available", lambda: False)
     model = polyseme.load(folder, precision="auto")
     assert np.array_equal(vectors(model), vectors(polyseme.load(folder)))
 
 
-@NARROW
-def test_saving_keeps_the_precision_a_model_was_loaded_with(folder: Path, path: str, precision: str):
+@QUANTISED
+def test_saving_keeps_the_precision_a_model_was_loaded_with(folder: Path, backend: str, precision: str):
     for number, loaded in enumerate(
-        (polyseme.load(saved(folder, precision)), polyseme.load(folder, precision=precision))
+        (polyseme.load(save_in_precision(folder, precision)), polyseme.load(folder, precision=precision))
     ):
         target = folder.parent / f"again{number}"
         loaded.save(target)
@@ -203,20 +208,20 @@ def test_saving_keeps_the_precision_a_model_was_loaded_with(folder: Path, path: 
         assert np.array_equal(vectors(again), vectors(loaded))
 
 
-def test_saving_keeps_narrow_tables_only_if_that_loses_nothing(folder: Path, tmp_path: Path):
+def test_saving_keeps_quantised_tables_only_if_that_loses_nothing(folder: Path, tmp_path: Path):
     save_pretrained(open_pretrained(folder), tmp_path / "small", precision="int8", tables=True)
     convert(tmp_path / "small", tmp_path / "again")
     assert (tmp_path / "again/model.safetensors").read_bytes() == (
         tmp_path / "small/model.safetensors"
     ).read_bytes()
-    convert(saved(folder, "int8"), tmp_path / "wide")
+    convert(save_in_precision(folder, "int8"), tmp_path / "wide")
     assert load_file(tmp_path / "wide/model.safetensors")["tokens.chars.embedding.weight"].dtype == (
         torch.float32
     )
 
 
-def test_another_precision_can_be_asked_for_when_saving(folder: Path, caplog: pytest.LogCaptureFixture):
-    model = polyseme.load(saved(folder, "int8"))
+def test_a_model_can_be_saved_in_another_precision(folder: Path, caplog: pytest.LogCaptureFixture):
+    model = polyseme.load(save_in_precision(folder, "int8"))
     model.save(folder.parent / "wide", precision="fp32")
     assert polyseme.load(folder.parent / "wide").model.network.precision == "fp32"
     assert not caplog.records
@@ -224,7 +229,7 @@ def test_another_precision_can_be_asked_for_when_saving(folder: Path, caplog: py
     assert "hdf5 holds fp32 weights only" in caplog.text
 
 
-def test_unknown_words_are_refused(folder: Path, tmp_path: Path):
+def test_unknown_precisions_are_refused(folder: Path, tmp_path: Path):
     with pytest.raises(UsageError, match=r"precision is 'int', expected one of fp32, bf16, int8, auto.*int8"):
         polyseme.load(folder, precision="int")
     with pytest.raises(UsageError, match="precision is 'auto', expected fp32 or bf16 or int8"):
@@ -234,14 +239,14 @@ def test_unknown_words_are_refused(folder: Path, tmp_path: Path):
     assert not (tmp_path / "new").exists()
 
 
-def test_an_older_program_refuses_a_narrow_folder(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    target = saved(folder, "int8")
-    monkeypatch.setattr(folders, "FORMAT", 1)
+def test_an_older_version_refuses_a_quantised_folder(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    target = save_in_precision(folder, "int8")
+    monkeypatch.setattr(native_format, "FORMAT", 1)
     with pytest.raises(FormatError, match=r"format 2, this Polyseme reads 1 to 1.*upgrade"):
         polyseme.load(target)
 
 
-def broken(name: str, value: object) -> Callable[[dict[str, torch.Tensor]], None]:
+def replace_tensor(name: str, value: object) -> Callable[[dict[str, torch.Tensor]], None]:
     def change(tensors: dict[str, torch.Tensor]) -> None:
         if value is None:
             del tensors[name]
@@ -257,21 +262,24 @@ WEIGHT = "backward_stack.cells.0.projection"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (broken(f"{WEIGHT}.scales", None), r"projection\.scales must be 12 float32"),
-        (broken(f"{WEIGHT}.scales", torch.ones(11)), r"projection\.scales must be 12 float32"),
-        (broken(f"{WEIGHT}.scales", float("nan")), "NaN or infinite"),
-        (broken(WEIGHT, torch.ones(12, 40)), r"projection is torch\.float32 \(12, 40\), .* says int8"),
-        (broken(WEIGHT, torch.ones(480, dtype=torch.int8)), r"projection is torch\.int8 \(480,\)"),
+        (replace_tensor(f"{WEIGHT}.scales", None), r"projection\.scales must be 12 float32"),
+        (replace_tensor(f"{WEIGHT}.scales", torch.ones(11)), r"projection\.scales must be 12 float32"),
+        (replace_tensor(f"{WEIGHT}.scales", float("nan")), "NaN or infinite"),
         (
-            broken(WEIGHT, torch.ones(12, 41, dtype=torch.int8)),
+            replace_tensor(WEIGHT, torch.ones(12, 40)),
+            r"projection is torch\.float32 \(12, 40\), .* says int8",
+        ),
+        (replace_tensor(WEIGHT, torch.ones(480, dtype=torch.int8)), r"projection is torch\.int8 \(480,\)"),
+        (
+            replace_tensor(WEIGHT, torch.ones(12, 41, dtype=torch.int8)),
             r"projection is \(12, 41\), the config requires",
         ),
-        (broken(WEIGHT, None), "projection is missing|scales is not part"),
-        (broken("tokens.projection.bias", torch.ones(12, dtype=torch.int8)), "bias is torch.int8"),
+        (replace_tensor(WEIGHT, None), "projection is missing|scales is not part"),
+        (replace_tensor("tokens.projection.bias", torch.ones(12, dtype=torch.int8)), "bias is torch.int8"),
     ],
 )
 def test_damaged_folders_are_refused(folder: Path, change, message: str):
-    target = saved(folder, "int8")
+    target = save_in_precision(folder, "int8")
     tensors = load_file(target / "model.safetensors")
     change(tensors)
     save_file(tensors, target / "model.safetensors")
@@ -279,16 +287,16 @@ def test_damaged_folders_are_refused(folder: Path, change, message: str):
         polyseme.load(target)
 
 
-def test_a_precision_that_is_none_is_refused(folder: Path):
-    target = saved(folder, "bf16")
+def test_an_unknown_precision_in_the_config_is_refused(folder: Path):
+    target = save_in_precision(folder, "bf16")
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     (target / "config.json").write_text(json.dumps(config | {"precision": "int4"}), encoding="utf-8")
     with pytest.raises(FormatError, match="precision is 'int4', expected one of fp32, bf16, int8"):
         polyseme.load(target)
 
 
-def test_fine_tuning_a_narrow_folder_trains_all_of_it(folder: Path, path: str):
-    layer = polyseme.ElmoLayer(saved(folder, "int8"), fine_tune=True)
+def test_fine_tuning_a_quantised_model_trains_all_stacks_and_highways(folder: Path, backend: str):
+    layer = polyseme.ElmoLayer(save_in_precision(folder, "int8"), fine_tune=True)
     optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
     before = {name: weight.detach().clone() for name, weight in layer.network.named_parameters()}
     layer([["a", "river", "bank"]]).vectors[0].sum().backward()
@@ -298,9 +306,9 @@ def test_fine_tuning_a_narrow_folder_trains_all_of_it(folder: Path, path: str):
             assert not torch.equal(weight, before[name]), name
 
 
-def test_a_folder_of_format_2_may_keep_its_highways_in_fp32(folder: Path, path: str):
-    target = saved(folder, "int8")
-    tensors, wide = (load_file(place / "model.safetensors") for place in (target, folder))
+def test_a_folder_of_format_2_may_have_highways_in_fp32(folder: Path, backend: str):
+    target = save_in_precision(folder, "int8")
+    tensors, wide = (load_file(path / "model.safetensors") for path in (target, folder))
     for name in [name for name in tensors if ".highways." in name]:
         del tensors[name]
         tensors |= {name: wide[name]} if name in wide else {}
@@ -308,11 +316,11 @@ def test_a_folder_of_format_2_may_keep_its_highways_in_fp32(folder: Path, path: 
     assert np.abs(vectors(polyseme.load(target)) - vectors(polyseme.load(folder))).max() < 0.05
 
 
-def test_what_is_generated_does_not_depend_on_what_was_embedded_before(tmp_path: Path):
+def test_generation_does_not_depend_on_earlier_embedding(tmp_path: Path):
     save_pretrained(
         random_model(small_config(recurrent=SIZES), softmax=True), tmp_path, precision="int8", force=True
     )
-    one, other = polyseme.load(tmp_path), polyseme.load(tmp_path)
-    other.embed(SENTENCES)
-    scores = [list(polyseme.generate(model, "the", tokens=8).log_probs) for model in (one, other)]
+    fresh, used = polyseme.load(tmp_path), polyseme.load(tmp_path)
+    used.embed(SENTENCES)
+    scores = [list(polyseme.generate(model, "the", tokens=8).log_probs) for model in (fresh, used)]
     assert scores[0] == scores[1]

@@ -32,8 +32,20 @@ ENCRYPTED_FLAGS = 0x1 | 0x40 | 0x2000  # flag bits: encrypted, strongly encrypte
 
 
 @contextmanager
-def unpack_archive(path: Path) -> Iterator[Path]:
+def unpack_archive(
+    path: Path,
+    *,
+    max_members: int = MAX_MEMBERS,
+    max_bytes: int = MAX_BYTES,
+    small_bytes: int = SMALL_BYTES,
+) -> Iterator[Path]:
     """Unpack the model in a zip into a temporary folder, which is removed when the block ends.
+
+    Args:
+        path: The zip.
+        max_members: Files that the zip may contain.
+        max_bytes: Size that the model may have, unpacked.
+        small_bytes: Unpacked size below which any ratio of compression is allowed.
 
     Raises:
         FormatError: If the archive is damaged, suspicious, or does not hold exactly one model.
@@ -45,8 +57,9 @@ def unpack_archive(path: Path) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 members = archive.infolist()
-                _check_members(members, path)
-                _unpack(archive, _model_members(members, path), folder, path)
+                _check_members(members, path, max_members)
+                limit = min(max_bytes, max(small_bytes, MAX_RATIO * path.stat().st_size))
+                _unpack(archive, _model_members(members, path), folder, path, limit)
         except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, ValueError) as problem:
             raise FormatError(f"{path}: damaged or not a zip file ({problem}). Copy it again.") from None
         except (NotImplementedError, RuntimeError) as problem:
@@ -61,9 +74,9 @@ def unpack_archive(path: Path) -> Iterator[Path]:
         yield folder
 
 
-def _check_members(members: list[zipfile.ZipInfo], path: Path) -> None:
+def _check_members(members: list[zipfile.ZipInfo], path: Path, max_members: int) -> None:
     """Refuse the archive if one member is suspicious."""
-    if len(members) > MAX_MEMBERS:
+    if len(members) > max_members:
         raise FormatError(
             f"{path}: contains {len(members):,} files; a model has about six. Unpack it yourself."
         )
@@ -130,9 +143,10 @@ def _is_wanted(member: zipfile.ZipInfo) -> bool:
     return parts[-1].lower().endswith(MODEL_ENDINGS)
 
 
-def _unpack(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], folder: Path, path: Path) -> None:
-    """Write `members` into `folder` by their base names; the bytes that come out are counted."""
-    limit = min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * path.stat().st_size))
+def _unpack(
+    archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], folder: Path, path: Path, limit: int
+) -> None:
+    """Write `members` into `folder` by their base names; at most `limit` bytes may come out."""
     total = 0
     for member in members:
         with (

@@ -32,7 +32,7 @@ AUTO_COSINE = 0.999  # that "auto" requires of every vector
 SENTENCES, LENGTH = 16, 20  # number and tokens of the random sentences that "auto" tries
 
 
-def set_precision(model: Pretrained, precision: str | None) -> None:
+def set_precision(model: Pretrained, precision: str | None, *, auto_cosine: float = AUTO_COSINE) -> None:
     """Choose the precision in which stacks and highways run on the CPU without gradients.
 
     Without the C library, and in GRU and RNN cells, bf16 and int8 round the weights but run in fp32, which is
@@ -43,7 +43,8 @@ def set_precision(model: Pretrained, precision: str | None) -> None:
         precision: "fp32" is exact. "bf16" has weights of 8 significant bits and half the memory. "int8" has
             weights and inputs from -127 to 127 and a quarter of the memory; it is the fastest. "auto" is the
             lowest precision with which each vector of random sentences, in every layer, has a cosine of at
-            least AUTO_COSINE to that of fp32. None is the precision in which the weights are stored.
+            least `auto_cosine` to that of fp32. None is the precision in which the weights are stored.
+        auto_cosine: The cosine that "auto" requires.
 
     """
     stored = model.network.precision
@@ -54,7 +55,7 @@ def set_precision(model: Pretrained, precision: str | None) -> None:
             f"precision is {chosen!r}, expected one of {', '.join(known)}.{suggest(chosen, known)}"
         )
     if chosen == "auto":
-        chosen = _find_lowest(model)
+        chosen = _find_lowest(model, auto_cosine)
     for module in model.network.quantisable_modules().values():
         runs_native = module.can_run_native()
         if chosen != stored or not runs_native:
@@ -64,7 +65,7 @@ def set_precision(model: Pretrained, precision: str | None) -> None:
     model.network.precision = chosen
 
 
-def _find_lowest(model: Pretrained) -> str:
+def _find_lowest(model: Pretrained, min_cosine: float) -> str:
     """The lowest precision that "auto" allows."""
     if not native.is_available() or model.config.recurrent.cell != "lstm":
         return "fp32"
@@ -72,7 +73,7 @@ def _find_lowest(model: Pretrained) -> str:
     exact = _probe(model)
     for precision in ("int8", "bf16"):
         set_precision(model, precision)
-        if bool((cosine_similarity(exact, _probe(model), dim=-1) >= AUTO_COSINE).all()):
+        if bool((cosine_similarity(exact, _probe(model), dim=-1) >= min_cosine).all()):
             return precision
     return "fp32"
 

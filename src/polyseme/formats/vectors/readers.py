@@ -2,7 +2,7 @@
 
     formats.vectors.file_formats, formats.vectors.manifest  ->  formats.vectors.readers  ->  scripts
 
-A folder is a list of files (shards) in the order of the text; at most OPEN_SHARDS of them are open at a time.
+A folder is a list of files (shards) in the order of the text; a few of them are open at a time.
 
 What must not change: memory does not grow with the number of vectors (.npz: it grows with the number of
 sentences of a file), and a damaged shard does not affect the others.
@@ -28,7 +28,7 @@ from polyseme.formats.vectors.manifest import Shard, read_folder
 from polyseme.text.fingerprint import checksum
 
 Result = TypeVar("Result")
-OPEN_SHARDS = 16
+MAX_OPEN_SHARDS = 16
 REMEDY = "Run the same `polyseme.embed` again: it replaces the shard."
 
 
@@ -39,10 +39,18 @@ class Vectors:
     a read-only view of the file: copy it before changing it.
     """
 
-    def __init__(self, path: Path, shards: list[Shard] | None, *, check: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        shards: list[Shard] | None,
+        *,
+        check: bool,
+        max_open_shards: int = MAX_OPEN_SHARDS,
+    ) -> None:
         self._path = path
         self._shards = shards
         self._check = check
+        self._max_open_shards = max_open_shards
         self._checked: set[int] = set()
         self._open: OrderedDict[int, VectorReader] = OrderedDict()  # least recently used first
         if shards is None:
@@ -143,7 +151,7 @@ class Vectors:
                 f"{self._shards[number].sentences} in the manifest. {REMEDY}"
             )
         self._open[number] = file
-        while len(self._open) > OPEN_SHARDS:
+        while len(self._open) > self._max_open_shards:
             self._open.popitem(last=False)[1].close()
         return file
 
@@ -162,12 +170,13 @@ class Vectors:
             raise FormatError(f"{path}: has the SHA-256 {sha256}; {expected}. Delete the file. {REMEDY}")
 
 
-def open_vectors(path: str | Path, *, check: bool = True) -> Vectors:
+def open_vectors(path: str | Path, *, check: bool = True, max_open_shards: int = MAX_OPEN_SHARDS) -> Vectors:
     """Open a file or folder that `polyseme.embed` wrote, without loading it.
 
     Args:
         path: The file or folder.
         check: Compare the SHA-256 of each shard of a folder when it is first opened, which reads it once.
+        max_open_shards: Files of a folder to keep open, at least 1.
 
     Returns:
         The vectors, sentence by sentence.
@@ -189,7 +198,8 @@ def open_vectors(path: str | Path, *, check: bool = True) -> Vectors:
     if not source.is_dir():
         return Vectors(source, None, check=False)
     shards = [shard for share in read_folder(source) for shard in share.shards]
-    return Vectors(source, sorted(shards, key=lambda shard: (shard.block, shard.first)), check=check)
+    shards.sort(key=lambda shard: (shard.block, shard.first))
+    return Vectors(source, shards, check=check, max_open_shards=max_open_shards)
 
 
 def _open_file(path: Path) -> VectorReader:

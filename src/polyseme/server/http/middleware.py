@@ -55,11 +55,20 @@ class RequestMiddleware:
         state: The state of the server.
         policy: Content security policy of the pages.
         key: API key that requests must send; None if they need none.
+        piece_bytes: Bytes of a response to write at once.
 
     """
 
-    def __init__(self, app: App, state: ServerState, policy: str, key: str | None) -> None:
-        self._app, self._state = app, state
+    def __init__(
+        self,
+        app: App,
+        state: ServerState,
+        policy: str,
+        key: str | None,
+        *,
+        piece_bytes: int = PIECE_BYTES,
+    ) -> None:
+        self._app, self._state, self._piece_bytes = app, state, piece_bytes
         self._headers = HEADERS | {"content-security-policy": policy}
         self._key = None if key is None else key.encode()
         self._running = 0
@@ -72,9 +81,8 @@ class RequestMiddleware:
             return
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
         client_id = headers.get("x-request-id", b"").decode("latin-1")
-        response = _ResponseSender(
-            send, client_id if REQUEST_ID.fullmatch(client_id) else uuid.uuid4().hex, self._headers
-        )
+        request_id = client_id if REQUEST_ID.fullmatch(client_id) else uuid.uuid4().hex
+        response = _ResponseSender(send, request_id, self._headers, self._piece_bytes)
         start = time.perf_counter()
         counted = scope["path"] not in PUBLIC_ROUTES
         self._running += counted
@@ -175,8 +183,8 @@ def internal_error(problem: Exception) -> HttpError:
 class _ResponseSender:
     """Sends the response of one request, with its id and the headers that all responses have."""
 
-    def __init__(self, send: Send, request_id: str, headers: dict[str, str]) -> None:
-        self._send, self.id, self._headers = send, request_id, headers
+    def __init__(self, send: Send, request_id: str, headers: dict[str, str], piece_bytes: int) -> None:
+        self._send, self.id, self._headers, self._piece_bytes = send, request_id, headers, piece_bytes
         self.status = 499  # stays if the client disconnects before a response
 
     async def send(self, message: Message) -> None:
@@ -190,20 +198,16 @@ class _ResponseSender:
                 *message.get("headers", ()),
                 *((name, value) for name, value in added if name not in present),
             ]
-        if len(message.get("body", b"")) > PIECE_BYTES:
+        if len(message.get("body", b"")) > self._piece_bytes:
             await self._send_pieces(message)
         else:
             await self._send(message)
 
     async def _send_pieces(self, message: Message) -> None:
-        body = memoryview(message["body"])
-        last = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
-        for start in range(0, last, PIECE_BYTES):
-            piece = {
-                "type": message["type"],
-                "body": bytes(body[start : start + PIECE_BYTES]),
-                "more_body": True,
-            }
+        body, size = memoryview(message["body"]), self._piece_bytes
+        last = (len(body) - 1) // size * size
+        for start in range(0, last, size):
+            piece = {"type": message["type"], "body": bytes(body[start : start + size]), "more_body": True}
             await self._send(piece)
         await self._send({**message, "body": bytes(body[last:])})
 
