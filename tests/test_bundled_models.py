@@ -1,4 +1,4 @@
-"""The models that come with Polyseme: they open without a network and know their words."""
+"""The bundled models: they open without a network and know their words."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from polyseme.text.fingerprint import checksum
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("en-classic", "zh-classic")
-LARGEST = 10_000_000  # bytes
+MAX_BYTES = 10_000_000  # per model
 
-# Our own words in the manner of the books that each was trained on, and the bounds of their perplexity.
+# New text in the style of the training books, and bounds of its perplexity.
 TEXTS = {
     "en-classic": (
         "The old captain came down to the river before dawn, and found the boat where he had left it. "
@@ -46,37 +46,37 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def elmo(name: str, monkeypatch: pytest.MonkeyPatch) -> Elmo:
-    def no_network(*given: object, **named: object) -> None:
+    def no_network(*_: object, **__: object) -> None:
         raise AssertionError("a bundled model must not use the network")
 
     monkeypatch.setattr(socket, "socket", no_network)
     return polyseme.load(name)
 
 
-def test_both_are_in_the_box_and_small():
+def test_both_models_are_bundled_and_small():
     assert bundled_names() == list(NAMES)
     for name in NAMES:
         files = list((FOLDER / name).iterdir())
-        assert sum(file.stat().st_size for file in files) <= LARGEST
+        assert sum(file.stat().st_size for file in files) <= MAX_BYTES
         assert {file.name for file in files} >= {"README.md", "config.json", "model.safetensors", "vocab.txt"}
 
 
-def test_the_course_of_training_is_in_the_box(name: str):
+def test_the_training_curves_are_bundled(name: str):
     lines = (ROOT / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    shipped = (FOLDER / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert shipped == [line for line in lines if json.loads(line)["event"] == "validation"]
+    bundled = (FOLDER / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert bundled == [line for line in lines if json.loads(line)["event"] == "validation"]
     curves = open_catalog(name).info["model"]["curves"]
-    assert len(curves) == len(shipped) >= 10
+    assert len(curves) == len(bundled) >= 10
     assert curves[0]["mean"] > 2 * curves[-1]["mean"]
 
 
-def test_every_file_in_the_box_has_its_checksum():
+def test_every_bundled_file_has_its_checksum():
     lines = (FOLDER / SUMS_FILE).read_text(encoding="utf-8").splitlines()
     files = sorted(file for file in FOLDER.glob("*/*") if file.is_file())
     assert lines == [f"{checksum(file)}  {file.relative_to(FOLDER).as_posix()}" for file in files]
 
 
-def test_raw_text_is_read_as_the_model_was_trained(name: str, elmo: Elmo):
+def test_raw_text_is_segmented_as_in_training(name: str, elmo: Elmo):
     text, _ = TEXTS[name]
     assert elmo.config.segment == name[:2]
     sentences = [[token.text for token in sentence] for sentence in elmo.split_sentences(text)]
@@ -95,16 +95,16 @@ def test_the_same_text_has_the_same_vectors(name: str, elmo: Elmo):
         np.testing.assert_array_equal(again.embed([sentence])[0], vectors)
 
 
-def test_a_paragraph_of_ours_is_predicted_well(tmp_path: Path, name: str, elmo: Elmo):
+def test_the_perplexity_of_new_text_is_low(tmp_path: Path, name: str, elmo: Elmo):
     text, (lowest, highest) = TEXTS[name]
     (tmp_path / "text.txt").write_text(text + "\n", encoding="utf-8")
-    found = polyseme.evaluate(elmo, tmp_path / "text.txt").total
-    assert lowest < found.forward < highest
-    assert lowest < found.backward < highest
+    perplexity = polyseme.evaluate(elmo, tmp_path / "text.txt").total
+    assert lowest < perplexity.forward < highest
+    assert lowest < perplexity.backward < highest
 
 
 @pytest.mark.parametrize(
-    ("name", "word", "some"),
+    ("name", "word", "similar"),
     [
         ("en-classic", "Monday", {"Sunday", "Friday", "Christmas", "April", "June", "July", "October"}),
         ("en-classic", "seven", {"five", "six", "eight", "nine", "four", "three", "ten"}),
@@ -123,13 +123,13 @@ def test_a_paragraph_of_ours_is_predicted_well(tmp_path: Path, name: str, elmo: 
         ("zh-classic", "大怒", {"大惊", "大喜", "大笑", "暗喜", "甚喜"}),
     ],
 )
-def test_nearest_words_are_of_a_kind(name: str, word: str, some: set[str]):
-    near = [other for other, _ in polyseme.nearest(name, word, 10, min_chars=min(2, len(word)))]
-    assert len(some & set(near)) >= 3, near
+def test_nearest_words_have_similar_meanings(name: str, word: str, similar: set[str]):
+    nearest = [neighbour for neighbour, _ in polyseme.nearest(name, word, 10, min_chars=min(2, len(word)))]
+    assert len(similar & set(nearest)) >= 3, nearest
 
 
 @pytest.mark.parametrize(
-    ("name", "word", "one", "same", "other"),
+    ("name", "word", "text", "same_sense", "different_sense"),
     [
         (
             "en-classic",
@@ -147,28 +147,30 @@ def test_nearest_words_are_of_a_kind(name: str, word: str, some: set[str]):
         ),
     ],
 )
-def test_a_word_of_two_senses_has_two_vectors(name: str, word: str, one: str, same: str, other: str):
+def test_a_word_with_two_senses_has_different_vectors(
+    name: str, word: str, text: str, same_sense: str, different_sense: str
+):
     elmo = polyseme.load(name)
     first, second, third = (
-        elmo.embed(text, layer="top", segment="split")[text.split().index(word)]
-        for text in (one, same, other)
+        elmo.embed(sentence, layer="top", segment="split")[sentence.split().index(word)]
+        for sentence in (text, same_sense, different_sense)
     )
     assert cosine(first, second) > cosine(first, third) + 0.05
 
 
-def cosine(one: np.ndarray, other: np.ndarray) -> float:
-    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+def cosine(first: np.ndarray, second: np.ndarray) -> float:
+    return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
-def test_words_never_seen_work_through_their_characters(name: str, elmo: Elmo):
-    one, like, unlike = {
+def test_unknown_words_get_vectors_from_their_characters(name: str, elmo: Elmo):
+    unknown, similar, different = {
         "en-classic": ("unhappinesses", "unkindnesses", "Zq7"),
         "zh-classic": ("老将军", "小将军", "大宝刀"),
     }[name]
     vocab = elmo.model.vocab
     assert vocab is not None
-    assert not {one, like, unlike} & set(vocab.words)
-    first, second, third = (elmo.embed([[word]], layer=0)[0][0] for word in (one, like, unlike))
+    assert not {unknown, similar, different} & set(vocab.words)
+    first, second, third = (elmo.embed([[word]], layer=0)[0][0] for word in (unknown, similar, different))
     assert cosine(first, second) > cosine(first, third) + 0.1
 
 
@@ -186,6 +188,6 @@ print(seconds, int(peak.split()[1]) / 1024)
 def test_memory_stays_below_400_megabytes(name: str):
     text, _ = TEXTS[name]
     command = [sys.executable, "-c", PROGRAM, name, text]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    _seconds, megabytes = map(float, said.split())
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    _seconds, megabytes = map(float, output.split())
     assert megabytes < 400

@@ -1,4 +1,4 @@
-"""The wheel is built with and without a C compiler, and says which."""
+"""The wheel is built with and without a C compiler, and its name says which."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LIBRARY = "polyseme/model/fast/kernels/libpolyseme_native.so"
 
 
 def build(target: Path, source: Path, **environment: str) -> Path:
-    """Build the wheel of a copy of the project: the library of the one in use stays."""
-    folders = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+    """Build the wheel from a copy of the project, so that the library in use stays."""
+    files = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
     source.mkdir()
-    for name in folders:
+    for name in files:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
     (source / "src" / LIBRARY).unlink(missing_ok=True)
@@ -42,7 +42,7 @@ def test_without_a_compiler_the_wheel_is_pure_python(tmp_path, environment):
 
 
 @pytest.mark.slow
-def test_the_models_in_the_box_open_from_the_wheel_without_a_network(tmp_path):
+def test_bundled_models_open_from_the_wheel_without_a_network(tmp_path):
     wheel = build(tmp_path / "wheel", tmp_path / "source", POLYSEME_NATIVE="0")
     command = [
         sys.executable,
@@ -55,7 +55,7 @@ def test_the_models_in_the_box_open_from_the_wheel_without_a_network(tmp_path):
         str(tmp_path / "installed"),
     ]
     subprocess.run([*command, str(wheel)], check=True)
-    asking = (
+    code = (
         "import socket, sys\n"
         "def refuse(*_): raise OSError('no network')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
@@ -65,27 +65,27 @@ def test_the_models_in_the_box_open_from_the_wheel_without_a_network(tmp_path):
         "    print(polyseme.load(name).embed(text).shape, polyseme.nearest(name, text.split()[0][:2], 1)"
         " if name == 'zh-classic' else '')\n"
     )
-    where = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
-    done = subprocess.run(
-        [sys.executable, "-c", asking, str(tmp_path)],
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
         check=True,
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env=where,
+        env=environment,
     )
-    assert done.stdout.count("256)") == 2
+    assert result.stdout.count("256)") == 2
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which(os.environ.get("CC") or "cc") is None, reason="needs a C compiler")
-def test_with_a_compiler_the_wheel_holds_the_library(tmp_path):
+def test_with_a_compiler_the_wheel_contains_the_library(tmp_path):
     wheel = build(tmp_path / "wheel", tmp_path / "source")
     assert not wheel.name.endswith("-any.whl")
     zipfile.ZipFile(wheel).extract(LIBRARY, tmp_path)
-    asking = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).polyseme_interface())"
-    command = [sys.executable, "-c", asking, str(tmp_path / LIBRARY)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).polyseme_interface())"
+    command = [sys.executable, "-c", code, str(tmp_path / LIBRARY)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     from polyseme.model.fast.kernels import native
 
-    assert int(said) == native.INTERFACE
+    assert int(output) == native.INTERFACE

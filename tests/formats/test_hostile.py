@@ -1,4 +1,4 @@
-"""Files that are broken, false or hostile: one clear error each, no crash, no hang, no huge allocation."""
+"""Broken and hostile files: one clear error each, no crash, no hang, no huge allocation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell"
 
 
 @pytest.fixture(autouse=True)
-def little_memory() -> Iterator[None]:
-    """No more than 4 GB of new addresses (on Linux): a huge allocation fails here, on any machine."""
+def limited_memory() -> Iterator[None]:
+    """Limit new memory to 4 GB (on Linux), so that a huge allocation fails on any machine."""
     if not sys.platform.startswith("linux"):
         yield
         return
@@ -41,7 +41,7 @@ def little_memory() -> Iterator[None]:
 
 
 def options_with(**changes: Any) -> dict[str, Any]:
-    """Options of a small model; lstm__dim=7 changes one key, None takes it out."""
+    """Options of a small model; `lstm__dim=7` changes a key."""
     options = Bilm().options()
     for name, value in changes.items():
         section, _, key = name.partition("__")
@@ -64,7 +64,7 @@ def test_each_missing_dataset_is_named(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", sorted(Bilm().datasets()))
-def test_each_wrong_shape_is_named_with_what_the_options_ask_for(name: str, tmp_path: Path):
+def test_each_wrong_shape_is_named_with_the_shape_that_the_options_require(name: str, tmp_path: Path):
     shape = Bilm().datasets()[name].shape
     for wrong in ((*shape, 1), shape[:-1], (*shape[:-1], shape[-1] + 1)):
         write_bilm(tmp_path, changes={name: np.zeros(wrong, np.float32)})
@@ -74,7 +74,7 @@ def test_each_wrong_shape_is_named_with_what_the_options_ask_for(name: str, tmp_
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["char_embed", "CNN_high_0/b_carry", f"{CELL}/W_P_0"])
-def test_broken_numbers_are_named(name: str, value: float, tmp_path: Path):
+def test_weights_with_nan_or_infinite_values_are_named(name: str, value: float, tmp_path: Path):
     values = Bilm().datasets()[name].copy()
     values.flat[-1] = value
     write_bilm(tmp_path, changes={name: values})
@@ -83,7 +83,7 @@ def test_broken_numbers_are_named(name: str, value: float, tmp_path: Path):
 
 
 @pytest.mark.parametrize("dtype", ["int32", "complex64", "S4", "bool"])
-def test_other_types_of_numbers_are_refused(dtype: str, tmp_path: Path):
+def test_weights_that_are_not_floating_point_are_refused(dtype: str, tmp_path: Path):
     write_bilm(tmp_path, changes={"CNN_proj/b_proj": np.zeros(4, dtype)})
     with pytest.raises(FormatError, match="expected floating-point numbers"):
         open_pretrained(tmp_path)
@@ -95,7 +95,7 @@ def test_an_empty_dataset_is_refused(tmp_path: Path):
         open_pretrained(tmp_path)
 
 
-def test_a_group_in_the_place_of_a_dataset_is_refused(tmp_path: Path):
+def test_a_group_instead_of_a_dataset_is_refused(tmp_path: Path):
     write_bilm(tmp_path, changes={"char_embed": None})
     with h5py.File(tmp_path / "model.hdf5", "a") as file:
         file.create_group("char_embed")
@@ -105,16 +105,16 @@ def test_a_group_in_the_place_of_a_dataset_is_refused(tmp_path: Path):
 
 def test_truncated_weights_are_refused(tmp_path: Path):
     write_bilm(tmp_path)
-    whole = (tmp_path / "model.hdf5").read_bytes()
-    for length in (0, 1, 8, 100, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "model.hdf5").write_bytes(whole[:length])
+    intact = (tmp_path / "model.hdf5").read_bytes()
+    for length in (0, 1, 8, 100, len(intact) // 2, len(intact) - 1):
+        (tmp_path / "model.hdf5").write_bytes(intact[:length])
         with pytest.raises(
             FormatError, match=r"model\.hdf5.*(not an hdf5 file, or damaged|cannot be read|missing)"
         ):
             open_pretrained(tmp_path)
 
 
-def test_a_dataset_of_40_terabytes_in_2_kilobytes_is_refused_unread(tmp_path: Path):
+def test_a_dataset_that_declares_40_terabytes_is_refused_unread(tmp_path: Path):
     write_bilm(tmp_path, changes={"char_embed": None})
     for layout in ({}, {"chunks": (1024, 3)}, {"chunks": (1024, 3), "compression": "gzip"}):
         with h5py.File(tmp_path / "model.hdf5", "a") as file:
@@ -125,7 +125,7 @@ def test_a_dataset_of_40_terabytes_in_2_kilobytes_is_refused_unread(tmp_path: Pa
             open_pretrained(tmp_path)
 
 
-def test_a_layout_that_lies_about_its_size_is_refused_unread(tmp_path: Path):
+def test_a_dataset_with_a_false_size_is_refused_unread(tmp_path: Path):
     write_bilm(tmp_path)
     content = (tmp_path / "model.hdf5").read_bytes()
     rows, size = struct.pack("<QQ", 261, 3), struct.pack("<Q", 261 * 3 * 4)
@@ -139,7 +139,7 @@ def test_a_layout_that_lies_about_its_size_is_refused_unread(tmp_path: Path):
         open_pretrained(tmp_path)
 
 
-def test_data_of_other_files_is_not_read(tmp_path: Path):
+def test_data_from_outside_the_file_is_not_read(tmp_path: Path):
     write_bilm(tmp_path / "model", changes={"char_embed": None})
     secret = tmp_path / "secret.raw"
     secret.write_bytes(bytes(261 * 3 * 4))
@@ -147,13 +147,13 @@ def test_data_of_other_files_is_not_read(tmp_path: Path):
         file["char_embed"] = np.zeros((261, 3), np.float32)
     virtual = h5py.VirtualLayout((261, 3), "float32")
     virtual[:] = h5py.VirtualSource(tmp_path / "other.hdf5", "char_embed", (261, 3))
-    outside: dict[str, Any] = {
+    sources: dict[str, Any] = {
         "soft link": h5py.SoftLink("/CNN_proj/W_proj"),
         "external link": h5py.ExternalLink(str(tmp_path / "other.hdf5"), "char_embed"),
         "external data": [(str(secret), 0, 261 * 3 * 4)],
         "virtual data": virtual,
     }
-    for kind, value in outside.items():
+    for kind, value in sources.items():
         with h5py.File(tmp_path / "model" / "model.hdf5", "a") as file:
             if file.get("char_embed", getlink=True) is not None:
                 del file["char_embed"]
@@ -167,7 +167,7 @@ def test_data_of_other_files_is_not_read(tmp_path: Path):
             open_pretrained(tmp_path / "model")
 
 
-def test_a_link_in_the_place_of_a_group_is_not_followed(tmp_path: Path):
+def test_a_link_instead_of_a_group_is_not_followed(tmp_path: Path):
     write_bilm(tmp_path / "other")
     write_bilm(tmp_path / "model")
     with h5py.File(tmp_path / "model" / "model.hdf5", "a") as file:
@@ -177,7 +177,7 @@ def test_a_link_in_the_place_of_a_group_is_not_followed(tmp_path: Path):
         open_pretrained(tmp_path / "model")
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path):
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path):
     write_bilm(tmp_path / "model")
     (tmp_path / "x.hdf5").mkdir()
     with pytest.raises(FormatError, match="not a model in a known format"):
@@ -206,7 +206,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path):
     ],
     ids=lambda text: text[:10],
 )
-def test_options_that_are_no_json_are_refused(text: str, tmp_path: Path):
+def test_options_that_are_not_a_json_object_are_refused(text: str, tmp_path: Path):
     write_bilm(tmp_path)
     (tmp_path / "options.json").write_text(text, encoding="latin-1")
     with pytest.raises(ConfigError, match=r"options\.json"):
@@ -265,7 +265,7 @@ def test_options_of_wrong_types_are_refused(changes: dict[str, Any], tmp_path: P
         "filters",
     ],
 )
-def test_absurd_numbers_are_refused_without_allocating(name: str, number: int, tmp_path: Path):
+def test_huge_sizes_in_the_options_are_refused_without_allocating(name: str, number: int, tmp_path: Path):
     write_bilm(tmp_path)
     changes: dict[str, Any] = {name: number}
     if name == "char_cnn__embedding":
@@ -313,7 +313,7 @@ def test_a_damaged_compressed_vocabulary_is_refused(tmp_path: Path):
             open_pretrained(tmp_path)
 
 
-# Damage at any place
+# Random damage
 
 
 KINDS = (
@@ -341,25 +341,23 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Pa
         file.name: file for kind in ("manylangs", "native", "bilm") for file in (folder / kind).iterdir()
     }
     files["config.json"] = folder / "native" / "config.json"
-    found = {
+    models = {
         name: (files[name].parent, files[name], files[name].read_bytes()) for name in KINDS if name in files
     }
     path = folder / "model.zip"
-    return found | {"model.zip": (path, path, path.read_bytes())}
+    return models | {"model.zip": (path, path, path.read_bytes())}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_at_any_place_gives_a_model_or_a_clear_error(
-    kind: str, models: dict[str, tuple[Path, Path, bytes]]
-):
-    path, file, whole = models[kind]
+def test_random_damage_gives_a_model_or_a_clear_error(kind: str, models: dict[str, tuple[Path, Path, bytes]]):
+    path, file, intact = models[kind]
     rng = np.random.default_rng(8)
     for _ in range(150):
-        content = np.frombuffer(whole, np.uint8).copy()
-        places = rng.integers(0, len(content), rng.integers(1, 5))
-        content[places] = rng.integers(0, 256, len(places))
+        content = np.frombuffer(intact, np.uint8).copy()
+        positions = rng.integers(0, len(content), rng.integers(1, 5))
+        content[positions] = rng.integers(0, 256, len(positions))
         length = len(content) if rng.random() < 0.8 else rng.integers(len(content))
         file.write_bytes(content[:length].tobytes())
         with suppress(PolysemeError):
             open_pretrained(path)
-    file.write_bytes(whole)
+    file.write_bytes(intact)

@@ -30,52 +30,58 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """An index, another one of other text, a task folder."""
-    place = tmp_path_factory.mktemp("served")
-    given = os.environ.get("POLYSEME_TEXT")  # for pictures of a real text
-    one, other = Path(given) if given else place / "one.txt", place / "other.txt"
-    if not given:
-        one.write_text(TEXT, encoding="utf-8")
-    other.write_text(TEXT.replace("将", "大将"), encoding="utf-8")
-    polyseme.index("zh-classic", one, place / "one-index")
-    polyseme.index("zh-classic", other, place / "other-index")
+    """An index, an index of a different text, and a task folder."""
+    root = tmp_path_factory.mktemp("served")
+    real_text = os.environ.get("POLYSEME_TEXT")  # for screenshots of a real text
+    first_text, second_text = Path(real_text) if real_text else root / "one.txt", root / "other.txt"
+    if not real_text:
+        first_text.write_text(TEXT, encoding="utf-8")
+    second_text.write_text(TEXT.replace("将", "大将"), encoding="utf-8")
+    polyseme.index("zh-classic", first_text, root / "one-index")
+    polyseme.index("zh-classic", second_text, root / "other-index")
     settings = ["train.epochs=1"]
     reviews = EXAMPLES / "reviews.zh.csv"
     polyseme.train(
-        "classification", "zh-classic", train=reviews, dev=reviews, out=place / "reviews", settings=settings
+        "classification", "zh-classic", train=reviews, dev=reviews, out=root / "reviews", settings=settings
     )
-    return place / "one-index", place / "other-index", place / "reviews"
+    return root / "one-index", root / "other-index", root / "reviews"
 
 
-def children(process: int) -> list[int]:
-    """The processes that a process started."""
-    found = Path(f"/proc/{process}/task/{process}/children")
-    return [int(child) for child in found.read_text().split()]
+def child_processes(pid: int) -> list[int]:
+    """Ids of the processes that a process started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-class Served:
-    """A running server: its address, its process, what it said. first: Python that is run before it."""
+class ServerProcess:
+    """A server in another process.
 
-    def __init__(self, *arguments: str | Path, read: bool = True, first: str = "") -> None:
-        code = f"{first}\nfrom polyseme.cli import main\nmain()"
+    Args:
+        arguments: Arguments of `polyseme serve`.
+        read_log: Whether to read its log, which it writes to stderr.
+        setup_code: Python code to run before the server starts.
+
+    """
+
+    def __init__(self, *arguments: str | Path, read_log: bool = True, setup_code: str = "") -> None:
+        code = f"{setup_code}\nfrom polyseme.cli import main\nmain()"
         command = [sys.executable, "-c", code, "serve", *map(str, arguments), "--port", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        self.said: list[str] = []
-        while not self.said or (self.said[-1] and "http://" not in self.said[-1]):
-            self.said.append(self.process.stderr.readline())
-        found = re.search(r"http://\S+?(?=\s)", self.said[-1])
-        assert found, self.said
-        self.address = found.group()
-        self.place = (found.group().split(":")[1].strip("/"), int(found.group().split(":")[2]))
+        self.log: list[str] = []
+        while not self.log or (self.log[-1] and "http://" not in self.log[-1]):
+            self.log.append(self.process.stderr.readline())
+        match = re.search(r"http://([^\s:]+):(\d+)", self.log[-1])
+        assert match, self.log
+        self.address = match.group()
+        self.host_and_port = match[1], int(match[2])
         self._reader = threading.Thread(
-            target=lambda: self.said.extend(self.process.stderr or ()), daemon=True
+            target=lambda: self.log.extend(self.process.stderr or ()), daemon=True
         )
-        if read:
+        if read_log:
             self._reader.start()
 
-    def wait(self, seconds: float = 60) -> Served:
-        """Until it is ready."""
+    def wait(self, seconds: float = 60) -> ServerProcess:
+        """Wait until the server is ready."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -84,79 +90,79 @@ class Served:
             except httpx.TransportError:
                 assert self.process.poll() is None, "the server ended"
             time.sleep(0.1)
-        raise AssertionError("the server did not get ready")
+        raise AssertionError("the server is not ready")
 
-    def hear(self, text: str, seconds: float = 60) -> None:
-        """Until it has said this."""
-        until(lambda: any(text in line for line in list(self.said)), seconds, lambda: self.said)
+    def wait_for_log(self, text: str, seconds: float = 60) -> None:
+        """Wait until a line of the log contains `text`."""
+        until(lambda: any(text in line for line in list(self.log)), seconds, lambda: self.log)
 
     @property
     def children(self) -> list[int]:
-        """Its processes, where it has several."""
-        return children(self.process.pid)
+        """Ids of its worker processes."""
+        return child_processes(self.process.pid)
 
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Its exit code, and its log."""
-        if number:
-            self.process.send_signal(number)
+    def stop(self, signal_number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal (0: none) and wait for the end; returns the exit code and the log."""
+        if signal_number:
+            self.process.send_signal(signal_number)
         self.process.wait(60)
         if self._reader.is_alive():
             self._reader.join(10)
         if self.process.stderr is not None:
             self.process.stderr.close()
-        return self.process.returncode, "".join(self.said)
+        return self.process.returncode, "".join(self.log)
 
 
 @pytest.fixture(scope="session")
-def server(folders: tuple[Path, Path, Path]) -> Iterator[Served]:
-    """One server for all tests that leave it as it was."""
-    found = Served("zh-classic", *folders).wait()
-    yield found
-    if found.process.poll() is None:
-        found.stop()
+def server(folders: tuple[Path, Path, Path]) -> Iterator[ServerProcess]:
+    """One server for all tests that do not stop or change it."""
+    process = ServerProcess("zh-classic", *folders).wait()
+    yield process
+    if process.process.poll() is None:
+        process.stop()
 
 
 @pytest.fixture(scope="session")
-def client(server: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.address, timeout=30) as found:
-        yield found
+def client(server: ServerProcess) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.address, timeout=30) as http_client:
+        yield http_client
 
 
 @pytest.fixture(scope="session")
-def quick() -> Iterator[Served]:
-    """A server with little patience."""
-    soon = "import polyseme.server.http.protocol as protocol\nprotocol.HEADER_SECONDS = 1.0"
-    found = Served("zh-classic", "--timeout", "6", first=soon).wait()
-    yield found
-    assert found.stop()[0] == 0
+def impatient_server() -> Iterator[ServerProcess]:
+    """A server with short timeouts."""
+    short_timeout = "import polyseme.server.http.protocol as protocol\nprotocol.HEADER_SECONDS = 1.0"
+    process = ServerProcess("zh-classic", "--timeout", "6", setup_code=short_timeout).wait()
+    yield process
+    assert process.stop()[0] == 0
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Served]]:
-    """Servers that a test starts for itself; they are stopped at its end."""
-    running: list[Served] = []
+def start() -> Iterator[Callable[..., ServerProcess]]:
+    """Start servers for one test; they are stopped when it ends."""
+    running: list[ServerProcess] = []
 
-    def run(*arguments: str | Path, read: bool = True, first: str = "") -> Served:
-        running.append(Served(*arguments, read=read, first=first))
+    def run(*arguments: str | Path, read_log: bool = True, setup_code: str = "") -> ServerProcess:
+        running.append(ServerProcess(*arguments, read_log=read_log, setup_code=setup_code))
         return running[-1]
 
     yield run
-    for one in running:
-        one.stop(signal.SIGKILL if one.process.poll() is None else 0)
+    for server in running:
+        server.stop(signal.SIGKILL if server.process.poll() is None else 0)
 
 
 @pytest.fixture(scope="module")
-def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server of a bundled model with training curves; all paths are relative, as users give them."""
+def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with a model that has training curves; all paths are relative, as users write them."""
     model = tmp_path_factory.mktemp("models") / "zh-classic"
     shutil.copytree(Path(polyseme.__file__).parent / "bundled" / "zh-classic", model)
     rows = [{"validation": 1, "tokens": n * 1000, "forward": 90 / n, "backward": 80 / n} for n in (1, 2, 3)]
     lines = [json.dumps(row | {"mean": (row["forward"] + row["backward"]) / 2}) + "\n" for row in rows]
-    if not SCREENSHOTS:  # those of the docs show no invented curve
+    if not SCREENSHOTS:  # screenshots in the docs show no invented curve
         (model / "metrics.jsonl").write_text("".join(lines))
-    found = Served(*map(os.path.relpath, (model, *folders))).wait()
-    yield found
-    found.stop()
+    process = ServerProcess(*map(os.path.relpath, (model, *folders))).wait()
+    yield process
+    process.stop()
 
 
 @pytest.fixture(scope="module")
@@ -164,13 +170,13 @@ def browser() -> Iterator:
     playwright = pytest.importorskip("playwright.sync_api")
     playwright.expect.set_options(timeout=TIMEOUT_MS)
     with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
-def visit(browser, explored: Served) -> Iterator:
-    found = Visit(browser, explored.address)
-    yield found
-    found.close()
+def visit(browser, explored: ServerProcess) -> Iterator:
+    page = Visit(browser, explored.address)
+    yield page
+    page.close()

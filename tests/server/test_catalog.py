@@ -1,4 +1,4 @@
-"""What is served together: tasks use the served model, and those of another one are refused."""
+"""What a server opens: tasks share its model, and tasks of another model are refused."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from polyseme.server.catalog import open_catalog
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model, another one, a task of the first, one that fine-tuned it."""
-    place = tmp_path_factory.mktemp("tasks")
-    save_pretrained(toys.random_model(toys.small_config()), place / "model")
-    save_pretrained(toys.random_model(toys.small_config(), seed=7), place / "other")
-    files = toys.write(place)
-    for name, more in (("task", []), ("tuned", ["input.tune=full"])):
+    """Two models, a task of the first, and a task that fine-tuned the first."""
+    root = tmp_path_factory.mktemp("tasks")
+    save_pretrained(toys.random_model(toys.small_config()), root / "model")
+    save_pretrained(toys.random_model(toys.small_config(), seed=7), root / "other")
+    files = toys.write(root)
+    for name, settings in (("task", []), ("tuned", ["input.tune=full"])):
         polyseme.train(
             "classification",
-            place / "model",
+            root / "model",
             train=files / "train.csv",
             dev=files / "dev.csv",
-            out=place / name,
-            settings=["train.epochs=1", *more],
+            out=root / name,
+            settings=["train.epochs=1", *settings],
         )
-    return place
+    return root
 
 
 def test_a_task_uses_the_served_model(folder: Path):
-    served = open_catalog(folder / "model", [folder / "task"])
-    assert served.task(None).source.elmo is served.elmo
+    catalog = open_catalog(folder / "model", [folder / "task"])
+    assert catalog.task(None).source.elmo is catalog.elmo
 
 
 def test_a_task_that_fine_tuned_its_model_keeps_it(folder: Path):
-    served = open_catalog(folder / "model", [folder / "tuned"])
-    assert served.task("tuned").source.elmo is not served.elmo
-    assert served.task("tuned").predict("good")
+    catalog = open_catalog(folder / "model", [folder / "tuned"])
+    assert catalog.task("tuned").source.elmo is not catalog.elmo
+    assert catalog.task("tuned").predict("good")
 
 
 def test_a_task_of_another_model_is_refused(folder: Path):

@@ -1,4 +1,4 @@
-"""Connections that are slow, endless or no HTTP: they are closed, and the server lives."""
+"""Connections that are slow, endless or not HTTP are closed, and the server keeps running."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import httpx
 
 
 def connect(server) -> socket.socket:
-    found = socket.create_connection(server.place)
-    found.settimeout(60)
-    return found
+    connection = socket.create_connection(server.host_and_port)
+    connection.settimeout(60)
+    return connection
 
 
-def read_all(one: socket.socket) -> bytes:
-    """All that comes until the other side closes."""
+def read_all(connection: socket.socket) -> bytes:
+    """Read until the server closes the connection."""
     parts = []
     try:
-        while part := one.recv(1 << 16):
+        while part := connection.recv(1 << 16):
             parts.append(part)
     except ConnectionResetError:
         pass
     return b"".join(parts)
 
 
-def post(route: str, values: object) -> bytes:
+def post_request(route: str, values: object) -> bytes:
     body = json.dumps(values, ensure_ascii=False).encode()
     head = (
         f"POST {route} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
@@ -34,61 +34,60 @@ def post(route: str, values: object) -> bytes:
     return head.encode() + b"\r\n\r\n" + body
 
 
-def alive(server) -> bool:
+def is_alive(server) -> bool:
     return httpx.get(f"{server.address}/health", timeout=60).status_code == 200
 
 
-def test_a_head_that_comes_byte_by_byte_is_not_waited_for(quick):
-    with connect(quick) as slow:
+def test_headers_that_arrive_byte_by_byte_close_the_connection(impatient_server):
+    with connect(impatient_server) as slow:
         slow.sendall(b"POST /embed HTTP/1.1\r\n")
-        begun = time.monotonic()
+        start = time.monotonic()
         closed = False
-        while not closed and time.monotonic() - begun < 50:
+        while not closed and time.monotonic() - start < 50:
             try:
                 slow.sendall(b"X")
                 time.sleep(0.2)
             except (BrokenPipeError, ConnectionResetError):
                 closed = True
         assert closed
-    assert alive(quick)
+    assert is_alive(impatient_server)
 
 
-def test_a_connection_that_says_nothing_is_closed(quick):
-    with connect(quick) as silent:
+def test_a_silent_connection_is_closed(impatient_server):
+    with connect(impatient_server) as silent:
         assert read_all(silent) == b""
-    assert alive(quick)
+    assert is_alive(impatient_server)
 
 
-def test_a_body_that_does_not_come_is_refused(quick):
-    with connect(quick) as slow:
-        slow.sendall(post("/embed", {"texts": ["曹操"]})[:-5])
+def test_an_incomplete_body_is_refused_after_the_timeout(impatient_server):
+    with connect(impatient_server) as slow:
+        slow.sendall(post_request("/embed", {"texts": ["曹操"]})[:-5])
         head, _, body = read_all(slow).partition(b"\r\n\r\n")
         assert b" 408 " in head
         assert json.loads(body)["error_type"] == "timeout"
-    assert alive(quick)
+    assert is_alive(impatient_server)
 
 
-def test_whoever_does_not_read_is_not_waited_for(quick):
+def test_a_client_that_does_not_read_is_disconnected(impatient_server):
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.settimeout(60)
-        slow.connect(quick.place)
-        slow.sendall(post("/embed_all", {"texts": ["曹操大怒。" * 600] * 3}))
-        slow.recv(1, socket.MSG_PEEK)  # the answer is there, and from now on it must be read
+        slow.connect(impatient_server.host_and_port)
+        slow.sendall(post_request("/embed_all", {"texts": ["曹操大怒。" * 600] * 3}))
+        slow.recv(1, socket.MSG_PEEK)  # the response has begun: the client must read it from now on
         time.sleep(10)
-        found = read_all(slow)
-    head, _, body = found.partition(b"\r\n\r\n")
+        head, _, body = read_all(slow).partition(b"\r\n\r\n")
     assert b" 200 " in head
-    said = int(next(line for line in head.lower().splitlines() if b"content-length" in line).split()[-1])
-    assert len(body) < said
-    assert alive(quick)
+    declared = int(next(line for line in head.lower().splitlines() if b"content-length" in line).split()[-1])
+    assert len(body) < declared
+    assert is_alive(impatient_server)
 
 
-def test_a_large_answer_reaches_those_who_read(server):
+def test_a_client_that_reads_gets_a_large_response_completely(server):
     values = {"texts": ["曹操大怒。" * 300], "layer": "all"}
-    answer = httpx.post(f"{server.address}/embed_all", json=values, timeout=60)
-    assert len(answer.content) > 1_000_000
-    assert len(answer.json()["vectors"][0]) == 3
+    response = httpx.post(f"{server.address}/embed_all", json=values, timeout=60)
+    assert len(response.content) > 1_000_000
+    assert len(response.json()["vectors"][0]) == 3
 
 
 def test_a_chunked_body_of_50_mb_is_refused_early(server):
@@ -102,30 +101,30 @@ def test_a_chunked_body_of_50_mb_is_refused_early(server):
                 sent += len(part)
         except (BrokenPipeError, ConnectionResetError):
             pass
-        answer = read_all(large)
-    assert b" 413 " in answer
+        response = read_all(large)
+    assert b" 413 " in response
     assert sent < 40 * len(part)
-    assert alive(server)
+    assert is_alive(server)
 
 
-def test_a_body_somewhat_too_large_is_refused_and_the_connection_stays(server):
+def test_a_body_slightly_too_large_is_refused_and_the_connection_stays_open(server):
     with httpx.Client(base_url=server.address, timeout=60) as client:
         for _ in range(2):
             assert client.post("/embed", content=b"x" * 3_000_000).status_code == 413
         assert client.get("/health").status_code == 200
 
 
-def test_what_is_no_http_is_refused_in_our_form(server):
-    with connect(server) as strange:
-        strange.sendall(b"\x00\xff not http at all\r\n\r\n")
-        head, _, body = read_all(strange).partition(b"\r\n\r\n")
+def test_bytes_that_are_not_http_get_a_json_error(server):
+    with connect(server) as connection:
+        connection.sendall(b"\x00\xff not http at all\r\n\r\n")
+        head, _, body = read_all(connection).partition(b"\r\n\r\n")
     assert b" 400 " in head
     assert set(json.loads(body)) == {"error", "error_type"}
-    assert alive(server)
+    assert is_alive(server)
 
 
 def test_a_broken_chunk_is_refused(server):
-    with connect(server) as strange:
-        strange.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
-        assert b" 400 " in read_all(strange)
-    assert alive(server)
+    with connect(server) as connection:
+        connection.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+        assert b" 400 " in read_all(connection)
+    assert is_alive(server)

@@ -1,4 +1,4 @@
-"""The files to deploy with, checked by their linters: no container engine is needed."""
+"""Deployment files, checked by linters: no container engine is needed."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ TOOLS = Path(sys.executable).parent
 
 
 def run(tool: str, *arguments: str | Path) -> None:
-    """Run a linter of the environment; what it says is the message of the failure."""
-    done = subprocess.run([TOOLS / tool, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    """Run a linter; the test fails with its output."""
+    result = subprocess.run([TOOLS / tool, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_dockerfile():
+def test_the_dockerfile_is_valid():
     run("hadolint", ROOT / "Dockerfile")
 
 
-def test_the_compose_file():
+def test_the_compose_file_is_valid():
     run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", ROOT / "compose.yaml")
 
 
-def test_the_kubernetes_example(tmp_path: Path):
+def test_the_kubernetes_example_is_valid(tmp_path: Path):
     (example,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
     (tmp_path / "polyseme.yaml").write_text(example)
     run("kubernetes-validate", "--strict", tmp_path / "polyseme.yaml")
 
 
-def test_the_linter_finds_what_is_wrong(tmp_path: Path):
+def test_the_linter_finds_mistakes(tmp_path: Path):
     (tmp_path / "Dockerfile").write_text("FROM python\nCMD polyseme\n")
     with pytest.raises(AssertionError, match="DL"):
         run("hadolint", tmp_path / "Dockerfile")

@@ -12,13 +12,13 @@ from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.server.http import requests
 
-# Arguments that name what a server has opened already, or that concern only files and progress.
-OF_THE_SERVER = {"self", "model", "source", "options", "device", "memory", "batch_tokens", "progress"}
-OF_FILES = {"out", "force", "segment", "stateful", "uncorrected"}
-# A route has an index or task by name; clients that have segmented the text before send tokens.
-OF_THE_ROUTE = {"index", "task", "tokens", "position"}
+# Arguments that a server has fixed when it starts, or that concern only files and progress.
+SERVER_ARGUMENTS = {"self", "model", "source", "options", "device", "memory", "batch_tokens", "progress"}
+FILE_ARGUMENTS = {"out", "force", "segment", "stateful", "uncorrected"}
+# Fields that only routes have: names of an index or a task, and the tokens of a segmented text.
+ROUTE_FIELDS = {"index", "task", "tokens", "position"}
 
-# Of each route: the function, other names (route: function), arguments it lacks, fields of its own, defaults.
+# Per route: request, function, renamed fields (route: function), missing arguments, extra fields, defaults.
 Route = tuple[type[requests.Request], Callable[..., Any], dict[str, str], set[str], set[str], dict[str, Any]]
 ROUTES: dict[str, Route] = {
     "/embed": (
@@ -48,11 +48,11 @@ ROUTES: dict[str, Route] = {
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_route_has_the_arguments_and_defaults_of_its_function(route: str):
-    request, function, renamed, lacking, extra, defaults = ROUTES[route]
+    request, function, renamed, missing, extra, defaults = ROUTES[route]
     parameters = inspect.signature(function).parameters
-    expected = set(parameters) - OF_THE_SERVER - OF_FILES - lacking
+    expected = set(parameters) - SERVER_ARGUMENTS - FILE_ARGUMENTS - missing
     fields = {renamed.get(name, name): field for name, field in request.model_fields.items()}
-    assert set(fields) - OF_THE_ROUTE - extra == expected
+    assert set(fields) - ROUTE_FIELDS - extra == expected
     for name in expected:
         default = parameters[name].default
         if name in defaults:

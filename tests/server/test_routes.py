@@ -1,7 +1,8 @@
-"""Each route gives what the library gives, and refuses what is wrong with the right status."""
+"""Routes return what the library returns, and refuse invalid requests with the right status."""
 
 from __future__ import annotations
 
+import base64
 import json
 
 import httpx
@@ -19,241 +20,247 @@ def elmo() -> polyseme.Elmo:
     return polyseme.load("zh-classic")
 
 
-def ask(client: httpx.Client, route: str, **values) -> dict:
-    answer = client.post(route, json=values)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+def post(client: httpx.Client, route: str, **body) -> dict:
+    response = client.post(route, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
-def test_tokens_have_their_places(client: httpx.Client):
-    (tokens,) = ask(client, "/tokenize", texts=["曹操大怒。"])["tokens"]
+def test_tokens_have_offsets(client: httpx.Client):
+    (tokens,) = post(client, "/tokenize", texts=["曹操大怒。"])["tokens"]
     assert [token["text"] for token in tokens] == ["曹操", "大怒", "。"]
     assert (tokens[1]["start"], tokens[1]["end"]) == (2, 4)
 
 
 @pytest.mark.parametrize("layer", ["mean", "top", 0, [0.2, 0.3, 0.5]])
-def test_vectors_are_those_of_the_library(client: httpx.Client, elmo: polyseme.Elmo, layer):
-    found = ask(client, "/embed", texts=TEXTS, layer=layer, pool="max")
-    np.testing.assert_allclose(found["vectors"], elmo.embed(TEXTS, layer=layer, pool="max"), atol=1e-6)
-    every = ask(client, "/embed_all", texts=TEXTS, layer=layer)
-    assert every["tokens"] == [elmo.token_texts(text) for text in TEXTS]
-    for ours, theirs in zip(every["vectors"], elmo.embed(TEXTS, layer=layer), strict=True):
-        np.testing.assert_allclose(np.array(ours, np.float32).reshape(theirs.shape), theirs, atol=1e-6)
+def test_vectors_equal_those_of_the_library(client: httpx.Client, elmo: polyseme.Elmo, layer):
+    pooled = post(client, "/embed", texts=TEXTS, layer=layer, pool="max")
+    np.testing.assert_allclose(pooled["vectors"], elmo.embed(TEXTS, layer=layer, pool="max"), atol=1e-6)
+    per_token = post(client, "/embed_all", texts=TEXTS, layer=layer)
+    assert per_token["tokens"] == [elmo.token_texts(text) for text in TEXTS]
+    for vectors, expected in zip(per_token["vectors"], elmo.embed(TEXTS, layer=layer), strict=True):
+        np.testing.assert_allclose(np.array(vectors, np.float32).reshape(expected.shape), expected, atol=1e-6)
 
 
-def test_all_layers_at_once(client: httpx.Client, elmo: polyseme.Elmo):
-    (found,) = ask(client, "/embed_all", texts=TEXTS[:1], layer="all")["vectors"]
-    np.testing.assert_allclose(found, elmo.embed(TEXTS[0], layer="all"), atol=1e-6)
+def test_all_layers_can_be_requested(client: httpx.Client, elmo: polyseme.Elmo):
+    (layers,) = post(client, "/embed_all", texts=TEXTS[:1], layer="all")["vectors"]
+    np.testing.assert_allclose(layers, elmo.embed(TEXTS[0], layer="all"), atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("float32", "<f4"), ("float16", "<f2")])
-def test_raw_numbers_where_accept_asks_for_them(client: httpx.Client, elmo: polyseme.Elmo, kind, dtype):
-    headers = {"Accept": f"application/x-{kind}"}
-    answer = client.post("/embed_all", json={"texts": TEXTS}, headers=headers)
-    assert answer.headers["content-type"] == f"application/x-{kind}"
-    shapes = json.loads(answer.headers["x-polyseme-shapes"])
-    values, at = np.frombuffer(answer.content, dtype), 0
-    for shape, wanted in zip(shapes, elmo.embed(TEXTS), strict=True):
-        size = int(np.prod(shape))
-        np.testing.assert_allclose(values[at : at + size].reshape(shape), wanted, atol=1e-3)
-        at += size
-    assert at == len(values)
+@pytest.mark.parametrize(("name", "dtype"), [("float32", "<f4"), ("float16", "<f2")])
+def test_the_accept_header_selects_raw_vectors(client: httpx.Client, elmo: polyseme.Elmo, name, dtype):
+    headers = {"Accept": f"application/x-{name}"}
+    response = client.post("/embed_all", json={"texts": TEXTS}, headers=headers)
+    assert response.headers["content-type"] == f"application/x-{name}"
+    shapes = json.loads(response.headers["x-polyseme-shapes"])
+    values, start = np.frombuffer(response.content, dtype), 0
+    for shape, expected in zip(shapes, elmo.embed(TEXTS), strict=True):
+        stop = start + int(np.prod(shape))
+        np.testing.assert_allclose(values[start:stop].reshape(shape), expected, atol=1e-3)
+        start = stop
+    assert start == len(values)
 
 
-def test_scores_and_substitutes(client: httpx.Client, elmo: polyseme.Elmo):
-    (found,) = ask(client, "/score", texts=["曹操大怒。"])["scores"]
-    (wanted,) = polyseme.language.score(elmo, ["曹操大怒。"])
-    assert found["mean"] == pytest.approx(wanted.totals[2], abs=1e-4)
-    assert len(found["token_scores"]) == len(found["tokens"]) == 3
-    by_text = ask(client, "/substitutes", sentence="曹操 [大怒] 。", k=3)
-    by_position = ask(client, "/substitutes", tokens=["曹操", "大怒", "。"], position=1, k=3)
+def test_scores_equal_those_of_the_library_and_substitutes_take_text_or_tokens(
+    client: httpx.Client, elmo: polyseme.Elmo
+):
+    (score,) = post(client, "/score", texts=["曹操大怒。"])["scores"]
+    (expected,) = polyseme.language.score(elmo, ["曹操大怒。"])
+    assert score["mean"] == pytest.approx(expected.totals[2], abs=1e-4)
+    assert len(score["token_scores"]) == len(score["tokens"]) == 3
+    by_text = post(client, "/substitutes", sentence="曹操 [大怒] 。", k=3)
+    by_position = post(client, "/substitutes", tokens=["曹操", "大怒", "。"], position=1, k=3)
     assert by_text == by_position
     assert len(by_text["joint"]["best"]) == 3
     assert 0 < by_text["forward"]["best"][0]["probability"] < 1
 
 
-def test_nearest_words_and_usages(client: httpx.Client):
-    words = ask(client, "/nearest", word="曹操", k=3)["words"]
+def test_nearest_returns_words_or_with_a_context_usages(client: httpx.Client):
+    words = post(client, "/nearest", word="曹操", k=3)["words"]
     assert len(words) == 3
-    found = ask(client, "/nearest", word="将", context="玄德拜关羽为将。", k=5)["usages"]
-    assert found[0]["sentence"] == "玄德拜关羽为将。"
-    assert found[0]["sentence"][found[0]["start"] : found[0]["stop"]] == "将"
-    assert found[0]["document"] == "one.txt"
-    same = ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1, same_word=True)[
+    nearest = post(client, "/nearest", word="将", context="玄德拜关羽为将。", k=5)["usages"][0]
+    assert nearest["sentence"] == "玄德拜关羽为将。"
+    assert nearest["sentence"][nearest["start"] : nearest["stop"]] == "将"
+    assert nearest["document"] == "one.txt"
+    same_word = post(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1, same_word=True)[
         "usages"
     ]
-    assert {usage["word"] for usage in same} == {"将"}
-    other = ask(client, "/nearest", word="大将", index="other-index", k=2)["words"]
-    assert len(other) == 2
+    assert {usage["word"] for usage in same_word} == {"将"}
+    words = post(client, "/nearest", word="大将", index="other-index", k=2)["words"]
+    assert len(words) == 2
 
 
-def test_products_of_layers_give_the_cosine_of_any_mixture(client: httpx.Client):
-    found = ask(client, "/nearest", word="将", context="玄德拜关羽为将。", k=3, layers=True)
-    own, first = np.array(found["query"]["own"]), found["usages"][0]
+def test_dot_products_of_layers_give_the_cosine_of_any_mix(client: httpx.Client):
+    response = post(client, "/nearest", word="将", context="玄德拜关羽为将。", k=3, layers=True)
+    of_query, usage = np.array(response["query"]["own"]), response["usages"][0]
     for weights in ([1, 0, 0], [0, 0, 1], [0.2, 0.3, 0.5]):
         w = np.array(weights)
-        theirs, cross = np.array(first["own"]), np.array(first["cross"])
-        cosine = (w @ cross @ w) / np.sqrt((w @ own @ w) * (w @ theirs @ w))
+        of_usage, cross = np.array(usage["own"]), np.array(usage["cross"])
+        cosine = (w @ cross @ w) / np.sqrt((w @ of_query @ w) * (w @ of_usage @ w))
         assert cosine == pytest.approx(1, abs=0.01)  # the sentence itself is in the index
 
 
-def test_candidates_for_mixtures_hold_the_nearest_of_the_token_layer(client: httpx.Client, folders, elmo):
-    """Against all layers of all usages: the index's layer and layer 0 miss nothing, for any word."""
+def test_candidates_for_mixes_include_the_nearest_in_the_token_layer(client: httpx.Client, folders, elmo):
+    """Compare with the token layer of every usage in the index."""
     index = polyseme.open_index(folders[0], elmo)
     usages = [index.usage(number) for number in range(len(index))]
     vectors = [elmo.embed([[usage.word]], layer=0)[0][0] for usage in usages]  # without context
     spaces = UsageLayers(elmo, index).spaces
     for word, text in (("将", "玄德拜关羽为将。"), ("困乏", "人马困乏。"), ("张飞", "张飞大怒。")):
-        found = ask(client, "/nearest", word=word, context=text, k=6, layers=True)
+        response = post(client, "/nearest", word=word, context=text, k=6, layers=True)
         query = elmo.embed([[word]], layer=0)[0]
         best = np.sort(spaces[0].to_directions(np.array(vectors)) @ spaces[0].to_directions(query)[0])[::-1][
             :6
         ]
-        rows = found["usages"] + found["others"]
-        own = np.array([[row["own"][0][0], row["cross"][0][0]] for row in rows])
-        cosines = own[:, 1] / np.sqrt(own[:, 0] * found["query"]["own"][0][0])
+        rows = response["usages"] + response["others"]
+        products = np.array([[row["own"][0][0], row["cross"][0][0]] for row in rows])
+        cosines = products[:, 1] / np.sqrt(products[:, 0] * response["query"]["own"][0][0])
         np.testing.assert_allclose(np.sort(cosines)[::-1][:6], best, atol=1e-4)
-        plain = ask(client, "/nearest", word=word, context=text, k=6)["usages"]
-        assert [row["cosine"] for row in found["usages"]] == [row["cosine"] for row in plain]
-        places = [(row["line"], row["start"]) for row in rows]
-        assert len(set(places)) == len(places)
-    same = ask(client, "/nearest", word="将", context="玄德拜关羽为将。", k=6, layers=True, same_word=True)
-    assert same["others"] == []
+        plain = post(client, "/nearest", word=word, context=text, k=6)["usages"]
+        assert [row["cosine"] for row in response["usages"]] == [row["cosine"] for row in plain]
+        locations = [(row["line"], row["start"]) for row in rows]
+        assert len(set(locations)) == len(locations)
+    same_word = post(
+        client, "/nearest", word="将", context="玄德拜关羽为将。", k=6, layers=True, same_word=True
+    )
+    assert same_word["others"] == []
 
 
-def test_texts_of_several_sentences_are_cut_as_the_index_cuts_them(client: httpx.Client):
+def test_texts_of_several_sentences_are_segmented_like_the_index(client: httpx.Client):
     text = "曹操大怒，欲斩此将。\n孙权大喜，重赏诸将。曹操将兵三十万来攻。"
-    (tokens,) = ask(client, "/tokenize", texts=[text], index="one-index")["tokens"]
+    (tokens,) = post(client, "/tokenize", texts=[text], index="one-index")["tokens"]
     assert [token["text"] for token in tokens] == [text[token["start"] : token["end"]] for token in tokens]
-    sentences = [[one for one in tokens if one["sentence"] == number] for number in range(3)]
-    assert [some[0]["text"] for some in sentences] == ["曹操", "孙权", "曹操"]
-    for some in sentences:
-        words = [token["text"] for token in some]
-        (best,) = ask(client, "/nearest", word=words[0], tokens=words, position=0, k=1)["usages"]
+    sentences = [[token for token in tokens if token["sentence"] == number] for number in range(3)]
+    assert [sentence[0]["text"] for sentence in sentences] == ["曹操", "孙权", "曹操"]
+    for sentence in sentences:
+        words = [token["text"] for token in sentence]
+        (best,) = post(client, "/nearest", word=words[0], tokens=words, position=0, k=1)["usages"]
         assert best["cosine"] > 0.99
-        assert best["sentence"] == text[some[0]["start"] : some[-1]["end"]]
+        assert best["sentence"] == text[sentence[0]["start"] : sentence[-1]["end"]]
 
 
-def test_a_long_text_of_short_sentences_is_cut(client: httpx.Client):
-    (tokens,) = ask(client, "/tokenize", texts=["曹操大怒。" * 1000])["tokens"]
+def test_the_length_limit_of_a_text_applies_to_its_sentences(client: httpx.Client):
+    (tokens,) = post(client, "/tokenize", texts=["曹操大怒。" * 1000])["tokens"]
     assert (len(tokens), tokens[-1]["sentence"]) == (3000, 999)
     for text, code, limit in (
         ("字 " * 2001, "too_long", 2000),
         ("曹操大怒。" * 22_000, "too_long_together", 64_000),
     ):
-        answer = client.post("/tokenize", json={"texts": [text]})
-        assert (answer.status_code, answer.json()["error_type"]) == (413, "too_large")
-        assert (answer.json()["code"], answer.json()["values"]["limit"]) == (code, limit)
+        response = client.post("/tokenize", json={"texts": [text]})
+        assert (response.status_code, response.json()["error_type"]) == (413, "too_large")
+        assert (response.json()["code"], response.json()["values"]["limit"]) == (code, limit)
 
 
-def test_refusals_have_a_code_and_values(client: httpx.Client):
-    def refused(route: str, **values) -> tuple[str, dict]:
-        found = client.post(route, json=values).json()
-        return found["code"], found["values"]
+def test_errors_have_a_code_and_values(client: httpx.Client):
+    def error(route: str, **body) -> tuple[str, dict]:
+        response = client.post(route, json=body).json()
+        return response["code"], response["values"]
 
-    assert refused("/nearest", word="曹操操") == ("word_missing", {"near": ["曹操"]})
-    assert refused("/senses", word="曹操", index="gone")[0] == "index_missing"
-    assert refused("/nearest", word="大", context="曹操大怒。")[0] == "no_token"
-    words = {"first": "one-index", "second": "other-index"}
-    assert refused("/change", words=["曹操", "曹操操"], **words) == (
+    assert error("/nearest", word="曹操操") == ("word_missing", {"near": ["曹操"]})
+    assert error("/senses", word="曹操", index="gone")[0] == "index_missing"
+    assert error("/nearest", word="大", context="曹操大怒。")[0] == "no_token"
+    indexes = {"first": "one-index", "second": "other-index"}
+    assert error("/change", words=["曹操", "曹操操"], **indexes) == (
         "word_missing",
         {"near": ["曹操"], "number": 2},
     )
-    code, values = refused("/change", words=["烧毁"], **words)
+    code, values = error("/change", words=["烧毁"], **indexes)
     assert (code, values["count"] < values["minimum"]) == ("too_few_usages", True)
 
 
-def test_senses_with_a_map(client: httpx.Client):
-    found = ask(client, "/senses", word="将", max_senses=3)
-    assert sum(sense["count"] for sense in found["senses"]) == len(found["usages"])
-    assert {usage["sense"] for usage in found["usages"]} == set(range(len(found["senses"])))
-    assert all(np.isfinite([usage["x"], usage["y"]]).all() for usage in found["usages"])
+def test_senses_come_with_a_map_of_the_usages(client: httpx.Client):
+    response = post(client, "/senses", word="将", max_senses=3)
+    assert sum(sense["count"] for sense in response["senses"]) == len(response["usages"])
+    assert {usage["sense"] for usage in response["usages"]} == set(range(len(response["senses"])))
+    assert all(np.isfinite([usage["x"], usage["y"]]).all() for usage in response["usages"])
 
 
 def test_senses_name_documents_without_their_paths(client: httpx.Client):
-    answer = client.post("/senses", json={"word": "将", "max_senses": 3})
-    found = answer.json()
-    assert found["documents"] == {"one.txt": sum(sense["count"] for sense in found["senses"])}
-    for sense in found["senses"]:
+    response = client.post("/senses", json={"word": "将", "max_senses": 3})
+    result = response.json()
+    assert result["documents"] == {"one.txt": sum(sense["count"] for sense in result["senses"])}
+    for sense in result["senses"]:
         assert set(sense["documents"]) == {"one.txt"}
-    assert "/" not in answer.text
+    assert "/" not in response.text
 
 
 def test_change_ranks_no_punctuation(client: httpx.Client, folders):
-    found = ask(client, "/change", first="one-index", second="other-index", k=3)
-    assert found == {"changes": [], "complete": True}  # only 。 is frequent in both
+    response = post(client, "/change", first="one-index", second="other-index", k=3)
+    assert response == {"changes": [], "complete": True}  # only 。 is frequent in both
     assert polyseme.change(*folders[:2]) == []
 
 
-def test_change_between_two_indexes(client: httpx.Client):
-    found = ask(client, "/change", first="one-index", second="other-index", words=["曹操"])["changes"]
-    assert found[0]["word"] == "曹操"
-    assert 0 <= found[0]["shift_p"] <= 1
+def test_change_compares_a_word_between_two_indexes(client: httpx.Client):
+    changes = post(client, "/change", first="one-index", second="other-index", words=["曹操"])["changes"]
+    assert changes[0]["word"] == "曹操"
+    assert 0 <= changes[0]["shift_p"] <= 1
 
 
-def test_change_says_by_its_number_which_word_has_too_few_usages(client: httpx.Client):
+def test_change_names_a_word_with_too_few_usages_by_its_number(client: httpx.Client):
     values = {"first": "one-index", "second": "other-index", "words": ["曹操", "困乏"]}
-    answer = client.post("/change", json=values)
-    assert answer.status_code == 422
-    assert "Word 2 of 2 has 4 usages in the first index: at least 5 are needed." in answer.json()["error"]
+    response = client.post("/change", json=values)
+    assert response.status_code == 422
+    assert "Word 2 of 2 has 4 usages in the first index: at least 5 are needed." in response.json()["error"]
 
 
-def test_similarity_of_texts_and_words(client: httpx.Client):
-    found = ask(client, "/similarity", texts=["曹操大怒。", "曹操大喜。"])
-    assert np.array(found["matrix"]).shape == (3, 3)
-    assert found["cosine"] > 0.5
-    assert ask(client, "/similarity", texts=["", "曹操"])["cosine"] is None
+def test_similarity_compares_texts_and_their_tokens(client: httpx.Client):
+    response = post(client, "/similarity", texts=["曹操大怒。", "曹操大喜。"])
+    assert np.array(response["matrix"]).shape == (3, 3)
+    assert response["cosine"] > 0.5
+    assert post(client, "/similarity", texts=["", "曹操"])["cosine"] is None
 
 
 @pytest.mark.parametrize("layer", ["top", "mean"])
 @pytest.mark.parametrize(
     "texts", [["曹操大怒。", "玄德拜关羽为将。"], ["曹操[大怒]。", "玄德拜关羽为[将]。"]]
 )
-def test_the_route_gives_the_similarity_of_the_library(client: httpx.Client, texts: list[str], layer: str):
+def test_similarity_equals_that_of_the_library(client: httpx.Client, texts: list[str], layer: str):
     expected = polyseme.similarity(polyseme.load("zh-classic"), *texts, layer=layer).cosine
-    assert ask(client, "/similarity", texts=texts, layer=layer)["cosine"] == pytest.approx(expected, abs=1e-5)
+    assert post(client, "/similarity", texts=texts, layer=layer)["cosine"] == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
-def test_only_one_text_with_brackets_is_refused(client: httpx.Client):
+def test_brackets_in_only_one_of_two_texts_are_refused(client: httpx.Client):
     assert client.post("/similarity", json={"texts": ["曹操[大怒]。", "将"]}).status_code == 422
 
 
 def test_brackets_mark_the_word_in_its_context(client: httpx.Client):
-    marked = ask(client, "/nearest", word="将", context="玄德[将]兵", k=3)["usages"]
+    marked = post(client, "/nearest", word="将", context="玄德[将]兵", k=3)["usages"]
     assert (
-        marked == ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1, k=3)["usages"]
+        marked == post(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1, k=3)["usages"]
     )
 
 
 def test_words_can_be_added_and_subtracted(client: httpx.Client):
-    found = ask(client, "/nearest", word="曹操", like=["将"], unlike=["大怒"], k=2)["words"]
-    assert {word["word"] for word in found}.isdisjoint({"曹操", "将", "大怒"})
+    words = post(client, "/nearest", word="曹操", like=["将"], unlike=["大怒"], k=2)["words"]
+    assert {word["word"] for word in words}.isdisjoint({"曹操", "将", "大怒"})
 
 
-def test_predictions_of_a_task(client: httpx.Client):
-    (found,) = ask(client, "/predict", texts=["这家酒店很好。"])["predictions"]
-    assert sum(found["probabilities"].values()) == pytest.approx(1, abs=1e-3)
+def test_predict_returns_probabilities_of_the_labels(client: httpx.Client):
+    (prediction,) = post(client, "/predict", texts=["这家酒店很好。"])["predictions"]
+    assert sum(prediction["probabilities"].values()) == pytest.approx(1, abs=1e-3)
 
 
-def test_questions_about_sentences_are_counted_by_their_tokens(client: httpx.Client):
+def test_nearest_and_predict_count_their_tokens(client: httpx.Client):
     def count() -> float:
         lines = client.get("/metrics").text.splitlines()
         return float(next(line for line in lines if line.startswith("polyseme_tokens_total")).split()[1])
 
     before = count()
-    ask(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1)
-    ask(client, "/predict", texts=["曹操大怒。"])
+    post(client, "/nearest", word="将", tokens=["玄德", "将", "兵"], position=1)
+    post(client, "/predict", texts=["曹操大怒。"])
     assert count() > before + 3
 
 
-def test_head_of_health_has_no_body(client: httpx.Client):
-    answer = client.head("/health")
-    assert answer.status_code == 200
-    assert answer.content == b""
+def test_a_head_request_for_health_has_no_body(client: httpx.Client):
+    response = client.head("/health")
+    assert response.status_code == 200
+    assert response.content == b""
     assert client.get("/health").json() == {"status": "ready"}  # on the same connection
 
 
-def test_facts(client: httpx.Client):
+def test_info_metrics_and_docs_describe_the_server(client: httpx.Client):
     info = client.get("/info").json()
     assert info["model"]["name"] == "zh-classic"
     assert [index["name"] for index in info["indexes"]] == ["one-index", "other-index"]
@@ -265,25 +272,25 @@ def test_facts(client: httpx.Client):
     assert "https://" not in page
 
 
-def test_the_openai_client_reads_both_forms(server, elmo: polyseme.Elmo):
+def test_the_openai_client_reads_both_encodings(server, elmo: polyseme.Elmo):
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any")
     assert [model.id for model in client.models.list()] == ["zh-classic"]
-    wanted = elmo.embed(TEXTS[:2], layer="mean", pool="mean")
-    for form in ("float", "base64"):
-        found = client.embeddings.create(model="zh-classic", input=TEXTS[:2], encoding_format=form)
-        vectors = [row.embedding for row in found.data]
-        if form == "base64":
-            vectors = [np.frombuffer(__import__("base64").b64decode(v), "<f4") for v in vectors]
-        np.testing.assert_allclose(vectors, wanted, atol=1e-6)
-    by_default = client.embeddings.create(model="zh-classic", input=TEXTS[0])  # the client asks for base64
-    np.testing.assert_allclose(by_default.data[0].embedding, wanted[0], atol=1e-6)
+    expected = elmo.embed(TEXTS[:2], layer="mean", pool="mean")
+    for encoding in ("float", "base64"):
+        response = client.embeddings.create(model="zh-classic", input=TEXTS[:2], encoding_format=encoding)
+        vectors = [row.embedding for row in response.data]
+        if encoding == "base64":
+            vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    by_default = client.embeddings.create(model="zh-classic", input=TEXTS[0])  # the client requests base64
+    np.testing.assert_allclose(by_default.data[0].embedding, expected[0], atol=1e-6)
     assert by_default.usage.total_tokens == 3
     with pytest.raises(openai.NotFoundError):
         client.embeddings.create(model="gpt", input="x")
 
 
-WRONG = [
+INVALID_REQUESTS = [
     ("/embed", {}, 422),
     ("/embed", {"texts": []}, 422),
     ("/embed", {"texts": "one"}, 422),
@@ -313,12 +320,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("route", "values", "status"), WRONG)
-def test_wrong_questions_have_a_clear_answer(client: httpx.Client, route: str, values: dict, status: int):
-    answer = client.post(route, json=values)
-    assert answer.status_code == status, answer.text
-    assert set(answer.json()) - {"code", "values"} == {"error", "error_type"}
-    assert "Traceback" not in answer.text
+@pytest.mark.parametrize(("route", "body", "status"), INVALID_REQUESTS)
+def test_invalid_requests_get_an_error_without_a_traceback(
+    client: httpx.Client, route: str, body: dict, status: int
+):
+    response = client.post(route, json=body)
+    assert response.status_code == status, response.text
+    assert set(response.json()) - {"code", "values"} == {"error", "error_type"}
+    assert "Traceback" not in response.text
 
 
 @pytest.mark.parametrize(
@@ -335,14 +344,14 @@ def test_wrong_questions_have_a_clear_answer(client: httpx.Client, route: str, v
     ],
 )
 def test_broken_bodies_are_refused(client: httpx.Client, body: bytes, status: int):
-    answer = client.post("/embed", content=body, headers={"content-type": "application/json"})
-    assert answer.status_code == status, answer.text
-    assert set(answer.json()) - {"code", "values"} == {"error", "error_type"}
+    response = client.post("/embed", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == status, response.text
+    assert set(response.json()) - {"code", "values"} == {"error", "error_type"}
 
 
-def test_errors_do_not_repeat_what_was_sent(client: httpx.Client):
+def test_errors_do_not_repeat_the_request(client: httpx.Client):
     secret = "密码一二三"
-    for route, values in (
+    for route, body in (
         ("/nearest", {"word": secret}),
         ("/nearest", {"word": "将", "context": secret}),
         ("/substitutes", {"sentence": secret}),
@@ -351,12 +360,12 @@ def test_errors_do_not_repeat_what_was_sent(client: httpx.Client):
         ("/embed", {"texts": {secret: 1}}),
         ("/predict", {"texts": ["a"], "task": secret}),
     ):
-        answer = client.post(route, json=values)
-        assert answer.status_code >= 400
-        assert secret not in answer.text, route
+        response = client.post(route, json=body)
+        assert response.status_code >= 400
+        assert secret not in response.text, route
 
 
-def test_other_paths_and_methods(client: httpx.Client):
+def test_unknown_paths_and_methods_are_refused(client: httpx.Client):
     assert client.get("/nothing").json()["error_type"] == "not_found"
     assert client.get("/embed").status_code == 405
     for path in (
@@ -368,10 +377,10 @@ def test_other_paths_and_methods(client: httpx.Client):
         assert client.get(path).status_code == 404, path
 
 
-def test_every_answer_has_the_headers_of_a_careful_server(client: httpx.Client):
-    for answer in (client.get("/"), client.get("/nothing"), client.post("/embed", json={})):
-        assert "default-src 'self'" in answer.headers["content-security-policy"]
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["x-request-id"]
-    own = client.get("/health", headers={"x-request-id": "abc-1"})
-    assert own.headers["x-request-id"] == "abc-1"
+def test_every_response_has_security_headers_and_a_request_id(client: httpx.Client):
+    for response in (client.get("/"), client.get("/nothing"), client.post("/embed", json={})):
+        assert "default-src 'self'" in response.headers["content-security-policy"]
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["x-request-id"]
+    response = client.get("/health", headers={"x-request-id": "abc-1"})
+    assert response.headers["x-request-id"] == "abc-1"

@@ -1,4 +1,4 @@
-"""A server that is stopped says so, finishes what it can, and is gone with exit code 0 within its grace."""
+"""A server that is stopped finishes what it can within its grace period, and exits with 0."""
 
 from __future__ import annotations
 
@@ -9,70 +9,72 @@ import time
 import httpx
 import pytest
 
-SLOW = (
+SLOW_SCORE = (
     "import sys, time, polyseme.server.verbs as verbs\n"
-    "verbs.score = lambda *_: (print('under way', file=sys.stderr, flush=True), time.sleep(600))"
+    "verbs.score = lambda *_: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
 )
-LOADS = "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_, **__: time.sleep(600)"
+SLOW_LOADING = (
+    "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_, **__: time.sleep(600)"
+)
 
 
-def ask_slowly(pool: concurrent.futures.ThreadPoolExecutor, server) -> concurrent.futures.Future:
-    """A question that takes ten minutes, under way."""
-    asked = pool.submit(httpx.post, f"{server.address}/score", json={"texts": ["曹操"]}, timeout=120)
-    server.hear("under way")
+def send_slow_request(pool: concurrent.futures.ThreadPoolExecutor, server) -> concurrent.futures.Future:
+    """Send a request that takes ten minutes, and wait until the server works on it."""
+    request = pool.submit(httpx.post, f"{server.address}/score", json={"texts": ["曹操"]}, timeout=120)
+    server.wait_for_log("scoring")
     assert httpx.get(f"{server.address}/health", timeout=60).status_code == 200
-    return asked
+    return request
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_long_work_does_not_outlive_the_grace_period(start, workers: str):
-    server = start("zh-classic", "--grace", "2.9", "--workers", workers, first=SLOW).wait()
+def test_a_long_request_ends_with_the_grace_period(start, workers: str):
+    server = start("zh-classic", "--grace", "2.9", "--workers", workers, setup_code=SLOW_SCORE).wait()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = ask_slowly(pool, server)
-        begun = time.monotonic()
+        request = send_slow_request(pool, server)
+        start_time = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        answer = asked.result()
-        assert time.monotonic() - begun > 1  # not before its time: the fraction counts
-    assert (answer.status_code, answer.json()["error_type"]) == (503, "draining")
+        response = request.result()
+        assert time.monotonic() - start_time > 1  # not too early
+    assert (response.status_code, response.json()["error_type"]) == (503, "draining")
     assert server.stop(0)[0] == 0
-    assert time.monotonic() - begun < 30  # and not after ten minutes
+    assert time.monotonic() - start_time < 30  # long before the request would end
 
 
-def test_no_grace_is_no_wait(start):
-    server = start("zh-classic", "--grace", "0", first=SLOW).wait()
+def test_without_a_grace_period_the_server_stops_at_once(start):
+    server = start("zh-classic", "--grace", "0", setup_code=SLOW_SCORE).wait()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = ask_slowly(pool, server)
+        request = send_slow_request(pool, server)
         server.process.send_signal(signal.SIGTERM)
-        assert asked.result().status_code == 503
+        assert request.result().status_code == 503
     assert server.stop(0)[0] == 0
 
 
-def test_a_server_that_drains_answers_503_and_then_not_at_all(start):
+def test_a_draining_server_answers_503_and_then_closes_its_port(start):
     server = start(
-        "zh-classic", "--grace", "40", first="import polyseme.server.run as r\nr.NOTICE_SECONDS = 5"
+        "zh-classic", "--grace", "40", setup_code="import polyseme.server.run as run\nrun.NOTICE_SECONDS = 5"
     ).wait()
     server.process.send_signal(signal.SIGTERM)
     while httpx.get(f"{server.address}/health", timeout=60).status_code == 200:
-        time.sleep(0.02)  # it has not heard of it yet
-    for answer in (
+        time.sleep(0.02)  # the signal has not arrived yet
+    for response in (
         httpx.get(f"{server.address}/health", timeout=60),
         httpx.post(f"{server.address}/embed", json={"texts": ["曹操"]}, timeout=60),
     ):
-        assert (answer.status_code, answer.json()["error_type"]) == (503, "draining")
-        assert int(answer.headers["retry-after"]) >= 1
+        assert (response.status_code, response.json()["error_type"]) == (503, "draining")
+        assert int(response.headers["retry-after"]) >= 1
     assert server.stop(0)[0] == 0
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{server.address}/health")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_loads_says_so_and_can_be_stopped(start, number: int):
-    server = start("zh-classic", "--grace", "1", first=LOADS)
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_loading_server_answers_503_and_can_be_stopped(start, signal_number: int):
+    server = start("zh-classic", "--grace", "1", setup_code=SLOW_LOADING)
     for _ in range(200):
         try:
-            answer = httpx.get(f"{server.address}/health")
+            response = httpx.get(f"{server.address}/health")
             break
         except httpx.TransportError:
             time.sleep(0.1)
-    assert (answer.status_code, answer.json()["error_type"]) == (503, "loading")
-    assert server.stop(number)[0] == 0
+    assert (response.status_code, response.json()["error_type"]) == (503, "loading")
+    assert server.stop(signal_number)[0] == 0

@@ -1,4 +1,4 @@
-"""Models by name: found without a path, whole or refused, and a folder of that name wins."""
+"""Bundled models by name: complete or refused, and a folder of that name takes precedence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyseme.formats.models.save import save_pretrained
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder like that of the package, with the model xx-classic."""
+    """A folder of bundled models with the model xx-classic, instead of the package's."""
     folder = tmp_path / "bundled"
     save_pretrained(random_model(small_config()), folder / "xx-classic", precision="int8", tables=True)
     files = sorted((folder / "xx-classic").iterdir())
@@ -29,12 +29,14 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_name_is_enough(bundle: Path):
+def test_a_bundled_model_opens_by_its_name(bundle: Path):
     assert bundled.bundled_names() == ["xx-classic"]
     assert_same_vectors(open_pretrained("xx-classic"), open_pretrained(bundle / "xx-classic"))
 
 
-def test_a_folder_of_that_name_wins_with_a_hint(bundle: Path, caplog: pytest.LogCaptureFixture):
+def test_a_folder_of_that_name_takes_precedence_with_a_warning(
+    bundle: Path, caplog: pytest.LogCaptureFixture
+):
     model = random_model(small_config(recurrent={"cells": 7, "outputs": 4}))
     save_pretrained(model, "xx-classic")
     with caplog.at_level(logging.WARNING):
@@ -59,7 +61,7 @@ def test_a_missing_file_is_named(bundle: Path):
         open_pretrained("xx-classic")
 
 
-def test_an_unknown_name_lists_the_names_and_the_nearest(bundle: Path):
+def test_an_unknown_name_is_answered_with_the_known_names(bundle: Path):
     with pytest.raises(
         FormatError,
         match=r"no bundled model of that name \(there are xx-classic\)\. Did you mean xx-classic\?",
@@ -67,7 +69,7 @@ def test_an_unknown_name_lists_the_names_and_the_nearest(bundle: Path):
         open_pretrained("xx-clasic")
 
 
-def test_without_bundled_models_a_path_is_a_path(bundle: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_bundled_models_every_name_is_a_path(bundle: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bundled, "FOLDER", bundle.parent / "here")
     assert bundled.bundled_names() == []
     with pytest.raises(FormatError, match="no such file or folder"):

@@ -1,4 +1,4 @@
-"""The model card: facts for the person who finds the folder."""
+"""The model card: facts about the model in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from builders import random_model, small_config
 from polyseme.formats.models.card import describe, render_card
 
 
-def test_the_facts_are_those_of_the_model():
+def test_the_card_describes_the_model():
     stacks = "lstm 6 cells projected to 4, cell clip 3, output clip 3, residual"
     assert describe(random_model(small_config(), softmax=True)) == {
         "tokens": "char-CNN over bytes, at most 12 a word, 5 filters, relu, highways: 1, projected",
@@ -39,7 +39,7 @@ def test_the_facts_are_those_of_the_model():
         ({"segment": "zh-char"}, "segmentation", "zh-char"),
     ],
 )
-def test_other_models_have_other_facts(changes: dict[str, Any], fact: str, value: str):
+def test_the_facts_follow_the_config(changes: dict[str, Any], fact: str, value: str):
     assert describe(random_model(small_config(**changes)))[fact].startswith(value)
 
 
@@ -51,7 +51,7 @@ def test_large_models_are_counted_in_millions():
 
 
 @pytest.mark.parametrize("name", ["sanguo", "三国 模型", 'a "quoted" name', "back\\slash"])
-def test_the_code_of_the_card_names_the_folder(name: str):
+def test_the_example_code_names_the_folder(name: str):
     card = render_card(random_model(small_config()), name)
     assert card.startswith(f"# {name}\n")
     code = ast.parse(card.partition("```python\n")[2].partition("```")[0])
@@ -59,7 +59,7 @@ def test_the_code_of_the_card_names_the_folder(name: str):
     assert name in strings
 
 
-def test_any_origin_keeps_the_table_whole():
+def test_special_characters_do_not_break_the_table():
     model = replace(random_model(small_config()), origin={"a|b": "one\ntwo | three"})
     lines = render_card(model, "x").splitlines()
     assert "| origin: a\\|b | one two \\| three |" in lines

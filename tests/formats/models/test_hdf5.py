@@ -1,4 +1,4 @@
-"""bilm-tf's hdf5: read, written, and there and back without a changed bit."""
+"""The hdf5 format of bilm-tf: read, written, and converted without changing a bit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHAR_MODELS = [
     )
     for layers, cells, highways, (filters, projection), softmax in product(
         (1, 2, 3),
-        (6, 4),  # with and without a projection behind the cell
+        (6, 4),  # with and without a projection after the cell
         (0, 1, 2),
         ((((1, 2), (2, 3)), True), (((1, 4),), False), (((3, 1), (1, 3)), True)),
         (False, True),
@@ -45,7 +45,7 @@ WORD_MODELS = [
 
 
 @pytest.mark.parametrize("bilm", [*random.Random(1).sample(CHAR_MODELS, 36), *WORD_MODELS[::2]], ids=str)
-def test_a_model_goes_to_our_format_and_back_without_a_changed_bit(bilm: Bilm, tmp_path: Path):
+def test_conversion_to_the_native_format_and_back_changes_no_bit(bilm: Bilm, tmp_path: Path):
     write_bilm(tmp_path / "theirs", bilm)
     first = open_pretrained(tmp_path / "theirs")
     save_pretrained(first, tmp_path / "ours")
@@ -65,7 +65,7 @@ def test_a_model_goes_to_our_format_and_back_without_a_changed_bit(bilm: Bilm, t
     assert_same_vectors(third, first)
 
 
-def test_the_name_of_a_lone_layer_is_accepted_both_ways(tmp_path: Path):
+def test_a_single_layer_may_have_either_name(tmp_path: Path):
     write_bilm(tmp_path / "alone", Bilm(layers=1, alone=True))
     write_bilm(tmp_path / "stacked", Bilm(layers=1))
     assert_same_vectors(open_pretrained(tmp_path / "alone"), open_pretrained(tmp_path / "stacked"))
@@ -73,23 +73,23 @@ def test_the_name_of_a_lone_layer_is_accepted_both_ways(tmp_path: Path):
 
 @pytest.mark.parametrize("n_characters", [261, 262])
 @pytest.mark.parametrize("char_rows", [261, 262])
-def test_training_and_prediction_options_mean_the_same_model(
+def test_options_of_training_and_prediction_describe_the_same_model(
     n_characters: int, char_rows: int, tmp_path: Path
 ):
     bilm = Bilm(n_characters=n_characters, char_rows=char_rows)
     datasets = Bilm().datasets()
     padded = np.concatenate([datasets["char_embed"], np.full((char_rows - 261, 3), 9, np.float32)])
     write_bilm(tmp_path / "plain")
-    write_bilm(tmp_path / "other", bilm, changes=datasets | {"char_embed": padded})
-    other = open_pretrained(tmp_path / "other")
-    assert_same_vectors(other, open_pretrained(tmp_path / "plain"))
-    save_pretrained(other, tmp_path / "back", to="hdf5")
+    write_bilm(tmp_path / "padded", bilm, changes=datasets | {"char_embed": padded})
+    model = open_pretrained(tmp_path / "padded")
+    assert_same_vectors(model, open_pretrained(tmp_path / "plain"))
+    save_pretrained(model, tmp_path / "back", to="hdf5")
     options = json.loads((tmp_path / "back" / "options.json").read_text())
     assert options["char_cnn"]["n_characters"] == 262
     assert read_datasets(tmp_path / "back" / "model.hdf5")["char_embed"].tobytes() == padded.tobytes()
 
 
-def test_keys_that_may_be_missing_have_their_published_values(tmp_path: Path):
+def test_optional_keys_have_the_defaults_of_bilm_tf(tmp_path: Path):
     write_bilm(tmp_path, Bilm(layers=1, highways=0))
     options = json.loads((tmp_path / "options.json").read_text())
     for section, keys in {
@@ -108,14 +108,14 @@ def test_keys_that_may_be_missing_have_their_published_values(tmp_path: Path):
     assert model.config.chars.highways == 0
 
 
-def test_weights_of_another_precision_are_read_as_float32(tmp_path: Path):
+def test_float64_weights_are_read_as_float32(tmp_path: Path):
     changes = {name: values.astype(np.float64) for name, values in Bilm().datasets().items()}
     write_bilm(tmp_path / "double", changes=changes)
     write_bilm(tmp_path / "single")
     assert_same_vectors(open_pretrained(tmp_path / "double"), open_pretrained(tmp_path / "single"))
 
 
-def test_the_softmax_is_kept(tmp_path: Path):
+def test_the_softmax_is_read(tmp_path: Path):
     bilm = Bilm(softmax=True)
     write_bilm(tmp_path, bilm)
     softmax = open_pretrained(tmp_path).softmax
@@ -125,7 +125,7 @@ def test_the_softmax_is_kept(tmp_path: Path):
 
 
 @pytest.mark.parametrize("forget_bias", [0.0, 2.5])
-def test_a_forget_bias_of_our_own_is_folded_into_the_stored_bias(forget_bias: float, tmp_path: Path):
+def test_another_forget_bias_is_added_to_the_stored_bias(forget_bias: float, tmp_path: Path):
     recurrent = {"layers": 2, "cells": 6, "outputs": 4, "forget_bias": forget_bias}
     model = random_model(small_config(recurrent=recurrent))
     save_pretrained(model, tmp_path / "theirs", to="hdf5")
@@ -135,7 +135,7 @@ def test_a_forget_bias_of_our_own_is_folded_into_the_stored_bias(forget_bias: fl
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
-def test_clips_survive(clip: float | None, tmp_path: Path):
+def test_clips_are_written_and_read(clip: float | None, tmp_path: Path):
     recurrent = {"layers": 2, "cells": 6, "outputs": 4, "cell_clip": clip, "output_clip": clip}
     model = random_model(small_config(recurrent=recurrent))
     save_pretrained(model, tmp_path / "theirs", to="hdf5")
@@ -146,7 +146,7 @@ def test_clips_survive(clip: float | None, tmp_path: Path):
 
 CODEPOINTS = {"encoding": "codepoints", "max_chars": 12, "dim": 3, "filters": [[1, 2]], "highways": 0}
 RECURRENT = {"layers": 1, "cells": 6, "outputs": 4}
-UNFIT = {
+UNSUPPORTED = {
     "gru": ({"recurrent": RECURRENT | {"cell": "gru"}}, "gru cells"),
     "rnn": ({"recurrent": RECURRENT | {"cell": "rnn"}}, "rnn cells"),
     "both": ({"words": {"dim": 3}}, "both a word table and a char-CNN"),
@@ -156,14 +156,14 @@ UNFIT = {
 }
 
 
-@pytest.mark.parametrize(("changes", "reason"), UNFIT.values(), ids=UNFIT)
-def test_what_hdf5_cannot_hold_is_refused_with_the_reason_and_the_way_out(
+@pytest.mark.parametrize(("changes", "reason"), UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_models_that_hdf5_cannot_hold_are_refused_with_reason_and_advice(
     changes: dict[str, object], reason: str, tmp_path: Path
 ):
     model = random_model(small_config(**changes))
-    with pytest.raises(FormatError, match=reason) as refusal:
+    with pytest.raises(FormatError, match=reason) as problem:
         save_pretrained(model, tmp_path / "theirs", to="hdf5")
-    assert '`to="native"`' in str(refusal.value)
+    assert '`to="native"`' in str(problem.value)
     assert list(tmp_path.iterdir()) == []
     save_pretrained(model, tmp_path / "ours")
     assert_same_vectors(open_pretrained(tmp_path / "ours"), model)
@@ -176,7 +176,7 @@ def test_a_vocabulary_with_other_marks_is_refused(tmp_path: Path):
         save_pretrained(model, tmp_path / "theirs", to="hdf5")
 
 
-def test_options_that_disagree_with_the_weights_are_named_with_both_files(tmp_path: Path):
+def test_options_that_contradict_the_weights_are_named_with_both_files(tmp_path: Path):
     write_bilm(tmp_path)
     for bilm, name in [
         (replace(Bilm(), cells=7), "lstm.dim"),
@@ -193,7 +193,7 @@ def test_options_that_disagree_with_the_weights_are_named_with_both_files(tmp_pa
         assert "model.hdf5" in str(problem.value)
 
 
-def test_shapes_of_a_loaded_model(tmp_path: Path):
+def test_a_loaded_model_has_the_shapes_of_its_options(tmp_path: Path):
     write_bilm(tmp_path)
     for sentence, layers in zip(SENTENCES, all_layers(open_pretrained(tmp_path)), strict=True):
         assert layers.shape == (3, len(sentence), 8)

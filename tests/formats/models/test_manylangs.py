@@ -1,4 +1,4 @@
-"""ELMoForManyLangs folders, checked against a reading of their conventions in plain numpy."""
+"""ELMoForManyLangs folders, checked against an independent implementation in numpy."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_vectors_are_those_of_their_program(changes: dict[str, Any], tmp_path: Path):
+def test_vectors_equal_those_of_the_reference(changes: dict[str, Any], tmp_path: Path):
     values = architecture(**changes)
     model = read(write_folder(tmp_path, values))
     sentences = SENTENCES if values["token_embedder"]["char_dim"] else [["the", "银行", "x"]]
-    for sentence, found in zip(sentences, all_layers(model, sentences), strict=True):
-        np.testing.assert_allclose(found, their_layers(values, sentence), atol=1e-5)
+    for sentence, layers in zip(sentences, all_layers(model, sentences), strict=True):
+        np.testing.assert_allclose(layers, their_layers(values, sentence), atol=1e-5)
 
 
-def test_both_of_torchs_formats_are_read(tmp_path: Path):
+def test_both_pickle_formats_of_torch_are_read(tmp_path: Path):
     old = read(write_folder(tmp_path / "old", architecture()))
     new = read(write_folder(tmp_path / "new", architecture(), old=False))
     assert_same_vectors(new, old, atol=0)
 
 
-def test_our_format_keeps_such_a_model_whole(tmp_path: Path):
+def test_conversion_to_the_native_format_keeps_the_vectors(tmp_path: Path):
     model = open_pretrained(write_folder(tmp_path / "theirs", architecture()))
     save_pretrained(model, tmp_path / "ours")
     again = open_pretrained(tmp_path / "ours")
@@ -58,11 +58,11 @@ def test_our_format_keeps_such_a_model_whole(tmp_path: Path):
     assert again.vocab is not None
     assert again.vocab.words == tuple(WORDS)
     assert (again.vocab.begin, again.vocab.end, again.vocab.unknown) == ("<bos>", "<eos>", "<oov>")
-    for sentence, found in zip(SENTENCES, all_layers(again, SENTENCES), strict=True):
-        np.testing.assert_allclose(found, their_layers(architecture(), sentence), atol=1e-5)
+    for sentence, layers in zip(SENTENCES, all_layers(again, SENTENCES), strict=True):
+        np.testing.assert_allclose(layers, their_layers(architecture(), sentence), atol=1e-5)
 
 
-def test_a_plain_softmax_is_kept_and_a_sampled_one_left_out(tmp_path: Path):
+def test_a_plain_softmax_is_read_and_a_sampled_one_ignored(tmp_path: Path):
     write_folder(tmp_path, architecture(classifier__name="softmax"))
     weight, bias = np.random.default_rng(5).normal(size=(len(WORDS), P)), np.arange(float(len(WORDS)))
     save(tmp_path / "classifier.pkl", {"hidden2tag.weight": weight, "hidden2tag.bias": bias})
@@ -73,14 +73,14 @@ def test_a_plain_softmax_is_kept_and_a_sampled_one_left_out(tmp_path: Path):
     assert read(tmp_path).softmax is None
 
 
-def test_the_released_architecture_need_not_lie_in_the_folder(tmp_path: Path):
+def test_a_missing_architecture_file_means_the_released_architecture(tmp_path: Path):
     write_folder(tmp_path, architecture(), name=PUBLISHED_NAME)
     (tmp_path / PUBLISHED_NAME).unlink()
     with pytest.raises(FormatError, match=r"word_emb_layer.*\(8, 3\).*\(any, 100\)"):
-        read(tmp_path)  # taken for the released size, which this is not
+        read(tmp_path)  # this model does not have the released sizes
 
 
-def test_the_architecture_is_never_sought_outside_the_folder(tmp_path: Path):
+def test_the_architecture_is_never_read_from_outside_the_folder(tmp_path: Path):
     write_folder(tmp_path / "model", architecture())
     (tmp_path / "outside.json").write_text(json.dumps(architecture()))
     for path in (str(tmp_path / "outside.json"), "../outside.json", "..\\outside.json"):
@@ -93,7 +93,7 @@ def test_the_architecture_is_never_sought_outside_the_folder(tmp_path: Path):
             read(tmp_path / "model")
 
 
-def test_odd_lines_of_a_dic_are_read_as_their_program_reads_them(tmp_path: Path):
+def test_unusual_lines_of_a_dic_are_read_like_in_the_original_program(tmp_path: Path):
     write_folder(tmp_path, architecture())
     text = (tmp_path / "word.dic").read_text(encoding="utf-8")
     (tmp_path / "word.dic").write_text(
@@ -145,7 +145,7 @@ def test_a_missing_file_is_named(file: str, tmp_path: Path):
         read(tmp_path)
 
 
-def test_other_encoders_are_refused_with_the_reason(tmp_path: Path):
+def test_unsupported_encoders_are_refused_with_the_reason(tmp_path: Path):
     write_folder(tmp_path, architecture(encoder__name="lstm"))
     with pytest.raises(FormatError, match="feeds both directions into each upper layer"):
         read(tmp_path)
@@ -167,7 +167,7 @@ def test_other_encoders_are_refused_with_the_reason(tmp_path: Path):
         ({"token_embedder__word_dim": 4}, "word_emb_layer", "word_dim"),
     ],
 )
-def test_an_architecture_that_disagrees_is_named_with_the_tensor(
+def test_an_architecture_that_contradicts_the_weights_is_named_with_the_tensor(
     changes: dict[str, Any], tensor: str, setting: str, tmp_path: Path
 ):
     write_folder(tmp_path, architecture())
@@ -189,7 +189,7 @@ def test_settings_of_the_wrong_type_are_refused(tmp_path: Path):
 
 
 class Payload:
-    """Creates a file when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -212,11 +212,18 @@ def test_code_in_a_pickle_is_refused_and_not_run(file: str, old: bool, tmp_path:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_truncated_and_false_pickles_are_refused(tmp_path: Path):
+def test_truncated_and_damaged_pickles_are_refused(tmp_path: Path):
     for old in (True, False):
         write_folder(tmp_path, architecture(), old=old)
-        whole = (tmp_path / "encoder.pkl").read_bytes()
-        for content in (b"", whole[:10], whole[: len(whole) // 2], whole[:-8], b"text", pickle.dumps([1, 2])):
+        intact = (tmp_path / "encoder.pkl").read_bytes()
+        for content in (
+            b"",
+            intact[:10],
+            intact[: len(intact) // 2],
+            intact[:-8],
+            b"text",
+            pickle.dumps([1, 2]),
+        ):
             (tmp_path / "encoder.pkl").write_bytes(content)
             with pytest.raises(FormatError, match=r"encoder\.pkl"):
                 read(tmp_path)
@@ -236,7 +243,7 @@ def test_truncated_and_false_pickles_are_refused(tmp_path: Path):
     ids=["list", "number", "unnamed", "sparse", "int", "nan", "stride 0"],
 )
 @pytest.mark.filterwarnings("ignore:Sparse")
-def test_pickles_of_other_things_are_refused(state: object, tmp_path: Path):
+def test_pickles_without_usable_weights_are_refused(state: object, tmp_path: Path):
     write_folder(tmp_path, architecture())
     torch.save(state, tmp_path / "encoder.pkl")
     with pytest.raises(FormatError, match=r"encoder\.pkl"):
@@ -247,11 +254,11 @@ def test_a_compressed_pickle_is_refused(tmp_path: Path):
     write_folder(tmp_path, architecture(), old=False)
     packed = io.BytesIO()
     with (
-        zipfile.ZipFile(tmp_path / "encoder.pkl") as whole,
-        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new,
+        zipfile.ZipFile(tmp_path / "encoder.pkl") as source,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target,
     ):
-        for name in whole.namelist():
-            new.writestr(name, whole.read(name))
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
     (tmp_path / "encoder.pkl").write_bytes(packed.getvalue())
     with pytest.raises(FormatError, match="compressed records"):
         read(tmp_path)

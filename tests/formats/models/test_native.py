@@ -1,6 +1,6 @@
-"""Our own folder: written and read whole, old versions readable, faults named.
+"""The native format: written and read without loss, old versions stay readable, errors are clear.
 
-`tests/fixtures/native-v1` was written by format 1 and must stay readable for good; native-v1.json holds
+`tests/fixtures/native-v1` was written by format 1 and must stay readable; native-v1.json holds
 the layers that the numpy reference (tests/reference.py) computed from it.
 """
 
@@ -37,7 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def golden(tmp_path: Path) -> Path:
-    """A copy of the golden folder to break."""
+    """A copy of the golden folder, to be damaged."""
     return shutil.copytree(FIXTURES / "native-v1", tmp_path / "model")
 
 
@@ -48,7 +48,7 @@ def change_config(folder: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("softmax", [False, True])
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
-def test_a_model_survives_unchanged(changes: dict[str, Any], softmax: bool, tmp_path: Path):
+def test_a_model_is_read_as_it_was_written(changes: dict[str, Any], softmax: bool, tmp_path: Path):
     model = random_model(small_config(**changes), softmax=softmax)
     write(model, tmp_path / "model")
     again = read(tmp_path / "model")
@@ -65,7 +65,7 @@ def test_a_model_survives_unchanged(changes: dict[str, Any], softmax: bool, tmp_
     assert_same_vectors(again, model)
 
 
-def test_a_model_without_a_vocabulary_survives(tmp_path: Path):
+def test_a_model_without_a_vocabulary_has_no_vocab_file(tmp_path: Path):
     write(random_model(small_config(), words=None), tmp_path / "model")
     assert read(tmp_path / "model").vocab is None
     assert not (tmp_path / "model" / "vocab.txt").exists()
@@ -78,11 +78,13 @@ def test_version_1_stays_readable():
     assert model.softmax is not None
     assert model.vocab is not None
     assert model.vocab.unknown == "<oov>"
-    for found, wanted in zip(all_layers(model, expected["sentences"]), expected["layers"], strict=True):
-        np.testing.assert_allclose(found, wanted, atol=2e-6)
+    for layers, golden_layers in zip(
+        all_layers(model, expected["sentences"]), expected["layers"], strict=True
+    ):
+        np.testing.assert_allclose(layers, golden_layers, atol=2e-6)
 
 
-def test_version_1_without_vocabulary_marks_has_the_published_ones(tmp_path: Path):
+def test_version_1_without_vocabulary_marks_gets_those_of_bilm_tf(tmp_path: Path):
     write(random_model(small_config()), tmp_path / "model")
     values = json.loads((tmp_path / "model" / "config.json").read_text())
     del values["vocab_marks"]
@@ -92,20 +94,20 @@ def test_version_1_without_vocabulary_marks_has_the_published_ones(tmp_path: Pat
     assert vocab.begin == "<S>"
 
 
-def test_a_later_version_asks_for_the_program_that_wrote_it(golden: Path):
+def test_a_later_version_is_refused_with_the_advice_to_upgrade(golden: Path):
     change_config(golden, polyseme_format=4, polyseme_version="9.8.7")
     with pytest.raises(FormatError, match=r"format 4, this Polyseme reads 1 to 3.*polyseme 9\.8\.7: upgrade"):
         read(golden)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, [1]])
-def test_a_version_that_is_none_is_refused(version: object, golden: Path):
+def test_an_invalid_version_is_refused(version: object, golden: Path):
     change_config(golden, polyseme_format=version)
     with pytest.raises(FormatError, match="this Polyseme reads 1 to 3"):
         read(golden)
 
 
-def test_a_config_of_another_program_is_no_model_of_ours(golden: Path):
+def test_the_config_of_another_program_is_not_a_native_model(golden: Path):
     (golden / "config.json").write_text('{"model_type": "bert"}')
     assert not is_native(golden)
     with pytest.raises(FormatError, match="polyseme_format is missing"):
@@ -127,16 +129,16 @@ def test_a_missing_file_is_named(file: str, error: type[PolysemeError], reason: 
         read(golden)
 
 
-def test_damaged_weights_are_refused_wherever_the_damage_is(golden: Path):
+def test_truncated_and_damaged_weights_are_refused(golden: Path):
     path = golden / "model.safetensors"
-    whole = path.read_bytes()
-    for length in (0, 4, 8, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
+    intact = path.read_bytes()
+    for length in (0, 4, 8, 100, len(intact) // 2, len(intact) - 1):
+        path.write_bytes(intact[:length])
         with pytest.raises(
             FormatError, match=r"model\.safetensors: not a safetensors file, or damaged.*Copy it again"
         ):
             read(golden)
-    path.write_bytes(b"\xff" * 8 + whole[8:])  # a header of 2**64 bytes
+    path.write_bytes(b"\xff" * 8 + intact[8:])  # a header of 2**64 bytes
     with pytest.raises(FormatError, match="damaged"):
         read(golden)
 
@@ -152,7 +154,7 @@ def test_damaged_weights_are_refused_wherever_the_damage_is(golden: Path):
         ({"cells": 10**30}, "impossible sizes"),
     ],
 )
-def test_a_config_that_disagrees_with_the_weights_is_named(change: dict[str, int], reason: str, golden: Path):
+def test_a_config_that_contradicts_the_weights_is_refused(change: dict[str, int], reason: str, golden: Path):
     model = json.loads((golden / "config.json").read_text(encoding="utf-8"))["model"]
     model["recurrent"] |= change
     change_config(golden, model=model)
@@ -160,7 +162,7 @@ def test_a_config_that_disagrees_with_the_weights_is_named(change: dict[str, int
         read(golden)
 
 
-def test_absurd_numbers_of_highways_and_characters_do_not_allocate(golden: Path):
+def test_huge_numbers_of_highways_and_characters_are_refused_without_allocating(golden: Path):
     model = json.loads((golden / "config.json").read_text(encoding="utf-8"))["model"]
     for change, reason in [({"highways": 10**9}, "highways"), ({"dim": 10**12}, "requires")]:
         change_config(golden, model=model | {"chars": model["chars"] | change})
@@ -189,7 +191,7 @@ def test_a_config_of_wrong_types_is_refused(changes: dict[str, Any], golden: Pat
         read(golden)
 
 
-def test_a_mark_that_is_no_word_is_refused(golden: Path):
+def test_a_vocabulary_mark_that_is_not_a_word_is_refused(golden: Path):
     change_config(golden, vocab_marks={"begin": "<bos>", "end": "<eos>", "unknown": "<what>"})
     with pytest.raises(DataError, match="<what>"):
         read(golden)
@@ -198,14 +200,14 @@ def test_a_mark_that_is_no_word_is_refused(golden: Path):
 @pytest.mark.parametrize(
     "text", ["", "{", '"a"', "[1, 2]", '["a", "a"]', '["a"]', "[" * 100_000, "1" * 5000], ids=lambda t: t[:9]
 )
-def test_broken_characters_are_refused(text: str, golden: Path):
+def test_a_damaged_character_file_is_refused(text: str, golden: Path):
     (golden / "chars.json").write_text(text)
     with pytest.raises(FormatError, match=r"chars\.json"):
         read(golden)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_broken_weights_are_refused(value: float, golden: Path):
+def test_weights_with_nan_or_infinite_values_are_refused(value: float, golden: Path):
     weights = load_file(golden / "model.safetensors")
     weights = {name: tensor.clone() for name, tensor in weights.items()}
     weights["backward_stack.cells.1.bias"][3] = value
@@ -214,11 +216,11 @@ def test_broken_weights_are_refused(value: float, golden: Path):
         read(golden)
 
 
-def test_weights_of_other_types_are_converted_or_refused(golden: Path):
-    wanted = read(golden, copy=True)
+def test_float64_weights_are_converted_and_integers_refused(golden: Path):
+    expected = read(golden, copy=True)
     weights = {name: tensor.clone() for name, tensor in load_file(golden / "model.safetensors").items()}
     save_file({name: tensor.double() for name, tensor in weights.items()}, golden / "model.safetensors")
-    assert_same_vectors(read(golden, copy=True), wanted, atol=0)
+    assert_same_vectors(read(golden, copy=True), expected, atol=0)
     weights["forward_stack.cells.0.bias"] = torch.zeros(20, dtype=torch.int64)
     save_file(weights, golden / "model.safetensors")
     with pytest.raises(FormatError, match=r"torch\.int64, expected floating-point"):
@@ -226,7 +228,7 @@ def test_weights_of_other_types_are_converted_or_refused(golden: Path):
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (5, 3, 1)])
-def test_tables_of_odd_shapes_are_refused(shape: tuple[int, ...], golden: Path):
+def test_tables_of_wrong_shapes_are_refused(shape: tuple[int, ...], golden: Path):
     for table in ("tokens.chars.embedding.weight", "tokens.words.weight", "softmax.weight"):
         weights = {
             name: tensor.clone()
@@ -237,15 +239,15 @@ def test_tables_of_odd_shapes_are_refused(shape: tuple[int, ...], golden: Path):
             read(golden)
 
 
-def test_a_copied_model_needs_its_file_no_more(golden: Path):
+def test_a_copied_model_does_not_need_its_file(golden: Path):
     model = read(golden, copy=True)
     before = all_layers(model)
     (golden / "model.safetensors").write_bytes(b"")
-    for found, wanted in zip(all_layers(model), before, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for layers, expected in zip(all_layers(model), before, strict=True):
+        np.testing.assert_array_equal(layers, expected)
 
 
-def test_the_card_tells_what_the_model_is(tmp_path: Path):
+def test_the_folder_has_a_card_that_describes_the_model(tmp_path: Path):
     write(random_model(small_config()), tmp_path / "river")
     card = (tmp_path / "river" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("# river\n")

@@ -1,4 +1,4 @@
-"""Any path to the right reader, and models written where they are asked for, whole or not at all."""
+"""Opening a model from any path, and saving it completely or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_path_may_be_a_string(tmp_path: Path):
     assert_same_vectors(open_pretrained(str(tmp_path)), open_pretrained(tmp_path))
 
 
-def test_a_path_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_path_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     write_bilm(tmp_path / "elmo")
@@ -35,7 +35,7 @@ def test_a_path_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert_same_vectors(open_pretrained("~/mine"), open_pretrained(tmp_path / "elmo"))
 
 
-def test_weights_find_their_own_options_and_vocabulary_among_others(tmp_path: Path):
+def test_weights_use_the_options_and_vocabulary_with_their_prefix(tmp_path: Path):
     small, large = Bilm(cells=6, softmax=True), Bilm(cells=9, softmax=True)
     for name, bilm in (("small", small), ("large", large)):
         write_bilm(
@@ -55,7 +55,7 @@ def test_weights_find_their_own_options_and_vocabulary_among_others(tmp_path: Pa
     assert open_pretrained(tmp_path / "other.hdf5").config.recurrent.cells == 5
 
 
-def test_weights_without_an_ending_of_their_own_find_options_by_their_name(tmp_path: Path):
+def test_weights_without_a_suffix_use_the_options_with_their_name(tmp_path: Path):
     write_bilm(tmp_path, weights="elmo.hdf5", options="elmo_options.json", vocab="elmo_vocab.txt")
     write_bilm(tmp_path, Bilm(cells=9), weights="x.hdf5", options="options.json", vocab="vocab.txt")
     assert open_pretrained(tmp_path / "elmo.hdf5").config.recurrent.cells == 6
@@ -71,7 +71,7 @@ def test_options_may_have_any_name_if_they_are_the_only_ones(tmp_path: Path):
         open_pretrained(tmp_path)
 
 
-def test_options_can_be_given(tmp_path: Path):
+def test_the_options_can_be_a_separate_file(tmp_path: Path):
     write_bilm(tmp_path / "weights", Bilm(cells=6))
     write_bilm(tmp_path / "elsewhere", Bilm(cells=7))
     (tmp_path / "weights" / "options.json").rename(tmp_path / "right.json")
@@ -82,21 +82,21 @@ def test_options_can_be_given(tmp_path: Path):
         assert open_pretrained(path, tmp_path / "right.json").config.recurrent.cells == 6
 
 
-def test_options_are_refused_for_models_that_have_their_own(tmp_path: Path):
+def test_options_are_refused_for_native_models(tmp_path: Path):
     write_bilm(tmp_path / "theirs")
     save_pretrained(open_pretrained(tmp_path / "theirs"), tmp_path / "ours")
     with pytest.raises(UsageError, match=r"`options` is for \.hdf5 files"):
         open_pretrained(tmp_path / "ours", tmp_path / "theirs" / "options.json")
 
 
-def test_missing_options_are_asked_for(tmp_path: Path):
+def test_missing_options_are_named(tmp_path: Path):
     write_bilm(tmp_path)
     (tmp_path / "options.json").unlink()
     with pytest.raises(FormatError, match=r"model_options\.json, options\.json.*`options`"):
         open_pretrained(tmp_path)
 
 
-def test_among_several_hdf5_files_the_one_with_stacks_is_the_model(tmp_path: Path):
+def test_among_several_hdf5_files_the_model_is_chosen_by_its_contents(tmp_path: Path):
     write_bilm(tmp_path, weights="elmo.hdf5")
     write_bilm(
         tmp_path, weights="cache.hdf5", changes=dict.fromkeys(Bilm().datasets()) | {"embedding": [[1.0]]}
@@ -124,7 +124,7 @@ def test_a_vocabulary_is_found_compressed_or_by_another_name(name: str, tmp_path
     assert vocab.words[3:] == WORDS
 
 
-def test_a_char_model_needs_no_vocabulary_and_a_word_model_asks_for_one(tmp_path: Path):
+def test_a_char_model_needs_no_vocabulary_but_a_word_model_does(tmp_path: Path):
     write_bilm(tmp_path / "chars", vocab=None)
     assert open_pretrained(tmp_path / "chars").vocab is None
     write_bilm(tmp_path / "words", Bilm(filters=()), vocab=None)
@@ -132,7 +132,7 @@ def test_a_char_model_needs_no_vocabulary_and_a_word_model_asks_for_one(tmp_path
         open_pretrained(tmp_path / "words")
 
 
-def test_a_missing_path_is_answered_with_near_names(tmp_path: Path):
+def test_a_missing_path_is_refused_with_similar_names(tmp_path: Path):
     write_bilm(tmp_path / "models" / "sanguo")
     with pytest.raises(FormatError, match=r"sangou: no such file or folder\. Did you mean sanguo\?"):
         open_pretrained(tmp_path / "models" / "sangou")
@@ -144,7 +144,7 @@ def test_a_missing_path_is_answered_with_near_names(tmp_path: Path):
         open_pretrained(tmp_path / "models" / "sanguo", tmp_path / "models" / "sanguo" / "option.json")
 
 
-def test_an_unknown_folder_is_answered_with_what_was_sought_and_found(tmp_path: Path):
+def test_a_folder_without_a_model_is_refused_with_its_contents(tmp_path: Path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "pytorch_model.bin").write_text("x")
     with pytest.raises(
@@ -156,7 +156,7 @@ def test_an_unknown_folder_is_answered_with_what_was_sought_and_found(tmp_path: 
         open_pretrained(tmp_path / "sub")
 
 
-def test_a_part_of_a_model_is_answered_with_its_folder(tmp_path: Path):
+def test_a_file_of_a_native_model_is_refused_with_the_advice_to_load_the_folder(tmp_path: Path):
     save_pretrained(random_model(small_config()), tmp_path / "model")
     for name in ("config.json", "model.safetensors", "vocab.txt"):
         with pytest.raises(FormatError, match="load its folder"):
@@ -184,7 +184,7 @@ def test_an_hdf5_file_is_written_with_its_companions(tmp_path: Path):
         assert_same_vectors(open_pretrained(tmp_path / name), model)
 
 
-def test_an_hdf5_folder_is_laid_out_for_simple_elmo(tmp_path: Path):
+def test_an_hdf5_folder_has_the_layout_of_simple_elmo(tmp_path: Path):
     save_pretrained(random_model(small_config()), tmp_path / "elmo", to="hdf5")
     assert names(tmp_path / "elmo") == ["model.hdf5", "options.json", "vocab.txt"]
     save_pretrained(random_model(small_config(), words=None), tmp_path / "bare", to="hdf5")
@@ -192,7 +192,7 @@ def test_an_hdf5_folder_is_laid_out_for_simple_elmo(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("to", "name"), [("native", "model"), ("hdf5", "model"), ("hdf5", "model.hdf5")])
-def test_what_exists_is_replaced_only_by_force(to: str, name: str, tmp_path: Path):
+def test_an_existing_model_is_replaced_only_with_force(to: str, name: str, tmp_path: Path):
     first, second = (random_model(small_config(), seed) for seed in (1, 2))
     save_pretrained(first, tmp_path / name, to=to)
     before = names(tmp_path)
@@ -205,7 +205,7 @@ def test_what_exists_is_replaced_only_by_force(to: str, name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("companion", ["x_options.json", "x_vocab.txt"])
-def test_a_companion_that_exists_is_not_overwritten(companion: str, tmp_path: Path):
+def test_an_existing_companion_file_is_not_overwritten(companion: str, tmp_path: Path):
     (tmp_path / companion).write_text("precious")
     with pytest.raises(UsageError, match=f"{companion}: exists already"):
         save_pretrained(random_model(small_config()), tmp_path / "x.hdf5", to="hdf5")
@@ -213,14 +213,14 @@ def test_a_companion_that_exists_is_not_overwritten(companion: str, tmp_path: Pa
     assert (tmp_path / companion).read_text() == "precious"
 
 
-def test_no_stale_vocabulary_stays_beside_a_model_without_one(tmp_path: Path):
+def test_an_old_vocabulary_is_removed_if_the_new_model_has_none(tmp_path: Path):
     save_pretrained(random_model(small_config(), softmax=True), tmp_path / "x.hdf5", to="hdf5")
     save_pretrained(random_model(small_config(), words=None), tmp_path / "x.hdf5", to="hdf5", force=True)
     assert names(tmp_path) == ["x.hdf5", "x_options.json"]
 
 
 @pytest.mark.parametrize("to", ["native", "hdf5"])
-def test_force_never_deletes_files_that_are_no_model(to: str, tmp_path: Path):
+def test_force_never_deletes_files_that_are_not_a_model(to: str, tmp_path: Path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match=r"thesis\.tex, which would be lost"):
@@ -228,7 +228,7 @@ def test_force_never_deletes_files_that_are_no_model(to: str, tmp_path: Path):
     assert (tmp_path / "home" / "thesis.tex").read_text() == "years of work"
 
 
-def test_force_replaces_an_empty_folder_and_a_link_but_not_what_it_points_to(tmp_path: Path):
+def test_force_replaces_an_empty_folder_and_a_link_but_not_its_target(tmp_path: Path):
     model = random_model(small_config())
     (tmp_path / "empty").mkdir()
     save_pretrained(model, tmp_path / "empty", force=True)
@@ -242,7 +242,7 @@ def test_force_replaces_an_empty_folder_and_a_link_but_not_what_it_points_to(tmp
 
 
 @pytest.mark.parametrize(("to", "name"), [("native", "model"), ("hdf5", "model"), ("hdf5", "model.hdf5")])
-def test_a_place_that_cannot_be_written_is_refused_before_work(to: str, name: str, tmp_path: Path):
+def test_a_path_that_cannot_be_written_is_refused(to: str, name: str, tmp_path: Path):
     (tmp_path / "file").write_text("x")  # below a file nothing can be written, not even by root
     with pytest.raises(UsageError, match=r"cannot be written.*Choose another path"):
         save_pretrained(random_model(small_config()), tmp_path / "file" / name, to=to)
@@ -252,7 +252,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_work(to: str, name: st
 
 
 @pytest.mark.parametrize("name", ["x.hdf5", "x_options.json", "x_vocab.txt"])
-def test_a_folder_in_the_place_of_a_file_is_refused_even_with_force(name: str, tmp_path: Path):
+def test_a_folder_instead_of_a_file_is_refused_even_with_force(name: str, tmp_path: Path):
     (tmp_path / name).mkdir()
     with pytest.raises(UsageError, match="is a folder"):
         save_pretrained(random_model(small_config()), tmp_path / "x.hdf5", to="hdf5", force=True)
@@ -260,25 +260,25 @@ def test_a_folder_in_the_place_of_a_file_is_refused_even_with_force(name: str, t
 
 
 @pytest.mark.parametrize(("to", "name"), [("native", "model"), ("hdf5", "model"), ("hdf5", "model.hdf5")])
-def test_a_fault_while_writing_leaves_what_was_there(
+def test_a_failed_save_leaves_the_old_model(
     to: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     model = random_model(small_config(), 1)
     save_pretrained(model, tmp_path / name, to=to)
     before = names(tmp_path)
 
-    def full(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(hdf5, "write", full)
-    monkeypatch.setattr("polyseme.formats.models.native.save_file", full)
+    monkeypatch.setattr(hdf5, "write", fail)
+    monkeypatch.setattr("polyseme.formats.models.native.save_file", fail)
     with pytest.raises(UsageError, match="No space left on device"):
         save_pretrained(random_model(small_config(), 2), tmp_path / name, to=to, force=True)
     assert names(tmp_path) == before
     assert_same_vectors(open_pretrained(tmp_path / name), model)
 
 
-def test_formats_and_endings_that_do_not_fit_are_refused(tmp_path: Path):
+def test_unknown_formats_and_wrong_endings_are_refused(tmp_path: Path):
     model = random_model(small_config())
     with pytest.raises(UsageError, match=r"to is 'hdf'.*Did you mean hdf5\?"):
         save_pretrained(model, tmp_path / "x", to="hdf")
@@ -290,7 +290,7 @@ def test_formats_and_endings_that_do_not_fit_are_refused(tmp_path: Path):
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
 @pytest.mark.parametrize("to", ["native", "hdf5"])
-def test_others_may_read_what_the_user_lets_them_read(to: str, tmp_path: Path):
+def test_saved_files_have_the_permissions_of_the_umask(to: str, tmp_path: Path):
     mask = os.umask(0o022)
     try:
         save_pretrained(random_model(small_config()), tmp_path / "model", to=to)
@@ -301,7 +301,7 @@ def test_others_may_read_what_the_user_lets_them_read(to: str, tmp_path: Path):
     assert stat.S_IMODE((tmp_path / "model").stat().st_mode) == 0o755
 
 
-def test_written_options_are_those_that_peers_expect(tmp_path: Path):
+def test_written_options_have_the_keys_of_bilm_tf(tmp_path: Path):
     save_pretrained(random_model(small_config()), tmp_path / "model", to="hdf5")
     options = json.loads((tmp_path / "model" / "options.json").read_text())
     assert options["lstm"] == {

@@ -1,4 +1,4 @@
-"""Vectors of words on disk: what comes back, what is refused, and where a model has them."""
+"""Files of word vectors: written, read, refused if damaged, and stored beside a model."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def words() -> WordVectors:
     return mean_vectors(Elmo(random_model(small_config())), [*SENTENCES, ["他", "!"]], min_count=1)
 
 
-def test_words_come_back_but_for_rounding(tmp_path: Path, words: WordVectors):
+def test_word_vectors_are_read_as_written_but_for_rounding(tmp_path: Path, words: WordVectors):
     words.save(tmp_path / "w.safetensors")
-    found = open_words(tmp_path / "w.safetensors")
-    assert found.words == words.words
-    assert list(found.counts) == list(words.counts)
-    np.testing.assert_array_equal(found.centre, words.centre)
+    opened = open_words(tmp_path / "w.safetensors")
+    assert opened.words == words.words
+    assert list(opened.counts) == list(words.counts)
+    np.testing.assert_array_equal(opened.centre, words.centre)
     largest = np.abs(words.vectors - words.centre).max(axis=1, keepdims=True)
-    assert (np.abs(found.vectors - words.vectors) <= largest / 127 * 0.51).all()
-    assert found.nearest("the", 3)[0][1] == pytest.approx(words.nearest("the", 3)[0][1], abs=0.02)
+    assert (np.abs(opened.vectors - words.vectors) <= largest / 127 * 0.51).all()
+    assert opened.nearest("the", 3)[0][1] == pytest.approx(words.nearest("the", 3)[0][1], abs=0.02)
 
 
-def test_a_file_that_is_there_stays_unless_forced(tmp_path: Path, words: WordVectors):
+def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path, words: WordVectors):
     words.save(tmp_path / "w.safetensors")
     with pytest.raises(UsageError, match="exists already"):
         words.save(tmp_path / "w.safetensors")
     words.save(tmp_path / "w.safetensors", force=True)
 
 
-def test_they_go_along_where_a_model_is_converted(tmp_path: Path, words: WordVectors):
+def test_word_vectors_are_converted_with_their_model(tmp_path: Path, words: WordVectors):
     save_pretrained(random_model(small_config()), tmp_path / "model")
     words.save(tmp_path / "model" / "words.safetensors")
     polyseme.convert(tmp_path / "model", tmp_path / "small", precision="int8", tables=True)
@@ -51,7 +51,7 @@ def test_they_go_along_where_a_model_is_converted(tmp_path: Path, words: WordVec
     assert open_words(tmp_path / "small").words == words.words
 
 
-def test_a_model_without_them_says_how_to_make_some(tmp_path: Path):
+def test_a_model_without_word_vectors_is_refused_with_advice(tmp_path: Path):
     save_pretrained(random_model(small_config()), tmp_path / "model")
     with pytest.raises(FormatError, match=r"no word vectors \(words\.safetensors is missing\).*mean_vectors"):
         open_words(tmp_path / "model")
@@ -59,45 +59,45 @@ def test_a_model_without_them_says_how_to_make_some(tmp_path: Path):
         open_words(tmp_path / "nothing")
 
 
-def short(name: str) -> Callable[[dict[str, Any]], None]:
+def shorten(name: str) -> Callable[[dict[str, Any]], None]:
     def change(tensors: dict[str, Any]) -> None:
         tensors[name] = tensors[name][:-1].clone()
 
     return change
 
 
-def broken(tensors: dict[str, Any]) -> None:
+def set_nan(tensors: dict[str, Any]) -> None:
     tensors["scales"][0] = torch.nan
 
 
-def not_text(tensors: dict[str, Any]) -> None:
+def break_utf8(tensors: dict[str, Any]) -> None:
     tensors["words"][0] = 255
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda tensors: tensors.pop("rows"), "not a file of word vectors: rows"),
-        (short("scales"), "scales has"),
-        (short("centre"), "centre has"),
-        (short("counts"), "counts has"),
-        (broken, "NaN"),
-        (not_text, "not UTF-8"),
+        (shorten("scales"), "scales has"),
+        (shorten("centre"), "centre has"),
+        (shorten("counts"), "counts has"),
+        (set_nan, "NaN"),
+        (break_utf8, "not UTF-8"),
         (lambda tensors: tensors.update(words=tensors["words"][-1:].clone()), "1 words and"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(
-    tmp_path: Path, words: WordVectors, change: Callable[[dict[str, Any]], None], says: str
+def test_inconsistent_tensors_are_refused(
+    tmp_path: Path, words: WordVectors, change: Callable[[dict[str, Any]], None], message: str
 ):
     words.save(tmp_path / "w.safetensors")
     tensors = load_file(tmp_path / "w.safetensors")
     change(tensors)
     save_file(tensors, tmp_path / "w.safetensors")
-    with pytest.raises(FormatError, match=says):
+    with pytest.raises(FormatError, match=message):
         open_words(tmp_path / "w.safetensors")
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path):
+def test_a_file_that_is_not_safetensors_is_refused(tmp_path: Path):
     (tmp_path / "w.safetensors").write_bytes(b"not at all")
     with pytest.raises(FormatError, match="not a safetensors file, or damaged"):
         open_words(tmp_path / "w.safetensors")

@@ -1,4 +1,4 @@
-"""Batches: who shares one, who is left out, and what happens when memory runs out."""
+"""Batches: which texts share one, a full queue, and running out of memory."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ def spec(elmo: Elmo, layer: str | int = "top"):
 
 def test_texts_that_arrive_together_share_batches(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
     sizes = []
-    whole = Elmo.embed_tokens
-    monkeypatch.setattr(Elmo, "embed_tokens", lambda *a, **k: (sizes.append(len(a[1])), whole(*a, **k))[1])
+    embed_tokens = Elmo.embed_tokens
+    monkeypatch.setattr(
+        Elmo, "embed_tokens", lambda *a, **k: (sizes.append(len(a[1])), embed_tokens(*a, **k))[1]
+    )
     batcher = Batcher(elmo, Limits(), Metrics())
     sentences = [["a", "b"], ["c"], ["d", "e", "f"]] * 5
 
-    async def ask() -> list:
+    async def embed() -> list:
         first = asyncio.ensure_future(batcher.embed(sentences[:1], spec(elmo)))
         await asyncio.sleep(0)
-        others = [batcher.embed([sentence], spec(elmo)) for sentence in sentences[1:]]
-        return [*(await first), *(one[0] for one in await asyncio.gather(*others))]
+        rest = [batcher.embed([sentence], spec(elmo)) for sentence in sentences[1:]]
+        return [*(await first), *(vectors[0] for vectors in await asyncio.gather(*rest))]
 
-    found = asyncio.run(ask())
-    for vectors, sentence in zip(found, sentences, strict=True):
+    for vectors, sentence in zip(asyncio.run(embed()), sentences, strict=True):
         np.testing.assert_allclose(vectors, elmo.embed([sentence], layer="top")[0], atol=1e-6)
     assert max(sizes[: len(sizes) - len(sentences)]) > 5
 
 
-def test_a_batch_larger_than_the_models_own_budget_runs_at_once(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
+def test_a_batch_larger_than_that_of_the_model_runs_at_once(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
     widths = []
     run_batch = Elmo.run_batch
     monkeypatch.setattr(Elmo, "run_batch", lambda *a, **k: (widths.append(len(a[1])), run_batch(*a, **k))[1])
@@ -54,50 +55,50 @@ def test_a_batch_larger_than_the_models_own_budget_runs_at_once(elmo: Elmo, monk
     assert widths == [len(sentences)]
 
 
-def test_other_layers_are_other_batches(elmo: Elmo):
+def test_different_layers_run_in_different_batches(elmo: Elmo):
     batcher = Batcher(elmo, Limits(), Metrics())
 
     layers: tuple[int | str, ...] = (0, 1, 0, "top")
 
-    async def ask() -> list[Any]:
+    async def embed() -> list[Any]:
         return await asyncio.gather(*(batcher.embed([["a"]], spec(elmo, n)) for n in layers))
 
-    for found, layer in zip(asyncio.run(ask()), layers, strict=True):
-        np.testing.assert_allclose(found[0], elmo.embed([["a"]], layer=layer)[0], atol=1e-6)
+    for vectors, layer in zip(asyncio.run(embed()), layers, strict=True):
+        np.testing.assert_allclose(vectors[0], elmo.embed([["a"]], layer=layer)[0], atol=1e-6)
 
 
-def test_a_full_queue_refuses(elmo: Elmo):
+def test_a_full_queue_refuses_texts(elmo: Elmo):
     batcher = Batcher(elmo, Limits(queue=3), Metrics())
-    with pytest.raises(HttpError) as refused:
+    with pytest.raises(HttpError) as error:
         asyncio.run(batcher.embed([["a"]] * 4, spec(elmo)))
-    assert (refused.value.status, refused.value.retry_after) == (429, 1)
+    assert (error.value.status, error.value.retry_after) == (429, 1)
 
 
-def test_without_memory_a_batch_is_split_and_the_rest_goes_on(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
-    whole = Elmo.embed_tokens
+def test_a_batch_that_runs_out_of_memory_is_split(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
+    embed_tokens = Elmo.embed_tokens
 
-    def small(self, tokens, *rest, **more):
+    def embed_few_tokens(self, tokens, *args, **kwargs):
         if len(tokens) > 2 or any("large" in sentence for sentence in tokens):
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
-        return whole(self, tokens, *rest, **more)
+        return embed_tokens(self, tokens, *args, **kwargs)
 
-    monkeypatch.setattr(Elmo, "embed_tokens", small)
+    monkeypatch.setattr(Elmo, "embed_tokens", embed_few_tokens)
     batcher = Batcher(elmo, Limits(), Metrics())
 
-    async def ask() -> tuple[Any, Any]:
+    async def embed() -> tuple[Any, Any]:
         return await asyncio.gather(
             batcher.embed([["a"], ["b"], ["c"], ["d"]], spec(elmo)),
             batcher.embed([["large"]], spec(elmo)),
             return_exceptions=True,
         )
 
-    fine, refused = asyncio.run(ask())
-    assert len(fine) == 4
-    assert isinstance(refused, HttpError)
-    assert refused.status == 503
+    vectors, error = asyncio.run(embed())
+    assert len(vectors) == 4
+    assert isinstance(error, HttpError)
+    assert error.status == 503
 
 
-def test_another_error_reaches_the_one_who_asked(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
+def test_an_unexpected_error_reaches_the_caller(elmo: Elmo, monkeypatch: pytest.MonkeyPatch):
     def broken(*_, **__):
         raise RuntimeError("a bug")
 

@@ -1,7 +1,8 @@
-"""Several processes: one copy of the weights, the dead are replaced, all of them end."""
+"""Several processes: they share the weights, are replaced when they die, and all of them end."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import re
 import signal
@@ -14,18 +15,18 @@ from builders import random_model, small_config
 from polyseme.formats.models.save import save_pretrained
 from waiting import until
 
-FIGURES = r"(\w+):\s+(\d+) kB"
+MEMORY_LINE = r"(\w+):\s+(\d+) kB"
 
 
 def embed(server, count: int) -> None:
     for _ in range(count):
-        answer = httpx.post(f"{server.address}/embed", json={"texts": ["the bank failed"]}, timeout=60)
-        assert answer.status_code == 200
+        response = httpx.post(f"{server.address}/embed", json={"texts": ["the bank failed"]}, timeout=60)
+        assert response.status_code == 200
 
 
-def is_alive(process: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -38,12 +39,12 @@ def test_the_weights_are_shared(start, tmp_path: Path):
     server = start(tmp_path / "model", "--workers", "2").wait()
     embed(server, 20)
     for child in server.children:
-        found = dict(re.findall(FIGURES, Path(f"/proc/{child}/smaps_rollup").read_text()))
-        assert int(found["Private_Dirty"]) + int(found["Private_Clean"]) < weights
-        assert int(found["Shared_Dirty"]) + int(found["Shared_Clean"]) > weights
+        memory = dict(re.findall(MEMORY_LINE, Path(f"/proc/{child}/smaps_rollup").read_text()))
+        assert int(memory["Private_Dirty"]) + int(memory["Private_Clean"]) < weights
+        assert int(memory["Shared_Dirty"]) + int(memory["Shared_Clean"]) > weights
 
 
-def test_a_dead_process_is_replaced_and_forgotten(start):
+def test_a_dead_process_is_replaced_and_leaves_no_queue(start):
     server = start("zh-classic", "--workers", "2").wait()
     embed(server, 6)
     before = server.children
@@ -51,52 +52,50 @@ def test_a_dead_process_is_replaced_and_forgotten(start):
     until(lambda: len(server.children) == 2 and before[0] not in server.children)
     server.wait()
     embed(server, 6)
-    counted = httpx.get(f"{server.address}/metrics", timeout=60).text
-    (line,) = [x for x in counted.splitlines() if x.startswith('polyseme_requests_total{route="/embed"')]
-    assert float(line.split()[-1]) == 12  # what the dead one counted stays
-    (queue,) = [x for x in counted.splitlines() if x.startswith("polyseme_queue_texts ")]
+    metrics = httpx.get(f"{server.address}/metrics", timeout=60).text
+    (line,) = [x for x in metrics.splitlines() if x.startswith('polyseme_requests_total{route="/embed"')]
+    assert float(line.split()[-1]) == 12  # the counts of the dead process stay
+    (queue,) = [x for x in metrics.splitlines() if x.startswith("polyseme_queue_texts ")]
     assert float(queue.split()[-1]) == 0
-    code, said = server.stop()
+    code, log = server.stop()
     assert code == 0
-    assert f"process {before[0]} ended" in said
+    assert f"process {before[0]} ended" in log
 
 
-def test_a_signal_while_a_process_is_replaced_leaves_none_behind(start):
-    again = "import polyseme.server.jobs.processes as processes\nprocesses.RESTART_SECONDS = 3.0"
-    server = start("zh-classic", "--workers", "2", first=again).wait()
+def test_a_signal_during_a_restart_leaves_no_process_behind(start):
+    slow_restart = "import polyseme.server.jobs.processes as processes\nprocesses.RESTART_SECONDS = 3.0"
+    server = start("zh-classic", "--workers", "2", setup_code=slow_restart).wait()
     before = server.children
     os.kill(before[0], signal.SIGKILL)
     until(lambda: server.children == before[1:])
     assert server.stop()[0] == 0  # within the three seconds
     until(lambda: not any(map(is_alive, before)))
     try:
-        answered = httpx.get(f"{server.address}/health").status_code
+        status = httpx.get(f"{server.address}/health").status_code
     except httpx.TransportError:
-        answered = 0
-    assert answered == 0
+        status = 0
+    assert status == 0
 
 
-def test_no_connection_waits_for_a_server_that_is_gone(start):
-    """The first process must not hold the socket while the others finish."""
-    slow = (
+def test_new_connections_are_refused_once_the_workers_stop_listening(start):
+    """The main process must not hold the socket while its workers finish."""
+    slow_score = (
         "import sys, time, polyseme.server.verbs as verbs\n"
-        "verbs.score = lambda *_: (print('under way', file=sys.stderr, flush=True), time.sleep(600))"
+        "verbs.score = lambda *_: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
     )
-    server = start("zh-classic", "--workers", "2", "--grace", "8", first=slow).wait()
-    import concurrent.futures
-
+    server = start("zh-classic", "--workers", "2", "--grace", "8", setup_code=slow_score).wait()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx.post, f"{server.address}/score", json={"texts": ["曹操"]}, timeout=60)
-        server.hear("under way")
+        request = pool.submit(httpx.post, f"{server.address}/score", json={"texts": ["曹操"]}, timeout=60)
+        server.wait_for_log("scoring")
         server.process.send_signal(signal.SIGTERM)
         refused = 0
-        while not asked.done():
+        while not request.done():
             try:
                 status = httpx.get(f"{server.address}/health", timeout=5).status_code
-                assert status == 503 or (status == 200 and not refused)  # before all have heard of it
+                assert status == 503 or (status == 200 and not refused)  # 200 before the signal arrives
             except (httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError):
-                refused += 1  # at once; one that waits for an answer would be a ReadTimeout
+                refused += 1  # at once; a connection that waits for a response would be a ReadTimeout
             time.sleep(0.1)
-        assert asked.result().status_code == 503
+        assert request.result().status_code == 503
         assert refused
     assert server.stop(0)[0] == 0

@@ -1,4 +1,4 @@
-"""Work in threads: what counts, what is refused, and what leaves with whoever asked."""
+"""Jobs in threads: limits, cancelled jobs, and running out of memory."""
 
 from __future__ import annotations
 
@@ -12,91 +12,91 @@ from polyseme.server.http.limits import HttpError
 from polyseme.server.jobs.worker_pool import WorkerPool
 
 
-async def until(fits) -> None:
-    """Wait until something is so."""
+async def until(condition) -> None:
+    """Wait until the condition holds."""
     for _ in range(1000):
-        if fits():
+        if condition():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("it never was so")
+    raise AssertionError("the condition never held")
 
 
-def test_a_work_that_nobody_waits_for_counts_until_its_thread_is_done():
-    threads, free = WorkerPool("test", 1, max_jobs=1), threading.Event()
+def test_a_cancelled_job_counts_until_its_thread_is_done():
+    pool, release = WorkerPool("test", 1, max_jobs=1), threading.Event()
 
-    async def ask() -> None:
-        left = asyncio.ensure_future(threads.run(free.wait))
-        await until(lambda: len(threads) == 1)
-        left.cancel()
-        await asyncio.gather(left, return_exceptions=True)
-        with pytest.raises(HttpError) as refused:
-            await threads.run(lambda: 1)
-        assert (refused.value.status, refused.value.retry_after) == (429, 1)
-        free.set()
-        await until(lambda: len(threads) == 0)
-        assert await threads.run(lambda: 1) == 1
+    async def run_jobs() -> None:
+        job = asyncio.ensure_future(pool.run(release.wait))
+        await until(lambda: len(pool) == 1)
+        job.cancel()
+        await asyncio.gather(job, return_exceptions=True)
+        with pytest.raises(HttpError) as error:
+            await pool.run(lambda: 1)
+        assert (error.value.status, error.value.retry_after) == (429, 1)
+        release.set()
+        await until(lambda: len(pool) == 0)
+        assert await pool.run(lambda: 1) == 1
 
-    asyncio.run(ask())
-    threads.close()
+    asyncio.run(run_jobs())
+    pool.close()
 
 
-def test_a_work_that_waits_leaves_at_once_with_whoever_asked():
-    threads, free, done = WorkerPool("test", 1, max_jobs=2), threading.Event(), []
+def test_a_cancelled_job_that_has_not_started_leaves_the_queue_at_once():
+    pool, release, done = WorkerPool("test", 1, max_jobs=2), threading.Event(), []
 
-    async def ask() -> None:
-        first = asyncio.ensure_future(threads.run(free.wait))
-        second = asyncio.ensure_future(threads.run(lambda: done.append("second")))
-        await until(lambda: len(threads) == 2)
+    async def run_jobs() -> None:
+        first = asyncio.ensure_future(pool.run(release.wait))
+        second = asyncio.ensure_future(pool.run(lambda: done.append("second")))
+        await until(lambda: len(pool) == 2)
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
-        assert len(threads) == 1
-        third = asyncio.ensure_future(threads.run(lambda: done.append("third")))
+        assert len(pool) == 1
+        third = asyncio.ensure_future(pool.run(lambda: done.append("third")))
         await asyncio.sleep(0)
-        free.set()
+        release.set()
         await asyncio.gather(first, third)
 
-    asyncio.run(ask())
+    asyncio.run(run_jobs())
     assert done == ["third"]
-    threads.close()
+    pool.close()
 
 
-def test_a_work_that_runs_is_told_when_nobody_waits_any_more():
-    threads, left = WorkerPool("test", 1), threading.Event()
+def test_a_running_job_is_notified_when_it_is_cancelled():
+    pool, abandoned = WorkerPool("test", 1), threading.Event()
 
-    async def ask() -> None:
-        gone = asyncio.ensure_future(threads.run(left.wait, left))
-        await until(lambda: len(threads) == 1)
-        gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
-        await until(lambda: len(threads) == 0)
+    async def run_jobs() -> None:
+        job = asyncio.ensure_future(pool.run(abandoned.wait, abandoned))
+        await until(lambda: len(pool) == 1)
+        job.cancel()
+        await asyncio.gather(job, return_exceptions=True)
+        await until(lambda: len(pool) == 0)
 
-    asyncio.run(ask())
-    threads.close()
+    asyncio.run(run_jobs())
+    pool.close()
 
 
 @pytest.mark.parametrize(
     "problem", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
-def test_without_memory_one_work_is_refused_and_the_next_is_done(problem: Exception):
-    threads = WorkerPool("test", 1)
+def test_after_a_job_ran_out_of_memory_the_next_one_succeeds(problem: Exception):
+    pool = WorkerPool("test", 1)
 
     def fail() -> None:
         raise problem
 
-    async def ask() -> int:
-        with pytest.raises(HttpError) as refused:
-            await threads.run(fail)
-        assert refused.value.status == 503
-        return await threads.run(lambda: 1)
+    async def run_jobs() -> int:
+        with pytest.raises(HttpError) as error:
+            await pool.run(fail)
+        assert error.value.status == 503
+        return await pool.run(lambda: 1)
 
-    assert asyncio.run(ask()) == 1
-    threads.close()
+    assert asyncio.run(run_jobs()) == 1
+    pool.close()
 
 
-def test_closed_threads_end():
-    threads = WorkerPool("closing", 2)
-    threads.close()
+def test_the_threads_of_a_closed_pool_end():
+    pool = WorkerPool("closing", 2)
+    pool.close()
     end = time.monotonic() + 10
-    while any("closing" in one.name for one in threading.enumerate()):
+    while any("closing" in thread.name for thread in threading.enumerate()):
         assert time.monotonic() < end
         time.sleep(0.01)
