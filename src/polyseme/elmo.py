@@ -508,8 +508,9 @@ def load(
         path: A Polyseme, ELMoForManyLangs or NLPL folder, a zip of one, an .hdf5 file, or the name of a
             bundled model.
         options: The options.json of an .hdf5 file, if it is not beside it under its usual name.
-        precision: "fp32" is exact; "bf16" and "int8" are faster with the C library; "auto" is the narrowest
-            that keeps a cosine of 0.999; None is the precision of the folder, fp32 unless saved otherwise.
+        precision: "fp32" is exact; "int8" is the fastest with the C library; "bf16" saves memory, and is
+            faster on CPUs with AVX-512 BF16; "auto" is the narrowest that keeps a cosine of 0.999; None is
+            the precision of the folder, fp32 unless saved otherwise.
         device: Where to compute: "cpu", "cuda", "cuda:N", "mps", or "auto" for a CUDA GPU if there is one.
             No GPU was available to test on: the tests run on a simulated device that refuses implicit copies.
         batch_tokens: Size of a batch in tokens, padding included.
