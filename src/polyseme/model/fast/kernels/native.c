@@ -130,76 +130,36 @@ struct kernels {
  * STRIPS_INT8 how many vectors of sums. */
 #if defined(__x86_64__)
 
-#define FOURS STRIP(1, 4) STRIP(2, 4) STRIP(3, 4) STRIP(4, 4) STRIP(5, 4) STRIP(6, 4)
+/* Compile what stands between these for instructions that the rest of the library does without. */
+#define PRAGMA_(x) _Pragma(#x)
+#define PRAGMA(x) PRAGMA_(x)
+#if defined(__clang__)
+#define BEGIN_TARGET(features) PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define END_TARGET PRAGMA(clang attribute pop)
+#define AVX512 "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"
+#else
+#define BEGIN_TARGET(features) PRAGMA(GCC push_options) PRAGMA(GCC target(features))
+#define END_TARGET PRAGMA(GCC pop_options)
+#define AVX512 "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512"
+#endif
 
 #define ISA bf16
-#define BYTES 64
-#define ROWS 6
-#define ALONE 7
-#define STRIPS FOURS
+#define TARGET AVX512 ",avx512vnni,avx512bf16"
 #define VNNI 1
 #define DOT_BF16 1
-#define STRIPS_INT8 FOURS
-#if defined(EMULATED)
-#elif defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma,prefer-vector-width=512")
-#endif
-#include "isa.h"
-#if defined(EMULATED)
-#elif defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "avx512.h"
 
 #define ISA vnni
-#define BYTES 64
-#define ROWS 6
-#define ALONE 7
-#define STRIPS FOURS
+#define TARGET AVX512 ",avx512vnni"
 #define VNNI 1
 #define DOT_BF16 0
-#define STRIPS_INT8 FOURS
-#if defined(EMULATED)
-#elif defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma,prefer-vector-width=512")
-#endif
-#include "isa.h"
-#if defined(EMULATED)
-#elif defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "avx512.h"
 
 #define ISA avx512
-#define BYTES 64
-#define ROWS 6
-#define ALONE 7
-#define STRIPS FOURS
+#define TARGET AVX512
 #define VNNI 0
 #define DOT_BF16 0
-#define STRIPS_INT8 FOURS
-#if defined(EMULATED)
-#elif defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")
-#endif
-#include "isa.h"
-#if defined(EMULATED)
-#elif defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "avx512.h"
 
 #define ISA avx2
 #define BYTES 32
@@ -209,18 +169,9 @@ struct kernels {
 #define VNNI 0
 #define DOT_BF16 0
 #define STRIPS_INT8 STRIP(1, 8) STRIP(2, 4) STRIP(3, 4) STRIP(4, 2) STRIP(5, 2) STRIP(6, 2)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#endif
+BEGIN_TARGET("avx2,fma,f16c")
 #include "isa.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+END_TARGET
 
 #endif
 
