@@ -10,8 +10,8 @@ in fp32 then. This is measured once: the switch is used only if products stay ex
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -23,19 +23,9 @@ MIN_SPEEDUP = 1.2  # below that MKL stays: a choice that flips would change the 
 ROUNDS = 5
 
 
-@contextmanager
-def use_quickest_fp32_products() -> Iterator[None]:
+def use_quickest_fp32_products() -> AbstractContextManager[None]:
     """Multiply fp32 matrices with oneDNN inside the block, if `is_onednn_better`."""
-    if not is_onednn_better():
-        yield
-        return
-    settings: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # an attribute of its class
-    before = settings.fp32_precision
-    settings.fp32_precision = "bf16"
-    try:
-        yield
-    finally:
-        settings.fp32_precision = before
+    return _allow_rounding_to("bf16") if is_onednn_better() else nullcontext()
 
 
 @cache
@@ -43,27 +33,29 @@ def is_onednn_better() -> bool:
     """Whether oneDNN multiplies fp32 matrices exactly, and faster than torch's default. Measured once."""
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
         return False
-    settings: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # an attribute of its class
-    before = settings.fp32_precision
-    try:
-        return _compare(settings.__setattr__)
-    finally:
-        settings.fp32_precision = before
-
-
-def _compare(set_option: Callable[[str, str], None]) -> bool:
-    """Multiply the same matrices both ways: compare errors and best times."""
     random = torch.Generator().manual_seed(0)
     a, b = (torch.randn(512, 512, generator=random) for _ in range(2))
     exact = a.double() @ b.double()
     seconds = {"none": float("inf"), "bf16": float("inf")}
     for _ in range(ROUNDS):
         for precision in seconds:
-            set_option("fp32_precision", precision)
-            seconds[precision] = min(seconds[precision], _time_products(a, b))
-            if _error(a @ b, exact) > MAX_ERROR or _error((b.T @ a.T).T, exact) > MAX_ERROR:
-                return False
+            with _allow_rounding_to(precision):
+                seconds[precision] = min(seconds[precision], _time_products(a, b))
+                if _error(a @ b, exact) > MAX_ERROR or _error((b.T @ a.T).T, exact) > MAX_ERROR:
+                    return False
     return seconds["none"] > MIN_SPEEDUP * seconds["bf16"]
+
+
+@contextmanager
+def _allow_rounding_to(precision: str) -> Iterator[None]:
+    """Set what torch may round the factors of an fp32 product to: "none", or "bf16", which means oneDNN."""
+    settings: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # an attribute of its class
+    before = settings.fp32_precision
+    settings.fp32_precision = precision
+    try:
+        yield
+    finally:
+        settings.fp32_precision = before
 
 
 def _error(product: Tensor, exact: Tensor) -> float:
