@@ -532,3 +532,16 @@ def load(
     target = resolve_device(device)
     model = open_pretrained(path, options, precision=precision)
     return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes).to(target)
+
+
+def ensure_loaded(
+    model: Elmo | str | Path,
+    batch_tokens: int = BATCH_TOKENS,
+    options: str | Path | None = None,
+    precision: str | None = None,
+    device: str = "cpu",
+) -> Elmo:
+    """Return the model itself, or load it from a path."""
+    if isinstance(model, Elmo):
+        return model
+    return load(model, options, precision=precision, device=device, batch_tokens=batch_tokens)

@@ -18,7 +18,7 @@ from polyseme.bulk_embedding import (
     parse_part,
 )
 from polyseme.choices import Direction, Engine, ModelPrecision, Pool, VectorDtype, VectorFormat
-from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, load
+from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
@@ -195,19 +195,6 @@ def read_sentences(
     lines = (line for text in texts for line in read_lines(text))
     counted_lines = lines if reading is None else reading.count_lines(lines)
     return segment_lines(counted_lines, elmo.config.segment if segment is None else segment)
-
-
-def ensure_loaded(
-    model: Elmo | str | Path,
-    batch_tokens: int = BATCH_TOKENS,
-    options: str | Path | None = None,
-    precision: ModelPrecision | None = None,
-    device: str = "cpu",
-) -> Elmo:
-    """Return the model itself, or load it from a path."""
-    if isinstance(model, Elmo):
-        return model
-    return load(model, options, precision=precision, device=device, batch_tokens=batch_tokens)
 
 
 def _require_path(model: Elmo | str | Path) -> str | Path:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from polyseme import language
-from polyseme.api.embedding import ensure_loaded, read_sentences
+from polyseme.api.embedding import read_sentences
 from polyseme.api.tasks import evaluate_task
 from polyseme.choices import Direction, Normalise
-from polyseme.elmo import BATCH_TOKENS, Elmo
+from polyseme.elmo import BATCH_TOKENS, Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList

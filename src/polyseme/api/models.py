@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-from polyseme.api.embedding import ensure_loaded
 from polyseme.choices import ModelFormat, SavedPrecision
-from polyseme.elmo import Elmo
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.formats.models.bundled import bundled_names
 from polyseme.formats.models.card import describe

@@ -13,7 +13,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import overload
 
-from polyseme.api.embedding import ensure_loaded
 from polyseme.choices import (
     Correction,
     GraphDtype,
@@ -24,7 +23,7 @@ from polyseme.choices import (
     SpaceKind,
     UsageView,
 )
-from polyseme.elmo import Elmo
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList

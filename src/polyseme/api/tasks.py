@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme.elmo import Elmo, load
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.tasks.data.sources import Data
@@ -145,7 +145,7 @@ def count_examples(
         experiment = Experiment(Tagging, settings=probe_settings(settings))
     else:
         experiment = Experiment(task, config, settings, curve=curve)
-    elmo = model if isinstance(model, Elmo) else load(model)
+    elmo = ensure_loaded(model)
     prepared, data, segment = prepare(experiment, elmo, (train, dev, test))
     return DataCounts(segment, count_sets(prepared, data))
 

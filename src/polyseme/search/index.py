@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.choices import GraphDtype
-from polyseme.elmo import Elmo, load
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
 from polyseme.io.html import Cell, Highlight, render_table
 from polyseme.io.progress import ProgressOption, open_progress
@@ -201,7 +201,7 @@ class Index:
         model = self._model or self.head.get("name")
         if not model:
             raise UsageError(f"{self.folder}: the model of this index is not known. Name it with `model=…`.")
-        elmo = model if isinstance(model, Elmo) else load(model)
+        elmo = ensure_loaded(model)
         if elmo.model.fingerprint() != self.head["model"]:
             raise UsageError(
                 f"{self.folder}: an index of another model, or of this one before it was trained further. "

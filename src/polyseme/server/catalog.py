@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polyseme.elmo import Elmo, load
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, resolve_model_path
@@ -128,7 +128,7 @@ def open_catalog(
         UsageError: If an index or a task model belongs to another ELMo, or a path is neither.
 
     """
-    elmo = model if isinstance(model, Elmo) else load(model, device=device)
+    elmo = ensure_loaded(model, device=device)
     source = elmo.path if isinstance(model, Elmo) else model
     path = None if source is None else Path(source)
     catalog = Catalog("model" if path is None else _base_name(path), path, elmo)

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from polyseme.elmo import Elmo, load
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_file
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
@@ -267,7 +267,7 @@ def train(
     progress: OnProgress = ignore_progress,
 ) -> TrainedTask:
     """Train all runs of an experiment; the best model is written to `out`, if that is not None."""
-    elmo = model if isinstance(model, Elmo) else load(model)
+    elmo = ensure_loaded(model)
     source = ElmoSource(elmo, elmo.path)
     task, data, segment = prepare(experiment, elmo, files)
     settings = task.settings

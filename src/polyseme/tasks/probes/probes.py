@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyseme.elmo import Elmo, load
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.io import plots
 from polyseme.io.atomic import check_output_folder
@@ -67,7 +67,7 @@ def probe(
 ) -> Probes:
     """Train a linear probe on each layer and on the mix of all; `out` is a folder for the results."""
     all_settings = probe_settings(settings)
-    elmo = model if isinstance(model, Elmo) else load(model)
+    elmo = ensure_loaded(model)
     folder = None if out is None else Path(out).expanduser()
     if folder is not None:
         check_output_folder(folder, force=force)
