@@ -539,7 +539,7 @@ def ensure_loaded(
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     precision: str | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
 ) -> Elmo:
     """Return the model itself, or load it from a path."""
     if isinstance(model, Elmo):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from polyseme.config import parse_settings, read_values
-from polyseme.elmo import Elmo, load
+from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.bundled import bundled_names
 from polyseme.formats.models.open import make_portable
@@ -37,7 +37,7 @@ NEEDS_PATH = "Without a copy the ELMo must have a path: pass its path as `model`
 
 @dataclass(frozen=True)
 class ElmoSource:
-    """The ELMo of a task, and the path it was loaded from; None for a model passed as an object."""
+    """The ELMo of a task, and the path it was loaded from; None if it has none."""
 
     elmo: Elmo | None
     path: str | None = None
@@ -186,7 +186,7 @@ def find_elmo(
         raise FormatError(
             f"{folder}: its ELMo is missing: there is no {source}. Put it back, or pass its path as `model`."
         )
-    elmo = source if isinstance(source, Elmo) else load(source, device=device)
+    elmo = ensure_loaded(source, device=device)
     if elmo.model.fingerprint() != saved.get("fingerprint"):
         raise FormatError(
             f"{folder}: {source} is another ELMo than the one this task was trained with. "
