@@ -1,16 +1,24 @@
-"""Write the training texts of the two bundled models from their public sources.
+"""Write the training texts of the bundled models from their sources.
 
+    en_modern, zh_modern, with their manifest.json    ->  OUT/{en,zh}/{train,valid,test}/*.txt
     LitBank's novels, `polyseme sample` kjv and sotu  ->  OUT/en-classic/{train,valid}/*.txt
     four Chinese novels                               ->  OUT/zh-classic/{train,valid}/*.txt
 
 Where to get them (each file is checked by its SHA-256):
-    en   https://github.com/dbamman/litbank, original/*.txt, packed as original_novels.tar.xz
-    zh   https://github.com/tennessine/corpus: 三国演义.txt 水浒传.txt 红楼梦.txt 西游记.txt
+    en-classic   https://github.com/dbamman/litbank, original/*.txt, packed as original_novels.tar.xz
+    zh-classic   https://github.com/tennessine/corpus: 三国演义.txt 水浒传.txt 红楼梦.txt 西游记.txt
+    en, zh       the sources, commits and licences are on the cards, models/en and models/zh
 
-Output: one paragraph per line, with a blank line between paragraphs. Works that are not in the public domain
-in the EU (the author died in 1956 or later) are excluded. The held-out text is a novel whose author wrote
-nothing else in the corpus, and the last three chapters of each Chinese novel.
+Output of the classic texts: one paragraph per line, with a blank line between paragraphs. Works that are not
+in the public domain in the EU (the author died in 1956 or later) are excluded. The held-out text is a novel
+whose author wrote nothing else in the corpus, and the last three chapters of each Chinese novel.
 
+Output of the modern texts: one paragraph per line, with a blank line between documents, one file per source.
+The parts are those of the folder. Wikipedia is cut to whole documents spread evenly over it, so that speech,
+dialogue and fiction, which are kept whole, are not drowned; `--every N` keeps a part of every source, for
+the design study.
+
+    python models/prepare.py en en_modern --out OUT [--every 10]
     python models/prepare.py en-classic original_novels.tar.xz --out OUT
     python models/prepare.py zh-classic FOLDER --out OUT
 """
@@ -18,11 +26,15 @@ nothing else in the corpus, and the last three chapters of each Chinese novel.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import re
 import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+
+import zstandard
 
 from polyseme.text.fingerprint import checksum
 from polyseme.text.samples import SAMPLES, fetch_archive, read_members, sample
@@ -47,6 +59,10 @@ PROTECTED = {  # Gutenberg's number: the author, and the year of death
 HELD_OUT = 174  # The Picture of Dorian Gray: the only work by Oscar Wilde
 LAST_SPEECH = 1945  # these presidents died in 1955 or earlier, except Hoover, who died in 1964
 HOOVER = range(1929, 1933)
+SHARES = {  # of the documents of a source that are trained on; 1 if not named
+    "en": {"wikipedia-good": 0.3, "wikipedia-core": 0.8},  # featured articles: many ships, storms and albums
+    "zh": {"wikipedia-2019": 0.5, "wikipedia-2023": 0.5},
+}
 CHAPTERS = 3  # at the end of each Chinese novel
 CHAPTER = re.compile(r"^\s*第[一二三四五六七八九十百零〇]+回[\s　]", re.MULTILINE)
 
@@ -56,11 +72,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("name", choices=["en-classic", "zh-classic"])
+    parser.add_argument("name", choices=["en", "zh", "en-classic", "zh-classic"])
     parser.add_argument("source", type=Path)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--every", type=int, default=1, help="keep every N-th document of the training text")
     arguments = parser.parse_args()
-    texts = english(arguments.source) if arguments.name == "en-classic" else chinese(arguments.source)
+    if arguments.name == "en-classic":
+        texts = english(arguments.source)
+    elif arguments.name == "zh-classic":
+        texts = chinese(arguments.source)
+    else:
+        texts = modern(arguments.source, SHARES[arguments.name], arguments.every)
     for part, named in texts.items():
         folder = arguments.out / arguments.name / part
         folder.mkdir(parents=True, exist_ok=True)
@@ -123,6 +145,29 @@ def lines(text: str) -> str:
     """Strip each paragraph, and write 。 for the ．of 红楼梦."""
     stripped = (line.strip() for line in text.replace("．", "。").splitlines())
     return "\n\n".join(line for line in stripped if line) + "\n"
+
+
+def modern(folder: Path, shares: Mapping[str, float], every: int = 1) -> dict[str, dict[str, str]]:
+    """Return the sources by part and name; `shares` of their documents, evenly, are trained on."""
+    parts: dict[str, dict[str, str]] = {"train": {}, "valid": {}, "test": {}}
+    for name, source in json.loads((folder / "manifest.json").read_text(encoding="utf-8")).items():
+        for part, facts in source["parts"].items():
+            path = folder / part / f"{name}.txt.zst"
+            with path.open("rb") as stream:
+                content = zstandard.ZstdDecompressor().stream_reader(stream).read()
+            actual = hashlib.sha256(content).hexdigest()
+            if actual != facts["sha256"]:
+                sys.exit(f"{path}: SHA-256 is {actual}, expected {facts['sha256']}. Get the file again.")
+            share = shares.get(name, 1.0) / every if part == "train" else 1.0
+            parts[part][name] = thin(content.decode("utf-8"), share)
+    return parts
+
+
+def thin(text: str, share: float) -> str:
+    """Keep a share of the documents, spread evenly; documents are separated by blank lines."""
+    documents = [document.strip("\n") for document in re.split(r"\n\s*\n", text) if document.strip()]
+    kept = [document for i, document in enumerate(documents) if int((i + 1) * share) > int(i * share)]
+    return "\n\n".join(kept) + "\n"
 
 
 if __name__ == "__main__":

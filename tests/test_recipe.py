@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
+import json
 import tarfile
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import zstandard
 
 FOLDER = Path(__file__).parent.parent / "models"
 
@@ -44,6 +46,42 @@ def test_a_novel_with_another_checksum_is_refused(tmp_path: Path, prepare: Modul
         (tmp_path / f"{name}.txt").write_text("第一回 x\n", encoding="utf-8")
     with pytest.raises(SystemExit, match=r"三国演义\.txt: SHA-256 is [0-9a-f]+, expected 48922aa"):
         prepare.chinese(tmp_path)
+
+
+def write_modern(folder: Path, texts: dict[str, str]) -> None:
+    manifest = {}
+    for name, text in texts.items():
+        parts = {}
+        for part in ("train", "valid", "test"):
+            (folder / part).mkdir(exist_ok=True)
+            content = f"{part} of {text}".encode()
+            (folder / part / f"{name}.txt.zst").write_bytes(zstandard.ZstdCompressor().compress(content))
+            parts[part] = {"sha256": hashlib.sha256(content).hexdigest()}
+        manifest[name] = {"parts": parts}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def test_a_share_of_the_documents_is_kept_spread_over_the_source(prepare: ModuleType):
+    text = "".join(f"{n}\nmore of {n}\n\n" for n in range(8))
+    assert [line for line in prepare.thin(text, 0.5).splitlines() if line.isdigit()] == ["1", "3", "5", "7"]
+    assert prepare.thin(text, 1.0) == text.strip() + "\n"
+
+
+def test_only_the_training_text_of_a_modern_source_is_cut(tmp_path: Path, prepare: ModuleType):
+    write_modern(tmp_path, {"wiki": "a\n\nb\n\nc\n\nd\n", "chat": "a\n\nb\n"})
+    parts = prepare.modern(tmp_path, {"wiki": 0.5})
+    assert parts["train"] == {"wiki": "b\n\nd\n", "chat": "train of a\n\nb\n"}
+    assert parts["valid"]["wiki"] == "valid of a\n\nb\n\nc\n\nd\n"
+    assert parts["test"]["chat"] == "test of a\n\nb\n"
+
+
+def test_a_modern_source_with_another_checksum_is_refused(tmp_path: Path, prepare: ModuleType):
+    write_modern(tmp_path, {"wiki": "a\n"})
+    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    manifest["wiki"]["parts"]["valid"]["sha256"] = "0" * 64
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"valid/wiki\.txt\.zst: SHA-256 is [0-9a-f]+, expected 0000"):
+        prepare.modern(tmp_path, {})
 
 
 def test_novels_that_are_not_in_the_public_domain_are_left_out(
