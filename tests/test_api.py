@@ -105,6 +105,8 @@ def test_embed_writes_the_vectors_of_elmo_embed_and_returns_counts(elmo, text, t
     done = api.embed(elmo, text, tmp_path / "x.npz", layer="all")
     assert done == api.Embedded(tmp_path / "x.npz", sentences=4, tokens=9, truncated=0)
     assert_close(read_npz(tmp_path / "x.npz"), elmo.embed(LINES, layer="all"))
+    api.embed(elmo, text, tmp_path / "joined.npz", layer="concat")
+    assert_close(read_npz(tmp_path / "joined.npz"), elmo.embed(LINES, layer="concat"))
 
 
 def test_embed_takes_the_path_of_a_model(elmo, text, tmp_path):

@@ -56,6 +56,22 @@ def test_outputs_are_the_layers_padded_with_zeros(elmo):
         np.testing.assert_allclose(outputs["default"][number], mean, atol=1e-6)
 
 
+@pytest.mark.parametrize("direction", ["both", "forward", "backward"])
+def test_concat_joins_the_layers_of_each_token_from_the_lowest(elmo, direction):
+    joined = elmo.embed([*SENTENCES, []], layer="concat", direction=direction)
+    layers = elmo.embed([*SENTENCES, []], layer="all", direction=direction)
+    for array, expected in zip(joined, layers, strict=True):
+        np.testing.assert_array_equal(array, np.concatenate(list(expected), axis=-1))
+    pooled = elmo.embed([*SENTENCES, []], layer="concat", pool="max", direction=direction)
+    assert pooled.shape == (4, joined[0].shape[1])
+    np.testing.assert_array_equal(pooled[0], joined[0].max(axis=0))
+
+
+def test_concat_is_refused_where_a_word_has_one_vector(elmo):
+    with pytest.raises(UsageError, match="layer is 'concat', but a word has one vector of one layer's size"):
+        polyseme.mean_vectors(elmo, SENTENCES, layer="concat")
+
+
 def test_the_token_layer_is_the_same_in_both_halves(elmo):
     layer = elmo.embed(SENTENCES, layer=0)[0]
     np.testing.assert_array_equal(layer[:, :D], layer[:, D:])

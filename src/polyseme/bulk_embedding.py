@@ -267,12 +267,12 @@ class _ShardWriter:
 
 def _manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo: Elmo) -> dict[str, Any]:
     """Settings as the manifest has them, with the size of blocks that follows from them."""
-    layers = elmo.config.layers if spec.weights is None else 1
+    layers = spec.count_layers(elmo.config.layers)
     half = 1 if spec.direction == "both" else 2
     row_bytes = layers * elmo.config.size // half * np.dtype(bulk.dtype).itemsize
     characters = SENTENCE_CHARACTERS if spec.pool else TOKEN_CHARACTERS
     return {
-        "layer": "all" if spec.weights is None else list(spec.weights),
+        "layer": spec.layer if spec.weights is None else list(spec.weights),
         "pool": spec.pool,
         "direction": spec.direction,
         "dtype": bulk.dtype,

@@ -268,7 +268,8 @@ class Elmo:
         Args:
             sentences: One string (one sentence, one result), or any ordered iterable of strings or token
                 lists: a list, a generator, a numpy array, a pandas or polars Series.
-            layer: "mean", "top", "all", a number from 0 (the token layer), weights, or (weights, gamma).
+            layer: "mean", "top", a number from 0 (the token layer), weights, (weights, gamma), "concat" (all
+                layers joined to one vector of L times H values) or "all" (an axis of layers).
             pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens.
             direction: "both", or the "forward" or "backward" half of each vector.
             stateful: Run the call as one batch in the given order, as the published programs do; each row

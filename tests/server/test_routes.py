@@ -42,6 +42,12 @@ def test_vectors_equal_those_of_the_library(client: httpx.Client, elmo: polyseme
         np.testing.assert_allclose(np.array(vectors, np.float32).reshape(expected.shape), expected, atol=1e-6)
 
 
+def test_joined_layers_can_be_requested(client: httpx.Client, elmo: polyseme.Elmo):
+    pooled = post(client, "/embed", texts=TEXTS, layer="concat")
+    np.testing.assert_allclose(pooled["vectors"], elmo.embed(TEXTS, layer="concat", pool="mean"), atol=1e-6)
+    assert pooled["size"] == len(pooled["vectors"][0]) == elmo.config.layers * elmo.config.size
+
+
 def test_all_layers_can_be_requested(client: httpx.Client, elmo: polyseme.Elmo):
     (layers,) = post(client, "/embed_all", texts=TEXTS[:1], layer="all")["vectors"]
     np.testing.assert_allclose(layers, elmo.embed(TEXTS[0], layer="all"), atol=1e-6)

@@ -82,7 +82,7 @@ def embed(
         model: The ELMo, loaded or as a path.
         texts: Files, folders, or "-" for standard input; .gz and .zst are decompressed.
         out: A new .hdf5, .npz, .parquet or .safetensors file, or a folder.
-        layer: "mean", "top", "all", a number from 0, weights, or (weights, gamma).
+        layer: "mean", "top", "concat", "all", a number from 0, weights, or (weights, gamma).
         pool: One vector per sentence, by this pooling of its tokens; None is one vector per token.
         direction: "both", "forward" or "backward".
         segment: How to split text into sentences and tokens; as the model was trained if None. With "split" a

@@ -100,7 +100,7 @@ def embed(
         Path,
         typer.Option(help="A new .hdf5, .npz, .parquet or .safetensors file; without an ending, a folder."),
     ],
-    layer: Annotated[str, typer.Option(help=f"all, {LAYER}")] = "mean",
+    layer: Annotated[str, typer.Option(help=f"concat (layers joined), all, {LAYER}")] = "mean",
     pool: Annotated[Pool | None, typer.Option(help="One vector per sentence, by this pooling.")] = None,
     direction: Annotated[Direction, typer.Option(help="Direction of the language model.")] = "both",
     segment: Segment = None,

@@ -38,6 +38,7 @@ class OutputSpec:
 
     Attributes:
         weights: Weight of each layer, gamma included; None returns all layers, unmixed.
+        joined: Without weights: join the layers to one long vector, layer 0 first, instead of an axis L.
         direction: One of DIRECTIONS.
         pool: One of POOLS, or None for every token.
         context: Return the forward state before each token and the backward state behind it, instead of its
@@ -49,26 +50,43 @@ class OutputSpec:
     direction: str
     pool: str | None
     context: bool = False
+    joined: bool = False
+
+    @property
+    def layer(self) -> str | tuple[float, ...]:
+        """The layer as `resolve_output` takes it: "all", "concat" or weights."""
+        return self.weights or ("concat" if self.joined else "all")
+
+    def count_layers(self, n_layers: int) -> int:
+        """How many times H values a token gets, in a model of `n_layers`."""
+        return n_layers if self.weights is None else 1
 
     def select(self, output: BatchOutput) -> Tensor:
-        """Select (B, T, H), or (B, L, T, H) for all layers; half as wide for one direction.
+        """Select (B, T, H), (B, L, T, H) for all layers, or (B, T, LH) joined; half of it for one direction.
 
         T includes <S> and </S>; with `context`, their own rows are zero.
         """
         vectors = output.layers().transpose(0, 1) if self.weights is None else output.unpack_mix(self.mix)
         if self.direction != "both":
             vectors = vectors.unflatten(-1, (2, -1))[..., DIRECTIONS.index(self.direction) - 1, :]
-        return _shift_to_context(vectors) if self.context else vectors
+        vectors = _shift_to_context(vectors) if self.context else vectors
+        return vectors.transpose(1, 2).flatten(2) if self.joined else vectors
 
     def write_rows(self, out: Tensor, rows: Tensor, output: BatchOutput) -> None:
         """Write the vectors of both directions to `out` (M, H): the token at index p to row `rows[p]`."""
         output.write_rows(out, rows, self.mix, (1, -1) if self.context else (0, 0))
 
     def require_weights(self, what: str = "token") -> tuple[float, ...]:
-        """Return the weights of the layers; refuse `layer="all"`, since each `what` has one vector."""
+        """Return the weights of the layers; refuse "all" and "concat": a `what` has one vector, of H values.
+
+        Raises:
+            UsageError: If the layers are not mixed.
+
+        """
         if self.weights is None:
             raise UsageError(
-                f"layer is 'all', but a {what} has one vector: choose top, mean, a number or weights."
+                f"layer is {self.layer!r}, but a {what} has one vector of one layer's size: "
+                "choose top, mean, a number or weights."
             )
         return self.weights
 
@@ -98,6 +116,8 @@ class OutputSpec:
     def empty(self, n_layers: int, size: int) -> Tensor:
         """Return the result for a sentence without tokens, in a model of `n_layers` and `size` values."""
         half = size if self.direction == "both" else size // 2
+        if self.joined:
+            return self.pool_tokens(torch.zeros(0, n_layers * half))
         return self.pool_tokens(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
 
 
@@ -122,20 +142,21 @@ def resolve_output(
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
     if pool is not None and pool not in tuple(POOLS):
         raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
-    return OutputSpec(_weights(layer, n_layers), direction, pool, context)
+    is_joined = isinstance(layer, str) and layer == "concat"
+    return OutputSpec(_weights(layer, n_layers), direction, pool, context, is_joined)
 
 
 def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
     """The weight of each layer, gamma included, or None for all layers unmixed."""
     if isinstance(layer, str):
-        if layer == "all":
+        if layer in ("all", "concat"):
             return None
         if layer == "mean":
             return (1.0 / n_layers,) * n_layers
         if layer == "top":
             return _one_layer(n_layers - 1, n_layers)
         raise UsageError(
-            f"layer is {layer!r}, expected mean, top, all, a number from 0 to {n_layers - 1}, "
+            f"layer is {layer!r}, expected mean, top, concat, all, a number from 0 to {n_layers - 1}, "
             f"or {n_layers} weights."
         )
     if isinstance(layer, Integral) and not isinstance(layer, bool):  # numpy's numbers too

@@ -109,8 +109,9 @@ class VerbRoutes:
 
     async def embed(self, body: requests.EmbedRequest, request: Request) -> Response:
         """Embed texts, one vector each: the vectors of its tokens, pooled."""
-        size = self._state.catalog.elmo.config.size
+        config = self._state.catalog.elmo.config
         spec = self._resolve_output(body.layer, body.pool)
+        size = spec.count_layers(config.layers) * config.size
         count = len(body.texts) * size
         self._state.check_values(count)
         sentences = await self._state.segment(body.texts)
@@ -129,7 +130,7 @@ class VerbRoutes:
         config = self._state.catalog.elmo.config
         spec = self._resolve_output(body.layer, None)
         sentences = await self._state.segment(body.texts)
-        layers = config.layers if spec.weights is None else 1
+        layers = spec.count_layers(config.layers)
         count = sum(map(len, sentences)) * layers * config.size
         self._state.check_values(count)
         vectors = await self._state.batcher.embed(sentences, spec)

@@ -35,7 +35,8 @@ Layer = Annotated[
     Literal["mean", "top"] | Number | Annotated[list[Weight], Field(min_length=1)],
     Field(description="mean, top, a number from 0 (the token layer), or one weight per layer."),
 ]
-AnyLayer = Layer | Literal["all"]
+JoinedLayer = Layer | Annotated[Literal["concat"], Field(description="All layers joined to one vector.")]
+AnyLayer = JoinedLayer | Literal["all"]
 IndexName = Annotated[Text | None, Field(description="Name of an index; the first one if left out.")]
 Results = Annotated[Count, Field(description="Number of results.")]
 
@@ -57,7 +58,7 @@ class EmbedRequest(Request):
     """Texts to embed, one vector each."""
 
     texts: Texts
-    layer: Layer = "mean"
+    layer: JoinedLayer = "mean"
     pool: Literal["mean", "max", "first", "last", "sum"] = "mean"
 
 
