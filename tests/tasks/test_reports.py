@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from polyseme.tasks.classification.settings import ClassificationSettings
 from polyseme.tasks.metrics import LabelScore, Scores, score_classes
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.report import confusion_text, layer_text
-from polyseme.tasks.settings import InputSettings, read_task_settings
+from polyseme.tasks.settings import DataSettings, InputSettings, read_task_settings
 from polyseme.tasks.table import TASKS, find_task
 
 
@@ -132,18 +133,21 @@ def test_training_with_batch_norm_works_on_texts_of_one_token(tmp_path: Path, el
     )
 
 
-def documented_settings(pattern: str) -> dict[str, str]:
-    """Names and defaults in the tables of docs/tasks.md."""
-    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+OWN_PAGES = ("roles",)  # tasks whose data, encoder and head are documented on a page of their own
+
+
+def documented_settings(pattern: str, page_name: str = "tasks") -> dict[str, str]:
+    """Names and defaults in the tables of a page."""
+    page = (Path(__file__).parents[2] / "docs" / f"{page_name}.md").read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `({pattern})` \| `([^`]*)` \|", page, re.MULTILINE)
     return {name: default.replace("\\|", "|") for name, default in rows}
 
 
-def all_settings(*sections: str) -> dict[str, str]:
-    """Names and defaults of these sections in all tasks."""
+def all_settings(*sections: str, tasks: Iterable[str] = TASKS) -> dict[str, str]:
+    """Names and defaults of these sections in these tasks."""
     return {
         f"{section}.{name}": json.dumps(field.default)
-        for task in map(find_task, TASKS)
+        for task in map(find_task, tasks)
         for section in sections
         for name, field in type(task.settings_type.model_fields[section].default).model_fields.items()
     }
@@ -156,4 +160,13 @@ def test_the_docs_list_every_training_setting_with_its_default():
 
 def test_the_docs_list_all_other_settings_with_their_defaults():
     documented = documented_settings(r"(?:data|input|encoder|head)\.\w+")
-    assert documented == all_settings("data", "input", "encoder", "head")
+    tasks = [task for task in TASKS if task not in OWN_PAGES]
+    assert documented == all_settings("data", "input", "encoder", "head", tasks=tasks)
+
+
+@pytest.mark.parametrize("task", OWN_PAGES)
+def test_the_page_of_a_task_lists_its_own_settings_with_their_defaults(task: str):
+    shared = {f"data.{name}" for name in DataSettings.model_fields}
+    settings = all_settings("data", "encoder", "head", tasks=[task])
+    expected = {name: default for name, default in settings.items() if name not in shared}
+    assert documented_settings(r"(?:data|encoder|head)\.\w+", task) == expected

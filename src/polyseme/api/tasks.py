@@ -51,7 +51,7 @@ def train(
     """Train a task model.
 
     Args:
-        task: "classification", "tagging", "pairs" or "relations"; or a class that follows
+        task: "classification", "tagging", "pairs", "relations" or "roles"; or a class that follows
             `polyseme.tasks.protocol.Task`.
         model: The ELMo, loaded or as a path.
         train: Training examples: a path, a DataFrame of pandas or polars (columns by the settings `data.*`),

@@ -82,7 +82,7 @@ def precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float,
     return precision, recall, 2 * precision * recall / both if both else 0.0
 
 
-def _count_row(label: str, right: Counter[str], predicted: Counter[str], actual: Counter[str]) -> LabelScore:
+def count_row(label: str, right: Counter[str], predicted: Counter[str], actual: Counter[str]) -> LabelScore:
     """The scores of a label from counts of all labels."""
     scores = precision_recall_f1(right[label], predicted[label], actual[label])
     return LabelScore(label, *scores, actual[label])
@@ -119,7 +119,7 @@ def score_label_sets(
         right.update(set(wanted) & set(chosen))
         guessed.update(set(chosen))
         actual.update(set(wanted))
-    rows = [_count_row(label, right, guessed, actual) for label in known]
+    rows = [count_row(label, right, guessed, actual) for label in known]
     exact = sum(set(wanted) == set(chosen) for wanted, chosen in zip(labels, predicted, strict=True))
     metrics = {
         "micro F1": precision_recall_f1(right.total(), guessed.total(), actual.total())[2],
@@ -136,7 +136,7 @@ def score_spans(labels: Sequence[Sequence[Span]], predicted: Sequence[Sequence[S
         right.update(span.label for span in set(wanted) & set(chosen))
         guessed.update(span.label for span in chosen)
         actual.update(span.label for span in wanted)
-    rows = [_count_row(label, right, guessed, actual) for label in sorted(guessed.keys() | actual.keys())]
+    rows = [count_row(label, right, guessed, actual) for label in sorted(guessed.keys() | actual.keys())]
     precision, recall, f1 = precision_recall_f1(right.total(), guessed.total(), actual.total())
     return Scores("F1", {"F1": f1, "precision": precision, "recall": recall}, rows)
 
@@ -152,7 +152,7 @@ def score_relations(labels: Sequence[str], predicted: Sequence[str], other: str 
         guessed[prediction.partition("(")[0]] += 1
         right[label.partition("(")[0]] += label == prediction
     names = sorted((actual.keys() | guessed.keys()) - {other})
-    rows = [_count_row(name, right, guessed, actual) for name in names]
+    rows = [count_row(name, right, guessed, actual) for name in names]
     exact = sum(label == prediction for label, prediction in zip(labels, predicted, strict=True))
     metrics = {
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),

@@ -1,6 +1,6 @@
 """The table of tasks: the only module outside their folders that names them.
 
-    classification, tagging, pairs, relations  ->  tasks.table  ->  tasks.experiment, tasks.task_folder, cli
+    the folders of the tasks  ->  tasks.table  ->  tasks.experiment, tasks.task_folder, cli
 
 A task is imported when it is used, so that the command line can list the names without loading torch.
 """
@@ -38,11 +38,18 @@ def _relations() -> type[AnyTask]:
     return Relations
 
 
+def _roles() -> type[AnyTask]:
+    from polyseme.tasks.roles.task import Roles
+
+    return Roles
+
+
 TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
     "classification": _classification,
     "tagging": _tagging,
     "pairs": _pairs,
     "relations": _relations,
+    "roles": _roles,
 }
 
 

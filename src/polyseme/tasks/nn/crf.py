@@ -1,6 +1,6 @@
 """A linear-chain conditional random field: the probability of a tag sequence, and the best one.
 
-    tasks.nn.crf  ->  tasks.tagging.network
+    tasks.nn.crf  ->  tasks.tagging.network, tasks.roles.network
 
 B sentences, T tokens, K tags. The score of a sequence is the sum of its emissions and of its transitions,
 with those from the begin and to the end; forbidden transitions have a score of -10,000.
@@ -55,24 +55,8 @@ class Crf(nn.Module):
 
     @torch.no_grad()
     def best(self, emissions: Tensor, lengths: Tensor) -> list[list[int]]:
-        """The most probable sequence of each sentence (Viterbi)."""
-        transitions, begin, end = self._scores()
-        score = begin + emissions[:, 0]  # (B, K)
-        mask = _mask(emissions, lengths)
-        pointers = []
-        for position in range(1, emissions.shape[1]):
-            values, before = (score[:, :, None] + transitions).max(dim=1)  # (B, K)
-            score = torch.where(mask[:, position, None], values + emissions[:, position], score)
-            pointers.append(before)
-        final = (score + end).argmax(dim=1)
-        paths = torch.stack(pointers, dim=1).cpu() if pointers else None  # (B, T - 1, K)
-        best_paths = []
-        for number, length in enumerate(lengths.tolist()):
-            path = [int(final[number])]
-            for position in range(length - 2, -1, -1):
-                path.append(int(paths[number, position, path[-1]]))  # type: ignore[index]
-            best_paths.append(path[::-1])
-        return best_paths
+        """The most probable sequence of each sentence."""
+        return find_best_paths(emissions, lengths, *self._scores())
 
     @torch.no_grad()
     def marginals(self, emissions: Tensor, lengths: Tensor) -> Tensor:
@@ -138,6 +122,37 @@ class _LogPartition(torch.autograd.Function):
         gradients = (marginals, pairs, marginals[:, 0].sum(dim=0), ends)
         emissions, *scores = (values.to(grad.dtype) for values in gradients)
         return emissions, None, *scores
+
+
+def find_best_paths(
+    emissions: Tensor, lengths: Tensor, transitions: Tensor, begin: Tensor, end: Tensor
+) -> list[list[int]]:
+    """The sequence of the highest score of each sentence (Viterbi).
+
+    Args:
+        emissions: Scores of the tags of each token (B, T, K).
+        lengths: Of the sentences (B,).
+        transitions: Scores of a tag (column) after another (row) (K, K).
+        begin: Scores of the first tag (K,).
+        end: Scores of the last tag (K,).
+
+    """
+    score = begin + emissions[:, 0]  # (B, K)
+    mask = _mask(emissions, lengths)
+    pointers = []
+    for position in range(1, emissions.shape[1]):
+        values, before = (score[:, :, None] + transitions).max(dim=1)  # (B, K)
+        score = torch.where(mask[:, position, None], values + emissions[:, position], score)
+        pointers.append(before)
+    final = (score + end).argmax(dim=1)
+    paths = torch.stack(pointers, dim=1).cpu() if pointers else None  # (B, T - 1, K)
+    best_paths = []
+    for number, length in enumerate(lengths.tolist()):
+        path = [int(final[number])]
+        for position in range(length - 2, -1, -1):
+            path.append(int(paths[number, position, path[-1]]))  # type: ignore[index]
+        best_paths.append(path[::-1])
+    return best_paths
 
 
 def _mask(emissions: Tensor, lengths: Tensor) -> Tensor:
