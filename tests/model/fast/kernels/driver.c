@@ -55,7 +55,7 @@ static void run_layer(int kind, int64_t inputs, int64_t m, int64_t d, void *cons
         tokens += sizes[t] = n < 1 ? 1 : n;
     const int64_t z_rows = batch + pick(40);
     float *x = inputs ? random_array(tokens * inputs) : NULL;
-    float *z = random_array(x ? z_rows * 4 * padded(m) : tokens * 4 * m);
+    float *z = random_array(x ? (z_rows + 1) * 4 * padded(m) : tokens * 4 * m);
     struct lstm l = {.kind = kind, .steps = steps, .batch = batch, .inputs = inputs, .cells = m, .outputs = d,
                      .z_rows = z_rows, .sizes = sizes,
                      .cell_clip = 0.5f, .output_clip = pick(2) ? 0.5f : INFINITY,

@@ -25,7 +25,8 @@ from polyseme.model.fast.kernels import native
 from polyseme.model.fast.quantisation import QuantisedMatrix
 
 PANEL = 16  # columns that are packed together
-Z_BYTES = 4 << 20  # memory for the input's share of the gates of some time steps
+Z_BYTES = 1 << 20  # memory for the input's share of the gates of some time steps: it stays in the L2 cache
+MIN_Z_ROWS = 64  # tokens whose share is computed together even if it takes more memory
 MAX_INT8_VALUES = (2**31 - 1) // 127**2  # values of a row whose int8 products never overflow 32 bits
 State = tuple[Tensor, Tensor]  # outputs (B, D) and memory (B, M)
 Clips = tuple[float | None, float | None]  # of the memory and of the projected output
@@ -121,7 +122,7 @@ class PreparedLstm:
         inputs, m, d = packed.input, packed.cells, packed.outputs
         if inputs is None:
             raise ValueError("the input weight is not packed")
-        rows = max(batch, min(len(x), Z_BYTES // (4 * inputs.n)))
+        rows = max(batch, min(len(x), max(MIN_Z_ROWS, Z_BYTES // (4 * inputs.n))))
         task = _task(packed, self._steps, batch, layer.clips)
         task.forget, task.inputs, task.z_rows = layer.forget, inputs.k, rows
         task.input, task.input_scales = inputs.packed.data_ptr(), _pointer(inputs.scales)
@@ -130,7 +131,7 @@ class PreparedLstm:
         shapes = {"x": (len(x), inputs.k), "bias": (4 * m,), "first_h": (batch, d), "first_c": (batch, m)}
         _set_pointers(task, tensors, shapes)
         output, h, c = x.new_empty(len(x), d), x.new_empty(batch, d), x.new_empty(batch, m)
-        z, raw = x.new_empty(rows * inputs.n), x.new_empty(batch * m)
+        z, raw = x.new_empty((rows + 1) * inputs.n), x.new_empty(batch * m)
         scratch = _allocate_scratch(task)
         task.output, task.last_h, task.last_c = output.data_ptr(), h.data_ptr(), c.data_ptr()
         task.z, task.raw, task.scratch = z.data_ptr(), raw.data_ptr(), _pointer(scratch)

@@ -1,6 +1,6 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, dots.h
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
  * call. No threads, no allocation, no other state: callers provide the memory, and any number of threads may call
@@ -68,8 +68,8 @@ struct product {
  * …_scales    in   of INT8, as wide as the packed weight -
  * scratch     of INT8 and BF16, polyseme_lstm_scratch_size bytes
  * x           in   (N, I), or NULL                       -
- * z           with x: memory (Z, 4 * M'), M' = M up to    -; may be the same as `gates`
- *             the next whole panel; without: in (N, 4M)
+ * z           with x: memory (Z + 1, 4 * M'), M' = M up   -; may be the same as `gates`
+ *             to the next whole panel; without: in (N, 4M)
  * bias        in   (4M), or NULL                         -
  * output      out  (N, D)                                in, as forward left it
  * gates       out  (N, 4M), or NULL: nothing is saved    in, as forward left it
@@ -112,6 +112,7 @@ struct kernels {
     void (*map)(int, const float *, float *, int64_t);
     void (*product)(const struct product *);
     void (*forward)(const struct lstm *);
+    void (*read)(const struct lstm *);
     void (*backward)(const struct lstm *);
     void (*dots)(const struct dots *);
     void (*above)(struct above *);
@@ -225,7 +226,7 @@ static const struct kernels *best(void)
 }
 
 /* Increased with every change of the structs and functions below, so that an old library is refused. */
-int polyseme_interface(void) { return 8; }
+int polyseme_interface(void) { return 9; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -334,7 +335,7 @@ void polyseme_lstm_read(const struct lstm *layers, int64_t count, int residual)
     for (int64_t number = 0; number < count; number++) {
         const struct lstm *l = layers + number;
         int64_t tokens = 0;
-        best()->forward(l);
+        best()->read(l);
         for (int64_t t = 0; t < l->steps; t++)
             tokens += l->sizes[t];
         for (int64_t at = 0; residual && number && at < tokens * l->outputs; at++)

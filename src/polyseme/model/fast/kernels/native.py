@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 8  # the value of polyseme_interface() that this file expects
+INTERFACE = 9  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
