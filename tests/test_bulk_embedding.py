@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import polyseme
 from builders import random_model, small_config
 from polyseme import api
 from polyseme.elmo import Elmo
-from polyseme.errors import FormatError, UsageError
+from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors import manifest
@@ -223,6 +224,22 @@ def test_an_interrupted_run_resumes_and_writes_the_same_bytes(format_name, elmo,
     assert counts.sentences == 200
     assert 0 < int(events[-1].detail.split()[0].replace(",", "")) < counts.tokens  # the rest was on disk
     assert read_files(tmp_path / "out") == read_files(tmp_path / "whole")
+
+
+def test_an_interrupted_run_leaves_no_thread(elmo, text, tmp_path):
+    elmo.embed(LINES[1])  # starts the threads that run the two directions
+    before = threading.active_count()
+    embed_until(elmo, text, tmp_path / "out", 2)
+    assert threading.active_count() == before
+
+
+def test_shards_before_an_unreadable_line_are_written(elmo, tmp_path):
+    text = write_lines(tmp_path / "text.txt", LINES)
+    with text.open("ab") as file:
+        file.write(b"caf\xe9\n")
+    with pytest.raises(DataError, match=r"text\.txt:201: not UTF-8"):
+        api.embed(elmo, text, tmp_path / "out", **SMALL)
+    assert len(list(tmp_path.glob("out/shard*"))) > 10
 
 
 def test_a_finished_folder_is_not_written_again(elmo, text, tmp_path):

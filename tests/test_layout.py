@@ -24,7 +24,7 @@ ORDER = (
     ("formats",),
     ("token_cache",),
     ("elmo",),
-    ("torch_layer", "language", "word_vectors", "bulk_embedding"),
+    ("torch_layer", "language", "word_vectors", "embedding_pipeline", "bulk_embedding"),
     ("training",),
     ("tasks", "search"),
     ("integrations",),

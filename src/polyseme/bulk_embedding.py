@@ -1,11 +1,13 @@
 """Embed text of any size into a folder of vectors: in shards, by several processes, with restarts.
 
-    elmo, formats.vectors.writers, formats.vectors.manifest, text.segment.stream  ->  bulk_embedding
-        ->  integrations.ray, api
+    embedding_pipeline, formats.vectors.writers, formats.vectors.manifest, text.segment.stream
+        ->  bulk_embedding  ->  integrations.ray, api
 
 The text is divided into blocks of a number of characters, at ends of lines or paragraphs. Block b belongs to
 part b % n + 1 of n, so that a process skips the blocks of the others without segmenting them. The vectors of
 a block go into one shard, or into several if one would exceed `shard_bytes`.
+
+Reading, embedding and writing overlap; what goes into which shard is decided while reading.
 
 What must not change: memory holds a part of a block, whatever the size of text and output. A shard depends
 only on the model, the settings and the text, so writing it again gives the same bytes. Hence sentences are
@@ -17,16 +19,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.choices import Direction, Pool, VectorFormat
 from polyseme.elmo import CHUNK, Counts, Elmo
+from polyseme.embedding_pipeline import embed_groups
 from polyseme.errors import UsageError
 from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.file_formats import (
@@ -35,7 +39,7 @@ from polyseme.formats.vectors.file_formats import (
     vector_format_of,
 )
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Part, Shard, ShardJournal, TextFile
-from polyseme.formats.vectors.writers import cast_vectors, open_writer
+from polyseme.formats.vectors.writers import open_writer
 from polyseme.io.atomic import check_output_file
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
@@ -179,11 +183,18 @@ def embed_folder(
     _make_folder(folder, force)
     with manifest.open_journal(folder, header) as journal:
         if not journal.complete:
+            plan = _ShardPlan(spec, bulk, _count_row_bytes(bulk, spec, elmo), CHUNK * elmo.batch_tokens)
+            finished = _group_by_block(journal.shards.values())
+            groups = (
+                group
+                for number, block in _blocks(units, header.settings["block_characters"])
+                if bulk.part.has(number)
+                for group in plan.plan_block(number, _segment(block, segment), finished.get(number, ()))
+            )
             writer = _ShardWriter(elmo, spec, bulk, folder, journal, reading)
-            for number, block in _blocks(units, header.settings["block_characters"]):
-                if bulk.part.has(number):
-                    sentences = (sentence for unit in block for sentence in segment_unit(unit, segment))
-                    writer.write(number, sentences)
+            with closing(embed_groups(elmo, groups, spec, bulk.dtype)) as embedded:
+                for shard, its_groups in groupby(embedded, key=lambda item: item[0].shard):
+                    writer.write(shard, its_groups)
             check_unchanged(files, stamps)
         shards = journal.shards.values()
         return Counts(
@@ -193,8 +204,64 @@ def embed_folder(
         )
 
 
+class _ShardGroup(NamedTuple):
+    """Consecutive sentences of one shard, which are embedded together."""
+
+    block: int
+    first: int  # number of the first sentence of the shard, in the block
+    sentences: list[list[str]]
+    starts_cold: bool  # the first group of the shard: the token cache starts empty
+    last: bool  # the last group of the block
+
+    @property
+    def shard(self) -> tuple[int, int]:
+        """What the groups of one shard have in common."""
+        return self.block, self.first
+
+
+class _ShardPlan:
+    """Which sentences go into which missing shard."""
+
+    def __init__(self, spec: OutputSpec, bulk: BulkSettings, row_bytes: int, min_tokens: int) -> None:
+        self._pooled, self._shard_bytes = spec.pool is not None, bulk.shard_bytes
+        self._row_bytes, self._min_tokens = row_bytes, min_tokens
+
+    def plan_block(
+        self, block: int, sentences: Iterator[list[str]], finished: Iterable[Shard]
+    ) -> Iterator[_ShardGroup]:
+        """Group the sentences of a block that no finished shard has."""
+        number = 0
+        for shard in sorted(finished, key=lambda shard: shard.first):
+            if shard.first > number:  # a shard before this one was lost
+                yield from self._plan(block, number, islice(sentences, shard.first - number), to_end=False)
+            number = shard.first + shard.sentences
+            if shard.last:
+                return
+            next(islice(sentences, shard.sentences, shard.sentences), None)  # skip them
+        yield from self._plan(block, number, sentences, to_end=True)
+
+    def _plan(
+        self, block: int, first: int, sentences: Iterable[list[str]], *, to_end: bool
+    ) -> Iterator[_ShardGroup]:
+        """Divide sentences, beginning with number `first` of a block, into as many shards as they need."""
+        groups = chunk_sentences(sentences, self._min_tokens)
+        group, size, number = next(groups, None), 0, first
+        while group is not None:
+            following, starts_cold = next(groups, None), number == first
+            yield _ShardGroup(block, first, group, starts_cold, last=to_end and following is None)
+            size += sum(map(self._count_bytes, group))
+            number += len(group)
+            if size >= self._shard_bytes:
+                first, size = number, 0
+            group = following
+
+    def _count_bytes(self, tokens: list[str]) -> int:
+        """About the bytes of a sentence in a shard."""
+        return (1 if self._pooled else len(tokens)) * self._row_bytes + len(tokens)
+
+
 class _ShardWriter:
-    """Writes the missing shards of a block."""
+    """Writes shards and records them in the journal."""
 
     def __init__(
         self,
@@ -205,51 +272,22 @@ class _ShardWriter:
         journal: ShardJournal,
         reading: ReadingProgress,
     ) -> None:
-        self._elmo, self._spec, self._bulk = elmo, spec, bulk
+        self._elmo, self._pooled, self._format = elmo, spec.pool is not None, bulk.format
         self._folder, self._journal, self._reading = folder, journal, reading
-        self._finished: dict[int, list[Shard]] = {}
-        for shard in journal.shards.values():
-            self._finished.setdefault(shard.block, []).append(shard)
+        self._empty = spec.empty(elmo.config.layers, elmo.config.size).numpy().astype(bulk.dtype)
 
-    def write(self, block: int, sentences: Iterator[list[str]]) -> None:
-        """Write the sentences of a block that no finished shard has."""
-        number = 0
-        for shard in sorted(self._finished.pop(block, ()), key=lambda shard: shard.first):
-            if shard.first > number:  # a shard before this one was lost
-                self._write_shards(block, number, islice(sentences, shard.first - number), to_end=False)
-            number = shard.first + shard.sentences
-            if shard.last:
-                return
-            next(islice(sentences, shard.sentences, shard.sentences), None)  # skip them
-        self._write_shards(block, number, sentences, to_end=True)
-
-    def _write_shards(self, block: int, first: int, sentences: Iterable[list[str]], *, to_end: bool) -> None:
-        """Write sentences, beginning with number `first` of a block, into as many shards as they need."""
-        groups = chunk_sentences(sentences, CHUNK * self._elmo.batch_tokens)
-        group = next(groups, None)
-        while group is not None:
-            path = self._folder / f"shard-{block:08d}-{first:08d}.{self._bulk.format}"
-            counts, size = Counts(), 0
-            self._elmo.cache.clear()
-            with open_writer(path, self._empty(), pooled=self._spec.pool is not None, force=True) as writer:
-                while group is not None and size < self._bulk.shard_bytes:
-                    for tokens, vectors in zip(group, self._vectors(group, counts), strict=True):
-                        writer.add(tokens, vectors)
-                        size += vectors.nbytes + len(tokens)
-                    group = next(groups, None)
-            self._record(path, block, first, counts, last=to_end and group is None)
-            first += counts.sentences
-
-    def _empty(self) -> NDArray[Any]:
-        empty = self._spec.empty(self._elmo.config.layers, self._elmo.config.size).numpy()
-        return empty.astype(self._bulk.dtype)
-
-    def _vectors(self, group: list[list[str]], counts: Counts) -> Iterator[NDArray[Any]]:
-        arrays = self._elmo.embed_tokens(group, self._spec, counts)
-        self._reading.add_tokens(sum(map(len, group)))
-        return (cast_vectors(array, self._bulk.dtype) for array in arrays)
-
-    def _record(self, path: Path, block: int, first: int, counts: Counts, *, last: bool) -> None:
+    def write(self, shard: tuple[int, int], groups: Iterable[tuple[_ShardGroup, list[NDArray[Any]]]]) -> None:
+        """Write the groups of a shard."""
+        block, first = shard
+        path = self._folder / f"shard-{block:08d}-{first:08d}.{self._format}"
+        counts, last = Counts(), False
+        with open_writer(path, self._empty, pooled=self._pooled, force=True) as writer:
+            for group, vectors in groups:
+                for tokens, array in zip(group.sentences, vectors, strict=True):
+                    writer.add(tokens, array)
+                self._elmo.add_counts(group.sentences, counts)
+                self._reading.add_tokens(sum(map(len, group.sentences)))
+                last = group.last
         self._journal.add(
             Shard(
                 file=path.name,
@@ -267,9 +305,7 @@ class _ShardWriter:
 
 def _manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo: Elmo) -> dict[str, Any]:
     """Settings as the manifest has them, with the size of blocks that follows from them."""
-    layers = spec.count_layers(elmo.config.layers)
-    half = 1 if spec.direction == "both" else 2
-    row_bytes = layers * elmo.config.size // half * np.dtype(bulk.dtype).itemsize
+    row_bytes = _count_row_bytes(bulk, spec, elmo)
     characters = SENTENCE_CHARACTERS if spec.pool else TOKEN_CHARACTERS
     return {
         "layer": spec.layer if spec.weights is None else list(spec.weights),
@@ -282,6 +318,24 @@ def _manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo:
         "shard_bytes": bulk.shard_bytes,
         "block_characters": min(MAX_BLOCK_CHARACTERS, max(1, bulk.shard_bytes * characters // row_bytes)),
     }
+
+
+def _count_row_bytes(bulk: BulkSettings, spec: OutputSpec, elmo: Elmo) -> int:
+    """The bytes of one vector, or of the vectors of all layers."""
+    layers = spec.count_layers(elmo.config.layers)
+    half = 1 if spec.direction == "both" else 2
+    return layers * elmo.config.size // half * np.dtype(bulk.dtype).itemsize
+
+
+def _group_by_block(shards: Iterable[Shard]) -> dict[int, list[Shard]]:
+    blocks: dict[int, list[Shard]] = {}
+    for shard in shards:
+        blocks.setdefault(shard.block, []).append(shard)
+    return blocks
+
+
+def _segment(units: Iterable[str], segment: str) -> Iterator[list[str]]:
+    return (sentence for unit in units for sentence in segment_unit(unit, segment))
 
 
 def _blocks(units: Iterator[str], characters: int) -> Iterator[tuple[int, Iterator[str]]]:

@@ -64,6 +64,14 @@ class TokenBatch(NamedTuple):
     sentences: list[list[str]]
 
 
+class EncodedBatch(NamedTuple):
+    """Sentences that run together, as token vectors: what the stacks read."""
+
+    vectors: Tensor  # (U, D) of the distinct tokens
+    positions: Tensor  # (B, T) rows of `vectors`
+    lengths: Tensor  # (B,) with <S> and </S>
+
+
 class Elmo:
     """A loaded model, made by `polyseme.load`.
 
@@ -429,9 +437,16 @@ class Elmo:
         output = self.run_batch(batch.sentences, self._state if stateful else None)
         if stateful:
             self._state = output.final_state()
+        return self.select_vectors(batch.sentences, output, spec)
+
+    @torch.inference_mode()
+    def select_vectors(
+        self, sentences: Sequence[Sequence[str]], output: BatchOutput, spec: OutputSpec
+    ) -> list[Array]:
+        """The vectors of each sentence of a batch, each in its own memory."""
         empty = spec.empty(self.config.layers, self.config.size)
         results = []
-        for sentence, vectors in zip(batch.sentences, spec.select(output).cpu(), strict=True):
+        for sentence, vectors in zip(sentences, spec.select(output).cpu(), strict=True):
             tokens = spec.pool_tokens(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
             results.append(tokens.clone().numpy())
         return results
@@ -462,10 +477,19 @@ class Elmo:
 
         The result is still packed: layers and state are assembled when they are needed.
         """
+        return self.run_encoded(self.encode_batch(sentences, frame_empty=frame_empty), state)
+
+    @torch.inference_mode()
+    def encode_batch(self, sentences: Sequence[Sequence[str]], *, frame_empty: bool = False) -> EncodedBatch:
+        """Look up or compute the token vectors of a batch: the first half of `run_batch`."""
         batch = number_tokens(sentences, frame_empty=frame_empty)
-        network = self.model.network
-        network.pack()  # once: the weights of a loaded model are final
-        return network.run_stacks(self.cache.vectors(batch.tokens), batch.positions, batch.lengths, state)
+        self.model.network.pack()  # once: the weights of a loaded model are final
+        return EncodedBatch(self.cache.vectors(batch.tokens), batch.positions, batch.lengths)
+
+    @torch.inference_mode()
+    def run_encoded(self, batch: EncodedBatch, state: BiState | None = None) -> BatchOutput:
+        """Run the stacks on a batch of token vectors: the second half of `run_batch`."""
+        return self.model.network.run_stacks(*batch, state)
 
     def add_counts(self, sentences: list[list[str]], counts: Counts) -> None:
         """Add sentences that were read to the counts of the model and of a call."""

@@ -1,11 +1,12 @@
 """The verb embed: texts to files of vectors. Also loads models and reads sentences for the other verbs.
 
-elmo, bulk_embedding, integrations.ray, formats.vectors.writers  ->  api.embedding  ->  api
+embedding_pipeline, bulk_embedding, integrations.ray, formats.vectors.writers  ->  api.embedding  ->  api
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from polyseme.bulk_embedding import (
 )
 from polyseme.choices import Direction, Engine, ModelPrecision, Pool, VectorDtype, VectorFormat
 from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, ensure_loaded
+from polyseme.embedding_pipeline import PlainGroup, embed_groups
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
@@ -177,11 +179,19 @@ def _embed_file(
         open_writer(out, empty, pooled=pool is not None, force=force) as writer,
         elmo.track_counts() as counts,
     ):
-        for chunk in chunk_sentences(sentences, 1 if stateful else CHUNK * elmo.batch_tokens):
-            vectors = elmo.embed_tokens(chunk, spec, counts, stateful=stateful)
-            for sentence, array in zip(chunk, vectors, strict=True):
-                writer.add(sentence, cast_vectors(array, stored_type))
-            reading.add_tokens(sum(map(len, chunk)))
+        if stateful:
+            for sentence in sentences:
+                (vectors,) = elmo.embed_tokens([sentence], spec, counts, stateful=True)
+                writer.add(sentence, cast_vectors(vectors, stored_type))
+                reading.add_tokens(len(sentence))
+            return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
+        groups = map(PlainGroup, chunk_sentences(sentences, CHUNK * elmo.batch_tokens))
+        with closing(embed_groups(elmo, groups, spec, stored_type)) as embedded:
+            for group, arrays in embedded:
+                for sentence, array in zip(group.sentences, arrays, strict=True):
+                    writer.add(sentence, array)
+                elmo.add_counts(group.sentences, counts)
+                reading.add_tokens(sum(map(len, group.sentences)))
     return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.model.fast.kernels import native
-from polyseme.model.fast.parallel import run_parallel
+from polyseme.model.fast.parallel import count_cores, run_parallel, use_one_core
 
 SENTENCES = [[f"word{number % 7}"] * (number % 6) for number in range(23)]
 
@@ -47,6 +48,22 @@ def test_results_come_in_the_order_of_the_tasks(set_threads):
     assert run_parallel([partial(pow, n, 2) for n in range(20)]) == [n * n for n in range(20)]
     assert run_parallel([torch.get_num_threads] * 2) == [1, 1]  # one core for each
     assert torch.get_num_threads() == 3
+
+
+def test_one_core_for_torch_in_a_thread_leaves_other_threads_and_parallel_tasks_alone(set_threads):
+    set_threads(3)
+    numbers: dict[str, tuple[int, int]] = {}
+
+    def record(name: str, start: Callable[[], object]) -> None:
+        start()
+        numbers[name] = torch.get_num_threads(), count_cores()
+
+    for name, start in (("one core", use_one_core), ("later", int)):
+        thread = threading.Thread(target=record, args=(name, start))
+        thread.start()
+        thread.join()
+    assert numbers == {"one core": (1, 3), "later": (3, 3)}
+    assert torch.get_num_threads() == count_cores() == 3
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """Run independent tasks in parallel, each on one thread and one core.
 
-    model.bilm, model.tokens, kernels.training, kernels.dots  ->  model.fast.parallel  ->  torch
+    model.bilm, model.tokens, kernels.training, kernels.dots, embedding_pipeline
+        ->  model.fast.parallel  ->  torch
 
 A time step is a chain of small products. Splitting each of them over the cores costs more than it gains,
 while the two directions, and the sentences of a batch, are independent.
@@ -19,11 +20,30 @@ import torch
 Result = TypeVar("Result")
 _lock = threading.Lock()
 _pool: tuple[tuple[int, int], ThreadPoolExecutor] | None = None  # with its process and number of threads
+_thread = threading.local()  # `cores`: how many to use, in a thread where torch uses one
+
+
+def count_cores() -> int:
+    """The cores that independent tasks may use: torch's threads, also after `use_one_core`."""
+    return getattr(_thread, "cores", None) or torch.get_num_threads()
 
 
 def count_core_pairs() -> int:
-    """Half of torch's threads, at least 1: the parts of each direction if both run at once."""
-    return max(1, torch.get_num_threads() // 2)
+    """Half of the cores, at least 1: the parts of each direction if both run at once."""
+    return max(1, count_cores() // 2)
+
+
+def use_one_core() -> None:
+    """Make each torch function use one core in the current thread; `run_parallel` still uses all.
+
+    For the threads of a pipeline: with OpenMP threads of its own, each would wait for cores that others use.
+    """
+    with _lock:
+        cores = count_cores()
+        _thread.cores = cores
+        torch.get_num_threads()  # without this, the first product would reset the number
+        torch.set_num_threads(1)
+        _reset_default(cores)
 
 
 def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False) -> list[Result]:
@@ -31,7 +51,7 @@ def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False)
 
     `native` tasks call no torch function, so that the last one can run in the calling thread.
     """
-    if len(tasks) < 2 or torch.is_grad_enabled() or torch.get_num_threads() < 2:
+    if len(tasks) < 2 or torch.is_grad_enabled() or count_cores() < 2:
         return [task() for task in tasks]
     if native:
         futures = [_get_pool().submit(task) for task in tasks[:-1]]
@@ -54,7 +74,7 @@ def _get_pool() -> ThreadPoolExecutor:
     """The thread pool, created once per process; its threads use one core each."""
     global _pool
     with _lock:
-        cores = torch.get_num_threads()
+        cores = count_cores()
         if _pool is None or _pool[0] != (os.getpid(), cores):
             ready = threading.Barrier(cores + 1)
 
@@ -67,9 +87,16 @@ def _get_pool() -> ThreadPoolExecutor:
             for _ in range(cores):
                 pool.submit(int)
             ready.wait()
-            torch.set_num_threads(cores)  # also the default of threads that start later
+            _reset_default(cores)
             _pool = (os.getpid(), cores), pool  # a pool of another size ends when it is idle
         return _pool[1]
+
+
+def _reset_default(cores: int) -> None:
+    """Set the number of threads for threads that start later: from a thread that ends, to change no other."""
+    reset = threading.Thread(target=torch.set_num_threads, args=(cores,))
+    reset.start()
+    reset.join()
 
 
 def _reset_in_child() -> None:
@@ -78,8 +105,8 @@ def _reset_in_child() -> None:
     The threads of this pool and of torch's OpenMP pool do not exist in the child, and OpenMP would wait for
     its threads forever. The lock may have been held by a thread that does not exist either.
     """
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+    global _pool, _lock, _thread
+    _pool, _lock, _thread = None, threading.Lock(), threading.local()
     torch.set_num_threads(1)
 
 
