@@ -274,5 +274,5 @@ def test_disambiguate_segments_raw_text(run: Callable[..., Ran], models: Path):
 def test_one_sense_has_no_stability(run: Callable[..., Ran], bilm: str):
     write("same.txt", "The bank failed .\n" * 12)
     assert run("index", bilm, "same.txt", "--out", "same").code == 0
-    assert run("senses", "same", "bank").out.startswith("bank: one sense")
+    assert run("senses", "same", "bank").out.startswith("bank: one group")
     assert json.loads(run("senses", "same", "bank", "--json").out)["stability"] is None

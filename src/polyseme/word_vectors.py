@@ -96,7 +96,7 @@ class WordVectors:
 
     def __getitem__(self, word: str) -> Array:
         """Return the mean vector of a word (H,), not centred."""
-        vector: Array = self.vectors[self._row(word)]
+        vector: Array = self.vectors[self.row(word)]
         return vector
 
     def __repr__(self) -> str:
@@ -123,11 +123,11 @@ class WordVectors:
 
     def count(self, word: str) -> int:
         """Return how many usages the vector of a word is the mean of."""
-        return int(self.counts[self._row(word)])
+        return int(self.counts[self.row(word)])
 
     def direction(self, word: str) -> Array:
         """Return the vector of a word (H,), centred and scaled to length 1."""
-        direction: Array = self._directions[self._row(word)]
+        direction: Array = self._directions[self.row(word)]
         return direction
 
     def similarity(self, first: str, second: str) -> float:
@@ -193,7 +193,7 @@ class WordVectors:
             >>> words.nearest_to_sum([("king", 1), ("man", -1), ("woman", 1)], 3)
 
         """
-        rows = [self._row(word) for word, _ in weighted_words]
+        rows = [self.row(word) for word, _ in weighted_words]
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
         cosines = self._directions @ self._sum(weighted_words)
@@ -252,7 +252,7 @@ class WordVectors:
             return cosines[span]
         usable = np.zeros(len(self), np.bool_)
         usable[span] = self._usable(min_count, min_chars)[span]
-        usable[[self._row(key) for key, _ in keys if isinstance(key, str)]] = False
+        usable[[self.row(key) for key, _ in keys if isinstance(key, str)]] = False
         return [(word, cosine) for word, cosine in self._best(cosines, usable, topn)]
 
     def odd_one_out(self, words: Sequence[str]) -> str:
@@ -298,7 +298,13 @@ class WordVectors:
         close = get_close_matches(word, self.words, n=3, cutoff=SPELLING_CUTOFF)
         return list(dict.fromkeys([*cases, *close]))[:3]
 
-    def _row(self, word: str) -> int:
+    def row(self, word: str) -> int:
+        """Return the row of a word in `vectors`.
+
+        Raises:
+            UnknownWordError: The word has no vector; the message suggests similar spellings.
+
+        """
         if word in self._rows:
             return self._rows[word]
         spellings = self.suggest_spellings(word) if isinstance(word, str) else []

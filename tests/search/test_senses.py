@@ -123,7 +123,7 @@ def test_senses_have_shares_by_document(tmp_path: Path):
     (tmp_path / "a.txt").write_text("the river bank\n" * 12 + "the money bank\n" * 4, encoding="utf-8")
     (tmp_path / "b.txt").write_text("the money bank\n" * 6, encoding="utf-8")
     index = api.index(elmo, [tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "i", space="none")
-    senses = find_senses(index, "bank").senses
+    senses = find_senses(index, "bank", groups=True).senses
     a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
     assert [sense.count for sense in senses] == [12, 10]
     assert senses[0].documents == {a: 0.75, b: 0.0}
@@ -234,7 +234,7 @@ def test_senses_and_changes_are_shown_as_tables(tmp_path: Path, elmo: Elmo):
     second = make_index(tmp_path, "second", elmo, MONEY * 6)
     senses = find_senses(first, "bank")
     assert repr(senses).splitlines()[0].startswith("bank: ")
-    assert repr(senses).splitlines()[1].split() == ["share", "usages", "neighbours", "example"]
+    assert repr(senses).splitlines()[1].split() == ["share", "usages", "with", "neighbours", "example"]
     assert senses._repr_html_().count("<tr>") == 1 + len(senses.senses)
     assert "<b>bank</b>" in senses._repr_html_()
     changes = find_changes(first, second, ["bank"])

@@ -211,7 +211,7 @@ def test_documents_named_by_year_are_grouped_into_periods_weighted_by_usages(vis
     playwright.expect(rows).to_have_count(4)
     names = [title.split(":")[0] for title in rows.locator("title").all_text_contents()]
     assert names == ["1890–1899", "1900–1909", "1930–1939", "1940–1949"]
-    assert f"Sense 1 {(10 * shares[0] + 30) / 40:.0%}" in (rows.nth(1).locator("title").text_content() or "")
+    assert f"Group 1 {(10 * shares[0] + 30) / 40:.0%}" in (rows.nth(1).locator("title").text_content() or "")
     visit.page.locator("label", has_text="Group by").locator("select").select_option("document")
     visit.wait_for_address("by=document")
     playwright.expect(rows).to_have_count(len(counts))

@@ -148,7 +148,7 @@ def test_exported_charts_have_a_title_a_legend_and_the_names_of_the_senses(visit
         drawing = ElementTree.fromstring(export(visit, name, "SVG"))
         texts = [element.text for element in drawing.iter() if element.text]
         assert f"{name}: {WORD} (one-index)" in texts
-        assert any(text.startswith("Sense 1 (") and text.endswith(first) for text in texts)
+        assert any(text.startswith("Group 1 (") and text.endswith(first) for text in texts)
         assert any(label in text for text in texts) == (name == "Map of usages")
 
 
@@ -176,10 +176,10 @@ def test_the_change_table_labels_its_bars_senses_and_p_values(visit: Visit):
     visit.go(CHANGE)
     row = visit.page.locator(".change tbody tr").first
     playwright.expect(row.locator("svg > text")).to_have_text(["one-index", "other-index"])
-    playwright.expect(row.locator("svg title").first).to_have_text("Sense 1: 甲 · 乙")
+    playwright.expect(row.locator("svg title").first).to_have_text("Group 1: 甲 · 乙")
     playwright.expect(row.locator("td").nth(4)).to_have_text("< 0.05")
     playwright.expect(row.locator("td").nth(6)).to_have_text("0.0502")
-    visit.expect_visible(".sense-legend", "Sense 8")
+    visit.expect_visible(".sense-legend", "Group 8")
     visit.expect_visible(
         "section[aria-labelledby=change-title]", "Time ran out before all words were compared."
     )

@@ -383,19 +383,27 @@ def similarity(
 
 
 def senses(
-    index: Index | str | Path, word: str, *, max_senses: int = 6, seed: int = 0, memory: int | None = None
+    index: Index | str | Path,
+    word: str,
+    *,
+    max_senses: int = 6,
+    groups: bool = False,
+    seed: int = 0,
+    memory: int | None = None,
 ) -> Senses:
-    """Find the senses of a word in a corpus: groups of its usages.
+    """Find the senses of a word in a corpus: groups of usages that differ in topic or nearest words.
 
     Args:
         index: An index, open or as a path.
         word: The word.
         max_senses: The largest number of senses to look for; the data decide, and it may be one.
+        groups: Return stable groups of usages even if nothing shows that they are senses.
         seed: Seeds the sampling and the clustering.
         memory: Megabytes of vectors to keep in memory.
 
     Returns:
-        The senses, most frequent first, with their nearest words and most typical usages.
+        The senses, most frequent first, with typical words and usages; `kind` and `evidence` say whether
+        they are senses or groups.
 
     Raises:
         UsageError: If the word has too few usages.
@@ -403,10 +411,10 @@ def senses(
 
     Example:
         >>> for sense in polyseme.senses("books-index", "bank").senses:
-        ...     print(f"{sense.share:.0%}", sense.neighbours)
+        ...     print(f"{sense.share:.0%}", sense.collocates, sense.neighbours)
 
     """
-    return find_senses(_open(index, memory), word, max_senses=max_senses, seed=seed)
+    return find_senses(_open(index, memory), word, max_senses=max_senses, groups=groups, seed=seed)
 
 
 def map_usages(

@@ -232,23 +232,26 @@ def senses(
     index: IndexPath,
     word: Annotated[str, typer.Argument(metavar="WORD", help="The word.")],
     max_senses: Annotated[int, typer.Option(min=1, help="Maximum number of senses.")] = 6,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Show stable groups of usages without evidence of senses, too.")
+    ] = False,
     seed: Seed = 0,
     memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the senses of a word in a corpus: groups of its usages."""
+    """Find the senses of a word in a corpus: groups of usages that differ in topic or nearest words."""
     from polyseme import api
 
-    senses_of_word = api.senses(index, word, max_senses=max_senses, seed=seed, memory=memory)
-    has_several = len(senses_of_word.senses) > 1
+    senses_of_word = api.senses(index, word, max_senses=max_senses, groups=groups, seed=seed, memory=memory)
     if as_json:
-        unknown = {} if has_several else {"stability": None}  # one group has nothing to compare
+        unknown = {} if senses_of_word.candidates > 1 else {"stability": None}  # nothing to compare
         print(json.dumps(senses_of_word.as_dict() | unknown, ensure_ascii=False, indent=2))
         return
-    stability = f"{len(senses_of_word.senses)} senses, stability {senses_of_word.stability:.2f}"
-    print(f"{word}: {stability if has_several else 'one sense'}")
+    print(f"{word}: {senses_of_word.summary}")
     for number, sense in enumerate(senses_of_word.senses, start=1):
         print(f"\n{number}. {sense.share:.0%} ({sense.count:,})  {' '.join(sense.neighbours)}")
+        if sense.collocates:
+            print(f"   with: {' '.join(sense.collocates)}")
         for usage in sense.examples:
             print(f"   {_mark(usage)}")
         if len(sense.documents) > 1:

@@ -44,8 +44,15 @@ class Clusters:
     stability: float
 
 
-def cluster(vectors: Array, max_clusters: int = 6, seed: int = 0) -> Clusters:
-    """Cluster vectors (N, H) into as many stable clusters as there are; there may be only one.
+def cluster(
+    vectors: Array,
+    max_clusters: int = 6,
+    seed: int = 0,
+    *,
+    min_stability: float = MIN_STABILITY,
+    min_size: int = 1,
+) -> Clusters:
+    """Cluster vectors (N, H) into as many stable clusters of `min_size` as there are; there may be only one.
 
     The number is decided on a sample of at most MAX_VECTORS; then all vectors are clustered from its centres.
     """
@@ -63,18 +70,22 @@ def cluster(vectors: Array, max_clusters: int = 6, seed: int = 0) -> Clusters:
         key=lambda pair: -pair[0],
     )
     for silhouette, (labels, centres) in by_silhouette:
-        if silhouette < MIN_SILHOUETTE:
+        if silhouette < MIN_SILHOUETTE or np.bincount(labels).min() < min_size:
             continue
         stability = measure_stability(sample, labels, len(centres), seed)
-        if stability < MIN_STABILITY:
+        if stability < min_stability:
             continue
         if sample is not vectors:
             labels, centres = _drop_empty(*_settle(vectors, centres[None]))
             silhouette = measure_silhouette(vectors, labels, centres)
         return _sort_by_size(Clusters(labels, centres, silhouette, stability))
-    return Clusters(
-        np.zeros(len(vectors), np.int64), normalize(vectors.mean(axis=0, keepdims=True)), 0.0, 1.0
-    )
+    return merge(vectors)
+
+
+def merge(vectors: Array) -> Clusters:
+    """Return all vectors (N, H) as one cluster."""
+    centre = normalize(vectors.mean(axis=0, keepdims=True))
+    return Clusters(np.zeros(len(vectors), np.int64), centre, 0.0, 1.0)
 
 
 def kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:

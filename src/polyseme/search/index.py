@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ from polyseme.search.space import uncorrected_space
 from polyseme.search.usage_store import ADVICE, UsageBlock, block_path, read_head, write_head
 from polyseme.text.fingerprint import digest
 from polyseme.word_vectors import Keys
+
+if TYPE_CHECKING:
+    from polyseme.search.contexts import ContextReader
 
 Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
@@ -128,7 +132,6 @@ class Index:
             self.lengths = self._measure_lengths()
         self._graph: Any = None
         self._encoder: UsageEncoder | None = None
-        self._word_directions: Array | None = None  # in the corrected space, computed on first use
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -163,6 +166,23 @@ class Index:
         """The mean cosine of random usages, before and after the correction; None in very old indexes."""
         values = self.head.get("anisotropy")
         return None if values is None else statistics.Anisotropy(values["before"], values["after"])
+
+    @property
+    def block_starts(self) -> Numbers:
+        """The number of the first usage of each block, and of all usages at the end."""
+        return self._starts
+
+    @cached_property
+    def word_directions(self) -> Array:
+        """The directions (V, H) of the mean vectors of all words in the corrected space."""
+        return self.space.to_directions(self.words.vectors)
+
+    @cached_property
+    def context_reader(self) -> ContextReader:
+        """What reads the words around usages."""
+        from polyseme.search.contexts import ContextReader  # it imports this module
+
+        return ContextReader(self)
 
     @property
     def is_context_view(self) -> bool:
@@ -494,13 +514,11 @@ class Index:
             A list of words for each direction, nearest first.
 
         """
-        if self._word_directions is None:
-            self._word_directions = self.space.to_directions(self.words.vectors)
         rare = self.words.counts < COMMON_COUNT
         if rare.sum() > len(rare) - k - 1:
             rare[:] = False
         neighbours = []
-        for scores in directions @ self._word_directions.T - RARE_PENALTY * rare:
+        for scores in directions @ self.word_directions.T - RARE_PENALTY * rare:
             best = np.argpartition(-scores, min(k, len(scores) - 1))[: k + 1]
             names = (self.words.words[row] for row in best[np.lexsort((best, -scores[best]))])
             neighbours.append(list(islice((name for name in names if name != without), k)))

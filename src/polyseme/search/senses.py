@@ -1,13 +1,26 @@
-"""The senses of a word in a corpus: clusters of its usages, each with neighbours and example sentences.
+"""Groups of the usages of a word, and whether they are senses: clusters with labels, examples and evidence.
 
-search.index, search.clusters  ->  search.senses  ->  search.maps, api, server
+    search.index, search.contexts, search.clusters  ->  search.senses
+        ->  search.change, search.maps, api, server
+
+A usage is represented by its own vector without grammatical directions, beside the topic of the content words
+around it, so that usages do not group by position alone (subject or object, before punctuation). Stable
+groups are senses only if there is evidence for it; otherwise they are called groups, and merged unless asked
+for.
+Two kinds of evidence count, either is enough:
+
+    topic        two separate parts of the context point to the same group, see `measure_topic_evidence`
+    neighbours   the words nearest to one group are not those nearest to another
+
+N usages, H values, K groups.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +28,67 @@ from numpy.typing import NDArray
 from polyseme.errors import UsageError
 from polyseme.io.html import Cell
 from polyseme.io.result_list import ResultList
-from polyseme.search.clusters import cluster
+from polyseme.search.clusters import Clusters, cluster, merge
+from polyseme.search.contexts import ContextReader, Contexts
 from polyseme.search.index import Index, Usage
+from polyseme.search.space import normalize
 
 MAX_USAGES = 3000  # of a word that are clustered; of more a sample is drawn
 MIN_USAGES = 10  # fewer have no senses to tell apart
-NEIGHBOURS, EXAMPLES = 8, 3  # of a sense
+NEIGHBOURS, COLLOCATES, EXAMPLES = 8, 8, 3  # of a group
+MIN_GROUP = 5  # usages of a group
+MIN_STABILITY = 0.7  # of groups
+MIN_TOPIC = 0.55  # evidence of topics that makes groups senses, chosen in benchmarks/senses.py
+COMPARED_NEIGHBOURS = 30  # nearest words of a group that are compared with those of another
+MAX_OVERLAP = 0.15  # share of nearest words in common that makes groups senses
+SIGNIFICANCE = 0.05
+FOLDS = 2
+PERMUTATIONS = 200
+
+Kind = Literal["senses", "groups"]
+
+
+class Evidence(NamedTuple):
+    """How much groups of usages differ in meaning.
+
+    Attributes:
+        topic: Correlation of what two separate parts of the context say about the group, -1 to 1.
+        p: How often parts of contexts that are paired at random correlate at least as much.
+        overlap: Share of the nearest words that groups have in common, 0 to 1.
+
+    """
+
+    topic: float
+    p: float
+    overlap: float
+
+    @property
+    def supports_senses(self) -> bool:
+        """Whether the groups are senses: they differ in their topics or in their nearest words."""
+        return (self.topic >= MIN_TOPIC and self.p < SIGNIFICANCE) or self.overlap <= MAX_OVERLAP
+
+    def __str__(self) -> str:
+        return f"topics agree {self.topic:.2f}, nearest words in common {self.overlap:.0%}"
 
 
 @dataclass(frozen=True)
 class Sense:
-    """One cluster of usages.
+    """One group of usages.
 
     Attributes:
         share: Its share of the word's usages.
         count: How many usages it has.
         neighbours: The words whose mean vectors are nearest to its centre.
+        collocates: The content words around its usages that are most typical of it, by log-likelihood.
         examples: The usages nearest to its centre.
-        documents: For each document the share of the word's usages in it that have this sense.
+        documents: For each document the share of the word's usages in it that are in this group.
 
     """
 
     share: float
     count: int
     neighbours: list[str]
+    collocates: list[str]
     examples: list[Usage]
     documents: dict[str, float]
 
@@ -47,6 +97,7 @@ class Sense:
         return {
             "share": f"{self.share:.0%}",
             "usages": self.count,
+            "with": " ".join(self.collocates),
             "neighbours": " ".join(self.neighbours),
             "example": self.examples[0].as_row()["usage"],
         }
@@ -54,31 +105,52 @@ class Sense:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Senses:
-    """The senses of a word, the most frequent first.
+    """The groups of usages of a word, the most frequent first, and whether they are senses.
 
     Attributes:
         word: The word.
-        senses: The senses.
-        stability: How surely the same senses come back from a part of the usages, 0 to 1.
-        silhouette: How far apart the senses are, -1 to 1.
+        senses: The senses or groups; one without evidence of several, unless groups were asked for.
+        kind: What they are: "senses", or "groups" without evidence of different meanings.
+        candidates: How many stable groups there are, with evidence or without.
+        evidence: How much these groups differ in meaning; None if there is only one.
+        stability: How surely the same groups come back from a part of the usages, 0 to 1.
+        silhouette: How far apart the groups are, -1 to 1.
         numbers: (N,) the numbers of the usages that were clustered.
-        labels: (N,) the sense of each, from 0.
+        labels: (N,) the group of each, from 0.
         documents: How many of the usages are in each document.
 
     """
 
     word: str
     senses: list[Sense]
+    kind: Kind
+    candidates: int
+    evidence: Evidence | None
     stability: float
     silhouette: float
     numbers: NDArray[np.int64]
     labels: NDArray[np.int64]
     documents: dict[str, int]
 
+    @property
+    def summary(self) -> str:
+        """How many senses or groups there are, and why."""
+        if self.evidence is None:
+            return "one group of usages"
+        why = f"{self.evidence}; stability {self.stability:.2f}"
+        if self.kind == "senses":
+            return f"{len(self.senses)} senses ({why})"
+        if len(self.senses) == 1:
+            return f"one group of usages; {self.candidates} stable groups are no evidence of senses ({why})"
+        return f"{len(self.senses)} groups of usages, without evidence that they are senses ({why})"
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
             "word": self.word,
+            "kind": self.kind,
+            "candidates": self.candidates,
+            "evidence": None if self.evidence is None else self.evidence._asdict(),
             "stability": self.stability,
             "silhouette": self.silhouette,
             "documents": self.documents,
@@ -87,6 +159,7 @@ class Senses:
                     "share": sense.share,
                     "count": sense.count,
                     "neighbours": sense.neighbours,
+                    "collocates": sense.collocates,
                     "examples": [usage.marked() for usage in sense.examples],
                     "documents": sense.documents,
                 }
@@ -95,8 +168,7 @@ class Senses:
         }
 
     def _results(self) -> ResultList[Sense]:
-        several = f"{len(self.senses)} senses, stability {self.stability:.2f}"
-        return ResultList(self.senses, f"{self.word}: {several if len(self.senses) > 1 else 'one sense'}")
+        return ResultList(self.senses, f"{self.word}: {self.summary}")
 
     def __repr__(self) -> str:
         return repr(self._results())
@@ -105,17 +177,20 @@ class Senses:
         return self._results()._repr_html_()
 
 
-def find_senses(index: Index, word: str, *, max_senses: int = 6, seed: int = 0) -> Senses:
-    """Cluster the usages of a word into senses. Their number follows from the data and may be one.
+def find_senses(
+    index: Index, word: str, *, max_senses: int = 6, groups: bool = False, seed: int = 0
+) -> Senses:
+    """Group the usages of a word into senses. Their number follows from the data and may be one.
 
     Args:
         index: The index.
         word: The word.
-        max_senses: The largest number of senses to look for.
-        seed: Seeds the sampling and the clustering.
+        max_senses: The largest number of groups to look for.
+        groups: Return stable groups even if nothing shows that they differ in meaning.
+        seed: Seeds the sampling, the clustering and the permutation test.
 
     Returns:
-        The senses, the most frequent first.
+        The senses or groups, the most frequent first; `kind` says which they are.
 
     Raises:
         UnknownWordError: The index has no usage of the word.
@@ -123,7 +198,7 @@ def find_senses(index: Index, word: str, *, max_senses: int = 6, seed: int = 0) 
 
     Example:
         >>> senses = find_senses(index, "bank")
-        >>> [(sense.share, sense.neighbours) for sense in senses.senses]
+        >>> senses.kind, [(sense.share, sense.collocates) for sense in senses.senses]
 
     """
     if max_senses < 1:
@@ -135,26 +210,132 @@ def find_senses(index: Index, word: str, *, max_senses: int = 6, seed: int = 0) 
         )
     if len(numbers) > MAX_USAGES:
         numbers = np.sort(np.random.default_rng(seed).choice(numbers, MAX_USAGES, replace=False))
-    vectors = index.vectors(numbers)
-    clusters = cluster(vectors, max_senses, seed)
+    reader = index.context_reader
+    contexts, vectors = reader.read(numbers), index.vectors(numbers)
+    joined = join_topics(reader, contexts, word, vectors)
+    clusters = cluster(joined, max_senses, seed, min_stability=MIN_STABILITY, min_size=MIN_GROUP)
+    candidates, stability = len(clusters.centres), clusters.stability
+    evidence = None
+    if candidates > 1:
+        topic, p = measure_topic_evidence(reader, contexts, word, clusters.labels, seed)
+        evidence = Evidence(topic, p, measure_overlap(index, word, vectors, clusters.labels))
+    kind: Kind = "senses" if evidence is not None and evidence.supports_senses else "groups"
+    if kind == "groups" and not groups:
+        clusters = merge(joined)
+    return Senses(
+        word,
+        _describe(index, word, numbers, vectors, joined, contexts, clusters),
+        kind,
+        candidates,
+        evidence,
+        stability,
+        clusters.silhouette,
+        numbers,
+        clusters.labels,
+        dict(Counter(index.documents(numbers))),
+    )
+
+
+def represent_usages(index: Index, word: str, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the vectors (N, 2H) by which usages of a word are grouped, of length 1."""
+    reader = index.context_reader
+    return join_topics(reader, reader.read(numbers), word, index.vectors(numbers))
+
+
+def join_topics(
+    reader: ContextReader, contexts: Contexts, word: str, vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Join the directions (N, H) of usages, without grammar, and the topics around them to (N, 2H)."""
+    return normalize(np.concatenate([reader.remove_grammar(vectors), reader.topics(contexts, word)], axis=1))
+
+
+def measure_topic_evidence(
+    reader: ContextReader, contexts: Contexts, word: str, labels: NDArray[np.int64], seed: int = 0
+) -> tuple[float, float]:
+    """Measure whether the content words around usages tell their groups apart.
+
+    The content words around each usage are divided into two parts. How near each part is to the mean topic
+    of each group, learnt from other usages, says which group the part points to; the score is the
+    correlation of the two parts over all usages. Groups that differ in position alone have no topics, so the
+    parts do not agree. Topics that vary around every word of the corpus count less. The p-value comes from
+    pairing the parts of different usages at random.
+
+    Args:
+        reader: Reads contexts of the index.
+        contexts: The contexts of the usages.
+        word: The word.
+        labels: (N,) the group of each usage; two groups or more.
+        seed: Seeds the folds and the permutations.
+
+    Returns:
+        The correlation and its p-value.
+
+    """
+    rng = np.random.default_rng(seed)
+    whole = reader.unusual_topics(reader.topics(contexts, word))
+    parts = [reader.unusual_topics(reader.topics(contexts, word, part)) for part in (0, 1)]
+    folds = rng.permutation(len(labels)) % FOLDS
+    scores = np.zeros((2, len(labels), int(labels.max()) + 1))
+    for fold in range(FOLDS):
+        learnt, tested = folds != fold, folds == fold
+        sums = [whole[learnt & (labels == label)].sum(axis=0) for label in range(scores.shape[2])]
+        for part in range(2):
+            nearness = parts[part][tested] @ normalize(np.stack(sums)).T
+            nearness = nearness - nearness.mean(axis=1, keepdims=True)
+            scores[part, tested] = nearness - nearness.mean(axis=0)
+    first, second = scores
+    scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    if scale == 0:  # no content words around the usages
+        return 0.0, 1.0
+    score = float((first * second).sum()) / scale
+    shuffled = (second[rng.permutation(len(labels))] for _ in range(PERMUTATIONS))
+    larger = sum(float((first * values).sum()) / scale >= score for values in shuffled)
+    return score, (larger + 1) / (PERMUTATIONS + 1)
+
+
+def measure_overlap(
+    index: Index, word: str, vectors: NDArray[np.float32], labels: NDArray[np.int64]
+) -> float:
+    """Return the share of nearest words that pairs of groups have in common, on average."""
+    nearest = index.nearest_words(average_groups(vectors, labels), COMPARED_NEIGHBOURS, without=word)
+    pairs = combinations(map(set, nearest), 2)
+    return float(np.mean([len(a & b) / max(1, min(len(a), len(b))) for a, b in pairs]))
+
+
+def average_groups(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the mean direction (K, H) of each group."""
+    return normalize(np.stack([vectors[labels == label].mean(axis=0) for label in range(labels.max() + 1)]))
+
+
+def _describe(
+    index: Index,
+    word: str,
+    numbers: NDArray[np.int64],
+    vectors: NDArray[np.float32],
+    joined: NDArray[np.float32],
+    contexts: Contexts,
+    clusters: Clusters,
+) -> list[Sense]:
+    """The groups with their words, examples and documents."""
+    labels = clusters.labels
     documents = index.documents(numbers)
     totals = Counter(documents)
-    neighbours = index.nearest_words(clusters.centres, NEIGHBOURS, without=word)
+    neighbours = index.nearest_words(average_groups(vectors, labels), NEIGHBOURS, without=word)
+    collocates = index.context_reader.collocates(contexts, labels, word, COLLOCATES)
     senses = []
     for label, centre in enumerate(clusters.centres):
-        members = np.flatnonzero(clusters.labels == label)
-        cosines = vectors[members] @ centre
-        best = members[np.argsort(-cosines, kind="stable")[:EXAMPLES]]
+        members = np.flatnonzero(labels == label)
+        cosines = joined[members] @ centre
+        best = np.argsort(-cosines, kind="stable")[:EXAMPLES]
         counts = Counter(documents[row] for row in members)
         senses.append(
             Sense(
                 len(members) / len(numbers),
                 len(members),
                 neighbours[label],
-                [index.usage(int(numbers[row]), float(vectors[row] @ centre)) for row in best],
+                collocates[label],
+                [index.usage(int(numbers[members[row]]), float(cosines[row])) for row in best],
                 {name: counts[name] / total for name, total in totals.items()},
             )
         )
-    return Senses(
-        word, senses, clusters.stability, clusters.silhouette, numbers, clusters.labels, dict(totals)
-    )
+    return senses

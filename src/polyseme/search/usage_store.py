@@ -229,6 +229,12 @@ class UsageBlock:
             raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
         return documents[document]
 
+    def sentence_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each of these usages where the usages of its sentence start and stop in the block."""
+        sentences = self._tensors["sentences"]  # ascending
+        numbers = sentences[rows]
+        return np.searchsorted(sentences, numbers), np.searchsorted(sentences, numbers, side="right")
+
     def document_numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the number of the document of each of these usages."""
         numbers: NDArray[np.int32] = self._tensors["documents"][self._tensors["sentences"][rows]]

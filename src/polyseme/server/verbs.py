@@ -23,6 +23,7 @@ from polyseme.model.output import OutputSpec, resolve_output
 from polyseme.search.change import MIN_USAGES
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
+from polyseme.search.senses import represent_usages
 from polyseme.search.similarity import UsageEncoder
 from polyseme.search.space import uncorrected_space
 from polyseme.server.http import requests
@@ -248,9 +249,11 @@ class VerbRoutes:
         await self._check_word(body.word, index.words)
 
         def run() -> Response:
-            result = api.senses(index, body.word, max_senses=body.max_senses, seed=body.seed)
+            result = api.senses(
+                index, body.word, max_senses=body.max_senses, groups=body.groups, seed=body.seed
+            )
             sample = np.sort(np.random.default_rng(0).permutation(len(result.numbers))[:MAP_USAGES])
-            points = project(index.vectors(result.numbers[sample]))
+            points = project(represent_usages(index, body.word, result.numbers[sample]))
             usages = [
                 usage_to_json(index.usage(int(result.numbers[row])))
                 | {"x": float(x), "y": float(y), "sense": int(result.labels[row])}

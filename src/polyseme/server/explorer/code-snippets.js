@@ -123,15 +123,15 @@ export function compare({ texts, layer, model }) {
   };
 }
 
-export function senses({ word, index, max }) {
+export function senses({ word, index, max, groups }) {
   return {
     python: script(
       `index = polyseme.open_index(${py(index.path)})`,
-      `for sense in polyseme.senses(index, ${py(word)}, max_senses=${max}).senses:`,
+      `for sense in polyseme.senses(index, ${py(word)}, max_senses=${max}${groups ? ", groups=True" : ""}).senses:`,
       '    print(f"{sense.share:.0%}", *sense.neighbours)',
     ),
-    curl: curl("/senses", { word, index: index.name, max_senses: max }),
-    cli: command("senses", index.path, [word], [`--max-senses ${max}`]),
+    curl: curl("/senses", { word, index: index.name, max_senses: max, groups: groups || undefined }),
+    cli: command("senses", index.path, [word], [`--max-senses ${max}`, ...(groups ? ["--groups"] : [])]),
   };
 }
 

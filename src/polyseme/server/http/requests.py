@@ -138,6 +138,7 @@ class SensesRequest(Request):
     word: Token
     index: IndexName = None
     max_senses: Annotated[int, Field(ge=1, le=20, strict=True)] = 6
+    groups: Annotated[bool, Field(description="Return groups without evidence of senses, too.")] = False
     seed: Number = 0
 
 

@@ -133,11 +133,12 @@ class NearestResponse(BaseModel):
 
 
 class SenseGroup(BaseModel):
-    """One sense."""
+    """One sense, or one group of usages."""
 
     share: float
     count: int
     neighbours: list[str] = Field(description="Words nearest to its centre.")
+    collocates: list[str] = Field(description="Content words typical of its contexts, by log-likelihood.")
     examples: list[str] = Field(description="Sentences nearest to its centre, with the word in [brackets].")
     documents: dict[str, float] = Field(description="Its share of the usages in each document.")
 
@@ -147,13 +148,24 @@ class MapUsage(UsageLocation):
 
     x: float
     y: float
-    sense: int = Field(description="Number of its sense, from 0.")
+    sense: int = Field(description="Number of its sense or group, from 0.")
+
+
+class SenseEvidence(BaseModel):
+    """How much groups of usages differ in meaning."""
+
+    topic: float = Field(description="Agreement of the topics in two parts of the context, from -1 to 1.")
+    p: float = Field(description="p-value of topic, from a permutation test.")
+    overlap: float = Field(description="Share of nearest words that the groups have in common.")
 
 
 class SensesResponse(BaseModel):
-    """The senses of a word."""
+    """The senses of a word, or one group of its usages."""
 
     word: str
+    kind: Literal["senses", "groups"] = Field(description="Senses if there is evidence that they are.")
+    candidates: int = Field(description="Number of stable groups, with evidence or without.")
+    evidence: SenseEvidence | None = Field(description="Of the stable groups; null if there is one.")
     stability: float = Field(description="How well the groups are reproduced from samples of the usages.")
     silhouette: float = Field(description="How well the groups are separated.")
     documents: dict[str, int] = Field(description="Number of usages in each document.")

@@ -12,7 +12,7 @@ import { ExportButtons } from "/explorer/components/export-buttons.js";
 import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
 import { COLOURS } from "/explorer/components/usage-map.js";
 import { TitledChange } from "/explorer/components/titled-charts.js";
-import { barText, StackedBar } from "/explorer/components/sense-shares.js";
+import { barText, groupName, StackedBar } from "/explorer/components/sense-shares.js";
 import { textWidth } from "/explorer/measure-width.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo, useTyped } from "/explorer/routing.js";
@@ -136,7 +136,7 @@ function Legend({ count }) {
         (_, sense) => html`
           <span key=${sense}>
             <svg width="12" height="12" aria-hidden="true"><rect class=${`hue-${sense % COLOURS}`} width="12" height="12" /></svg>
-            ${" "}${t("senses.name", { number: sense + 1 })}
+            ${" "}${groupName("groups", sense)}
           </span>
         `,
       )}
@@ -152,7 +152,7 @@ function Bars({ row, names }) {
   const [width, height] = [left + BAR.width, BAR.height * 2 + 2];
   const senses = row.shares.map((_, sense) => {
     const neighbours = row.neighbours?.[sense] ?? [];
-    return [t("senses.name", { number: sense + 1 }), neighbours.join(" · ")].filter(Boolean).join(": ");
+    return [groupName("groups", sense), neighbours.join(" · ")].filter(Boolean).join(": ");
   });
   return html`
     <svg

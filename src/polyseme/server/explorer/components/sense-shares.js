@@ -39,6 +39,11 @@ export function ShareRows({ rows, width }) {
   });
 }
 
+// kind: "senses" if there is evidence that the groups are senses, else "groups".
+export function groupName(kind, group) {
+  return t(kind === "senses" ? "senses.name" : "groups.name", { number: group + 1 });
+}
+
 // names: tooltip of each sense, or undefined.
 export function StackedBar({ shares, x, y, width, height, names }) {
   let next = x;
@@ -87,7 +92,7 @@ export function ShareTable({ rows, heads, name }) {
 }
 
 export function barText(name, shares) {
-  const parts = shares.map((share, sense) => `${t("senses.name", { number: sense + 1 })} ${percent(share)}`);
+  const parts = shares.map((share, sense) => `${groupName("groups", sense)} ${percent(share)}`);
   return t("change.bar", { name, shares: parts.join(", ") });
 }
 

@@ -3,7 +3,7 @@
 import { html } from "/explorer/html-template.js";
 import { percent, t } from "/explorer/i18n.js";
 import { COLOURS, MAP_SIZE, MapDrawing, SenseSymbol } from "/explorer/components/usage-map.js";
-import { heightOf, ShareRows, StackedBar } from "/explorer/components/sense-shares.js";
+import { groupName, heightOf, ShareRows, StackedBar } from "/explorer/components/sense-shares.js";
 import { textWidth } from "/explorer/measure-width.js";
 
 const WIDTH = 640;
@@ -16,7 +16,7 @@ const PAIR = { bar: 308, row: 50 };
 // "Sense 2 (31%): nearest words"
 export function senseNames(result) {
   return result.senses.map((sense, i) => {
-    const name = `${t("senses.name", { number: i + 1 })} (${percent(sense.share)})`;
+    const name = `${groupName(result.kind, i)} (${percent(sense.share)})`;
     return `${name}: ${sense.neighbours.slice(0, NAMED).join(" · ")}`;
   });
 }
@@ -36,7 +36,7 @@ export function TitledShares({ result, rows, title }) {
 // Two bars per word, one for each index. The senses differ from word to word.
 export function TitledChange({ rows, names, title }) {
   const senses = Math.max(...rows.map((row) => row.shares.length));
-  const legend = Array.from({ length: senses }, (_, sense) => t("senses.name", { number: sense + 1 }));
+  const legend = Array.from({ length: senses }, (_, sense) => groupName("groups", sense));
   const left = 8 + Math.max(...rows.map((row) => textWidth(row.word, 14)));
   const start = left + 24 + Math.max(...names.map((name) => textWidth(name, FONT_SIZE)));
   const bar = (row, i, which) => {

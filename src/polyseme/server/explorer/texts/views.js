@@ -138,7 +138,7 @@ export const VIEW_TEXTS = {
   "senses.several": ["Type a single word.", "请只输入一个词。"],
   "senses.show": ["Show", "查看"],
   "senses.empty": [
-    "Type a word of the corpus to see its usages on a map, grouped into senses.",
+    "Type a word of the corpus to see its usages on a map, grouped into senses where the text supports it.",
     "输入语料中的一个词，即可在图上查看它的用法，并按义项分组。",
   ],
   "senses.try": ["Try:", "试试："],
@@ -147,8 +147,21 @@ export const VIEW_TEXTS = {
     "义项是对语料中用法的分组，而服务器没有加载索引。请先建立索引，再启动服务：",
   ],
   "senses.count": ["{word}: {count} senses", "{word}：{count} 个义项"],
-  "senses.single": ["{word}: 1 sense", "{word}：1 个义项"],
-  "senses.quality": ["stability {stability}, silhouette {silhouette}", "稳定性 {stability}，轮廓系数 {silhouette}"],
+  "senses.single": ["{word}: one group of usages", "{word}：用法只有一组"],
+  "senses.evidence": [
+    "Evidence: agreement of the topics in two parts of the context {topic}, nearest words in common {overlap}, stability {stability}.",
+    "依据：上下文两部分的话题一致度 {topic}，共同的最近邻词 {overlap}，稳定性 {stability}。",
+  ],
+  "senses.with": ["with {words}", "常与 {words} 同现"],
+  "groups.count": ["{word}: {count} groups of usages", "{word}：{count} 组用法"],
+  "groups.why": [
+    "{count} stable groups of usages differ too little in topic and nearest words to be called senses.",
+    "{count} 组稳定的用法在话题和最近邻词上差别太小，不足以称为义项。",
+  ],
+  "groups.show": ["Show the groups", "显示各组"],
+  "groups.merge": ["Merge the groups", "合并各组"],
+  "groups.name": ["Group {number}", "第 {number} 组"],
+  "groups.all": ["All usages", "全部用法"],
   "senses.map": ["Map of usages", "用法分布图"],
   "senses.mapName": [
     "Map of {count} usages of {word}, coloured by sense; the list of sentences has the same content",

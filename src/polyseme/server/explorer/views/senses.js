@@ -1,7 +1,7 @@
 // The senses view: the usages of a word as a map and as sentences, grouped by sense; shares by document or period;
 // change between indexes.
 //
-// Parameters: word, index, max (senses), sense (from 0), area (x0,y0,x1,y1 on the map), by (document or period), and
+// Parameters: word, index, max (senses), groups (1: also without evidence), sense (from 0), area (x0,y0,x1,y1 on the map), by (document or period), and
 // those of components/change-table.js.
 
 import { useState } from "preact/hooks";
@@ -18,7 +18,7 @@ import { SenseSymbol, UsageMap, within } from "/explorer/components/usage-map.js
 import { TitledMap, TitledShares } from "/explorer/components/titled-charts.js";
 import { periodsByDocument, sharesByPeriod } from "/explorer/document-periods.js";
 import { UsageQuote, UsageSource } from "/explorer/components/usage-quote.js";
-import { ShareBars, ShareTable } from "/explorer/components/sense-shares.js";
+import { groupName, ShareBars, ShareTable } from "/explorer/components/sense-shares.js";
 import { NoIndex } from "/explorer/components/nearest-usages.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo, useTyped } from "/explorer/routing.js";
@@ -40,8 +40,9 @@ export function Senses({ params, navigate }) {
 function WithIndex({ info, index, params, navigate }) {
   const word = (params.word ?? "").trim();
   const max = parseMax(params.max);
+  const groups = params.groups === "1";
   const hasSpace = /\s/.test(word);
-  const request = useRequest(word && !hasSpace ? "/senses" : null, { word, index: index.name, max_senses: max });
+  const request = useRequest(word && !hasSpace ? "/senses" : null, { word, index: index.name, max_senses: max, groups });
   const cleared = { sense: null, area: null };
   // The request is sent on submit, not while typing: grouping is costly, and half a word has no senses.
   const [typed, type] = useTyped(params.word ?? "", null);
@@ -68,7 +69,7 @@ function WithIndex({ info, index, params, navigate }) {
     ${hasSpace && html`<p class="hint" role="status">${t("senses.several")}</p>`}
     ${!word && html`<${Empty} info=${info} params=${params} />`}
     <${Await} request=${request}>
-      ${(result) => html`<${SenseResult} result=${result} index=${index} params=${params} navigate=${navigate} /><${Code} lines=${snippets.senses({ word, index, max })} />`}
+      ${(result) => html`<${SenseResult} result=${result} index=${index} params=${params} navigate=${navigate} /><${Code} lines=${snippets.senses({ word, index, max, groups })} />`}
     <//>
     <${ChangeTable} params=${params} navigate=${navigate} />
   `;
@@ -106,15 +107,15 @@ function SenseResult({ result, index, params, navigate }) {
   const area = parseArea(corners);
   const total = result.senses.reduce((sum, { count }) => sum + count, 0);
   const sample = { shown: number(result.usages.length), count: number(total) };
-  const quality = { stability: number(result.stability, 2), silhouette: number(result.silhouette, 2) };
+  const titleKey = count === 1 ? "senses.single" : result.kind === "senses" ? "senses.count" : "groups.count";
   const setArea = (next) => setCorners((next ?? []).flat().map((value) => value.toFixed(3)).join(","));
   const shown = result.usages.filter(
     (usage) => (sense === null || usage.sense === sense) && (!area || within(usage, area)),
   );
   return html`
     <section aria-labelledby="senses-title">
-      <h2 id="senses-title">${t(count === 1 ? "senses.single" : "senses.count", { word: result.word, count })}</h2>
-      ${count > 1 && html`<p class="hint">${t("senses.quality", quality)}</p>`}
+      <h2 id="senses-title">${t(titleKey, { word: result.word, count })}</h2>
+      ${result.evidence && html`<${Evidence} result=${result} navigate=${navigate} />`}
       <${SenseFilter} result=${result} total=${total} sense=${sense} choose=${(next) => navigate({ sense: next }, true)} />
       <div class="columns even">
         <div class="sticky">
@@ -132,9 +133,24 @@ function SenseResult({ result, index, params, navigate }) {
           </p>
           <${Documents} result=${result} index=${index} params=${params} navigate=${navigate} />
         </div>
-        <${Sentences} key=${`${result.word} ${sense}`} usages=${shown} area=${area} clear=${() => setArea(null)} />
+        <${Sentences} kind=${result.kind} key=${`${result.word} ${sense}`} usages=${shown} area=${area} clear=${() => setArea(null)} />
       </div>
     </section>
+  `;
+}
+
+// Why the groups are senses, or are not; shows groups without evidence on request.
+function Evidence({ result, navigate }) {
+  const { topic, overlap } = result.evidence;
+  const values = { topic: number(topic, 2), overlap: percent(overlap), stability: number(result.stability, 2) };
+  const isMerged = result.senses.length === 1;
+  const show = (groups) => navigate({ groups, sense: null, area: null }, true);
+  return html`
+    <p class="hint">
+      ${result.kind === "groups" && t("groups.why", { count: result.candidates })}${" "}
+      ${t("senses.evidence", values)}${" "}
+      ${result.kind === "groups" && html`<button type="button" class="small" onClick=${() => show(isMerged ? "1" : null)}>${t(isMerged ? "groups.show" : "groups.merge")}</button>`}
+    </p>
   `;
 }
 
@@ -147,12 +163,13 @@ function SenseFilter({ result, total, sense, choose }) {
   `;
   return html`
     <div class="senses" role="group" aria-label=${t("senses.filter")}>
-      ${button(null, html`<strong>${t("senses.all")}</strong> <span class="hint">${all}</span>`)}
-      ${result.senses.map(({ neighbours, share, count }, i) =>
+      ${button(null, html`<strong>${t(result.kind === "senses" ? "senses.all" : "groups.all")}</strong> <span class="hint">${all}</span>`)}
+      ${result.senses.map(({ neighbours, collocates, share, count }, i) =>
         button(
           i,
           html`
-            <strong><${SenseSymbol} sense=${i} /> ${t("senses.name", { number: i + 1 })}</strong>
+            <strong><${SenseSymbol} sense=${i} /> ${groupName(result.kind, i)}</strong>
+            ${collocates.length > 0 && html`<span class="collocates">${t("senses.with", { words: collocates.slice(0, NAMED).join(" · ") })}</span>`}
             <span class="neighbours">${neighbours.slice(0, NAMED).join(" · ")}</span>
             <span class="hint">${t("senses.share", { share: percent(share), count: number(count) })}</span>
           `,
@@ -162,7 +179,7 @@ function SenseFilter({ result, total, sense, choose }) {
   `;
 }
 
-function Sentences({ usages, area, clear }) {
+function Sentences({ kind, usages, area, clear }) {
   const info = useInfo();
   const [limit, setLimit] = useState(PAGE);
   const remaining = Math.min(PAGE, usages.length - limit);
@@ -177,7 +194,7 @@ function Sentences({ usages, area, clear }) {
           (usage, i) => html`
             <li key=${i}>
               <${SenseSymbol} sense=${usage.sense} />
-              <span class="visually-hidden">${t("senses.name", { number: usage.sense + 1 })}</span>
+              <span class="visually-hidden">${groupName(kind, usage.sense)}</span>
               <span><${UsageQuote} usage=${usage} lang=${languageOf(info)} /> <${UsageSource} usage=${usage} /></span>
             </li>
           `,
@@ -198,7 +215,7 @@ function Documents({ result, index, params, navigate }) {
   const prefix = commonFolder(names).length;
   const rowOf = (name) => [name.slice(prefix), result.senses.map((sense) => sense.documents[name] ?? 0)];
   const shares = by === "period" ? sharesByPeriod(result, periods) : names.map(rowOf);
-  const heads = [t(`senses.${by}`), ...result.senses.map((_, i) => t("senses.name", { number: i + 1 }))];
+  const heads = [t(`senses.${by}`), ...result.senses.map((_, i) => groupName(result.kind, i))];
   const title = t(`senses.${by}s`);
   const fullTitle = `${title}: ${result.word} (${index.name})`;
   const options = ["period", "document"].map((name) => [name, t(`senses.${name}`)]);
