@@ -1,4 +1,4 @@
-"""The verbs about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change."""
+"""The verbs about words in a corpus."""
 
 from __future__ import annotations
 
@@ -82,6 +82,21 @@ def test_disambiguate_predicts_the_senses_of_unlabelled_rows(run: Callable[..., 
     assert ran.code == 0, ran.err
     assert set(ran.out.split()) <= {"shore", "money"}
     assert len(ran.out.split()) == 2
+
+
+def test_export_writes_the_mean_vectors_of_an_index(indexed: Callable[..., Ran]):
+    index = polyseme.open_index("index")
+    assert (
+        indexed("export", "index", "words.vec").out == f"words.vec: 10 words of {index.head['size']} values\n"
+    )
+    np.testing.assert_array_equal(
+        polyseme.read_vectors("words.vec").matrix, index.words.vectors - index.words.centre
+    )
+    assert indexed("export", "index", "words.bin", "--uncorrected", "--min-count", "12").code == 0
+    frequent = index.words.counts >= 12
+    np.testing.assert_array_equal(polyseme.read_vectors("words.bin").matrix, index.words.vectors[frequent])
+    assert_refused(indexed("export", "index", "words.vec"), "--force")
+    assert_refused(indexed("export", "index", "words.csv"), "--format")
 
 
 def test_a_single_word_can_be_a_string(indexed: Callable[..., Ran]):

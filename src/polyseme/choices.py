@@ -15,6 +15,7 @@ Direction = Literal["both", "forward", "backward"]
 VectorDtype = Literal["float32", "float16"]
 VectorFormat = Literal["safetensors", "parquet", "npz", "hdf5"]  # files of a folder
 Engine = Literal["local", "ray"]
+ExportFormat = Literal["word2vec", "word2vec-binary", "projector"]  # of one vector per word
 
 # Models on disk
 ModelFormat = Literal["native", "hdf5"]

@@ -8,6 +8,7 @@ Paths or open objects in, files or plain values out. Nothing is printed here.
 from __future__ import annotations
 
 from polyseme.api.embedding import Embedded, embed
+from polyseme.api.export import Exported, export
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.pretraining import pretrain
@@ -25,6 +26,7 @@ from polyseme.api.tasks import count_examples, predict, probe, train
 
 __all__ = [
     "Embedded",
+    "Exported",
     "cache",
     "change",
     "convert",
@@ -32,6 +34,7 @@ __all__ = [
     "disambiguate",
     "embed",
     "evaluate",
+    "export",
     "generate",
     "index",
     "info",

@@ -32,6 +32,7 @@ COMMANDS = {  # by the panel of `polyseme --help` that lists them
         words.map_usages,
         words.change,
         words.disambiguate,
+        words.export,
     ),
     "Server": (serving.serve,),
 }

@@ -1,4 +1,4 @@
-"""Commands about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change.
+"""Commands about words in a corpus: index, nearest, similarity, senses, map, disambiguate, change, export.
 
 api  ->  cli.words  ->  the terminal
 """
@@ -16,6 +16,7 @@ import typer
 
 from polyseme.choices import (
     Correction,
+    ExportFormat,
     GraphDtype,
     IndexPrecision,
     IndexView,
@@ -40,7 +41,7 @@ SourceLayer = Annotated[
     typer.Option("--layer", help="Layer to use; only for models (an index stores a single layer)."),
 ]
 Uncorrected = Annotated[
-    bool, typer.Option("--uncorrected", help="Index: use the vectors without correction.")
+    bool, typer.Option("--uncorrected", help="Use the vectors as the model computed them.")
 ]
 Memory = Annotated[int | None, typer.Option(min=0, help="Megabytes of vectors to keep in memory.")]
 IndexModel = Annotated[str | None, typer.Option("--model", help="The ELMo of the index, if it has moved.")]
@@ -383,3 +384,34 @@ def change(
         values = "\t".join(f"{value:.3f}\t{p:.3f}" for value, p in pairs)
         counts = f"{moved.counts[0]} {moved.counts[1]}"
         print(f"{values}\t{'yes' if moved.changed else 'no'}\t{counts}\t{moved.word}")
+
+
+def export(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en-classic, …"),
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="A new .vec, .txt or .bin file; without an ending, a folder."),
+    ],
+    format: Annotated[  # noqa: A002  # the word that people look for
+        ExportFormat | None, typer.Option(help="Format of the target.", show_default="by its ending")
+    ] = None,
+    uncorrected: Uncorrected = False,
+    min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,
+    force: Force = False,
+) -> None:
+    """Write the mean vector of every word for other programs: gensim, R, the Embedding Projector."""
+    from polyseme import api
+
+    written = api.export(
+        source,
+        out,
+        format=format,
+        uncorrected=uncorrected,
+        min_count=min_count,
+        force=force,
+        progress=True,
+    )
+    print(f"{written.out}: {format_count(written.words, 'word')} of {written.size} values")

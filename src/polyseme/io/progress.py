@@ -137,14 +137,14 @@ class ProgressDisplay:
 
 
 class RateMeter:
-    """Tokens per second since the first call, for `ProgressEvent.detail`."""
+    """Tokens, or whatever is counted, per second since the first call, for `ProgressEvent.detail`."""
 
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self.tokens = 0
+    def __init__(self, unit: str = "tokens") -> None:
+        self._unit, self._start = unit, time.monotonic()
+        self.count = 0
 
-    def add(self, tokens: int) -> str:
-        """Count tokens; the text to show: '12,000 tokens, 3,000/s'."""
-        self.tokens += tokens
-        rate = self.tokens / max(time.monotonic() - self._start, 1e-9)
-        return f"{self.tokens:,} tokens, {rate:,.0f}/s"
+    def add(self, count: int) -> str:
+        """Count more of them; the text to show: '12,000 tokens, 3,000/s'."""
+        self.count += count
+        rate = self.count / max(time.monotonic() - self._start, 1e-9)
+        return f"{self.count:,} {self._unit}, {rate:,.{0 if rate >= 10 else 1}f}/s"
