@@ -250,11 +250,20 @@ def test_similarity_of_words_usages_and_sentences(indexed: Callable[..., Ran], b
     assert by_model["pairs"][0]["cosine"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_similarity_of_unsegmented_sentences_takes_any_layer(indexed: Callable[..., Ran]):
+def test_similarity_takes_any_layer_of_a_model_and_reads_a_single_word_as_a_sentence(
+    indexed: Callable[..., Ran],
+):
     texts = ("玄德拜关羽为将", "将军引兵")
     values = json.loads(indexed("similarity", "zh-classic", *texts, "--layer", "mean", "--json").out)
     assert values["kind"] == "sentences"
-    assert_refused(indexed("similarity", "zh-classic", "玄德", "曹操", "--layer", "mean"), "of one layer")
+    words = ("玄德", "曹操")
+    values = json.loads(indexed("similarity", "zh-classic", *words, "--layer", "mean", "--json").out)
+    first, second = polyseme.load("zh-classic").embed([[word] for word in words], layer="mean", pool="mean")
+    expected = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert values["kind"] == "sentences"
+    assert values["pairs"][0]["cosine"] == pytest.approx(expected, abs=1e-5)
+    values = json.loads(indexed("similarity", "zh-classic", *words, "--json").out)
+    assert values["kind"] == "words"
 
 
 def test_similarity_prints_the_odd_one_out(indexed: Callable[..., Ran]):

@@ -24,6 +24,8 @@ ONLY_PYTHON = {
     "progress",  # a program always shows it
     "on_metrics",  # a callback
     "counts",  # a mapping
+    "position",  # of a list of tokens
+    "computed",  # an object that goes from call to call
     "started",  # a callback
     "limits",  # a command has an option for each
     "key",  # a command reads it from --api-key-file: arguments are visible to other users

@@ -29,6 +29,13 @@ from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.io.html import render_table
+from polyseme.io.progress import (
+    OnProgress,
+    ProgressOption,
+    TokenProgress,
+    ignore_progress,
+    open_progress,
+)
 from polyseme.model.device import resolve_device
 from polyseme.model.fast.packing import BatchOutput, BiState, move_state
 from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context, pad_for_tf_hub
@@ -70,6 +77,18 @@ class EncodedBatch(NamedTuple):
     vectors: Tensor  # (U, D) of the distinct tokens
     positions: Tensor  # (B, T) rows of `vectors`
     lengths: Tensor  # (B,) with <S> and </S>
+
+
+class EmbeddingPlan(NamedTuple):
+    """What `Elmo.embed` computes: the sentences as tokens, and which vectors of them."""
+
+    sentences: list[list[str]]
+    spec: OutputSpec
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the sentences have."""
+        return sum(map(len, self.sentences))
 
 
 class Elmo:
@@ -235,6 +254,7 @@ class Elmo:
         direction: Direction = ...,
         stateful: bool = ...,
         segment: str | None = ...,
+        progress: ProgressOption = ...,
     ) -> Array: ...
 
     @overload
@@ -247,6 +267,7 @@ class Elmo:
         direction: Direction = ...,
         stateful: bool = ...,
         segment: str | None = ...,
+        progress: ProgressOption = ...,
     ) -> Array: ...
 
     @overload
@@ -259,6 +280,7 @@ class Elmo:
         direction: Direction = ...,
         stateful: bool = ...,
         segment: str | None = ...,
+        progress: ProgressOption = ...,
     ) -> list[Array]: ...
 
     def embed(
@@ -270,6 +292,7 @@ class Elmo:
         direction: Direction = "both",
         stateful: bool = False,
         segment: str | None = None,
+        progress: ProgressOption = None,
     ) -> Array | list[Array]:
         """Compute contextual vectors of sentences.
 
@@ -283,6 +306,8 @@ class Elmo:
             stateful: Run the call as one batch in the given order, as the published programs do; each row
                 starts from the state that the same row left in the previous call, until `reset()`.
             segment: How to split strings into tokens; None is the model's own way.
+            progress: None shows a bar on a terminal or in a notebook if there is more than one batch, True
+                always, False never; a function receives every `ProgressEvent`.
 
         Returns:
             For a string one float32 array: (tokens, H), (L, tokens, H) with `layer="all"`, without the token
@@ -298,17 +323,35 @@ class Elmo:
             (1000, 256)
 
         """
-        spec = resolve_output(layer, pool, direction, self.config.layers)
-        tokens = self.token_lists(sentences, segment)
-        with self.track_counts() as counts:
-            results = self.embed_tokens(tokens, spec, counts, stateful=stateful)
+        plan = self.plan_embedding(sentences, layer=layer, pool=pool, direction=direction, segment=segment)
+        shown = False if progress is None and plan.tokens <= self.batch_tokens else progress
+        with open_progress(shown) as on_progress, self.track_counts() as counts:
+            results = self.embed_tokens(
+                plan.sentences, plan.spec, counts, stateful=stateful, on_progress=on_progress
+            )
         if isinstance(sentences, str):
             return results[0]
         if pool is None:
             return results
         if not results:
-            return np.empty((0, *spec.empty(self.config.layers, self.config.size).shape), np.float32)
+            return np.empty((0, *plan.spec.empty(self.config.layers, self.config.size).shape), np.float32)
         return np.stack(results)
+
+    def plan_embedding(
+        self,
+        sentences: Sentences,
+        *,
+        layer: Layer = "mean",
+        pool: Pool | None = None,
+        direction: Direction = "both",
+        segment: str | None = None,
+    ) -> EmbeddingPlan:
+        """Check and segment what `embed` is asked for, without computing it; arguments as in `embed`.
+
+        A server computes the plans of several requests together.
+        """
+        spec = resolve_output(layer, pool, direction, self.config.layers)
+        return EmbeddingPlan(self.token_lists(sentences, segment), spec)
 
     def embed_tokens(
         self,
@@ -318,6 +361,7 @@ class Elmo:
         *,
         stateful: bool = False,
         batch_tokens: int | None = None,
+        on_progress: OnProgress = ignore_progress,
     ) -> list[Array]:
         """Compute the vectors of checked token lists and add what was read to `counts`.
 
@@ -327,9 +371,11 @@ class Elmo:
         batches = (
             [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens, batch_tokens)
         )
+        counter = TokenProgress(on_progress, "embedding", tokens)
         for batch in batches:
             for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, stateful), strict=True):
                 results[number] = vectors
+            counter.add(batch.sentences)
         self.add_counts(tokens, counts)
         return results
 

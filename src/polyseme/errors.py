@@ -5,7 +5,8 @@
     ├── FormatError             a model, checkpoint or vector file is damaged or of an unknown format
     ├── DataError               a text or data file is invalid; the message begins with file:line
     ├── UsageError              an argument is invalid; also a ValueError
-    │   └── UnknownWordError    a word that is not in the vocabulary; also a KeyError
+    │   ├── UnknownWordError    a word that is not in the vocabulary; also a KeyError
+    │   └── WordPositionError   a word is not in its sentence, or occurs there more than once
     └── MissingExtraError       an optional package is not installed; also an ImportError
 
 Modules define a few more below these: DivergedError and StoppedError (training.loop), TooLargeError
@@ -46,6 +47,22 @@ class UnknownWordError(UsageError, KeyError):
     """A word is not in the vocabulary; also a KeyError, as in gensim."""
 
     __str__ = Exception.__str__  # KeyError would quote the message
+
+
+class WordPositionError(UsageError):
+    """A word is not in its sentence, or occurs there more than once.
+
+    Attributes:
+        count: How often it occurs.
+
+    """
+
+    def __init__(self, message: str, count: int) -> None:
+        super().__init__(message, count)  # both, or it could not be pickled
+        self.count = count
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class MissingExtraError(PolysemeError, ImportError):

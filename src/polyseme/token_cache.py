@@ -28,6 +28,7 @@ from torch import Tensor
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.vectors.token_file import read_token_file, write_token_file
+from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 from polyseme.model.fast.weight_versions import WeightSnapshot
 from polyseme.text.vocab import Vocab
 
@@ -134,23 +135,28 @@ class TokenCache:
         for start in range(0, len(words), BLOCK):
             self.vectors(list(dict.fromkeys(words[start : start + BLOCK])))
 
-    def write(self, path: Path, vocab: Vocab, *, force: bool = False) -> None:
+    def write(
+        self, path: Path, vocab: Vocab, *, force: bool = False, on_progress: OnProgress = ignore_progress
+    ) -> None:
         """Write the vectors of a vocabulary in bilm-tf's format, one row per word.
 
         Args:
             path: The .hdf5 file to write.
             vocab: The words, in the order of the rows.
             force: Overwrite an existing file.
+            on_progress: Receives the progress.
 
         """
-        write_token_file(path, self._blocks(vocab), self._size, force=force)
+        write_token_file(path, self._blocks(vocab, on_progress), self._size, force=force)
 
-    def _blocks(self, vocab: Vocab) -> Iterator[NDArray[np.float32]]:
-        ends = {vocab.begin: 0, vocab.end: 1}
+    def _blocks(self, vocab: Vocab, on_progress: OnProgress) -> Iterator[NDArray[np.float32]]:
+        ends, meter = {vocab.begin: 0, vocab.end: 1}, RateMeter("words")
         for start in range(0, len(vocab), BLOCK):
             words = vocab.words[start : start + BLOCK]
             rows = [ends.get(word, number + 2) for number, word in enumerate(words)]
             yield self._encode(words).float().cpu().numpy()[rows]
+            detail = meter.add(len(words))
+            on_progress(ProgressEvent("encoding", meter.count, len(vocab), detail))
 
     @torch.inference_mode()
     def read(self, path: Path, vocab: Vocab) -> None:

@@ -49,7 +49,7 @@ def use_console(monkeypatch, **options):
 
 def test_a_terminal_shows_a_bar(monkeypatch):
     console = use_console(monkeypatch, force_terminal=True)
-    with open_progress(None) as on_progress:
+    with open_progress(None, delay=0) as on_progress:
         on_progress(HALF)
     assert re.search(r"embedding: 12 tokens, 3/s ━+.* 50% 0:00:0\d", console.export_text())
 
@@ -86,7 +86,7 @@ def test_a_notebook_shows_a_bar(monkeypatch):
     monkeypatch.setattr("rich.jupyter.display", lambda segments, text: shown.append(text))
     use_console(monkeypatch, force_jupyter=True)
     assert is_interactive()
-    with open_progress(None) as on_progress:
+    with open_progress(None, delay=0) as on_progress:
         on_progress(HALF)
     assert isinstance(shown[0], Output)
     assert "closed" in shown

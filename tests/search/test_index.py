@@ -14,15 +14,14 @@ import pytest
 import torch
 
 from builders import random_model, small_config
+from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.io.progress import ProgressEvent
 from polyseme.search import exact
 from polyseme.search.build import build_index
-from polyseme.search.change import find_changes
 from polyseme.search.index import Index, open_index
 from polyseme.search.sense_data import LabelledUsage
-from polyseme.search.similarity import compare_texts
 from polyseme.search.space import fit_space, measure_anisotropy, uncorrected_space
 from polyseme.search.statistics import measure_lengths
 from polyseme.search.usage_store import UsageBlockWriter, read_head, write_head
@@ -285,7 +284,7 @@ def test_word_and_context_indexes_cannot_be_mixed(tmp_path: Path, elmo: Elmo, co
         build_index(elmo, [corpus], tmp_path / "index", view="context")
     build_index(elmo, [corpus], tmp_path / "context", view="context")
     with pytest.raises(UsageError, match="differ in their view"):
-        find_changes(index, open_index(tmp_path / "context", elmo), ["bank"])
+        api.change(index, open_index(tmp_path / "context", elmo), ["bank"])
     with pytest.raises(UsageError, match="view is 'sentence', expected one of word, context"):
         build_index(elmo, [corpus], tmp_path / "s", view="sentence")  # type: ignore[arg-type]
     head = json.loads((tmp_path / "index" / "index.json").read_text(encoding="utf-8"))
@@ -523,7 +522,7 @@ def test_reprs_are_short_and_notebooks_get_tables(tmp_path: Path, elmo: Elmo):
 
 
 def test_a_comparison_of_texts_has_pairs_and_the_odd_one_out(index: Index):
-    comparison = compare_texts(["bank", "river", "rose"], lambda: index.words, lambda: index.encoder)
+    comparison = api.similarity(index, "bank", "river", "rose")
     assert comparison.odd_one_out == index.doesnt_match(["bank", "river", "rose"])
     assert [(pair.first, pair.second) for pair in comparison.pairs] == [
         ("bank", "river"),

@@ -13,7 +13,7 @@ from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.build import build_index
-from polyseme.search.change import compare_usages, find_changes, measure_prototype_distance
+from polyseme.search.change import compare_usages, measure_prototype_distance
 from polyseme.search.clusters import adjusted_rand, cluster
 from polyseme.search.index import Index, open_index
 from polyseme.search.senses import find_senses
@@ -135,7 +135,7 @@ def test_a_word_that_changed_is_ranked_above_one_that_did_not(tmp_path: Path, el
     frame = ["the dog sleeps", "a dog barks", "dog and cat"] * 6
     first = make_index(tmp_path, "first", elmo, RIVER * 6 + frame)
     second = make_index(tmp_path, "second", elmo, MONEY * 6 + frame)
-    bank, dog = find_changes(first, second, ["dog", "bank"])
+    bank, dog = api.change(first, second, ["dog", "bank"])
     assert [bank.word, dog.word] == ["bank", "dog"]
     assert bank.p < 0.05
     assert dog.p > 0.5
@@ -143,29 +143,29 @@ def test_a_word_that_changed_is_ranked_above_one_that_did_not(tmp_path: Path, el
     assert bank.changed
     assert bank.prototype > dog.prototype
     assert bank.shift >= dog.shift
-    assert {change.word for change in find_changes(first, second, min_count=10)} >= {"dog", "bank"}
+    assert {change.word for change in api.change(first, second, min_count=10)} >= {"dog", "bank"}
     with pytest.raises(KeyError):
-        find_changes(first, second, ["river"])
+        api.change(first, second, ["river"])
 
 
 def test_punctuation_is_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
     frame = ["the dog sleeps .", "好 ， 7 — a dog barks !"] * 6
     first = make_index(tmp_path, "first", elmo, RIVER * 6 + frame)
     second = make_index(tmp_path, "second", elmo, MONEY * 6 + frame)
-    words = {change.word for change in find_changes(first, second, min_count=5)}
+    words = {change.word for change in api.change(first, second, min_count=5)}
     assert {"dog", "好", "7"} <= words
     assert not set(".，—!") & words
-    assert find_changes(first, second, ["."])[0].word == "."
+    assert api.change(first, second, ["."])[0].word == "."
 
 
 def test_words_with_few_usages_are_left_out_of_the_ranking(tmp_path: Path, elmo: Elmo):
     first = make_index(tmp_path, "first", elmo, RIVER * 6 + ["a cat sleeps"] * 3)
     second = make_index(tmp_path, "second", elmo, MONEY * 6 + ["a cat sleeps"] * 4)
-    words = {change.word for change in find_changes(first, second, min_count=3)}
+    words = {change.word for change in api.change(first, second, min_count=3)}
     assert "bank" in words
     assert "cat" not in words
     with pytest.raises(UsageError, match=r"3 usages in .*, 5 are needed"):
-        find_changes(first, second, ["cat"])
+        api.change(first, second, ["cat"])
 
 
 def test_distances_are_those_of_all_pairs():
@@ -226,7 +226,7 @@ def test_indexes_of_different_models_are_not_compared(tmp_path: Path, elmo: Elmo
     first = make_index(tmp_path, "first", elmo, RIVER)
     second = make_index(tmp_path, "second", Elmo(random_model(small_config(), seed=5)), RIVER)
     with pytest.raises(UsageError, match="differ in their model"):
-        find_changes(first, second, ["bank"])
+        api.change(first, second, ["bank"])
 
 
 def test_senses_and_changes_are_shown_as_tables(tmp_path: Path, elmo: Elmo):
@@ -237,7 +237,7 @@ def test_senses_and_changes_are_shown_as_tables(tmp_path: Path, elmo: Elmo):
     assert repr(senses).splitlines()[1].split() == ["share", "usages", "with", "neighbours", "example"]
     assert senses._repr_html_().count("<tr>") == 1 + len(senses.senses)
     assert "<b>bank</b>" in senses._repr_html_()
-    changes = find_changes(first, second, ["bank"])
+    changes = api.change(first, second, ["bank"])
     assert repr(changes).splitlines()[0] == "<first> and second"
     assert "&lt;first&gt; and second" in changes._repr_html_()
     assert changes[0].as_row()["usages"] == "24 / 18"

@@ -18,6 +18,7 @@ import pytest
 
 import polyseme
 from builders import random_model, small_config
+from polyseme import api
 from polyseme.cli import serving
 from polyseme.elmo import Elmo
 from polyseme.server import verbs
@@ -41,9 +42,9 @@ def close_event_loop():
 class InProcessServer:
     """An application with its model loaded; `sizes` are arguments of `create_app`."""
 
-    def __init__(self, sizes: dict[str, Any] | None = None, **limits: Any) -> None:
+    def __init__(self, sizes: dict[str, Any] | None = None, elmo: Elmo = ELMO, **limits: Any) -> None:
         self.app, self.state = create_app(
-            lambda: Catalog("toy", None, ELMO), limits=Limits(**limits), **(sizes or {})
+            lambda: Catalog("toy", None, elmo), limits=Limits(**limits), **(sizes or {})
         )
         self.state.load()
 
@@ -63,7 +64,7 @@ class InProcessServer:
 def release_score(monkeypatch: pytest.MonkeyPatch):
     """/score waits until this event is set."""
     release = threading.Event()
-    monkeypatch.setattr(verbs, "score", lambda *_: release.wait(60) and [])
+    monkeypatch.setattr(api, "score", lambda *_, **__: release.wait(60) and [])
     yield release
     release.set()
 
@@ -107,25 +108,27 @@ def test_requests_that_timed_out_count_until_their_thread_ends(release_score: th
     RUNNER.run(until(lambda: len(server.state.queries) == 0))
 
 
-def test_an_abandoned_request_stops_after_its_current_chunk(monkeypatch: pytest.MonkeyPatch):
-    server, scored, release = InProcessServer({"chunk_tokens": 2}, timeout=2), [], threading.Event()
+def test_an_abandoned_request_stops_after_its_current_batch(monkeypatch: pytest.MonkeyPatch):
+    elmo, scored, release = Elmo(ELMO.model, batch_tokens=6), [], threading.Event()
+    server, compute = InProcessServer(elmo=elmo, timeout=2), elmo.compute_layers
 
-    def slow_score(_: Elmo, sentences: list[list[str]]) -> list[Any]:
+    def compute_slowly(sentences: list[list[str]], **options: Any) -> Any:
         scored.append(sentences)
         release.wait(60)
-        return []
+        return compute(sentences, **options)
 
-    monkeypatch.setattr(verbs, "score", slow_score)
+    monkeypatch.setattr(elmo, "compute_layers", compute_slowly)
     assert_error(server.post("/score", {"texts": ["a", "bank", "of", "the", "river"]}), 504, "timeout")
     release.set()
     RUNNER.run(until(lambda: len(server.state.queries) == 0))
-    assert scored == [[["a"], ["bank"]]]
+    assert [len(sentences) for sentences in scored] == [2]
 
 
-def test_scores_do_not_depend_on_the_chunk_size():
+def test_scores_do_not_depend_on_the_batch_size():
     texts = {"texts": ["the bank of the river", "bank", "", "the river", "a bank"]}
     at_once = InProcessServer().post("/score", texts).json()["scores"]
-    chunked = InProcessServer({"chunk_tokens": 3}).post("/score", texts).json()["scores"]
+    batched = Elmo(ELMO.model, batch_tokens=3)
+    chunked = InProcessServer(elmo=batched).post("/score", texts).json()["scores"]
     assert [score["tokens"] for score in chunked] == [score["tokens"] for score in at_once]
     np.testing.assert_allclose(
         [score["mean"] for score in chunked], [score["mean"] for score in at_once], rtol=1e-5
@@ -163,12 +166,12 @@ def test_the_length_of_texts_to_tokenize_is_limited():
 
 
 def test_after_a_request_ran_out_of_memory_the_next_one_succeeds(monkeypatch: pytest.MonkeyPatch):
-    def run_out_of_memory(*_: object) -> None:
+    def run_out_of_memory(*_: object, **__: object) -> None:
         raise MemoryError
 
     server = InProcessServer()
     with monkeypatch.context() as patch:
-        patch.setattr(verbs, "score", run_out_of_memory)
+        patch.setattr(api, "score", run_out_of_memory)
         assert_error(server.post("/score", {"texts": ["a"]}), 503, "memory")
         patch.setattr(verbs, "accepted_raw_type", run_out_of_memory)  # on the event loop
         assert_error(server.post("/embed", {"texts": ["a"]}), 503, "memory")
@@ -176,10 +179,10 @@ def test_after_a_request_ran_out_of_memory_the_next_one_succeeds(monkeypatch: py
 
 
 def test_an_internal_error_is_logged_without_the_text_of_the_request(monkeypatch: pytest.MonkeyPatch, caplog):
-    def broken_score(_: object, sentences: list[list[str]]) -> None:
+    def broken_score(_: object, sentences: list[list[str]], **__: object) -> None:
         raise KeyError(sentences[0][0])
 
-    monkeypatch.setattr(verbs, "score", broken_score)
+    monkeypatch.setattr(api, "score", broken_score)
     from polyseme.server.http.request_log import JsonFormatter
 
     with caplog.at_level(logging.INFO, "polyseme.server"):

@@ -12,11 +12,15 @@ from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.server.http import requests
 
-# Arguments that a server has fixed when it starts, or that concern only files and progress.
-SERVER_ARGUMENTS = {"self", "model", "source", "options", "device", "memory", "batch_tokens", "progress"}
-FILE_ARGUMENTS = {"out", "force", "segment", "stateful", "uncorrected"}
-# Fields that only routes have: names of an index or a task, and the tokens of a segmented text.
-ROUTE_FIELDS = {"index", "task", "tokens", "position"}
+# Arguments that a server has fixed when it starts (its models, devices, memory and limits), or that concern
+# what a response does not have: progress, files, state from call to call, other ways to segment and correct.
+SERVER_ARGUMENTS = {
+    *("self", "model", "source", "options", "device", "memory", "batch_tokens", "timeout", "computed"),
+    *("progress", "out", "force", "segment", "stateful", "uncorrected"),
+}
+# Fields that only routes have: names of an index or a task, and a sentence that is segmented already, which
+# Python takes instead of the text.
+ROUTE_FIELDS = {"index", "task", "tokens"}
 
 # Per route: request, function, renamed fields (route: function), missing arguments, extra fields, defaults.
 Route = tuple[type[requests.Request], Callable[..., Any], dict[str, str], set[str], set[str], dict[str, Any]]
@@ -24,25 +28,39 @@ ROUTES: dict[str, Route] = {
     "/embed": (
         requests.EmbedRequest,
         Elmo.embed,
-        {"texts": "sentences"},
-        {"direction"},
+        {"texts": "sentences"},  # the same name on all routes
         set(),
-        {"pool": "mean"},  # one vector per text
+        set(),
+        {"pool": "mean"},  # one vector per text, as clients of embedding servers expect
     ),
     "/embed_all": (
         requests.EmbedAllRequest,
         Elmo.embed,
         {"texts": "sentences"},
-        {"direction", "pool"},
+        {"pool"},  # /embed pools
         set(),
         {},
     ),
     "/score": (requests.ScoreRequest, api.score, {"texts": "text"}, set(), set(), {}),
-    "/substitutes": (requests.SubstitutesRequest, api.substitutes, {}, {"counts"}, set(), {"sentence": None}),
-    "/nearest": (requests.NearestRequest, api.nearest, {}, {"layer"}, {"layers"}, {}),
-    "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),
-    "/change": (requests.ChangeRequest, api.change, {}, {"min_count", "seed"}, set(), {}),
-    "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {"layer": "top"}),
+    "/substitutes": (
+        requests.SubstitutesRequest,
+        api.substitutes,
+        {},
+        set(),
+        set(),
+        {"sentence": None},  # tokens may replace it
+    ),
+    "/nearest": (
+        requests.NearestRequest,
+        api.nearest,
+        {},
+        set(),
+        {"layers"},  # for the page, which mixes layers as the user drags sliders
+        {},
+    ),
+    "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
+    "/change": (requests.ChangeRequest, api.change, {}, set(), set(), {}),
+    "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {}),
 }
 
 
@@ -50,7 +68,7 @@ ROUTES: dict[str, Route] = {
 def test_a_route_has_the_arguments_and_defaults_of_its_function(route: str):
     request, function, renamed, missing, extra, defaults = ROUTES[route]
     parameters = inspect.signature(function).parameters
-    expected = set(parameters) - SERVER_ARGUMENTS - FILE_ARGUMENTS - missing
+    expected = set(parameters) - SERVER_ARGUMENTS - missing
     fields = {renamed.get(name, name): field for name, field in request.model_fields.items()}
     assert set(fields) - ROUTE_FIELDS - extra == expected
     for name in expected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Literal
 
 import httpx
 import numpy as np
@@ -77,6 +78,10 @@ def test_scores_equal_those_of_the_library_and_substitutes_take_text_or_tokens(
     by_text = post(client, "/substitutes", sentence="曹操 [大怒] 。", k=3)
     by_position = post(client, "/substitutes", tokens=["曹操", "大怒", "。"], position=1, k=3)
     assert by_text == by_position
+    counts = {"大喜": 100_000}
+    discounted = post(client, "/substitutes", sentence="曹操 [大怒] 。", k=3, counts=counts)
+    expected_words = polyseme.substitutes(elmo, "曹操 [大怒] 。", 3, counts=counts).joint.best
+    assert [c["word"] for c in discounted["joint"]["best"]] == [c.word for c in expected_words]
     assert len(by_text["joint"]["best"]) == 3
     assert 0 < by_text["forward"]["best"][0]["probability"] < 1
 
@@ -213,7 +218,67 @@ def test_similarity_compares_texts_and_their_tokens(client: httpx.Client):
     response = post(client, "/similarity", texts=["曹操大怒。", "曹操大喜。"])
     assert np.array(response["matrix"]).shape == (3, 3)
     assert response["cosine"] > 0.5
-    assert post(client, "/similarity", texts=["", "曹操"])["cosine"] is None
+    assert client.post("/similarity", json={"texts": ["", "曹操大怒"]}).json()["code"] == "no_tokens"
+
+
+def test_similarity_compares_words_by_their_mean_vectors_unless_a_layer_is_named(client: httpx.Client):
+    words, elmo = ["曹操", "玄德"], polyseme.load("zh-classic")
+    by_mean, by_layer = (
+        post(client, "/similarity", texts=words, **options) for options in ({}, {"layer": "mean"})
+    )
+    assert (by_mean["kind"], by_layer["kind"]) == ("words", "sentences")
+    assert by_mean["cosine"] == pytest.approx(polyseme.similarity(elmo, *words).cosine, abs=1e-5)
+    assert by_layer["cosine"] == pytest.approx(
+        polyseme.similarity(elmo, *words, layer="mean").cosine, abs=1e-5
+    )
+    assert (by_mean["tokens"], np.shape(by_mean["matrix"])) == ([["曹操"], ["玄德"]], (1, 1))
+    error = client.post("/similarity", json={"texts": ["曹操", "xyzzy"]})
+    assert (error.status_code, error.json()["code"]) == (404, "word_missing")
+    assert error.json()["values"]["number"] == 2
+
+
+def test_similarity_compares_several_texts_in_the_space_of_an_index(
+    client: httpx.Client, folders, elmo: polyseme.Elmo
+):
+    texts = ["曹操大怒。", "天色将晚。", "曹操大喜。"]
+    response = post(client, "/similarity", texts=texts, index="one-index")
+    expected = polyseme.similarity(polyseme.open_index(folders[0], elmo), *texts)
+    np.testing.assert_allclose(response["cosines"], expected.cosines, atol=1e-5)
+    assert (response["odd_one_out"], response["matrix"]) == (expected.odd_one_out, None)
+    wrong_layer = client.post("/similarity", json={"texts": texts, "index": "one-index", "layer": 0})
+    assert wrong_layer.json()["code"] == "other_layer"
+
+
+def test_nearest_usages_equal_those_of_the_library(client: httpx.Client, folders, elmo: polyseme.Elmo):
+    sentence = "将军，此将甚勇。"
+    response = post(client, "/nearest", word="将", context=sentence, k=4, layer="top")["usages"]
+    expected = polyseme.nearest(polyseme.open_index(folders[0], elmo), "将", 4, context=sentence)
+    assert [usage["cosine"] for usage in response] == pytest.approx([u.cosine for u in expected], abs=1e-5)
+    assert [usage["sentence"] for usage in response] == [usage.sentence for usage in expected]
+    for context in ({"context": sentence}, {}):
+        error = client.post("/nearest", json={"word": "将", "layer": 0, **context})
+        assert (error.status_code, error.json()["code"]) == (422, "other_layer")
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_vectors_of_one_direction_are_half_as_long(
+    client: httpx.Client, elmo: polyseme.Elmo, direction: Literal["forward", "backward"]
+):
+    response = post(client, "/embed", texts=TEXTS[:2], direction=direction)
+    expected = elmo.embed(TEXTS[:2], pool="mean", direction=direction)
+    assert response["size"] == expected.shape[1] == elmo.config.size // 2
+    np.testing.assert_allclose(response["vectors"], expected, atol=1e-5)
+    tokens = post(client, "/embed_all", texts=TEXTS[:1], direction=direction)["vectors"][0]
+    np.testing.assert_allclose(tokens, elmo.embed(TEXTS[0], direction=direction), atol=1e-5)
+
+
+def test_change_takes_the_arguments_of_the_library(client: httpx.Client, folders, elmo: polyseme.Elmo):
+    indexes = [polyseme.open_index(folder, elmo) for folder in folders[:2]]
+    response = post(client, "/change", first="one-index", second="other-index", min_count=5, seed=3, k=2)
+    expected = polyseme.change(indexes[0], indexes[1], min_count=5, seed=3, k=2)
+    assert [change["word"] for change in response["changes"]] == [change.word for change in expected]
+    assert [change["p"] for change in response["changes"]] == [change.p for change in expected]
+    assert len(expected) > 0
 
 
 @pytest.mark.parametrize("layer", ["top", "mean"])
@@ -313,6 +378,7 @@ INVALID_REQUESTS = [
     ("/nearest", {"word": "曹操", "context": "没有这个人"}, 422),
     ("/nearest", {"word": "将", "context": "将将"}, 422),
     ("/nearest", {"word": "将", "tokens": ["将"], "position": 5}, 422),
+    ("/nearest", {"word": "将", "tokens": ["将", "军"], "position": 1}, 422),
     ("/nearest", {"word": "将", "context": "将军", "approximate": True}, 422),
     ("/substitutes", {"sentence": "no mark"}, 422),
     ("/substitutes", {}, 422),

@@ -78,9 +78,9 @@ def test_logs_contain_request_ids_but_no_text(start):
 
 def test_warnings_and_errors_are_logged_as_json(start):
     broken_score = (
-        "import polyseme.server.verbs as verbs, warnings\n"
-        "def score(*_):\n    warnings.warn('strange')\n    raise KeyError('a bug')\n"
-        "verbs.score = score"
+        "import warnings\nfrom polyseme import api\n"
+        "def score(*_, **__):\n    warnings.warn('strange')\n    raise KeyError('a bug')\n"
+        "api.score = score"
     )
     server = start("zh-classic", setup_code=broken_score).wait()
     response = httpx.post(f"{server.address}/score", json={"texts": ["曹操"]}, timeout=60)

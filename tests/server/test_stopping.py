@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 SLOW_SCORE = (
-    "import sys, time, polyseme.server.verbs as verbs\n"
-    "verbs.score = lambda *_: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
+    "import sys, time\nfrom polyseme import api\n"
+    "api.score = lambda *_, **__: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
 )
 SLOW_LOADING = (
     "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_, **__: time.sleep(600)"

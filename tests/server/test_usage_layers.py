@@ -43,7 +43,7 @@ def test_dot_products_of_a_context_index_give_its_cosines(
     layers = UsageLayers(index.elmo, index)
     tokens = index.encoder.segment("天色将晚，人马困乏。")
     position = tokens.index("将")
-    query = index.vector_at(tokens, position)
+    query = index.vector(tokens, "将", position=position)
     assert layers.nearest_in_token_layer("将", query, 6) == []
     near = index.nearest(query, 6)
     products = layers.dot_products(tokens, position, near)

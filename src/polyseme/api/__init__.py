@@ -8,7 +8,7 @@ Paths or open objects in, files or plain values out. Nothing is printed here.
 from __future__ import annotations
 
 from polyseme.api.embedding import Embedded, embed
-from polyseme.api.export import Exported, export
+from polyseme.api.exporting import Exported, export
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.pretraining import pretrain
@@ -19,14 +19,17 @@ from polyseme.api.search import (
     map_usages,
     nearest,
     open_source,
+    plan_similarity,
     senses,
     similarity,
 )
 from polyseme.api.tasks import count_examples, predict, probe, train
+from polyseme.search.similarity import SimilarityPlan
 
 __all__ = [
     "Embedded",
     "Exported",
+    "SimilarityPlan",
     "cache",
     "change",
     "convert",
@@ -41,6 +44,7 @@ __all__ = [
     "map_usages",
     "nearest",
     "open_source",
+    "plan_similarity",
     "predict",
     "pretrain",
     "probe",

@@ -6,8 +6,9 @@ language, tasks  ->  api.language  ->  api
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from polyseme import language
 from polyseme.api.embedding import read_sentences
@@ -17,11 +18,14 @@ from polyseme.elmo import BATCH_TOKENS, Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
+from polyseme.language.scoring import require_predictor
 from polyseme.tasks.data.sources import Data
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.task_folder import is_task
 from polyseme.tasks.task_model import TaskModel, load_task
 from polyseme.text.reading import ReadingProgress, read_lines
+
+Item = TypeVar("Item")
 
 
 @overload
@@ -136,6 +140,7 @@ def score(  # type: ignore[overload-overlap]  # a string is an iterable of strin
     batch_tokens: int = ...,
     options: str | Path | None = ...,
     device: str = ...,
+    progress: ProgressOption = ...,
 ) -> Iterator[language.SentenceScore]: ...
 
 
@@ -149,6 +154,7 @@ def score(
     batch_tokens: int = ...,
     options: str | Path | None = ...,
     device: str = ...,
+    progress: ProgressOption = ...,
 ) -> ResultList[language.SentenceScore]: ...
 
 
@@ -161,6 +167,7 @@ def score(
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     device: str = "cpu",
+    progress: ProgressOption = None,
 ) -> Iterator[language.SentenceScore] | ResultList[language.SentenceScore]:
     """Compute the log probability of every sentence of a text, and of its tokens.
 
@@ -173,6 +180,8 @@ def score(
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         options: The options.json of an .hdf5 model, if it is not beside it.
         device: Where to compute, if the model is loaded here; see `load`.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The scores in the order of the text: of a file an iterator, in constant memory; of sentences a list,
@@ -190,8 +199,19 @@ def score(
     """
     elmo = ensure_loaded(model, batch_tokens, options, device=device)
     if not isinstance(text, str | Path):
-        return language.score(elmo, text, stateful=stateful, segment=segment)
-    return language.score_stream(elmo, read_sentences(elmo, [text], segment), stateful=stateful)
+        with open_progress(progress) as on_progress:
+            return language.score(elmo, text, stateful=stateful, segment=segment, on_progress=on_progress)
+    require_predictor(elmo)  # at once, not at the first sentence
+    return _score_text(elmo, text, segment, stateful, progress)
+
+
+def _score_text(
+    elmo: Elmo, text: str | Path, segment: str | None, stateful: bool, progress: ProgressOption
+) -> Iterator[language.SentenceScore]:
+    with open_progress(progress) as on_progress:
+        reading = ReadingProgress(on_progress, text, stage="scoring")
+        sentences = read_sentences(elmo, [text], segment, reading)
+        yield from language.score_stream(elmo, sentences, stateful=stateful, on_batch=reading.add_sentences)
 
 
 def rerank(
@@ -206,6 +226,7 @@ def rerank(
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     device: str = "cpu",
+    progress: ProgressOption = None,
 ) -> Iterator[language.RankedHypothesis]:
     """Sort n-best lists by log probability, mixed with the scores that the lists have.
 
@@ -220,6 +241,8 @@ def rerank(
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         options: The options.json of an .hdf5 model, if it is not beside it.
         device: Where to compute, if the model is loaded here; see `load`.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         An iterator over the hypotheses, list by list, best first.
@@ -231,24 +254,37 @@ def rerank(
         >>> best = next(polyseme.rerank("en-classic", "nbest.txt", weight=0.5))
 
     """
-    return language.rerank(
-        ensure_loaded(model, batch_tokens, options, device=device),
-        language.read_nbest(read_lines(text)),
-        weight=weight,
-        direction=direction,
-        normalise=normalise,
-        unknown_penalty=unknown_penalty,
-        segment=segment,
-    )
+    elmo = ensure_loaded(model, batch_tokens, options, device=device)
+    with ExitStack() as stack:
+        on_progress = stack.enter_context(open_progress(progress))
+        reading = ReadingProgress(on_progress, text, stage="scoring")
+        ranked = language.rerank(
+            elmo,
+            language.read_nbest(reading.count_lines(read_lines(text))),
+            weight=weight,
+            direction=direction,
+            normalise=normalise,
+            unknown_penalty=unknown_penalty,
+            segment=segment,
+            on_batch=reading.add_sentences,
+        )
+        return _iterate_until_closed(ranked, stack.pop_all())
+
+
+def _iterate_until_closed(items: Iterator[Item], stack: ExitStack) -> Iterator[Item]:
+    """Yield items, and close the stack after the last one."""
+    with stack:
+        yield from items
 
 
 def substitutes(
     model: Elmo | str | Path,
-    sentence: str,
+    sentence: str | Sequence[str],
     k: int = 10,
     *,
-    context: Sequence[str] = (),
-    following: Sequence[str] = (),
+    position: int | None = None,
+    context: Sequence[str] | Sequence[Sequence[str]] = (),
+    following: Sequence[str] | Sequence[Sequence[str]] = (),
     counts: Mapping[str, int] | None = None,
     segment: str | None = None,
     options: str | Path | None = None,
@@ -258,9 +294,10 @@ def substitutes(
 
     Args:
         model: An ELMo with a softmax, loaded or as a path.
-        sentence: A sentence with one word in [brackets].
+        sentence: A sentence with one word in [brackets]; or its tokens.
         k: How many words.
-        context: The sentences before it.
+        position: With tokens: the position of the word, from 0.
+        context: The sentences before it, as strings or token lists.
         following: The sentences after it.
         counts: How often words occur, to discount frequent words; None takes the order of the vocabulary.
         segment: How to split the text; as the model was trained if None.
@@ -277,14 +314,23 @@ def substitutes(
         >>> polyseme.substitutes("en-classic", "He sat on the [bank] .", 5)
 
     """
-    return language.find_substitutes(
-        ensure_loaded(model, options=options, device=device),
+    elmo = ensure_loaded(model, options=options, device=device)
+    if isinstance(sentence, str):
+        if position is not None:
+            raise UsageError("`position` needs tokens: pass the sentence as a list of them.")
+        return language.find_substitutes(
+            elmo, sentence, k, context=context, following=following, counts=counts, segment=segment
+        )
+    if position is None:
+        raise UsageError("Tokens need `position`, that of the word to replace.")
+    return language.find_substitutes_at(
+        elmo,
         sentence,
+        position,
         k,
-        context=context,
-        following=following,
+        context=elmo.token_lists(context, segment),
+        following=elmo.token_lists(following, segment),
         counts=counts,
-        segment=segment,
     )
 
 
@@ -300,6 +346,7 @@ def generate(
     segment: str | None = None,
     options: str | Path | None = None,
     device: str = "cpu",
+    progress: ProgressOption = None,
 ) -> language.GeneratedText:
     """Write new text, word by word, with the forward language model.
 
@@ -314,6 +361,8 @@ def generate(
         segment: How to split the prompt; as the model was trained if None.
         options: The options.json of an .hdf5 model, if it is not beside it.
         device: Where to compute, if the model is loaded here; see `load`.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The tokens and the text.
@@ -325,13 +374,16 @@ def generate(
         >>> polyseme.generate("en-classic", "The river", tokens=20, seed=3).text
 
     """
-    return language.generate(
-        ensure_loaded(model, options=options, device=device),
-        prompt,
-        tokens=tokens,
-        temperature=temperature,
-        top_k=top_k,
-        seed=seed,
-        stop_at_end=stop_at_end,
-        segment=segment,
-    )
+    elmo = ensure_loaded(model, options=options, device=device)
+    with open_progress(progress) as on_progress:
+        return language.generate(
+            elmo,
+            prompt,
+            tokens=tokens,
+            temperature=temperature,
+            top_k=top_k,
+            seed=seed,
+            stop_at_end=stop_at_end,
+            segment=segment,
+            on_progress=on_progress,
+        )

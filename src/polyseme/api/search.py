@@ -30,13 +30,14 @@ from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
 from polyseme.search.approximate import check_graph
 from polyseme.search.build import build_index
-from polyseme.search.change import MIN_COUNT, Change, draw_sense_shares, find_changes
+from polyseme.search.change import MIN_COUNT, Change, draw_sense_shares
+from polyseme.search.change_search import ChangeSearch, ComputedChanges
 from polyseme.search.disambiguation import Disambiguator, Prior, SenseScores, check_correction
 from polyseme.search.index import Index, Usage, is_index, open_index
 from polyseme.search.maps import Map, make_map
 from polyseme.search.sense_data import read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
-from polyseme.search.similarity import Similarity, compare_texts, make_encoder
+from polyseme.search.similarity import Similarity, SimilarityPlan, make_encoder, plan_comparison
 from polyseme.search.usage_vectors import check_view, embed_usages
 from polyseme.search.usage_writer import WordFilter
 from polyseme.text.reading import read_lines
@@ -146,6 +147,7 @@ def nearest(
     context: None = ...,
     same_word: bool = ...,
     which: int | None = ...,
+    position: int | None = ...,
     approximate: bool = ...,
     like: Sequence[str] = ...,
     unlike: Sequence[str] = ...,
@@ -164,9 +166,10 @@ def nearest(
     word: str,
     k: int = ...,
     *,
-    context: str,
+    context: str | Sequence[str],
     same_word: bool = ...,
     which: int | None = ...,
+    position: int | None = ...,
     approximate: bool = ...,
     like: Sequence[str] = ...,
     unlike: Sequence[str] = ...,
@@ -185,9 +188,10 @@ def nearest(
     word: str,
     k: int = ...,
     *,
-    context: str | None,
+    context: str | Sequence[str] | None,
     same_word: bool = ...,
     which: int | None = ...,
+    position: int | None = ...,
     approximate: bool = ...,
     like: Sequence[str] = ...,
     unlike: Sequence[str] = ...,
@@ -205,9 +209,10 @@ def nearest(
     word: str,
     k: int = 10,
     *,
-    context: str | None = None,
+    context: str | Sequence[str] | None = None,
     same_word: bool = False,
     which: int | None = None,
+    position: int | None = None,
     approximate: bool = False,
     like: Sequence[str] = (),
     unlike: Sequence[str] = (),
@@ -224,9 +229,11 @@ def nearest(
         source: An index; or, for words only, a model with word vectors (see `open_words`) or `WordVectors`.
         word: The word.
         k: How many results.
-        context: A sentence that uses the word; [brackets] may mark it. Finds usages instead of words.
+        context: A sentence that uses the word, which [brackets] may mark; or its tokens. Finds usages instead
+            of words.
         same_word: With `context`: only usages of this word.
         which: With `context`: which occurrence, from 1, if the word occurs several times.
+        position: With tokens as `context`: the position of the word, from 0.
         approximate: With `context`: search the graph, which is faster and may miss some.
         like: Words to add: a is to b as c is to ? is `nearest(source, b, like=[c], unlike=[a])`.
         unlike: Words to subtract.
@@ -249,7 +256,12 @@ def nearest(
         >>> polyseme.nearest("books-index", "bank", context="He sat on the river bank .", same_word=True)
 
     """
-    needing = {"same_word": same_word, "which": which is not None, "approximate": approximate}
+    needing = {
+        "same_word": same_word,
+        "which": which is not None,
+        "position": position is not None,
+        "approximate": approximate,
+    }
     excluded = {"like": like, "unlike": unlike, "min_count": min_count > 1, "min_chars": min_chars > 1}
     for name, is_set in (needing if context is None else excluded).items():
         if is_set:
@@ -264,7 +276,15 @@ def nearest(
         model=model,
     )
     if context is not None and isinstance(opened, Index):
-        return opened.usages(word, context, k, same_word=same_word, which=which, approximate=approximate)
+        return opened.usages(
+            word,
+            context,
+            k,
+            same_word=same_word,
+            which=which,
+            position=position,
+            approximate=approximate,
+        )
     words = opened.words if isinstance(opened, Index) else opened
     weighted = [(word, 1.0), *((other, 1.0) for other in like), *((other, -1.0) for other in unlike)]
     return words.nearest_to_sum(weighted, k, min_count=min_count, min_chars=min_chars)
@@ -336,18 +356,24 @@ def similarity(
     layer: Layer | None = None,
     uncorrected: bool = False,
     model: Elmo | str | Path | None = None,
+    progress: ProgressOption = None,
 ) -> Similarity:
     """Compare two or more words, usages (the word in [brackets]) or sentences (the mean of their tokens).
 
     Args:
         source: An index, whose correction of the space applies, or a model, whose vectors are not corrected.
         texts: Two or more texts of one kind.
-        layer: Layer of a model, "top" if None; an index has one layer and refuses another.
+        layer: Layer of a model; a word alone is then a sentence of one token. None compares words by their
+            mean vectors (see `open_words`), and the rest by the top layer. An index has one layer and refuses
+            another.
         uncorrected: Of an index: take cosines of the vectors as the model computed them.
         model: The ELMo of an index, if it has moved.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
-        The cosines of all pairs and, of three or more texts, the odd one out; `cosine` is that of two texts.
+        The cosines of all pairs and, of three or more texts, the odd one out; `cosine` is that of two texts,
+        `compare_tokens()` has those of their tokens.
 
     Raises:
         UsageError: If there are fewer than two texts, or they are not of one kind.
@@ -355,6 +381,38 @@ def similarity(
     Example:
         >>> polyseme.similarity("en-classic", "mother", "father").cosine
         >>> polyseme.similarity(elmo, "the river [bank]", "the [bank] failed", "a [shore]").odd_one_out
+
+    """
+    plan = plan_similarity(source, *texts, layer=layer, uncorrected=uncorrected, model=model)
+    with open_progress(progress) as on_progress:
+        return plan.finish(plan.embed(on_progress))
+
+
+def plan_similarity(
+    source: Index | Elmo | str | Path,
+    *texts: str,
+    layer: Layer | None = None,
+    uncorrected: bool = False,
+    model: Elmo | str | Path | None = None,
+    words: WordVectors | None = None,
+) -> SimilarityPlan:
+    """Check and segment what `similarity` compares, without embedding it.
+
+    A server embeds the sentences of several plans together and calls `finish`.
+
+    Args:
+        source: As in `similarity`.
+        texts: As in `similarity`.
+        layer: As in `similarity`.
+        uncorrected: As in `similarity`.
+        model: As in `similarity`.
+        words: The word vectors of a model, if they are open already.
+
+    Returns:
+        The sentences to embed, and `finish`, which compares their vectors.
+
+    Raises:
+        UsageError: As in `similarity`.
 
     """
     if not isinstance(source, Index | Elmo) and is_index(source):
@@ -366,20 +424,11 @@ def similarity(
         if layer is not None:
             source.check_layer(layer)
         opened = source
-        return compare_texts(texts, lambda: opened.words, lambda: opened.encoder)
+        return plan_comparison(texts, lambda: opened.words, lambda: opened.encoder)
     elmo = source
     encoder = cache(lambda: make_encoder(ensure_loaded(elmo), "top" if layer is None else layer))
-
-    @cache
-    def words() -> WordVectors:
-        if layer is not None:
-            raise UsageError(
-                f"{_name(elmo)}: the word vectors of a model are of one layer. For another layer build an "
-                f"index: `polyseme.index(model, texts, out, layer={layer!r})`."
-            )
-        return _open_words(elmo)
-
-    return compare_texts(texts, words, encoder)
+    open_known = cache(lambda: words or _open_words(elmo))
+    return plan_comparison(texts, open_known if layer is None else None, encoder)
 
 
 def senses(
@@ -390,6 +439,7 @@ def senses(
     groups: bool = False,
     seed: int = 0,
     memory: int | None = None,
+    progress: ProgressOption = None,
 ) -> Senses:
     """Find the senses of a word in a corpus: groups of usages that differ in topic or nearest words.
 
@@ -400,6 +450,8 @@ def senses(
         groups: Return stable groups of usages even if nothing shows that they are senses.
         seed: Seeds the sampling and the clustering.
         memory: Megabytes of vectors to keep in memory.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The senses, most frequent first, with typical words and usages; `kind` and `evidence` say whether
@@ -414,7 +466,15 @@ def senses(
         ...     print(f"{sense.share:.0%}", sense.collocates, sense.neighbours)
 
     """
-    return find_senses(_open(index, memory), word, max_senses=max_senses, groups=groups, seed=seed)
+    with open_progress(progress) as on_progress:
+        return find_senses(
+            _open(index, memory),
+            word,
+            max_senses=max_senses,
+            groups=groups,
+            seed=seed,
+            on_progress=on_progress,
+        )
 
 
 def map_usages(
@@ -426,6 +486,7 @@ def map_usages(
     method: MapMethod = "pca",
     memory: int | None = None,
     force: bool = False,
+    progress: ProgressOption = None,
 ) -> Map:
     """Plot the usages of words in two dimensions.
 
@@ -437,6 +498,8 @@ def map_usages(
         method: "pca", or "tsne", which needs openTSNE.
         memory: Megabytes of vectors to keep in memory.
         force: Replace `out` if it exists.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The usages and their points.
@@ -450,7 +513,9 @@ def map_usages(
 
     """
     unique_words = [words] if isinstance(words, str) else list(dict.fromkeys(words))
-    usage_map = make_map(_open(index, memory), unique_words, by=by, method=method)
+    with open_progress(progress) as on_progress:
+        opened = _open(index, memory)
+        usage_map = make_map(opened, unique_words, by=by, method=method, on_progress=on_progress)
     if out is not None:
         usage_map.save(out, force=force)
     return usage_map
@@ -467,6 +532,7 @@ def disambiguate(
     space: Correction = "senses",
     prior: Prior = "auto",
     segment: str | None = None,
+    progress: ProgressOption = None,
 ) -> tuple[SenseScores | None, list[str | None]]:
     """Learn the senses of words from labelled examples, and predict those of others.
 
@@ -483,6 +549,8 @@ def disambiguate(
         prior: Weight of the logarithm of a sense's share of the examples beside its cosine; "auto" chooses
             it by leaving examples out.
         segment: How to split sentences into tokens; as the model was trained if None.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The scores, None if no example of `test` is labelled, and the predicted sense of each example.
@@ -501,9 +569,12 @@ def disambiguate(
     test_usages = read_sense_data(test, "test", split)
     train_usages = [usage for usage in read_sense_data(train, "train", split) if usage.senses]
     first_senses = None if wordnet is None else read_wordnet_senses(wordnet)
-    train_vectors = embed_usages(elmo, train_usages, layer, view)
-    learned = Disambiguator.learn(train_usages, train_vectors, wordnet=first_senses, space=space, prior=prior)
-    predictions = learned.predict(test_usages, embed_usages(elmo, test_usages, layer, view))
+    with open_progress(progress) as on_progress:
+        train_vectors = embed_usages(elmo, train_usages, layer, view, on_progress)
+        learned = Disambiguator.learn(
+            train_usages, train_vectors, wordnet=first_senses, space=space, prior=prior
+        )
+        predictions = learned.predict(test_usages, embed_usages(elmo, test_usages, layer, view, on_progress))
     is_labelled = any(usage.senses for usage in test_usages)
     return learned.evaluate(test_usages, predictions) if is_labelled else None, predictions
 
@@ -518,7 +589,10 @@ def change(
     seed: int = 0,
     out: str | Path | None = None,
     memory: int | None = None,
+    timeout: float | None = None,
+    computed: ComputedChanges | None = None,
     force: bool = False,
+    progress: ProgressOption = None,
 ) -> ResultList[Change]:
     """Measure how the use of words changed between two corpora, such as two periods, authors or books.
 
@@ -531,7 +605,11 @@ def change(
         seed: Seeds the sampling and the tests of significance.
         out: A .png file for a plot of the shares of the senses.
         memory: Megabytes of vectors to keep in memory, of each index.
+        timeout: Stop comparing after this many seconds; `complete` of the result is then False.
+        computed: What earlier calls with the same indexes and seed computed, which this call continues.
         force: Replace `out` if it exists.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
 
     Returns:
         The words, greatest change first.
@@ -545,9 +623,11 @@ def change(
     """
     indexes = _open(first, memory), _open(second, memory)
     names = [words] if isinstance(words, str) else list(words)
-    changes = find_changes(*indexes, names or None, min_count=min_count, seed=seed)
-    if not names:
-        changes = changes[:k]
+    with open_progress(progress) as on_progress:
+        search = ChangeSearch(
+            *indexes, seed=seed, timeout=timeout, computed=computed, on_progress=on_progress
+        )
+        changes = search.compare_words(names) if names else search.find_most_changed(k, min_count)
     if out is not None:
         draw_sense_shares(changes, (indexes[0].folder.name, indexes[1].folder.name), out, force=force)
     return changes

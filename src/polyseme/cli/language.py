@@ -117,6 +117,7 @@ def score(
             batch_tokens=batch_tokens,
             options=options,
             device=device,
+            progress=True,
         )
         _print_ranked(ranked, as_json=as_json)
         return
@@ -128,6 +129,7 @@ def score(
         batch_tokens=batch_tokens,
         options=options,
         device=device,
+        progress=True,
     )
     _print_scores(scores, tokens=tokens, as_json=as_json)
 
@@ -252,6 +254,7 @@ def generate(
         segment=segment,
         options=options,
         device=device,
+        progress=True,
     )
     if as_json:
         print(json.dumps(dataclasses.asdict(result) | {"text": result.text}, ensure_ascii=False, indent=2))

@@ -55,7 +55,7 @@ def info(
     """Describe a model, or how models run on this machine."""
     from polyseme import api
 
-    values = api.info(model, options=options, runtime=runtime)
+    values = api.info(model, options=options, runtime=runtime, progress=True)
     if as_json:
         print(json.dumps(values, ensure_ascii=False, indent=2))
         return
@@ -89,7 +89,16 @@ def convert(
     """Write a model in another format or precision."""
     from polyseme import api
 
-    api.convert(source, target, to=to, precision=precision, tables=tables, options=options, force=force)
+    api.convert(
+        source,
+        target,
+        to=to,
+        precision=precision,
+        tables=tables,
+        options=options,
+        force=force,
+        progress=True,
+    )
     print(f"{source} -> {target} ({to})")
 
 
@@ -186,7 +195,7 @@ def cache(
     """Write the context-independent vectors of a vocabulary, in the format of bilm-tf."""
     from polyseme import api
 
-    count = api.cache(model, vocab, out, options=options, device=device, force=force)
+    count = api.cache(model, vocab, out, options=options, device=device, force=force, progress=True)
     print(f"{out}: {format_count(count, 'word')}")
 
 
@@ -196,4 +205,4 @@ def sample(
     """Print a sample corpus, which is downloaded once and verified."""
     from polyseme import api
 
-    sys.stdout.buffer.write(api.sample(name).encode("utf-8"))
+    sys.stdout.buffer.write(api.sample(name, progress=True).encode("utf-8"))

@@ -217,6 +217,7 @@ def similarity(
         layer=None if layer is None else parse_layer(layer),
         uncorrected=uncorrected,
         model=model,
+        progress=True,
     )
     if as_json:
         rows = [{"texts": [pair.first, pair.second], "cosine": pair.cosine} for pair in compared.pairs]
@@ -243,7 +244,9 @@ def senses(
     """Find the senses of a word in a corpus: groups of usages that differ in topic or nearest words."""
     from polyseme import api
 
-    senses_of_word = api.senses(index, word, max_senses=max_senses, groups=groups, seed=seed, memory=memory)
+    senses_of_word = api.senses(
+        index, word, max_senses=max_senses, groups=groups, seed=seed, memory=memory, progress=True
+    )
     if as_json:
         unknown = {} if senses_of_word.candidates > 1 else {"stability": None}  # nothing to compare
         print(json.dumps(senses_of_word.as_dict() | unknown, ensure_ascii=False, indent=2))
@@ -278,7 +281,7 @@ def map_usages(
     """Plot the usages of words in two dimensions."""
     from polyseme import api
 
-    drawn = api.map_usages(index, words, out, by=by, method=method, memory=memory, force=force)
+    drawn = api.map_usages(index, words, out, by=by, method=method, memory=memory, force=force, progress=True)
     print(f"{out}: {format_count(len(drawn.usages), 'usage')}")
 
 
@@ -317,6 +320,7 @@ def disambiguate(
         space=space,
         prior=_parse_prior(prior),
         segment=segment,
+        progress=True,
     )
     if predictions or scores is None:
         print(*(sense or "?" for sense in senses_of_usages), sep="\n")
@@ -356,6 +360,9 @@ def change(
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="A .png file: plot the shares of the senses.")] = None,
     memory: Memory = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Stop comparing after this many seconds.")
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -371,8 +378,12 @@ def change(
         seed=seed,
         out=out,
         memory=memory,
+        timeout=timeout,
         force=force,
+        progress=True,
     )
+    if not changes.complete:
+        print("polyseme: time ran out before all words were compared.", file=sys.stderr)
     if not changes:
         raise UsageError(f"No word has {min_count:,} usages in both indexes. Lower `min_count`.")
     if as_json:

@@ -10,8 +10,9 @@ Output goes to standard error.
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -28,6 +29,8 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 LINE_INTERVAL = 10.0  # seconds between two plain lines
+RATE_SECONDS = 600.0  # over which the time left is estimated: events may be a minute apart
+BAR_DELAY = 1.0  # seconds before a bar appears, so that quick work shows none
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,18 @@ ProgressOption = bool | OnProgress | None  # what a user passes as `progress`
 
 
 @contextmanager
-def open_progress(progress: ProgressOption) -> Iterator[OnProgress]:
-    """Open what a user asked for with `progress`: a bar, plain lines, a callback, or nothing."""
+def open_progress(progress: ProgressOption, *, delay: float = BAR_DELAY) -> Iterator[OnProgress]:
+    """Open what a user asked for with `progress`: a bar, plain lines, a callback, or nothing.
+
+    Args:
+        progress: As every verb takes it; see the module. What a callback raises ends the work.
+        delay: Seconds before a bar appears.
+
+    """
     if callable(progress):
         yield progress
     elif progress or (progress is None and is_interactive()):
-        with ProgressDisplay() as bar:
+        with ProgressDisplay(delay) as bar:
             yield bar
     else:
         yield ignore_progress
@@ -82,28 +91,65 @@ def _has_bar(console: Console) -> bool:
 
 
 class ProgressDisplay:
-    """Shows events: a bar on a terminal or in a notebook with ipywidgets, plain lines elsewhere."""
+    """Shows events: a bar on a terminal or in a notebook with ipywidgets, plain lines elsewhere.
 
-    def __init__(self) -> None:
+    Args:
+        delay: Seconds before a bar appears; messages are shown at once.
+
+    """
+
+    def __init__(self, delay: float = BAR_DELAY) -> None:
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
         times = (TimeElapsedColumn(), TimeRemainingColumn())
         has_bar = _has_bar(console)
-        self._bar = RichProgress(*columns, *times, console=console, transient=True) if has_bar else None
+        # rich would send standard output to standard error, even if it goes to a file.
+        is_seen = console.is_jupyter or sys.stdout.isatty()
+        self._bar = (
+            RichProgress(
+                *columns,
+                *times,
+                console=console,
+                transient=True,
+                redirect_stdout=is_seen,
+                speed_estimate_period=RATE_SECONDS,
+            )
+            if has_bar
+            else None
+        )
         self._task = self._bar.add_task("", total=None) if self._bar else None
         self._last_line = time.monotonic()
+        self._timer = threading.Timer(delay, self._reach_delay) if has_bar else None
+        self._lock = threading.Lock()  # the timer has its own thread
+        self._has_event = self._is_due = self._is_shown = self._is_closed = False
         # The stage and its total: a change of either restarts the clock.
         self._stage: tuple[str, float | None] = ("", None)
         self._stage_start = self._last_line
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
+        if self._timer:
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar:
-            self._bar.stop()
+        if self._timer:
+            self._timer.cancel()
+        with self._lock:
+            self._is_closed = True
+            if self._bar and self._is_shown:
+                self._bar.stop()
+
+    def _reach_delay(self) -> None:
+        self._is_due = True
+        self._show_bar()
+
+    def _show_bar(self) -> None:
+        """Start the bar once there was an event and the delay is over, unless the work has ended."""
+        with self._lock:
+            if self._bar and self._has_event and self._is_due and not (self._is_shown or self._is_closed):
+                self._is_shown = True
+                self._bar.start()
 
     def __call__(self, event: ProgressEvent) -> None:
         """Show an event."""
@@ -118,6 +164,9 @@ class ProgressDisplay:
         text = f"{event.stage}: {event.detail}" if event.detail else event.stage
         if self._bar and self._task is not None:
             self._bar.update(self._task, description=text, completed=event.done, total=event.total)
+            if not self._has_event:
+                self._has_event = True
+                self._show_bar()
         elif now - self._last_line >= LINE_INTERVAL:
             self._last_line = now
             print(f"{text}{self._time_left(event, now)}", file=sys.stderr, flush=True)
@@ -134,6 +183,29 @@ class ProgressDisplay:
             return ""
         share = min(event.done / event.total, 1.0)
         return f", {share:.0%}, {(now - self._stage_start) * (1 - share) / share:,.0f} s left"
+
+
+class TokenProgress:
+    """Reports how many tokens of some sentences have been processed.
+
+    Args:
+        on_progress: Receives an event for each call of `add`.
+        stage: The stage of the events.
+        sentences: All sentences, as token lists; counted only if somebody receives the events.
+
+    """
+
+    def __init__(self, on_progress: OnProgress, stage: str, sentences: Sequence[Sequence[str]]) -> None:
+        self._on_progress, self._stage = on_progress, stage
+        self._is_ignored = on_progress is ignore_progress
+        self._total = 0 if self._is_ignored else sum(map(len, sentences))
+        self._meter = RateMeter()
+
+    def add(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Count sentences that have been processed, and report."""
+        if not self._is_ignored:
+            detail = self._meter.add(sum(map(len, sentences)))
+            self._on_progress(ProgressEvent(self._stage, self._meter.count, self._total, detail))
 
 
 class RateMeter:

@@ -30,6 +30,7 @@ class ResultList(tuple[Result, ...]):
     Args:
         results: The results, each with a method `as_row`.
         caption: A line above the table.
+        complete: False if a time limit ended the search for results.
 
     Example:
         >>> found = words.nearest("bank", 5)
@@ -38,11 +39,12 @@ class ResultList(tuple[Result, ...]):
     """
 
     caption: str
+    complete: bool
 
-    def __new__(cls, results: Iterable[Result] = (), caption: str = "") -> Self:
+    def __new__(cls, results: Iterable[Result] = (), caption: str = "", *, complete: bool = True) -> Self:
         """Create the list from results and a caption."""
         made = super().__new__(cls, results)
-        made.caption = caption
+        made.caption, made.complete = caption, complete
         return made
 
     @overload
@@ -53,7 +55,7 @@ class ResultList(tuple[Result, ...]):
 
     def __getitem__(self, key: Any) -> Any:
         chosen = super().__getitem__(key)
-        return ResultList(chosen, self.caption) if isinstance(key, slice) else chosen
+        return ResultList(chosen, self.caption, complete=self.complete) if isinstance(key, slice) else chosen
 
     def __eq__(self, other: object) -> bool:
         return super().__eq__(tuple(other) if isinstance(other, list) else other)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
+from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 from polyseme.language.detokenize import join_tokens
 from polyseme.language.scoring import Predictor, require_predictor
 from polyseme.model.recurrent import State
@@ -101,6 +102,7 @@ def generate(
     seed: int = 0,
     stop_at_end: bool = True,
     segment: str | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> GeneratedText:
     """Continue a prompt.
 
@@ -115,6 +117,7 @@ def generate(
         seed: Seeds the choices.
         stop_at_end: Stop when the model ends the sentence; otherwise start the next one.
         segment: How to split the prompt into tokens; as the model was trained if None.
+        on_progress: Receives the progress after every word.
 
     Returns:
         The prompt with its continuation.
@@ -133,6 +136,7 @@ def generate(
     output, is_empty = _read_prompt(reader, prompt, elmo.config.segment if segment is None else segment)
     words: list[str] = []
     log_probs: list[float] = []
+    meter = RateMeter()
     while len(words) < tokens:
         scores = predictor.softmax(output)[0].cpu().double().numpy()  # (V,)
         row = _draw(scores, _allowed_rows(predictor, end=not is_empty), temperature, top_k, rng)
@@ -146,6 +150,7 @@ def generate(
         words.append(word)
         log_probs.append(float(scores[row]))
         output, is_empty = reader.read_words([word]), False
+        on_progress(ProgressEvent("generating", len(words), tokens, meter.add(1)))
     return GeneratedText(prompt, words, log_probs, ended=False)
 
 

@@ -27,7 +27,7 @@ from polyseme.choices import Direction, Normalise
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.io.html import Cell
-from polyseme.language.scoring import SentenceScore, require_predictor, score_stream
+from polyseme.language.scoring import OnBatch, SentenceScore, require_predictor, score_stream
 from polyseme.text.reading import Line
 
 DIRECTIONS = ("forward", "backward", "both")  # in the order of SentenceScore.totals
@@ -132,6 +132,7 @@ def rerank(
     normalise: Normalise = "none",
     unknown_penalty: float | None = None,
     segment: str | None = None,
+    on_batch: OnBatch | None = None,
 ) -> Iterator[RankedHypothesis]:
     """Sort the hypotheses of each list, best first. Lists keep the order of the file; memory holds a few.
 
@@ -144,6 +145,7 @@ def rerank(
             already), "total" divides the mixture (if they are sums). Both favour short hypotheses less.
         unknown_penalty: Subtracted from the log probability for each unknown word; None is log V, 0 is none.
         segment: How to split hypotheses into tokens; as the model was trained if None.
+        on_batch: Receives the tokens of the hypotheses of every batch that was scored.
 
     Returns:
         The hypotheses, list by list.
@@ -167,7 +169,8 @@ def rerank(
     if not isfinite(penalty):
         raise UsageError(f"unknown_penalty is {penalty}, expected a finite number.")
     mixture = _Mixture(weight, DIRECTIONS.index(direction), normalise, penalty)
-    return _rank_lists(_score_hypotheses(elmo, hypotheses, segment, need_score=weight < 1), mixture)
+    scored = _score_hypotheses(elmo, hypotheses, segment, on_batch, need_score=weight < 1)
+    return _rank_lists(scored, mixture)
 
 
 class _Mixture(NamedTuple):
@@ -190,7 +193,12 @@ def _rank_lists(
 
 
 def _score_hypotheses(
-    elmo: Elmo, hypotheses: Iterable[Hypothesis], segment: str | None, *, need_score: bool
+    elmo: Elmo,
+    hypotheses: Iterable[Hypothesis],
+    segment: str | None,
+    on_batch: OnBatch | None,
+    *,
+    need_score: bool,
 ) -> Iterator[tuple[Hypothesis, SentenceScore]]:
     """Each hypothesis with its score; batches span lists."""
     waiting: deque[Hypothesis] = deque()
@@ -200,7 +208,7 @@ def _score_hypotheses(
             waiting.append(hypothesis)
             yield elmo.token_texts(hypothesis.text, segment)
 
-    for score in score_stream(elmo, sentences()):
+    for score in score_stream(elmo, sentences(), on_batch=on_batch):
         yield waiting.popleft(), score
 
 

@@ -9,7 +9,7 @@ score does not depend on the batch unless `stateful`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from torch import Tensor
 from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import UsageError
 from polyseme.io.html import Cell, render_table
+from polyseme.io.progress import OnProgress, TokenProgress, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.fast.packing import BiState
 from polyseme.model.softmax import AnySoftmax
@@ -29,6 +30,7 @@ from polyseme.text.validate import Sentences
 from polyseme.text.vocab import Vocab
 
 LogProbs = NDArray[np.float64]
+OnBatch = Callable[[Sequence[list[str]]], None]
 STRETCH_TOKENS = 10_000  # tokens over which the backward state is carried in one piece
 
 
@@ -119,7 +121,12 @@ def require_predictor(elmo: Elmo) -> Predictor:
 
 
 def score(
-    elmo: Elmo, sentences: Sentences, *, stateful: bool = False, segment: str | None = None
+    elmo: Elmo,
+    sentences: Sentences,
+    *,
+    stateful: bool = False,
+    segment: str | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> ResultList[SentenceScore]:
     """Score sentences: the log probability of every token in both directions.
 
@@ -131,6 +138,7 @@ def score(
         stateful: Carry the state from sentence to sentence: forward from the first to the last, backward
             from the last to the first. Otherwise each sentence is scored by itself.
         segment: How to split strings into tokens; as the model was trained if None.
+        on_progress: Receives the progress after every batch; what it raises ends the call.
 
     Returns:
         One score per sentence.
@@ -142,7 +150,9 @@ def score(
         >>> score(elmo, ["The bank failed .", "Bank the . failed"])[0].totals
 
     """
-    return ResultList(score_stream(elmo, elmo.token_lists(sentences, segment), stateful=stateful))
+    tokens = elmo.token_lists(sentences, segment)
+    on_batch = TokenProgress(on_progress, "scoring", tokens).add
+    return ResultList(score_stream(elmo, tokens, stateful=stateful, on_batch=on_batch))
 
 
 def score_stream(
@@ -151,6 +161,7 @@ def score_stream(
     *,
     stateful: bool = False,
     stretch_tokens: int = STRETCH_TOKENS,
+    on_batch: OnBatch | None = None,
 ) -> Iterator[SentenceScore]:
     """Score token lists one after the other, in order, in constant memory.
 
@@ -160,20 +171,27 @@ def score_stream(
         stateful: As for `score`, but the backward state starts again every `stretch_tokens` tokens: a
             stream has no last sentence to start from.
         stretch_tokens: Tokens over which the backward state is carried.
+        on_batch: Receives the sentences of every batch that was scored.
 
     Raises:
         UsageError: The model has no softmax; raised at once, not at the first sentence.
 
     """
     require_predictor(elmo)
-    return _score_with_counts(elmo, sentences, stateful=stateful, stretch_tokens=stretch_tokens)
+    return _score_with_counts(elmo, sentences, stateful, stretch_tokens, on_batch)
 
 
 def _score_with_counts(
-    elmo: Elmo, sentences: Iterable[list[str]], *, stateful: bool, stretch_tokens: int
+    elmo: Elmo,
+    sentences: Iterable[list[str]],
+    stateful: bool,
+    stretch_tokens: int,
+    on_batch: OnBatch | None,
 ) -> Iterator[SentenceScore]:
     with elmo.track_counts() as counts:
-        yield from score_sentences(elmo, sentences, counts, stateful=stateful, stretch_tokens=stretch_tokens)
+        yield from score_sentences(
+            elmo, sentences, counts, stateful=stateful, stretch_tokens=stretch_tokens, on_batch=on_batch
+        )
 
 
 def score_sentences(
@@ -183,17 +201,27 @@ def score_sentences(
     *,
     stateful: bool,
     stretch_tokens: int = STRETCH_TOKENS,
+    on_batch: OnBatch | None = None,
 ) -> Iterator[SentenceScore]:
     """Score as `score_stream` does, and add what was read to `counts`."""
-    predictor = require_predictor(elmo)
+    predictor, report = require_predictor(elmo), on_batch or _ignore_batch
     if stateful:
-        return _score_in_order(elmo, predictor, sentences, counts, stretch_tokens)
-    return _score_in_batches(elmo, predictor, sentences, counts)
+        return _score_in_order(elmo, predictor, sentences, counts, stretch_tokens, report)
+    return _score_in_batches(elmo, predictor, sentences, counts, report)
+
+
+def _ignore_batch(sentences: Sequence[list[str]]) -> None:
+    """Report nothing."""
 
 
 @torch.inference_mode()
 def _score_in_order(
-    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts, stretch_tokens: int
+    elmo: Elmo,
+    predictor: Predictor,
+    sentences: Iterable[list[str]],
+    counts: Counts,
+    stretch_tokens: int,
+    report: OnBatch,
 ) -> Iterator[SentenceScore]:
     """The forward state comes from the sentence before, the backward state from the one after."""
     forward_state: BiState | None = None
@@ -207,17 +235,19 @@ def _score_in_order(
             layers, forward_state = elmo.compute_layers([sentence], forward_state, frame_empty=True)
             top = torch.cat([layers[-1, ..., : elmo.config.size // 2], backward_halves.pop()], dim=-1)
             yield _score_batch(predictor, [sentence], top)[0]
+            report([sentence])
         elmo.add_counts(stretch, counts)
 
 
 def _score_in_batches(
-    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts
+    elmo: Elmo, predictor: Predictor, sentences: Iterable[list[str]], counts: Counts, report: OnBatch
 ) -> Iterator[SentenceScore]:
     for chunk in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
         scores: dict[int, SentenceScore] = {}
         for batch in elmo.batches(chunk):
             layers, _ = elmo.compute_layers(batch.sentences, frame_empty=True)
             scores |= zip(batch.numbers, _score_batch(predictor, batch.sentences, layers[-1]), strict=True)
+            report(batch.sentences)
         elmo.add_counts(chunk, counts)
         yield from (scores[number] for number in range(len(chunk)))
 

@@ -1,6 +1,6 @@
 """How much the meaning of words differs between two corpora, and whether that may be chance.
 
-    search.index (two of one model), search.clusters  ->  search.change  ->  api, server
+    search.index (two of one model), search.clusters  ->  search.change  ->  search.change_search, api
 
 For each word, with a p-value from a permutation test each:
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from polyseme.errors import UsageError, require
 from polyseme.io import plots
 from polyseme.io.atomic import new_file
 from polyseme.io.html import Cell
-from polyseme.io.result_list import ResultList
 from polyseme.search.clusters import cluster
 from polyseme.search.index import Index
 from polyseme.search.space import normalize
@@ -97,45 +95,6 @@ class Change:
         }
 
 
-def find_changes(
-    first: Index,
-    second: Index,
-    words: Iterable[str] | None = None,
-    *,
-    min_count: int = MIN_COUNT,
-    seed: int = 0,
-) -> ResultList[Change]:
-    """Compare the usages of words in two indexes.
-
-    Args:
-        first: An index.
-        second: An index of the same model, layer and view.
-        words: The words to compare; None compares all frequent words except punctuation.
-        min_count: Usages that a word needs in both indexes if `words` is None.
-        seed: Seeds the sampling, the clustering and the permutation test.
-
-    Returns:
-        The changes, the largest prototype distance first.
-
-    Raises:
-        UnknownWordError: A word has no usage in one of the indexes.
-        UsageError: The indexes cannot be compared, or a word has fewer than MIN_USAGES usages.
-
-    Example:
-        >>> find_changes(first, second, ["cell", "mouse"])[0].prototype
-
-    """
-    check_comparable(first, second)
-    if words is None:
-        words = find_common_words(first, second, max(min_count, MIN_USAGES))
-    words = list(words)
-    for word, index in product(words, (first, second)):  # before any work
-        if (count := index.words.count(word)) < MIN_USAGES:
-            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {MIN_USAGES} are needed.")
-    changes = [_find_change(first, second, word, seed) for word in words]
-    return ResultList(sort_changes(changes), f"{first.folder.name} and {second.folder.name}")
-
-
 def check_comparable(first: Index, second: Index) -> None:
     """Refuse indexes of different models, layers or views."""
     for name in ("model", "layer", "view"):
@@ -155,7 +114,15 @@ def sort_changes(changes: Iterable[Change]) -> list[Change]:
     return sorted(changes, key=lambda change: -change.prototype)
 
 
-def _find_change(first: Index, second: Index, word: str, seed: int) -> Change:
+def check_usages(index: Index, words: Iterable[str]) -> None:
+    """Refuse words with too few usages to compare them."""
+    for word in words:
+        if (count := index.words.count(word)) < MIN_USAGES:
+            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {MIN_USAGES} are needed.")
+
+
+def find_change(first: Index, second: Index, word: str, seed: int = 0) -> Change:
+    """Compare the usages of a word in two indexes."""
     counts = (first.words.count(word), second.words.count(word))
     return compare_usages(word, *sample_usages(first, second, word, seed), counts, seed)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.search.space import normalize
 
 Array = NDArray[np.float32]
@@ -51,6 +52,7 @@ def cluster(
     *,
     min_stability: float = MIN_STABILITY,
     min_size: int = 1,
+    on_progress: OnProgress = ignore_progress,
 ) -> Clusters:
     """Cluster vectors (N, H) into as many stable clusters of `min_size` as there are; there may be only one.
 
@@ -61,10 +63,11 @@ def cluster(
         sample = vectors[
             np.sort(np.random.default_rng(seed).choice(len(vectors), MAX_VECTORS, replace=False))
         ]
-    tried = [
-        _drop_empty(*kmeans(sample, count, seed))
-        for count in range(2, min(max_clusters, len(sample) // 3) + 1)
-    ]
+    counts = range(2, min(max_clusters, len(sample) // 3) + 1)
+    tried = []
+    for count in counts:
+        tried.append(_drop_empty(*kmeans(sample, count, seed)))
+        on_progress(ProgressEvent("clustering", len(tried), len(counts), f"{count} clusters"))
     by_silhouette = sorted(
         ((measure_silhouette(sample, *result), result) for result in tried if len(result[1]) > 1),
         key=lambda pair: -pair[0],

@@ -29,6 +29,7 @@ from polyseme.search import approximate, exact, statistics
 from polyseme.search.similarity import UsageEncoder, make_encoder
 from polyseme.search.space import uncorrected_space
 from polyseme.search.usage_store import ADVICE, UsageBlock, block_path, read_head, write_head
+from polyseme.text.brackets import WordInSentence, locate_word
 from polyseme.text.fingerprint import digest
 from polyseme.word_vectors import Keys
 
@@ -295,59 +296,58 @@ class Index:
             )
         return self._encoder
 
-    def vector(self, sentence: str, word: str, which: int | None = None) -> Array:
+    def vector(
+        self,
+        sentence: str | Sequence[str],
+        word: str,
+        which: int | None = None,
+        position: int | None = None,
+    ) -> Array:
         """Return the direction (H,) of a word in a sentence, in the corrected space.
 
         Args:
-            sentence: The sentence; [brackets] may mark the word.
+            sentence: The sentence, in which [brackets] may mark the word; or its tokens.
             word: The word.
             which: If the word occurs several times: which one, from 1.
+            position: With tokens: the position of the word, from 0.
 
         Raises:
-            UsageError: The word is not in the sentence, or occurs several times and `which` is None.
+            UsageError: The word is not in the sentence, or it is not clear which one is meant.
 
         """
-        if f"[{word}]" in sentence and which is None:
-            return self.encoder.encode_usage(sentence)
-        tokens = self.encoder.segment(sentence)
-        positions = [position for position, token in enumerate(tokens) if token == word]
-        if not positions:
-            raise UsageError(
-                f"{word!r} is not in the sentence, whose tokens are: {' '.join(tokens)}. If they are split "
-                f"wrongly, mark the word: [{word}]."
-            )
-        if len(positions) > 1 and which is None:
-            raise UsageError(
-                f"{word!r} occurs {len(positions)} times in the sentence: say which one with `which=1` to "
-                f"`which={len(positions)}`, or mark it: [{word}]."
-            )
-        if which is not None and not 1 <= which <= len(positions):
-            raise UsageError(f"which is {which}, but {word!r} occurs {len(positions)} times in the sentence.")
-        return self.vector_at(tokens, positions[(which or 1) - 1])
+        return self.encoder.encode_token(*self.locate(word, sentence, which=which, position=position))
 
-    def vector_at(self, tokens: list[str], position: int) -> Array:
-        """Return the direction (H,) of the token at a position of a sentence, in the corrected space."""
-        vector: Array = self.space.to_directions(self.encoder.embed(tokens)[position][None])[0]
-        return vector
+    def locate(
+        self,
+        word: str,
+        sentence: str | Sequence[str],
+        *,
+        which: int | None = None,
+        position: int | None = None,
+    ) -> WordInSentence:
+        """Split a sentence as the index was split, and find a word in it; arguments as in `vector`."""
+        return locate_word(word, sentence, self.encoder.segment, which=which, position=position)
 
     def usages(
         self,
         word: str,
-        sentence: str,
+        sentence: str | Sequence[str],
         k: int = 10,
         *,
         same_word: bool = False,
         which: int | None = None,
+        position: int | None = None,
         approximate: bool = False,
     ) -> ResultList[Usage]:
         """Find the usages nearest in meaning to a word in a sentence.
 
         Args:
             word: The word.
-            sentence: The sentence it is used in; [brackets] may mark the word.
+            sentence: The sentence it is used in, in which [brackets] may mark the word; or its tokens.
             k: How many usages to return.
             same_word: Only usages of the same word.
             which: If the word occurs several times in the sentence: which one, from 1.
+            position: With tokens: the position of the word, from 0.
             approximate: Search the graph, which is faster and may miss some; see `add_graph`.
 
         Returns:
@@ -362,7 +362,7 @@ class Index:
             ...     print(usage.cosine, usage.location, usage.marked())
 
         """
-        query = self.vector(sentence, word, which)
+        query = self.vector(sentence, word, which, position)
         return self.nearest(query, k, word=word if same_word else None, approximate=approximate)
 
     def nearest(

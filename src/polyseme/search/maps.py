@@ -19,6 +19,7 @@ from polyseme.choices import MapColour, MapMethod
 from polyseme.errors import UsageError, require
 from polyseme.io import plots
 from polyseme.io.atomic import new_file
+from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.search.index import Index, Usage
 from polyseme.search.senses import find_senses
 
@@ -85,6 +86,7 @@ def make_map(
     by: MapColour = "word",
     method: MapMethod = "pca",
     seed: int = 0,
+    on_progress: OnProgress = ignore_progress,
 ) -> Map:
     """Place the usages of words in two dimensions, at most MAX_USAGES of each word.
 
@@ -94,6 +96,7 @@ def make_map(
         by: Colour usages by "word" or by "sense".
         method: "pca", or "tsne" with openTSNE (extra `maps`).
         seed: Seeds sampling, clustering and t-SNE.
+        on_progress: Receives the progress.
 
     Returns:
         The map; its `save` writes a picture or a page.
@@ -112,7 +115,8 @@ def make_map(
         raise UsageError(f"method is {method!r}, expected pca or tsne.")
     rng = np.random.default_rng(seed)
     numbers, groups = [], []
-    for word in words:
+    for done, word in enumerate(words):
+        on_progress(ProgressEvent("reading", done, len(words), word))
         if by == "sense":
             senses = find_senses(index, word, seed=seed)
             word_numbers, labels = senses.numbers, [f"{word} {label + 1}" for label in senses.labels]
@@ -123,6 +127,7 @@ def make_map(
         numbers.append(word_numbers[drawn])
         groups += [labels[row] for row in drawn]
     all_numbers = np.concatenate(numbers)
+    on_progress(ProgressEvent("projecting", detail=f"{len(all_numbers):,} usages"))
     points = project(index.vectors(all_numbers), method, seed)
     return Map([index.usage(int(number)) for number in all_numbers], points, groups)
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
 from polyseme.io.html import Cell
+from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.search.clusters import Clusters, cluster, merge
 from polyseme.search.contexts import ContextReader, Contexts
@@ -178,7 +179,13 @@ class Senses:
 
 
 def find_senses(
-    index: Index, word: str, *, max_senses: int = 6, groups: bool = False, seed: int = 0
+    index: Index,
+    word: str,
+    *,
+    max_senses: int = 6,
+    groups: bool = False,
+    seed: int = 0,
+    on_progress: OnProgress = ignore_progress,
 ) -> Senses:
     """Group the usages of a word into senses. Their number follows from the data and may be one.
 
@@ -188,6 +195,7 @@ def find_senses(
         max_senses: The largest number of groups to look for.
         groups: Return stable groups even if nothing shows that they differ in meaning.
         seed: Seeds the sampling, the clustering and the permutation test.
+        on_progress: Receives the progress.
 
     Returns:
         The senses or groups, the most frequent first; `kind` says which they are.
@@ -210,10 +218,18 @@ def find_senses(
         )
     if len(numbers) > MAX_USAGES:
         numbers = np.sort(np.random.default_rng(seed).choice(numbers, MAX_USAGES, replace=False))
+    on_progress(ProgressEvent("reading"))
     reader = index.context_reader
     contexts, vectors = reader.read(numbers), index.vectors(numbers)
     joined = join_topics(reader, contexts, word, vectors)
-    clusters = cluster(joined, max_senses, seed, min_stability=MIN_STABILITY, min_size=MIN_GROUP)
+    clusters = cluster(
+        joined,
+        max_senses,
+        seed,
+        min_stability=MIN_STABILITY,
+        min_size=MIN_GROUP,
+        on_progress=on_progress,
+    )
     candidates, stability = len(clusters.centres), clusters.stability
     evidence = None
     if candidates > 1:

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.io.html import Cell
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.io.result_list import ResultList
-from polyseme.model.output import Layer, resolve_output
+from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.space import Space, uncorrected_space
-from polyseme.text.brackets import parse_brackets
+from polyseme.text.brackets import WordInSentence, split_at_brackets
 from polyseme.word_vectors import WordVectors, find_odd_one_out
 
 Array = NDArray[np.float32]
@@ -35,33 +36,58 @@ class UsageEncoder:
     """Turns usages and sentences into directions.
 
     Attributes:
-        segment: Splits text into tokens.
-        embed: Turns the T tokens of a sentence into vectors (T, H).
+        elmo: The model.
+        spec: Which vectors of the model.
         space: The correction of the vectors.
+        segmentation: How to split text into tokens; as the model was trained if None.
 
     """
 
-    segment: Callable[[str], list[str]]
-    embed: Callable[[list[str]], Array]
+    elmo: Elmo
+    spec: OutputSpec
     space: Space
+    segmentation: str | None = None
+
+    def segment(self, text: str) -> list[str]:
+        """Split text into tokens."""
+        return self.elmo.token_texts(text, self.segmentation)
+
+    def embed(
+        self, sentences: list[list[str]], on_progress: OnProgress = ignore_progress
+    ) -> list[NDArray[np.float32]]:
+        """Turn token lists into vectors (T, H)."""
+        with self.elmo.track_counts() as counts:
+            return self.elmo.embed_tokens(sentences, self.spec, counts, on_progress=on_progress)
 
     def encode_usage(self, text: str) -> Array:
         """Return the direction (H,) of the word in brackets."""
-        before, word, after = parse_brackets(text)
-        if not word:
-            raise UsageError(f"{text!r:.80}: the brackets are empty.")
-        tokens_before = self.segment(before)
-        vectors = self.embed([*tokens_before, word, *self.segment(after)])
-        return self._direction(vectors[len(tokens_before)])
+        return self.encode_token(*self.split_usage(text))
+
+    def encode_token(self, tokens: list[str], position: int) -> Array:
+        """Return the direction (H,) of the token at a position."""
+        return self.direct(self.embed([tokens])[0], position)
 
     def encode_sentence(self, text: str) -> Array:
         """Return the direction (H,) of a sentence: of the mean of its tokens."""
+        return self.direct(self.embed([self.split_sentence(text)])[0], None)
+
+    def split_usage(self, text: str) -> WordInSentence:
+        """Split a sentence with a word in brackets into tokens."""
+        usage = split_at_brackets(text, self.segment)
+        if not usage.tokens[usage.position]:
+            raise UsageError(f"{text!r:.80}: the brackets are empty.")
+        return usage
+
+    def split_sentence(self, text: str) -> list[str]:
+        """Split a sentence into tokens, of which there must be one."""
         tokens = self.segment(text)
         if not tokens:
             raise UsageError(f"{text!r:.80}: no word in it.")
-        return self._direction(self.embed(tokens).mean(axis=0))
+        return tokens
 
-    def _direction(self, vector: Array) -> Array:
+    def direct(self, vectors: Array, position: int | None) -> Array:
+        """Return the direction (H,) of one of T vectors (T, H), or of their mean if `position` is None."""
+        vector = vectors.mean(axis=0) if position is None else vectors[position]
         if not np.isfinite(vector).all():
             raise DataError("A vector is not finite. Is the model broken?")
         direction: Array = self.space.to_directions(vector[None])[0]
@@ -86,15 +112,7 @@ def make_encoder(
     """
     spec = resolve_output(layer, None, "both", elmo.config.layers, context=context)
     spec.require_weights("usage")
-
-    def embed(tokens: list[str]) -> Array:
-        with elmo.track_counts() as counts:
-            vectors: Array = elmo.embed_tokens([tokens], spec, counts)[0]
-        return vectors
-
-    return UsageEncoder(
-        lambda text: elmo.token_texts(text, segment), embed, space or uncorrected_space(elmo.config.size)
-    )
+    return UsageEncoder(elmo, spec, space or uncorrected_space(elmo.config.size), segment)
 
 
 class SimilarityPair(NamedTuple):
@@ -118,6 +136,8 @@ class Similarity:
         texts: The N texts.
         cosines: (N, N), one row and one column per text.
         odd_one_out: Of three or more texts the one farthest from their mean; None for two.
+        tokens: The tokens of each text; a word is one token.
+        token_directions: For each text (T, H), the directions of its tokens.
 
     """
 
@@ -125,6 +145,8 @@ class Similarity:
     texts: tuple[str, ...]
     cosines: Array
     odd_one_out: str | None
+    tokens: tuple[list[str], ...] = ()
+    token_directions: tuple[Array, ...] = ()
 
     @property
     def cosine(self) -> float:
@@ -137,6 +159,17 @@ class Similarity:
         if len(self.texts) != 2:
             raise UsageError(f"{len(self.texts)} texts have more than one cosine: see `cosines` or `pairs`.")
         return float(self.cosines[0, 1])
+
+    def compare_tokens(self, first: int = 0, second: int = 1) -> Array:
+        """Return the cosines of all tokens of two texts, which are given by number: one row per token.
+
+        Example:
+            >>> polyseme.similarity(elmo, "the river bank", "the bank failed").compare_tokens().shape
+            (3, 3)
+
+        """
+        cosines: Array = self.token_directions[first] @ self.token_directions[second].T
+        return cosines
 
     @property
     def pairs(self) -> ResultList[SimilarityPair]:
@@ -155,35 +188,83 @@ class Similarity:
         return self.pairs._repr_html_()
 
 
-def compare_texts(
-    texts: Sequence[str], words: Callable[[], WordVectors], encoder: Callable[[], UsageEncoder]
-) -> Similarity:
-    """Compute the cosines of words, of usages or of sentences, whichever the texts are.
+@dataclass(frozen=True)
+class SimilarityPlan:
+    """What a comparison of texts embeds, and how it ends.
+
+    Attributes:
+        kind: What is compared.
+        texts: The N texts.
+        sentences: The sentences to embed, as tokens; none if words are compared.
+        positions: For each sentence the position of the word that is compared; None compares its mean.
+        encoder: Embeds sentences; None if words are compared.
+        words: The word vectors, if words are compared.
+
+    """
+
+    kind: TextKind
+    texts: tuple[str, ...]
+    sentences: list[list[str]]
+    positions: tuple[int | None, ...]
+    encoder: UsageEncoder | None
+    words: WordVectors | None = None
+
+    def embed(self, on_progress: OnProgress = ignore_progress) -> list[NDArray[np.float32]]:
+        """Compute the vectors (T, H) of the sentences."""
+        return self.encoder.embed(self.sentences, on_progress) if self.encoder else []
+
+    def finish(self, vectors: Sequence[Array]) -> Similarity:
+        """Compare the texts by the vectors (T, H) of their sentences."""
+        if self.words is not None:
+            rows = [self.words.direction(text) for text in self.texts]
+            tokens, of_tokens = [[text] for text in self.texts], [row[None] for row in rows]
+        elif self.encoder is not None:
+            pairs = zip(vectors, self.positions, strict=True)
+            rows = [self.encoder.direct(array, position) for array, position in pairs]
+            tokens, of_tokens = self.sentences, [*map(self.encoder.space.to_directions, vectors)]
+        directions = np.stack(rows)
+        odd_one_out = self.texts[find_odd_one_out(directions)] if len(rows) > 2 else None
+        cosines = directions @ directions.T
+        return Similarity(self.kind, self.texts, cosines, odd_one_out, tuple(tokens), tuple(of_tokens))
+
+
+def plan_comparison(
+    texts: Sequence[str],
+    words: Callable[[], WordVectors] | None,
+    encoder: Callable[[], UsageEncoder],
+) -> SimilarityPlan:
+    """Plan the comparison of words, of usages or of sentences, whichever the texts are.
 
     Args:
         texts: Two or more texts: all usages (a word in brackets), all words, or all sentences.
-        words: Opens the word vectors; called only if the texts may be words.
+        words: Opens the word vectors; called only if the texts may be words. None compares no words: a
+            single word is then a sentence of one token.
         encoder: Loads the encoder; called only if the texts may be usages or sentences.
 
     Raises:
-        UsageError: Fewer than two texts, or only some have a word in brackets.
+        UsageError: Fewer than two texts, only some have a word in brackets, or one is empty.
+        UnknownWordError: A word has no vector.
+        FormatError: All texts are words, and there are no word vectors.
 
     """
     if len(texts) < 2:
         raise UsageError(f"{len(texts)} text, expected two or more to compare.")
     kind = _detect_kind(texts, words, encoder)
-    if kind == "words":
-        rows = [words().direction(text) for text in texts]
-    else:
-        encode = encoder().encode_usage if kind == "usages" else encoder().encode_sentence
-        rows = [encode(text) for text in texts]
-    directions = np.stack(rows)
-    odd_one_out = texts[find_odd_one_out(directions)] if len(texts) > 2 else None
-    return Similarity(kind, tuple(texts), directions @ directions.T, odd_one_out)
+    if kind == "words" and words is not None:
+        known = words()
+        for text in texts:
+            known.direction(text)  # raises the error for a word without a vector
+        return SimilarityPlan(kind, tuple(texts), [], (), None, known)
+    if kind == "usages":
+        usages = [encoder().split_usage(text) for text in texts]
+        sentences, positions = [usage.tokens for usage in usages], tuple(usage.position for usage in usages)
+        return SimilarityPlan(kind, tuple(texts), sentences, positions, encoder())
+    sentences = [encoder().split_sentence(text) for text in texts]
+    return SimilarityPlan(kind, tuple(texts), sentences, (None,) * len(texts), encoder())
 
 
 def _detect_kind(
-    texts: Sequence[str], words: Callable[[], WordVectors], encoder: Callable[[], UsageEncoder]
+    texts: Sequence[str], words: Callable[[], WordVectors] | None, encoder: Callable[[], UsageEncoder]
 ) -> TextKind:
     """Usages if all have brackets; words if all are known or each is one token; otherwise sentences."""
     has_brackets = ["[" in text for text in texts]
@@ -191,11 +272,11 @@ def _detect_kind(
         return "usages"
     if any(has_brackets):
         raise UsageError("Only some of the texts have a word in [brackets]: mark one in each, or in none.")
-    if any(len(text.split()) > 1 for text in texts):  # no word contains white space
+    if words is None or any(len(text.split()) > 1 for text in texts):  # no word contains white space
         return "sentences"
     try:
         known = words()
-    except (FormatError, UsageError):  # the model has no word vectors, or only of another layer
+    except FormatError:  # the model has no word vectors
         known = None
     if known is not None and all(text in known for text in texts):
         return "words"

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from polyseme.choices import UsageView
 from polyseme.elmo import CHUNK, Elmo
 from polyseme.errors import DataError, UsageError
+from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.sense_data import LabelledUsage
 from polyseme.text.length_batches import chunk_by_size
 
 Array = NDArray[np.float32]
+REPORTED_USAGES = 100  # between two events of progress
 USAGE_VIEWS: tuple[UsageView, ...] = get_args(UsageView)
 
 
@@ -37,7 +39,11 @@ def check_view(view: str, views: Sequence[str] = USAGE_VIEWS) -> None:
 
 
 def embed_usages(
-    elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer, view: UsageView = "word"
+    elmo: Elmo,
+    examples: Sequence[LabelledUsage],
+    layer: Layer,
+    view: UsageView = "word",
+    on_progress: OnProgress = ignore_progress,
 ) -> Iterator[Array]:
     """Compute the vector of each usage: (H,) for word and context, (2H,) for sentence.
 
@@ -46,6 +52,7 @@ def embed_usages(
         examples: The usages.
         layer: "top", "mean", a number from 0, weights, or (weights, gamma).
         view: What the vector represents; see the module.
+        on_progress: Receives the progress.
 
     Raises:
         UsageError: `view` is unknown, or `layer` is "all".
@@ -54,8 +61,12 @@ def embed_usages(
     """
     check_view(view)
     resolve_output(layer, None, "both", elmo.config.layers).require_weights("word")
+    meter = RateMeter("usages")
     for parts in embed_usage_parts(elmo, examples, layer):
         yield select_view(parts, view)
+        detail = meter.add(1)
+        if meter.count % REPORTED_USAGES == 0:
+            on_progress(ProgressEvent("embedding", meter.count, len(examples), detail))
 
 
 def embed_usage_parts(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Layer) -> Iterator[Array]:

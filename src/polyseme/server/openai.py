@@ -13,7 +13,6 @@ import numpy as np
 from fastapi import FastAPI, Response
 
 from polyseme.elmo import Array
-from polyseme.model.output import resolve_output
 from polyseme.server.http.limits import invalid, not_found
 from polyseme.server.http.openapi import response_docs
 from polyseme.server.http.rendering import array_to_json, json_response, json_response_from_parts
@@ -45,11 +44,9 @@ class OpenAiRoutes:
         if body.dimensions not in (None, size):
             raise invalid(f"dimensions must be {size}, the size of this model's vectors.")
         texts = [body.input] if isinstance(body.input, str) else body.input
-        sentences = await self._state.segment(texts)
-        spec = resolve_output("mean", "mean", "both", catalog.elmo.config.layers)
-        vectors = await self._state.batcher.embed(sentences, spec)
-        tokens = sum(map(len, sentences))
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        plan = await self._state.plan_embedding(texts, pool="mean")
+        vectors = await self._state.batcher.embed(*plan)
+        usage = {"prompt_tokens": plan.tokens, "total_tokens": plan.tokens}
 
         def render() -> Response:
             items = [_to_json(number, vector, body.encoding_format) for number, vector in enumerate(vectors)]

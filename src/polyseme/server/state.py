@@ -9,14 +9,18 @@ import asyncio
 from collections.abc import Callable, Sequence, Sized
 from typing import TypeVar
 
+from polyseme.choices import Direction, Pool
+from polyseme.elmo import EmbeddingPlan
+from polyseme.errors import PolysemeError
+from polyseme.model.output import Layer
 from polyseme.search.index import Index
 from polyseme.server.catalog import Catalog
-from polyseme.server.http.limits import Limits, loading, too_large
+from polyseme.server.change_cache import ChangeCache
+from polyseme.server.http.limits import Limits, invalid, loading, too_large
 from polyseme.server.http.metrics import Metrics
 from polyseme.server.jobs.batching import Batcher
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.usage_layers import UsageLayers
-from polyseme.server.word_change import IndexPairCache
 
 INLINE_SIZE = 1024  # characters to segment, or numbers to serialise, that take less time than a thread switch
 Result = TypeVar("Result")
@@ -50,7 +54,7 @@ class ServerState:
         self.on_load_failure: Callable[[], None] = lambda: None
         self._catalog: Catalog | None = None
         self._batcher: Batcher | None = None
-        self.index_pairs = IndexPairCache()
+        self.changes = ChangeCache()
         self._usage_layers: dict[int, UsageLayers] = {}
 
     def load(self) -> None:
@@ -90,6 +94,29 @@ class ServerState:
         for tokens in sentences:
             self.check_length(tokens)
         return sentences
+
+    async def plan_embedding(
+        self,
+        texts: Sequence[str],
+        *,
+        layer: Layer = "mean",
+        pool: Pool | None = None,
+        direction: Direction = "both",
+    ) -> EmbeddingPlan:
+        """Plan what `Elmo.embed` would compute for texts; an HttpError for too many or too long texts."""
+        self.check_count(texts)
+        elmo = self.catalog.elmo
+        try:
+            plan = await self.run_light(
+                lambda: elmo.plan_embedding(texts, layer=layer, pool=pool, direction=direction),
+                sum(map(len, texts)),
+            )
+        except PolysemeError:
+            layers = elmo.config.layers
+            raise invalid(f"layer must be a number below {layers}, or {layers} weights.") from None
+        for tokens in plan.sentences:
+            self.check_length(tokens)
+        return plan
 
     async def run_light(self, function: Callable[[], Result], size: int) -> Result:
         """Call `function`: here if `size` (characters or numbers) is small, else in a thread."""

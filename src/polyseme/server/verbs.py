@@ -2,9 +2,10 @@
 
     server.http.requests  ->  server.verbs  ->  api, server.jobs.batching, server.catalog
 
-Verbs call the functions of `api`. Where requests are batched (embed, similarity), time-limited (change) or
-have tokens instead of text, they call the functions that `api` calls. Error messages are written here, since
-those of the library may repeat a part of the text.
+Verbs call the functions of `api`. Where texts are embedded together with those of other requests, the verb
+has two halves there: a plan of what to embed, and what to do with the vectors. Work ends when its request is
+gone, because its progress function raises then. Error messages are written here, since those of the library
+may repeat a part of the text.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 from polyseme import api
-from polyseme.errors import PolysemeError
-from polyseme.language import find_substitutes_at, score
-from polyseme.model.output import OutputSpec, resolve_output
+from polyseme.elmo import EmbeddingPlan
+from polyseme.errors import FormatError, PolysemeError, UnknownWordError, WordPositionError
+from polyseme.io.progress import OnProgress, ProgressEvent
+from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.change import MIN_USAGES
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import represent_usages
-from polyseme.search.similarity import UsageEncoder
-from polyseme.search.space import uncorrected_space
 from polyseme.server.http import requests
 from polyseme.server.http.json_values import (
     key_by_file_name,
@@ -46,8 +46,7 @@ from polyseme.server.http.rendering import (
 )
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
-from polyseme.server.word_change import ChangeSearch
-from polyseme.text.brackets import parse_brackets
+from polyseme.text.brackets import WordInSentence
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.word_vectors import WordVectors
 
@@ -110,13 +109,13 @@ class VerbRoutes:
 
     async def embed(self, body: requests.EmbedRequest, request: Request) -> Response:
         """Embed texts, one vector each: the vectors of its tokens, pooled."""
-        config = self._state.catalog.elmo.config
-        spec = self._resolve_output(body.layer, body.pool)
-        size = spec.count_layers(config.layers) * config.size
+        plan = await self._state.plan_embedding(
+            body.texts, layer=body.layer, pool=body.pool, direction=body.direction
+        )
+        size = self._vector_size(plan)
         count = len(body.texts) * size
         self._state.check_values(count)
-        sentences = await self._state.segment(body.texts)
-        vectors = await self._state.batcher.embed(sentences, spec)
+        vectors = await self._state.batcher.embed(*plan)
 
         def render() -> Response:
             media_type = accepted_raw_type(request)
@@ -128,21 +127,24 @@ class VerbRoutes:
 
     async def embed_all(self, body: requests.EmbedAllRequest, request: Request) -> Response:
         """Embed texts, one vector per token."""
-        config = self._state.catalog.elmo.config
-        spec = self._resolve_output(body.layer, None)
-        sentences = await self._state.segment(body.texts)
-        layers = spec.count_layers(config.layers)
-        count = sum(map(len, sentences)) * layers * config.size
+        plan = await self._state.plan_embedding(body.texts, layer=body.layer, direction=body.direction)
+        count = plan.tokens * self._vector_size(plan)
         self._state.check_values(count)
-        vectors = await self._state.batcher.embed(sentences, spec)
+        vectors = await self._state.batcher.embed(*plan)
 
         def render() -> Response:
             media_type = accepted_raw_type(request)
             if media_type is not None:
                 return raw_response(vectors, media_type)
-            return json_response_from_parts(tokens=sentences, vectors=arrays_to_json(vectors))
+            return json_response_from_parts(tokens=plan.sentences, vectors=arrays_to_json(vectors))
 
         return await self._state.run_light(render, count)
+
+    def _vector_size(self, plan: EmbeddingPlan) -> int:
+        """The number of values of a vector, of all its layers together."""
+        config = self._state.catalog.elmo.config
+        size = config.size if plan.spec.direction == "both" else config.size // 2
+        return plan.spec.count_layers(config.layers) * size
 
     async def score(self, body: requests.ScoreRequest) -> Response:
         """Score texts: natural log probabilities by the language model."""
@@ -151,10 +153,8 @@ class VerbRoutes:
         elmo, abandoned = self._state.catalog.elmo, threading.Event()
 
         def run() -> Response:
-            chunks = _chunks_until(abandoned, sentences, sentences, self._chunk_tokens)
-            return json_response(
-                {"scores": [score_to_json(result) for chunk in chunks for result in score(elmo, chunk)]}
-            )
+            scores = api.score(elmo, sentences, progress=stop_when(abandoned))
+            return json_response({"scores": [*map(score_to_json, scores)]})
 
         return await self._run(run, abandoned=abandoned, tokens=sum(map(len, sentences)))
 
@@ -170,14 +170,15 @@ class VerbRoutes:
             await self._state.segment([body.sentence or ""])  # an error if it is too long
 
         def run() -> Response:
-            if tokens is not None:
-                result = find_substitutes_at(
-                    elmo, tokens, body.position or 0, body.k, context=before, following=after
-                )
-            else:
-                result = api.substitutes(
-                    elmo, body.sentence or "", body.k, context=body.context, following=body.following
-                )
+            result = api.substitutes(
+                elmo,
+                body.sentence or "" if tokens is None else tokens,
+                body.k,
+                position=body.position,
+                context=before,
+                following=after,
+                counts=body.counts,
+            )
             self._state.metrics.count_tokens(len(result.tokens) + sum(map(len, neighbours)))
             return json_response(substitutes_to_json(result))
 
@@ -188,6 +189,7 @@ class VerbRoutes:
         if body.context is None and body.tokens is None:
             return await self._nearest_words(body)
         index = self._state.catalog.index(body.index)
+        self._check_index_layer(index, body.layer)
         tokens, position = await self._locate_word(body, index)
         self._state.metrics.count_tokens(len(tokens))
         if body.same_word:
@@ -196,14 +198,25 @@ class VerbRoutes:
             raise invalid("The index has no graph for approximate search.", "no_graph")
 
         def run() -> Response:
-            word = body.word if body.same_word else None
-            query = index.vector_at(tokens, position)
-            usages = index.nearest(query, body.k, word=word, approximate=body.approximate)
+            usages = api.nearest(
+                index,
+                tokens[position],
+                body.k,
+                context=tokens,
+                position=position,
+                same_word=body.same_word,
+                approximate=body.approximate,
+                like=body.like,
+                unlike=body.unlike,
+                min_count=body.min_count,
+                min_chars=body.min_chars,
+            )
             if not body.layers:
                 return json_response({"usages": [usage_to_json(usage, cosine=True) for usage in usages]})
             layers, others = self._state.usage_layers(index), list[Usage]()
-            if word is None:
+            if not body.same_word:
                 numbers = {usage.number for usage in usages}
+                query = index.vector(tokens, tokens[position], position=position)
                 others = layers.nearest_in_token_layer(tokens[position], query, body.k)
                 others = [usage for usage in others if usage.number not in numbers]
             products = layers.dot_products(tokens, position, [*usages, *others])
@@ -219,6 +232,8 @@ class VerbRoutes:
     async def _nearest_words(self, body: requests.NearestRequest) -> Response:
         """Find the words nearest to a word, whatever its sense."""
         words = self._words(body.index)
+        if body.layer is not None:
+            self._check_index_layer(self._state.catalog.index(body.index), body.layer)
         for word in (body.word, *body.like, *body.unlike):
             await self._check_word(word, words)
 
@@ -270,15 +285,25 @@ class VerbRoutes:
         """Find how words changed between two indexes: given words, or the frequent ones that changed most."""
         first, second = (self._state.catalog.index(name) for name in (body.first, body.second))
         await self._check_change_words(body.words, first, second)
-        pair = self._state.index_pairs.get(first, second)
-        search = ChangeSearch(pair, self._state.limits.timeout * CHANGE_TIME)
+        memo = self._state.changes.get(first, second, body.seed)
+        abandoned = threading.Event()
 
         def run() -> Response:
-            result = search.compare_words(body.words) if body.words else search.find_most_changed(body.k)
-            changes = [change.as_dict() | {"neighbours": pair.neighbours(change)} for change in result]
-            return json_response({"changes": changes, "complete": search.complete})
+            changes = api.change(
+                first,
+                second,
+                body.words,
+                k=body.k,
+                min_count=body.min_count,
+                seed=body.seed,
+                timeout=self._state.limits.timeout * CHANGE_TIME,
+                computed=memo.computed,
+                progress=stop_when(abandoned),
+            )
+            rows = [change.as_dict() | {"neighbours": memo.neighbours(change)} for change in changes]
+            return json_response({"changes": rows, "complete": changes.complete})
 
-        return await self._run(run, MODELS_DIFFER, self._state.analyses, search.abandoned)
+        return await self._run(run, MODELS_DIFFER, self._state.analyses, abandoned)
 
     async def _check_change_words(self, words: Sequence[str], *indexes: Index) -> None:
         """Refuse words with too few usages; errors name them by number."""
@@ -297,43 +322,62 @@ class VerbRoutes:
                     )
 
     async def similarity(self, body: requests.SimilarityRequest) -> Response:
-        """Compare two sentences, or two usages (a word in [brackets]), and all pairs of their tokens."""
-        spec = self._resolve_output(body.layer, None)
-        elmo, texts = self._state.catalog.elmo, body.texts
-        is_usage = ["[" in text for text in texts]
-        if any(is_usage) and not all(is_usage):
-            raise invalid("Only one text has a word in [brackets]: mark one in each, or in none.")
+        """Compare words, sentences or usages (a word in [brackets]); of two, also all pairs of tokens."""
+        catalog, texts = self._state.catalog, body.texts
+        self._state.check_count(texts)
+        source = catalog.elmo if body.index is None else catalog.index(body.index)
+        if isinstance(source, Index):
+            self._check_index_layer(source, body.layer)
+        else:
+            self._resolve_output("top" if body.layer is None else body.layer, None)
+        words = source.words if isinstance(source, Index) else catalog.words
 
-        def segment(text: str) -> list[str]:
-            before, word, after = parse_brackets(text) if "[" in text else (text, "", "")
-            return [*elmo.token_texts(before), *([word] if word else []), *elmo.token_texts(after)]
+        def make_plan() -> api.SimilarityPlan:
+            return api.plan_similarity(source, *texts, layer=body.layer, words=catalog.words)
 
         try:
-            sentences = await self._state.run_light(lambda: [*map(segment, texts)], sum(map(len, texts)))
+            plan = await self._state.run_light(make_plan, sum(map(len, texts)))
+        except UnknownWordError:
+            for number, text in enumerate(texts, start=1):
+                if words is not None:
+                    await self._check_word(text, words, number=number)
+            raise
+        except FormatError:
+            raise invalid("The model has no word vectors: name a layer.", "no_words") from None
         except PolysemeError:
+            if not any("[" in text for text in texts):
+                raise invalid("A text has no words.", "no_tokens") from None
             raise invalid(ONE_WORD_IN_BRACKETS) from None
-        for tokens in sentences:
+        for tokens in plan.sentences:
             self._state.check_length(tokens)
-        self._state.check_values(len(sentences[0]) * len(sentences[1]))
-        first, second = await self._state.batcher.embed(sentences, spec)
+        is_pair = len(texts) == 2
+        lengths = [len(tokens) for tokens in plan.sentences] or [1] * len(texts)
+        self._state.check_values(lengths[0] * lengths[1] if is_pair else len(texts) ** 2)
+        vectors = (
+            [] if plan.encoder is None else await self._state.batcher.embed(plan.sentences, plan.encoder.spec)
+        )
 
         def run() -> Response:
-            vectors = {tuple(tokens): array for tokens, array in zip(sentences, (first, second), strict=True)}
-            encoder = UsageEncoder(
-                elmo.token_texts, lambda tokens: vectors[tuple(tokens)], uncorrected_space(first.shape[1])
+            result = plan.finish(vectors)
+            return json_response_from_parts(
+                kind=result.kind,
+                cosines=array_to_json(result.cosines),
+                odd_one_out=result.odd_one_out,
+                tokens=result.tokens,
+                cosine=result.cosine if is_pair else None,
+                matrix=array_to_json(result.compare_tokens()) if is_pair else None,
             )
-            cosine = None  # for a text without tokens
-            if len(first) and len(second):
-                encode = encoder.encode_usage if all(is_usage) else encoder.encode_sentence
-                cosine = float(encode(texts[0]) @ encode(texts[1]))
-            to_directions = encoder.space.to_directions
-            matrix = array_to_json(to_directions(first) @ to_directions(second).T)
-            return json_response_from_parts(cosine=cosine, tokens=sentences, matrix=matrix)
 
+        return await self._state.light_jobs.run(run)
+
+    def _check_index_layer(self, index: Index, layer: Layer | None) -> None:
+        """Refuse a layer that an index does not store."""
+        if layer is None:
+            return
         try:
-            return await self._state.light_jobs.run(run)
+            index.check_layer(layer)
         except PolysemeError:
-            raise invalid(ONE_WORD_IN_BRACKETS) from None
+            raise invalid(f"The index stores layer {index.head['layer']}.", "other_layer") from None
 
     async def predict(self, body: requests.PredictRequest) -> Response:
         """Predict with a task model; a question is a text, or a list of texts if the task takes several."""
@@ -408,35 +452,30 @@ class VerbRoutes:
             return catalog.words
         return catalog.index(name).words
 
-    async def _locate_word(self, body: requests.NearestRequest, index: Index) -> tuple[list[str], int]:
+    async def _locate_word(self, body: requests.NearestRequest, index: Index) -> WordInSentence:
         """The tokens of the sentence, and the position of the word among them."""
-        if body.tokens is not None:
-            self._state.check_length(body.tokens)
-            return body.tokens, body.position or 0
-        context, segment = body.context or "", index.head["segment"]
-        if f"[{body.word}]" in context and body.which is None:
-            try:
-                before, word, after = parse_brackets(context)
-            except PolysemeError:
-                raise invalid("Put one word of the context in [brackets], or none.") from None
-            left, right = await self._state.segment([before, after], segment)
-            return [*left, word, *right], len(left)
-        (tokens,) = await self._state.segment([context], segment)
-        positions = [position for position, token in enumerate(tokens) if token == body.word]
-        count = len(positions)
-        if not positions:
-            raise invalid("The word is not a token of the context; /tokenize shows its tokens.", "no_token")
-        if count > 1 and body.which is None:
-            raise invalid(
-                f"The word occurs {count} times in the context: set which, from 1.", "several", count=count
+        context = body.context if body.tokens is None else body.tokens
+        if context is None:
+            raise invalid("Give a context, or tokens with a position.")
+        characters = len(context) if isinstance(context, str) else 0
+        try:
+            found = await self._state.run_light(
+                lambda: index.locate(body.word, context, which=body.which, position=body.position), characters
             )
-        if body.which is not None and body.which > count:
-            raise invalid(
-                f"which is too large: the word occurs {count} times in the context.",
-                "which_too_large",
-                count=count,
-            )
-        return tokens, positions[(body.which or 1) - 1]
+        except WordPositionError as problem:
+            count = problem.count
+            if not count:
+                message = "The word is not a token of the context; /tokenize shows its tokens."
+                raise invalid(message, "no_token") from None
+            if body.which is None:
+                message = f"The word occurs {count} times in the context: set which, from 1."
+                raise invalid(message, "several", count=count) from None
+            message = f"which is too large: the word occurs {count} times in the context."
+            raise invalid(message, "which_too_large", count=count) from None
+        except PolysemeError:
+            raise invalid("Put one word of the context in [brackets], or none.") from None
+        self._state.check_length(found.tokens)
+        return found
 
     def _resolve_output(self, layer: Any, pool: str | None) -> OutputSpec:
         layers = self._state.catalog.elmo.config.layers
@@ -448,6 +487,20 @@ class VerbRoutes:
     def _check_softmax(self) -> None:
         if self._state.catalog.elmo.model.softmax is None:
             raise invalid("The model has no softmax, so it cannot predict words.", "no_softmax")
+
+
+class RequestGoneError(Exception):
+    """Nobody waits for the result any more."""
+
+
+def stop_when(abandoned: threading.Event) -> OnProgress:
+    """A progress function that ends the work when its request is gone."""
+
+    def on_progress(_: ProgressEvent) -> None:
+        if abandoned.is_set():
+            raise RequestGoneError
+
+    return on_progress
 
 
 def _chunks_until(

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
@@ -87,6 +87,10 @@ class ReadingProgress:
         for line in lines:
             self._bytes += len(line.text.encode("utf-8", "surrogatepass")) + 1
             yield line
+
+    def add_sentences(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Count the tokens of sentences that have been processed, and report."""
+        self.add_tokens(sum(map(len, sentences)))
 
     def add_tokens(self, tokens: int) -> None:
         """Count tokens that have been processed, and report."""

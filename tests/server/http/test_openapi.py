@@ -32,7 +32,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("/change", {**BOTH, "k": 3}),
     ("/change", {**BOTH, "words": ["曹操"]}),
     ("/similarity", {"texts": TEXTS}),
-    ("/similarity", {"texts": ["", "曹操"]}),
+    ("/similarity", {"texts": [*TEXTS, *TEXTS]}),
     ("/predict", {"texts": ["这家酒店很好。"]}),
     ("/v1/embeddings", {"input": TEXTS, "model": "zh-classic"}),
     ("/v1/embeddings", {"input": "曹操", "model": "zh-classic", "encoding_format": "base64"}),

@@ -80,8 +80,8 @@ def test_a_signal_during_a_restart_leaves_no_process_behind(start):
 def test_new_connections_are_refused_once_the_workers_stop_listening(start):
     """The main process must not hold the socket while its workers finish."""
     slow_score = (
-        "import sys, time, polyseme.server.verbs as verbs\n"
-        "verbs.score = lambda *_: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
+        "import sys, time\nfrom polyseme import api\n"
+        "api.score = lambda *_, **__: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
     )
     server = start("zh-classic", "--workers", "2", "--grace", "8", setup_code=slow_score).wait()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -1,6 +1,6 @@
 """Write one vector per word in the formats of other programs: word2vec, and the Embedding Projector's.
 
-    api.export  ->  formats.vectors.word_exports  ->  gensim, R, TensorBoard, text.static_vectors
+    api.exporting  ->  formats.vectors.word_exports  ->  gensim, R, TensorBoard, text.static_vectors
 
 The name of the target selects the format. A new format is a function and a row of `WORD_EXPORTS`, and its
 name in `polyseme.choices`. N words, H values.

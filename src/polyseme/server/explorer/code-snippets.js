@@ -103,20 +103,13 @@ export function substitutes({ text, token, words, position, model, k }) {
 }
 
 export function compare({ texts, layer, model }) {
-  const option = layer === "mean" ? "" : `, layer=${typeof layer === "number" ? layer : py(layer)}`;
+  const value = typeof layer === "number" ? layer : py(layer);
   return {
-    python: [
-      "from numpy.linalg import norm",
-      "",
-      "import polyseme",
-      "",
-      `first, second = polyseme.load(${py(model.path)}).embed([${list(texts.map(py))}]${option})`,
-      "means = first.mean(axis=0), second.mean(axis=0)",
-      "print((means[0] @ means[1] / norm(means[0]) / norm(means[1])).round(3))",
-      "first = first / norm(first, axis=1, keepdims=True)",
-      "second = second / norm(second, axis=1, keepdims=True)",
-      "print((first @ second.T).round(2))",
-    ].join("\n"),
+    python: script(
+      `result = polyseme.similarity(${list([model.path, ...texts].map(py))}, layer=${value})`,
+      "print(round(result.cosine, 3))",
+      "print(result.compare_tokens().round(2))",
+    ),
     curl: curl("/similarity", { texts, layer }),
     cli: command("similarity", model.path, texts, [`--layer ${layer}`]),
     note: t("code.noMatrix"),

@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from polyseme.choices import Direction, Pool
+
 MAX_RESULTS = 1000  # per request
 MAX_LAYER_WEIGHT = 1e6  # keeps a mix far from the largest float32
 
@@ -59,7 +61,8 @@ class EmbedRequest(Request):
 
     texts: Texts
     layer: JoinedLayer = "mean"
-    pool: Literal["mean", "max", "first", "last", "sum"] = "mean"
+    pool: Pool = "mean"
+    direction: Direction = "both"
 
 
 class EmbedAllRequest(Request):
@@ -67,6 +70,7 @@ class EmbedAllRequest(Request):
 
     texts: Texts
     layer: AnyLayer = "mean"
+    direction: Direction = "both"
 
 
 class ScoreRequest(Request):
@@ -95,6 +99,9 @@ class SubstitutesRequest(TokenPosition):
     k: Results = 10
     context: list[Text] = Field([], description="Sentences before this one.")
     following: list[Text] = Field([], description="Sentences after this one.")
+    counts: dict[Token, Number] | None = Field(
+        None, description="How often words occur, to discount frequent ones; by the vocabulary if left out."
+    )
 
     @model_validator(mode="after")
     def _check_sentence(self) -> SubstitutesRequest:
@@ -119,6 +126,7 @@ class NearestRequest(TokenPosition):
     which: Count | None = Field(None, description="Which occurrence of the word in the context, from 1.")
     same_word: bool = Field(False, description="Only usages of the same word.")
     approximate: bool = Field(False, description="Use the graph of the index: faster, not exact.")
+    layer: Layer | None = Field(None, description="Refuse an index of another layer.")
     layers: bool = Field(
         False,
         description="Also return dot products of all layers, to mix them in other ways. Unless same_word is "
@@ -129,6 +137,8 @@ class NearestRequest(TokenPosition):
     def _check_context(self) -> NearestRequest:
         if self.context is not None and self.tokens is not None:
             raise ValueError("give a context, or tokens with a position, not both")
+        if self.tokens is not None and self.tokens[self.position or 0] != self.word:
+            raise ValueError("the word is not the token at this position")
         return self
 
 
@@ -149,18 +159,27 @@ class ChangeRequest(Request):
     second: Text = Field(description="Name of another index.")
     words: Annotated[list[Token], Field(max_length=100, description="All frequent words if empty.")] = []
     k: Annotated[Count, Field(description="Number of results if there are no words.")] = 30
+    min_count: Annotated[
+        Size, Field(description="Only words with this many usages in both, if there are no words.")
+    ] = 20
+    seed: Number = 0
 
 
 class SimilarityRequest(Request):
-    """Two sentences, or two usages, to compare."""
+    """Words, sentences, or usages, to compare."""
 
     texts: Annotated[
         list[Text],
-        Field(
-            min_length=2, max_length=2, description="Sentences; or usages, each with a word in [brackets]."
-        ),
+        Field(min_length=2, description="Words, sentences, or usages, each with a word in [brackets]."),
     ]
-    layer: Layer = "top"
+    index: Text | None = Field(
+        None, description="Compare in the space of this index; by the model if left out."
+    )
+    layer: Layer | None = Field(
+        None,
+        description="Layer of the model; a word alone is then a sentence. If left out, words are compared by "
+        "their mean vectors, and the rest by the top layer.",
+    )
 
 
 class PredictRequest(Request):

@@ -201,11 +201,16 @@ class ChangeResponse(BaseModel):
 
 
 class SimilarityResponse(BaseModel):
-    """The similarity of two texts."""
+    """The similarity of texts."""
 
-    cosine: float | None = Field(description="Of the mean vectors; null if a text has no tokens.")
-    tokens: list[list[str]] = Field(description="The tokens of both texts.")
-    matrix: Matrix = Field(description="Cosines of the tokens of the first text with those of the second.")
+    kind: Literal["words", "usages", "sentences"] = Field(description="What was compared.")
+    cosines: Matrix = Field(description="One row and one column per text.")
+    odd_one_out: str | None = Field(description="Of three or more texts the one farthest from their mean.")
+    tokens: list[list[str]] = Field(description="The tokens of each text.")
+    cosine: float | None = Field(description="Of two texts; null if there are more.")
+    matrix: Matrix | None = Field(
+        description="Cosines of the tokens of two texts, one row per token of the first; null for more texts."
+    )
 
 
 class PredictResponse(BaseModel):

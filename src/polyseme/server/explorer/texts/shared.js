@@ -101,6 +101,10 @@ export const SHARED_TEXTS = {
     "The model has no word vectors, and this server has no index.",
     "模型没有词向量表，服务器也没有加载索引。",
   ],
+  "reason.no_tokens": [
+    "One of the texts contains no words, so there is nothing to compare.",
+    "其中一段文本没有词，无法比较。",
+  ],
   "reason.no_softmax": [
     "The model has no softmax, so it cannot predict words.",
     "模型没有 softmax，无法预测词。",

@@ -113,10 +113,6 @@ export const VIEW_TEXTS = {
   ],
   "compare.best": ["Nearest to “{word}”: {words}", "与“{word}”最相近的词：{words}"],
   "compare.sameWord": ["“{word}” in both sentences: cosine {cosine}.", "两句中的“{word}”：余弦 {cosine}。"],
-  "compare.noWords": [
-    "One of the texts contains no words, so there is nothing to compare.",
-    "其中一段文本没有词，无法比较。",
-  ],
   "compare.matrix": ["Cosines of all words", "所有词的余弦"],
   "compare.matrixName": [
     "Heat map of cosines, {rows} by {columns} words; the table below lists the values",

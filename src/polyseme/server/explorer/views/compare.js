@@ -50,13 +50,10 @@ export function Compare({ params, navigate }) {
     </div>
     ${!both && html`<${Empty} info=${info} />`}
     <${Await} request=${request}>
-      ${(data) =>
-        data.cosine === null
-          ? html`<p>${t("compare.noWords")}</p>`
-          : html`
-              <${Comparison} data=${data} settled=${!request.busy} params=${params} navigate=${navigate} />
-              <${Code} lines=${snippets.compare({ texts: [a, b], layer, model: info.model })} />
-            `}
+      ${(data) => html`
+        <${Comparison} data=${data} settled=${!request.busy} params=${params} navigate=${navigate} />
+        <${Code} lines=${snippets.compare({ texts: [a, b], layer, model: info.model })} />
+      `}
     <//>
   `;
 }

@@ -1,6 +1,6 @@
 """The verb export: the word vectors of a model or an index, for other programs.
 
-word_vectors, search.index, formats.vectors.word_exports  ->  api.export  ->  api
+word_vectors, search.index, formats.vectors.word_exports  ->  api.exporting  ->  api
 """
 
 from __future__ import annotations
