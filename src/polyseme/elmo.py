@@ -580,8 +580,8 @@ def load(
             bundled model.
         options: The options.json of an .hdf5 file, if it is not beside it under its usual name.
         precision: "fp32" is exact; "int8" is the fastest with the C library; "bf16" saves memory, and is
-            faster on CPUs with AVX-512 BF16; "auto" is the narrowest that keeps a cosine of 0.999; None is
-            the precision of the folder, fp32 unless saved otherwise.
+            faster on CPUs with AVX-512 BF16; "auto" is the fastest on this CPU that keeps a cosine of 0.999;
+            None is the precision of the folder, fp32 unless saved otherwise.
         device: Where to compute: "cpu", "cuda", "cuda:N", "mps", or "auto" for a CUDA GPU if there is one.
             No GPU was available to test on: the tests run on a simulated device that refuses implicit copies.
         batch_tokens: Size of a batch in tokens, padding included.
