@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 FAST    = -m "not slow and not peers" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench bench-peers peers clean
+.PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench peers rivals bench-rivals clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,19 +50,22 @@ test-slow: $(VENV)/.installed  ## run the tests of large inputs and memory bound
 bench: $(VENV)/.installed  ## measure tokens per second, latency and memory on this machine
 	$(BIN)/python benchmarks/embed.py
 
-bench-peers: $(VENV)/.installed peers  ## measure beside AllenNLP and simple_elmo, in one run
-	$(BIN)/python benchmarks/embed.py --peers --precisions fp32 int8 --batches 1 32 --rounds 1 --repeats 5 \
-	  --results benchmarks/RESULTS.md --picture benchmarks/embed.png
-
 PEERS_PYTHON ?= python3.11
 peers:  ## install AllenNLP and simple_elmo in an environment of their own
 	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-peers
+
+rivals: peers  ## install flair and onnxruntime, too, each in an environment of its own
+	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-flair flair
+	PYTHON="$(PEERS_PYTHON)" sh benchmarks/peers/setup.sh .venv-onnx onnx
+
+bench-rivals: $(VENV)/.installed rivals  ## measure beside ELMo's programs, flair and BERT: make bench-rivals TEXT=tokenised.txt
+	$(BIN)/python benchmarks/rivals.py "$(TEXT)" --page benchmarks/RESULTS.md
 
 test-peers: $(VENV)/.installed peers  ## check that AllenNLP and simple_elmo read our files with the same vectors
 	$(BIN)/python -m pytest -m peers
 
 clean:  ## remove environments, caches and build products
-	rm -rf $(VENV) .venv-peers demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-flair .venv-onnx demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment is made once, and again only when pyproject.toml or the C library changes.
 NATIVE = hatch_build.py $(wildcard src/polyseme/model/fast/kernels/*.[ch])
