@@ -112,25 +112,13 @@ def test_standard_input_is_read_as_bytes_and_left_open(monkeypatch, packed):
     assert not stdin.buffer.closed
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text", "guess"),
-    [("gb18030", "他来到了北京大学", "GB18030"), ("latin-1", "un café noir", "WINDOWS-1252")],
-)
-def test_other_encodings_are_reported_with_the_location_and_a_guess(path, encoding, text, guess):
-    path.write_bytes("一二".encode() + b"\n" + "一a".encode() + text.encode(encoding))
+@pytest.mark.parametrize(("encoding", "text"), [("gb18030", "他来到了北京大学"), ("latin-1", "un café noir")])
+def test_a_line_of_another_encoding_is_reported_with_the_location_and_a_guess(path, encoding, text):
+    path.write_bytes("一二三四五六".encode() * 9 + b"\n" + "一a".encode() + text.encode(encoding))
     first = next(byte for byte in text.encode(encoding) if byte > 127)
     column = 3 + text.encode(encoding).index(first)
     location = rf"a\.txt:2: not UTF-8 \(byte 0x{first:02x} at column {column}\)"
-    with pytest.raises(DataError, match=rf"{location}.*iconv -f"):
-        texts(path)
-    path.write_bytes(text.encode(encoding))
-    with pytest.raises(DataError, match=f"iconv -f {guess} -t UTF-8"):
-        texts(path)
-
-
-def test_utf16_is_recognized(path):
-    path.write_bytes("他好".encode("utf-16"))
-    with pytest.raises(DataError, match=r"a\.txt:1: UTF-16"):
+    with pytest.raises(DataError, match=rf"{location}.*`encoding='"):
         texts(path)
 
 

@@ -1,11 +1,13 @@
-r"""Read the lines of text files; refuse text that is not UTF-8.
+r"""Read the lines of text files of any encoding, of HTML pages and of EPUB books.
 
     file, folder or "-"  ->  text.reading  ->  text.vocab, text.static_vectors, text.corpus, tasks.data
 
 Input: a file, a folder (all files below it, sorted, without hidden ones) or `-` for standard input. gzip and
-zstandard are recognised by content; `~` is expanded. Output: `Line`s, one at a time, in constant memory.
+zstandard are recognised by content, .html and .epub by name; `~` is expanded. Output: `Line`s, one at a time,
+in constant memory. What is odd about a file (its encoding, page numbers in the text) is logged once.
 
-Invariant: a line ends at \n only (a \r before it is dropped), so line numbers agree with those of editors.
+Invariant: a line ends at \n only (a \r before it is dropped), so line numbers agree with those of editors;
+those of HTML and EPUB are lines of the extracted text.
 """
 
 from __future__ import annotations
@@ -19,15 +21,19 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 from polyseme.errors import DataError, UsageError, require
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter
+from polyseme.text.encodings import AUTO, check_encoding
+from polyseme.text.markup import Chapter, read_epub, read_html
+from polyseme.text.oddities import NotedStream
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_BUFFER_BYTES = 1 << 16
 _COMPRESSED_CHUNK = 4096  # small, because a few bytes of zstandard can expand to megabytes
 
 
@@ -44,19 +50,20 @@ class Line(NamedTuple):
         return f"{self.source}:{self.number}"
 
 
-def read_lines(path: str | Path) -> Iterator[Line]:
+def read_lines(path: str | Path, encoding: str = AUTO) -> Iterator[Line]:
     """Yield the lines of a file, of all files in a folder, or of standard input.
 
     Args:
         path: A file, a folder, or `-` for standard input.
+        encoding: The encoding of the text; "auto" detects it for each file.
 
     Raises:
-        UsageError: If there is no such file.
-        DataError: If a file cannot be read or is not UTF-8.
+        UsageError: If there is no such file or encoding.
+        DataError: If a file cannot be read or decoded.
 
     """
     for file in _list_inputs(expand_path(path)):
-        yield from read_file_lines(file)
+        yield from read_file_lines(file, encoding)
 
 
 class ReadingProgress:
@@ -95,14 +102,17 @@ class ReadingProgress:
     def add_tokens(self, tokens: int) -> None:
         """Count tokens that have been processed, and report."""
         detail = self._meter.add(tokens)
-        self._on_progress(ProgressEvent(self._stage, self._bytes, self._total, detail))
+        # Other encodings have fewer bytes than the UTF-8 that is counted.
+        done = self._bytes if self._total is None else min(self._bytes, self._total)
+        self._on_progress(ProgressEvent(self._stage, done, self._total, detail))
 
 
 def measure_bytes(*texts: str | Path) -> int | None:
     """Bytes of text in files and folders; None if unknown beforehand (standard input, compressed files)."""
     paths = [Path(expand_path(text)) for text in texts]
     files = [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
-    if "-" in map(str, texts) or any(file.suffix in (".gz", ".zst") or not file.is_file() for file in files):
+    unknown = (file.suffix in (".gz", ".zst") or detect_markup(file) or not file.is_file() for file in files)
+    if "-" in map(str, texts) or any(unknown):
         return None
     return sum(file.stat().st_size for file in files)
 
@@ -125,22 +135,66 @@ def list_files(folder: Path) -> list[Path]:
     return sorted(files, key=lambda file: file.parts)
 
 
-def read_file_lines(path: str | Path) -> Iterator[Line]:
+def read_file_lines(path: str | Path, encoding: str = AUTO) -> Iterator[Line]:
     """Yield the lines of one file or of standard input (`-`); a folder is refused."""
     name = _display_name(path)
-    with open_bytes(path) as stream:
+    with open_text(path, encoding) as stream:
         for number, raw in enumerate(stream, start=1):
-            if number == 1:
-                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise DataError(f"{name}:1: UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8")
-                raw = raw.removeprefix(b"\xef\xbb\xbf")
-                if not raw:  # a byte order mark and nothing else
-                    return
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise DataError(_describe_bad_byte(name, number, raw, error.start)) from error
             yield Line(name, number, text.removesuffix("\n").removesuffix("\r"))
+
+
+def detect_markup(path: str | Path) -> Literal["html", "epub"] | None:
+    """Whether a file is an HTML page or an EPUB book, by its name."""
+    name = str(path).lower().removesuffix(".gz").removesuffix(".zst")
+    if name.endswith((".html", ".htm", ".xhtml")):
+        return "html"
+    return "epub" if name.endswith(".epub") else None
+
+
+@contextmanager
+def open_text(path: str | Path, encoding: str = AUTO) -> Iterator[BinaryIO]:
+    """Open a text as bytes of UTF-8 without a byte order mark, whatever its encoding.
+
+    HTML pages and EPUB books become plain text. Bytes that fit no encoding pass unchanged.
+
+    Args:
+        path: A file, or `-` for standard input.
+        encoding: The encoding of the text; "auto" detects it.
+
+    Raises:
+        UsageError: If there is no such file or encoding.
+        DataError: If the file cannot be read or decoded.
+
+    """
+    codec = check_encoding(encoding)
+    kind, name = detect_markup(path), _display_name(path)
+    if kind == "epub":
+        yield io.BytesIO("\n".join(chapter.text for chapter in read_chapters(path)).encode())
+        return
+    with open_bytes(path) as stream:
+        if kind == "html":
+            yield io.BytesIO(read_html(stream, name, codec).text.encode())
+            return
+        decoded = NotedStream(stream, name, codec)
+        yield cast(BinaryIO, io.BufferedReader(decoded, _BUFFER_BYTES))
+    decoded.log_notes()
+
+
+def read_chapters(path: str | Path) -> Iterator[Chapter]:
+    """Yield the chapters of an EPUB book; see `text.markup.read_epub`.
+
+    Raises:
+        UsageError: If there is no such file, or it is a folder.
+        DataError: If it is not an EPUB book.
+
+    """
+    with open_bytes(path):  # explains a missing file
+        pass
+    yield from read_epub(expand_path(path))
 
 
 @contextmanager
@@ -260,18 +314,18 @@ def _describe_bad_byte(name: str, number: int, raw: bytes, index: int) -> str:
     column = len(raw[:index].decode("utf-8")) + 1
     return (
         f"{name}:{number}: not UTF-8 (byte 0x{raw[index]:02x} at column {column}). "
-        f"Convert it, e.g. iconv -f {_guess_encoding(raw)} -t UTF-8"
+        f"Name its encoding, e.g. `encoding='{_guess_encoding(raw)}'`, or repair the line."
     )
 
 
 def _guess_encoding(raw: bytes) -> str:
     """Guess the encoding of a line: Chinese comes in pairs of high bytes, Latin in single ones."""
     if raw.count(0) * 4 > len(raw):
-        return "UTF-16"
+        return "utf-16"
     high = sum(byte >= 0x80 for byte in raw)
     paired = 2 * len(re.findall(rb"[\x81-\xfe][\x80-\xfe]", raw))
     try:
         raw.decode("gb18030")
     except UnicodeDecodeError:
-        return "WINDOWS-1252"
-    return "GB18030" if paired * 5 >= high * 4 else "WINDOWS-1252"
+        return "latin-1"
+    return "gb18030" if paired * 5 >= high * 4 else "latin-1"

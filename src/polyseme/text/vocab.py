@@ -67,7 +67,7 @@ class Vocab:
         """
         lines: dict[str, int] = {}
         blank = 0  # the first blank line: an error as soon as a word follows
-        for line in read_lines(path):
+        for line in read_lines(path, "utf-8"):
             word = line.text.strip(" \t\r")
             if word == _SKIPPED:
                 continue
