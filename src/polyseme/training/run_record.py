@@ -97,8 +97,12 @@ def record_run(
 
 
 def _comparable(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that decide only where the run is computed."""
-    return config | {"train": {name: value for name, value in config["train"].items() if name != "device"}}
+    """The settings without those that decide only where the run is computed, or that old runs have not."""
+    train = {name: value for name, value in config["train"].items() if name != "device"}
+    corpus = {
+        name: value for name, value in config["corpus"].items() if (name, value) != ("encoding", "auto")
+    }
+    return config | {"train": train, "corpus": corpus}
 
 
 def _compare_values(before: Any, after: Any, path: str = "") -> list[str]:

@@ -35,7 +35,9 @@ PLAIN = CorpusSpec(CorpusSettings(documents="line"), segment="split", max_chars=
 
 def changed(spec: CorpusSpec, **changes: Any) -> CorpusSpec:
     """Return the spec with changed fields or changed settings."""
-    corpus = {name: changes.pop(name) for name in list(changes) if name in CorpusSettings.model_fields}
+    corpus = {
+        name: changes.pop(name) for name in set(changes) & set(CorpusSettings.model_fields) - {"encoding"}
+    }
     settings = CorpusSettings(**(spec.settings.model_dump() | corpus))
     return replace(spec, settings=settings, **changes)
 

@@ -9,6 +9,7 @@ Input: files and settings. Output, in a folder:
     types.txt              one type per line; the first V are the vocabulary
     counts.npy             (V,) int64, how often each is predicted in train
     chars.npy              (types, C) uint16 or uint32, and characters.json for an alphabet of code points
+    documents.jsonl        file, title and words of each document that is a file, a chapter or below a heading
 
 The text is read once, into a stream of words numbered by first occurrence; the vocabulary is counted on what
 is not held out; then the stream is renumbered by rank. Temporary files are deleted.
@@ -17,7 +18,8 @@ is not held out; then the stream is renumbered by rank. Temporary files are dele
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -31,7 +33,7 @@ from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.corpus import split
 from polyseme.text.corpus.counts import TypeRanks, WordCounter, read_types
-from polyseme.text.corpus.documents import read_pieces
+from polyseme.text.corpus.documents import Piece, read_pieces
 from polyseme.text.corpus.renumber import (
     CorpusRepeats,
     Numbering,
@@ -45,6 +47,7 @@ from polyseme.text.corpus.split import HeldOut
 from polyseme.text.corpus.workers import CHUNK_CHARACTERS, FIRST_WORD, Chunk, segment_pieces
 
 IntArray = NDArray[np.int64]
+DOCUMENTS_FILE = "documents.jsonl"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class _RawStream:
     stream: Path
     document_starts: IntArray  # positions in the stream
     words_before: IntArray  # words before each document
+    numbers: IntArray  # of documents; those without words are missing
     words: int
 
 
@@ -116,17 +120,21 @@ class _DocumentReader:
         self._specials = np.array(initial.specials, np.uint32)
         self._size, self._on_progress = sources.size, on_progress
         self._bytes = self._tokens = 0
+        self.documents: dict[int, tuple[str, str]] = {}  # number -> file and title; of the last `read`
 
     def read(self, files: Sequence[Path], name: str, counted: bool) -> _RawStream:
         """Segment files into `name`.raw; words are numbered and, if `counted`, counted."""
         spec, settings = self._spec, self._spec.settings
-        pieces = read_pieces(files, settings.documents, spec.segment, settings.field)
-        paths = [self._folder / f"{name}.{ending}" for ending in ("raw", "starts", "before")]
+        pieces = self._note_documents(
+            read_pieces(files, settings.documents, spec.segment, settings.field, encoding=settings.encoding)
+        )
+        paths = [self._folder / f"{name}.{ending}" for ending in ("raw", "starts", "before", "numbers")]
         length = words = 0
         last = -1
-        with paths[0].open("wb") as stream, paths[1].open("wb") as starts, paths[2].open("wb") as before:
+        with ExitStack() as stack:
+            stream, *tables = [stack.enter_context(path.open("wb")) for path in paths]
             for chunk in segment_pieces(pieces, spec.segment, self._workers, self._chunk_characters):
-                last = _write_documents(chunk, last, length, words, (starts, before))
+                last = _write_documents(chunk, last, length, words, tables)
                 table = self._number_words(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())
                 length += len(chunk.ids)
@@ -134,11 +142,22 @@ class _DocumentReader:
                 words += chunk_words
                 self._bytes, self._tokens = self._bytes + chunk.size, self._tokens + chunk_words
                 detail = f"{self._tokens:,} tokens"
-                self._on_progress(ProgressEvent("reading", self._bytes, self._size, detail))
+                # Other encodings have fewer bytes than the UTF-8 that is counted.
+                done = self._bytes if self._size is None else min(self._bytes, self._size)
+                self._on_progress(ProgressEvent("reading", done, self._size, detail))
         if not words:
             more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
             raise DataError(f"{files[0]}{more}: contains no words. A corpus needs text.")
-        return _RawStream(paths[0], map_ids(paths[1], np.int64), map_ids(paths[2], np.int64), words)
+        starts, before, numbers = (map_ids(path, np.int64) for path in paths[1:])
+        return _RawStream(paths[0], starts, before, numbers, words)
+
+    def _note_documents(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Yield the same pieces, and note the files and titles of their documents."""
+        self.documents = {}
+        for piece in pieces:
+            if piece.file:
+                self.documents.setdefault(piece.document, (piece.file, piece.title))
+            yield piece
 
     def _number_words(self, chunk: Chunk, counted: bool) -> NDArray[np.uint32]:
         """Map the numbers of a chunk to numbers by first occurrence."""
@@ -147,17 +166,17 @@ class _DocumentReader:
         return np.concatenate((self._specials, numbers))
 
 
-def _write_documents(
-    chunk: Chunk, last: int, length: int, words: int, files: tuple[IO[bytes], IO[bytes]]
-) -> int:
-    """Write where documents with words start; return the number of the last one."""
+def _write_documents(chunk: Chunk, last: int, length: int, words: int, files: Sequence[IO[bytes]]) -> int:
+    """Write where documents with words start, and their numbers; return the number of the last one."""
     numbers, starts = chunk.documents
     filled = np.diff(starts, append=len(chunk.ids)) > 0
     numbers, starts = numbers[filled], starts[filled]
-    new = starts[np.diff(numbers, prepend=last) != 0]
+    is_new = np.diff(numbers, prepend=last) != 0
+    new = starts[is_new]
     before = np.concatenate(([0], np.cumsum(chunk.ids >= FIRST_WORD)))  # words before each position
     files[0].write((length + new).astype(np.int64).tobytes())
     files[1].write((words + before[new]).astype(np.int64).tobytes())
+    files[2].write(numbers[is_new].astype(np.int64).tobytes())
     return int(numbers[-1]) if len(numbers) else last
 
 
@@ -175,6 +194,7 @@ def build_corpus(
     settings = spec.settings
     reader = _DocumentReader(sources, folder, spec, initial, workers, on_progress, chunk_characters)
     raw = reader.read(sources.files, "corpus", counted=True)
+    _write_titles(folder / DOCUMENTS_FILE, reader.documents, raw)
     held_out = reader.read(sources.valid, "apart", counted=False) if sources.valid else None
     counter = reader.counter
     counter.close()
@@ -216,6 +236,17 @@ def build_corpus(
         held_out=plan.method,
     )
     return report, alphabet
+
+
+def _write_titles(path: Path, documents: Mapping[int, tuple[str, str]], raw: _RawStream) -> None:
+    """Write file, title and words of the documents that have them, in the order of the text."""
+    words = np.diff(raw.words_before, append=raw.words)
+    with path.open("w", encoding="utf-8") as table:
+        for number, count in zip(raw.numbers.tolist(), words.tolist(), strict=True):
+            if number in documents:
+                file, title = documents[number]
+                record = {"file": Path(file).name, "title": title, "words": count}
+                table.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def _choose_held_out(raw: _RawStream, settings: CorpusSettings, seed: int) -> HeldOut:

@@ -2,12 +2,15 @@
 
     text.reading, text.conllu  ->  text.corpus.documents  ->  text.corpus.workers, text.corpus.build
 
-Input: files, folders and globs. Output: `Piece`s, one at a time.
+Input: files, folders and globs. Output: `Piece`s for a corpus, or `Document`s with their lines for an index,
+one at a time.
 
     .jsonl .ndjson   one record per line; the text is in a named field; a record is a document
     .conllu          the FORM column of the syntactic words; ranges (1-2) and empty nodes (1.1) are skipped,
                      white space inside a word becomes _ ; `# newdoc` opens a document, else it is the file
-    anything else    plain text; a document is the file, a line, or a block between blank lines
+    .epub            a chapter is a document, with its title
+    anything else    plain text or HTML; a document is the file, a line, a block between blank lines, or what
+                     is below a heading (text.corpus.headings)
 
 `.gz` and `.zst` may follow the name. A large document is split into several pieces with the
 same number: at a blank line where a line break does not end a sentence (`en`, `auto`), else at
@@ -23,14 +26,36 @@ import glob
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.conllu import read_conllu
-from polyseme.text.corpus.settings import Documents
-from polyseme.text.reading import Line, expand_path, list_files, open_bytes, read_lines
+from polyseme.text.corpus.headings import (
+    HeadingFinder,
+    check_documents,
+    is_pattern,
+    split_at_blank_lines,
+    split_at_headings,
+)
+from polyseme.text.corpus.metadata import Metadata
+from polyseme.text.encodings import AUTO
+from polyseme.text.length_batches import chunk_by_size
+from polyseme.text.markup import read_html
+from polyseme.text.reading import (
+    Line,
+    detect_markup,
+    expand_path,
+    list_files,
+    open_bytes,
+    open_text,
+    read_chapters,
+    read_file_lines,
+    read_lines,
+)
 from polyseme.text.segment.stream import MAX_CHARACTERS
 
 _BLOCK_SIZE = 1 << 20  # bytes read at once
@@ -46,6 +71,22 @@ class Piece(NamedTuple):
     text: str
     tokenised: bool  # tokens are separated by spaces and lines are sentences, whatever the settings say
     size: int  # bytes of the decompressed file
+    title: str = ""  # of the document: a heading, a chapter of an EPUB book
+    file: str = ""  # if the document is a file or has a title
+
+
+class Document(NamedTuple):
+    """A document of plain text, HTML or EPUB."""
+
+    file: str
+    number: int  # from 1 over all files; 0 for what is before the first heading of a file
+    title: str  # a heading, a chapter, the title of a page; "" if there is none
+    meta: Mapping[str, str]  # see text.corpus.metadata
+
+    @property
+    def name(self) -> str:
+        """The title, else the file without its folder."""
+        return self.title or Path(self.file).name
 
 
 class _PieceLimits(NamedTuple):
@@ -61,6 +102,8 @@ class _DecodedBlock(NamedTuple):
 
 
 _Part = tuple[bool, str, int]  # opens a document, text, bytes
+_TitledPart = tuple[bool, str, int, str]  # the same and the title
+_MAX_FRONT = 100_000  # characters before the first heading that are no document of their own
 
 
 def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
@@ -81,11 +124,96 @@ def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
 
 
 def detect_kind(file: Path) -> str:
-    """`jsonl`, `conllu` or `text`, by the name of the file."""
+    """`jsonl`, `conllu`, `html`, `epub` or `text`, by the name of the file."""
     name = file.name.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    return "conllu" if name.endswith(".conllu") else "text"
+    return "conllu" if name.endswith(".conllu") else detect_markup(file) or "text"
+
+
+def read_documents(
+    files: Sequence[str | Path],
+    documents: str = "file",
+    encoding: str = AUTO,
+    meta: Metadata | None = None,
+    first: int = 1,
+) -> Iterator[tuple[Document, Iterator[Line]]]:
+    """Read the documents of files of plain text, HTML and EPUB, each with its lines.
+
+    The lines of a document must be read before the next document.
+
+    Args:
+        files: The files.
+        documents: What is a document: "file", "line", "block", "chapters-zh", "chapters-en", "auto", or a
+            regular expression for headings. Chapters of an EPUB book are documents with "file" and "auto".
+        encoding: The encoding of the files; "auto" detects it.
+        meta: What is known about the documents.
+        first: The number of the first document.
+
+    Raises:
+        UsageError: There is no such file, or `documents` is invalid.
+        DataError: A file cannot be read or decoded.
+
+    Example:
+        >>> for document, lines in read_documents(["sanguo.txt"], "chapters-zh"):
+        ...     print(document.number, document.title, sum(len(line.text) for line in lines))
+
+    """
+    check_documents(documents)
+    metadata = meta or Metadata()
+    number = first - 1
+    for file in files:
+        count = 0  # numbered documents of this file
+        for (ordinal, title), run in groupby(_label_lines(file, documents, encoding), key=itemgetter(0, 1)):
+            count += ordinal > 0
+            chosen = number + count if ordinal else 0
+            document = Document(str(file), chosen, title, metadata.find(file, title))
+            yield document, (line for _, _, line in run)
+        number += count
+    metadata.log_unused()
+
+
+def _label_lines(file: str | Path, documents: str, encoding: str) -> Iterator[tuple[int, str, Line]]:
+    """The lines of a file with the number and the title of their document; 0 is what is before headings."""
+    kind = detect_markup(file)
+    if kind == "epub" and documents in ("file", "auto"):
+        return _label_chapters(file)
+    lines = read_file_lines(file, encoding)
+    if documents in ("line", "block"):
+        return split_at_blank_lines(lines, documents)
+    if is_pattern(documents):
+        return _number_front(split_at_headings(lines, HeadingFinder(documents)))
+    title = ""
+    if kind == "html":
+        with open_bytes(file) as stream:
+            title = read_html(stream, str(file), encoding).title
+    return ((1, title, line) for line in lines)
+
+
+def _label_chapters(file: str | Path) -> Iterator[tuple[int, str, Line]]:
+    line = 0
+    for ordinal, chapter in enumerate(read_chapters(file), start=1):
+        for text in chapter.text.split("\n"):
+            line += 1
+            yield ordinal, chapter.title, Line(str(file), line, text)
+
+
+def _number_front(lines: Iterable[tuple[int, str, Line]]) -> Iterator[tuple[int, str, Line]]:
+    """Number what is before the first heading, too, if there is no heading or it is long."""
+    front: list[tuple[int, str, Line]] = []
+    size, shift = 0, 0
+    waits = True  # for the first heading
+    for ordinal, title, line in lines:
+        if waits:
+            size += len(line.text)
+            if ordinal == 0 and size <= _MAX_FRONT:
+                front.append((ordinal, title, line))
+                continue
+            waits, shift = False, int(size > _MAX_FRONT and ordinal == 0)
+            yield from ((shift, "", waiting) for _, _, waiting in front)
+        yield ordinal + shift, title, line
+    if waits:
+        yield from ((1, "", waiting) for _, _, waiting in front)
 
 
 def read_pieces(
@@ -95,35 +223,43 @@ def read_pieces(
     field: str = "text",
     block_size: int = _BLOCK_SIZE,
     max_characters: int = MAX_CHARACTERS,
+    encoding: str = AUTO,
 ) -> Iterator[Piece]:
     """Read the documents of files, without blank ones.
 
     Args:
         files: The files, from `expand_inputs`.
-        documents: What is a document in plain text: file, line or block.
+        documents: What is a document in plain text; see `read_documents`.
         segment: How the text will be segmented, which decides where documents may be split.
         field: The field of JSON lines with the text.
         block_size: Bytes to read at once.
         max_characters: A longer paragraph or line is split inside.
+        encoding: The encoding of the files; "auto" detects it.
 
     """
-    kinds = get_args(Documents)
-    if documents not in kinds:
-        raise UsageError(f"{documents!r} is not a kind of document. Choose one of {', '.join(kinds)}.")
+    check_documents(documents)
     limits = _PieceLimits(block_size, max_characters)
     number = -1
     for file in files:
         kind = detect_kind(file)
+        parts: Iterable[_Part]
         if kind == "jsonl":
-            parts = _read_records(file, field, segment, limits)
+            parts = _read_records(file, field, segment, limits, encoding)
         elif kind == "conllu":
-            parts = _read_conllu_documents(file, limits)
+            parts = _read_conllu_documents(file, limits, encoding)
+        elif kind == "epub" or is_pattern(documents):
+            for is_new, text, size, title in _read_titled(file, documents, segment, limits, encoding):
+                number += is_new
+                if text and not text.isspace():
+                    yield Piece(number, text, False, size, title, str(file))
+            continue
         else:
-            parts = _read_plain(file, documents, segment, limits)
+            parts = _read_plain(file, documents, segment, limits, encoding)
         for is_new, text, size in parts:
             number += is_new
             if text and not text.isspace():
-                yield Piece(number, text, kind == "conllu", size)
+                is_file = kind in ("text", "html") and documents == "file"
+                yield Piece(number, text, kind == "conllu", size, "", str(file) if is_file else "")
 
 
 def _expand(name: str) -> list[Path]:
@@ -155,8 +291,30 @@ def _expand(name: str) -> list[Path]:
     return [file for match in files for file in _expand(str(match))]
 
 
-def _read_plain(file: Path, documents: str, segment: str, limits: _PieceLimits) -> Iterator[_Part]:
-    blocks = _blocks(file, limits.block_size)
+def _read_titled(
+    file: Path, documents: str, segment: str, limits: _PieceLimits, encoding: str
+) -> Iterator[_TitledPart]:
+    """Documents with titles, from their lines."""
+    for document, lines in read_documents([file], documents, encoding):
+        blocks = _join_lines(lines, limits.block_size)
+        for is_new, text, size in _by_file(blocks, segment, limits.characters):
+            yield is_new, text, size, document.title
+
+
+def _join_lines(lines: Iterable[Line], block_size: int) -> Iterator[_DecodedBlock]:
+    """Blocks of complete lines; a line that is too long is split."""
+    for group in chunk_by_size(lines, block_size, lambda line: len(line.text) + 1):
+        text = "".join(f"{line.text}\n" for line in group)
+        if len(text) <= 2 * block_size:
+            yield _DecodedBlock(text, group[0].number, True, len(text.encode("utf-8", "surrogatepass")))
+        else:
+            yield from _slices(text, block_size)
+
+
+def _read_plain(
+    file: Path, documents: str, segment: str, limits: _PieceLimits, encoding: str
+) -> Iterator[_Part]:
+    blocks = _blocks(file, limits.block_size, encoding)
     if documents == "line":
         return _by_line(blocks)
     if documents == "block":
@@ -217,15 +375,13 @@ def _by_block(blocks: Iterable[_DecodedBlock], max_characters: int) -> Iterator[
     yield is_new, pending, size
 
 
-def _blocks(file: Path, block_size: int) -> Iterator[_DecodedBlock]:
+def _blocks(file: Path, block_size: int, encoding: str) -> Iterator[_DecodedBlock]:
     """Complete lines of a plain text file, about `block_size` bytes at once; a longer line is split."""
-    number, rest, first = 1, b"", True
-    with open_bytes(file) as stream:
+    number, rest = 1, b""
+    with open_text(file, encoding) as stream:
         while True:
             more = stream.read(block_size)
             raw = rest + more
-            if first:
-                raw, first = raw.removeprefix(b"\xef\xbb\xbf"), False
             if not raw:
                 return
             end = raw.rfind(b"\n") + 1 if more else len(raw)
@@ -234,7 +390,7 @@ def _blocks(file: Path, block_size: int) -> Iterator[_DecodedBlock]:
                 continue
             whole = end > 0
             end = end or _find_split(raw)
-            text = _decode(file, number, raw[:end])
+            text = _decode(file, number, raw[:end], encoding)
             yield _DecodedBlock(text, number, whole, end)
             number += text.count("\n")
             rest = raw[end:]
@@ -252,21 +408,19 @@ def _find_split(raw: bytes) -> int:
     return end
 
 
-def _decode(file: Path, number: int, raw: bytes) -> str:
+def _decode(file: Path, number: int, raw: bytes, encoding: str) -> str:
     zero = raw.find(0)
     try:
         if zero < 0:
             return raw.decode("utf-8")
     except UnicodeDecodeError as problem:
         if _is_text(raw[max(problem.start - 2048, 0) : problem.start + 2048]):
-            deque(read_lines(file), maxlen=0)  # finds the location and guesses the encoding
+            deque(read_lines(file, encoding), maxlen=0)  # finds the location and guesses the encoding
         zero = problem.start
-    if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        deque(read_lines(file), maxlen=0)
     line = number + raw.count(b"\n", 0, zero)
     raise DataError(
         f"{file}:{line}: binary data (byte 0x{raw[zero]:02x}), not text. "
-        "Leave the file out; if it is UTF-16, convert it: iconv -f UTF-16 -t UTF-8"
+        "Leave the file out; if it is text, name its encoding: `encoding='utf-16'`."
     )
 
 
@@ -275,8 +429,10 @@ def _is_text(raw: bytes) -> bool:
     return len(raw) - len(raw.translate(None, _CONTROLS)) <= len(raw) // 50
 
 
-def _read_records(file: Path, field: str, segment: str, limits: _PieceLimits) -> Iterator[_Part]:
-    for line in read_lines(file):
+def _read_records(
+    file: Path, field: str, segment: str, limits: _PieceLimits, encoding: str
+) -> Iterator[_Part]:
+    for line in read_lines(file, encoding):
         size = len(line.text) + 1
         if not line.text or line.text.isspace():
             continue
@@ -335,10 +491,10 @@ def _read_field(line: Line, field: str) -> str:
     return text
 
 
-def _read_conllu_documents(file: Path, limits: _PieceLimits) -> Iterator[_Part]:
+def _read_conllu_documents(file: Path, limits: _PieceLimits, encoding: str) -> Iterator[_Part]:
     """Documents of a CoNLL-U file; a line of text is a sentence."""
     is_new, pending, characters, size = True, list[str](), 0, 0
-    for sentence in read_conllu(read_lines(file)):
+    for sentence in read_conllu(read_lines(file, encoding)):
         if pending and (sentence.opens_document or characters > limits.characters // 4):
             yield is_new, "\n".join(pending), size
             is_new, pending, characters, size = False, [], 0, 0

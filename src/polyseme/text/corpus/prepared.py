@@ -19,7 +19,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,13 @@ from polyseme.io.atomic import new_folder
 from polyseme.io.memory_map import map_ids
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
-from polyseme.text.corpus.build import CorpusReport, InitialTypes, Sources, build_corpus
+from polyseme.text.corpus.build import DOCUMENTS_FILE, CorpusReport, InitialTypes, Sources, build_corpus
 from polyseme.text.corpus.counts import read_types
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.workers import CHUNK_CHARACTERS, choose_worker_count
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
+from polyseme.text.reading import detect_markup
 from polyseme.text.vocab import Vocab
 
 __all__ = [
@@ -52,9 +53,25 @@ FORMAT = 2
 Ids = NDArray[np.uint32]
 
 _META = "meta.json"
-_RESULTS = ("train.ids", "valid.ids", "types.txt", "counts.npy", "chars.npy", "characters.json")
+_RESULTS = (
+    "train.ids",
+    "valid.ids",
+    "types.txt",
+    "counts.npy",
+    "chars.npy",
+    "characters.json",
+    DOCUMENTS_FILE,
+)
 _DEFAULTS = CorpusSpec()
 _SPECIALS = ("<S>", "</S>", "<UNK>")
+
+
+class CorpusDocument(NamedTuple):
+    """A document of a prepared corpus that is a file or has a title."""
+
+    file: str  # without its folder
+    title: str  # a heading, or a chapter of an EPUB book; "" if the document is a file
+    words: int
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,17 @@ class Corpus:
     def unknown(self) -> int:
         """The type of the unknown word: 2, unless the vocabulary was given and differs."""
         return self.vocab.id(self.vocab.unknown) - 1
+
+    def documents(self) -> list[CorpusDocument]:
+        """The files, chapters and parts below headings of the corpus, in the order of the text.
+
+        Empty for other kinds of documents, and for a corpus of an older version.
+        """
+        try:
+            lines = (self.folder / DOCUMENTS_FILE).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [CorpusDocument(**json.loads(line)) for line in lines]
 
     def targets(self, types: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """What the softmax predicts for types: the type itself below V, else the unknown word."""
@@ -137,7 +165,7 @@ def prepare_corpus(
     if old and old["fingerprint"] == fingerprint and _is_complete(folder, old):
         return open_corpus(folder)
     size = sum(file.size for file in stamps)
-    packed = any(file.suffix in (".gz", ".zst") for file in (*files, *held))
+    packed = any(file.suffix in (".gz", ".zst") or detect_markup(file) for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
     _check_folder(folder)
     workers = workers or choose_worker_count(size)

@@ -11,19 +11,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from polyseme.config import Settings
 from polyseme.segmentations import Segmentation
+from polyseme.text.corpus.headings import check_documents
+from polyseme.text.encodings import AUTO, check_encoding
 
-Documents = Literal["file", "line", "block"]
+Documents = Annotated[str, AfterValidator(check_documents)]
+TextEncoding = Annotated[str, AfterValidator(check_encoding)]
 Encoding = Literal["bytes", "codepoints"]
 
 
 class CorpusSettings(Settings):
     """How files become documents, a vocabulary and a held-out part."""
 
-    documents: Documents = "file"  # a document of plain text: a file, a line, or lines between blank lines
+    documents: Documents = (
+        "file"  # of plain text: file, line, block, chapters-zh, chapters-en, auto, a pattern
+    )
+    encoding: TextEncoding = "auto"  # of the files: detected, or a name such as gb18030
     field: str = "text"  # the field of JSON lines with the text
     min_count: PositiveInt = 2  # words that occur less often are unknown words
     max_words: Annotated[int, Field(ge=2)] = 200_000  # largest vocabulary, without <S>, </S> and <UNK>
@@ -60,7 +66,8 @@ class CorpusSpec:
         """Flat values, as meta.json and the fingerprint of a corpus hold them; must not change."""
         return {
             "segment": self.segment,
-            **self.settings.model_dump(),
+            **self.settings.model_dump(exclude={"encoding"}),
+            **({} if self.settings.encoding == AUTO else {"text_encoding": self.settings.encoding}),
             "encoding": self.encoding,
             "max_chars": self.max_chars,
             "max_types": self.max_types,
