@@ -62,6 +62,7 @@ class BulkSettings:
     pool: Pool | None = None
     direction: Direction = "both"
     segment: str | None = None
+    encoding: str = "auto"
     dtype: str = "float16"
     format: VectorFormat = "safetensors"
     shard_bytes: int = SHARD_BYTES
@@ -170,7 +171,7 @@ def embed_folder(
     files = expand_inputs(texts)
     spec = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
     segment = elmo.config.segment if bulk.segment is None else bulk.segment
-    lines = (line for file in files for line in read_lines(file))
+    lines = (line for file in files for line in read_lines(file, bulk.encoding))
     reading = ReadingProgress(on_progress, *files, stage="embedding")
     units = (unit.text for unit in group_lines(reading.count_lines(lines), segment))
     stamps = stamp(files, () if force else _known_stamps(folder))
@@ -313,6 +314,7 @@ def _manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo:
         "direction": spec.direction,
         "dtype": bulk.dtype,
         "segment": segment,
+        **({} if bulk.encoding == "auto" else {"encoding": bulk.encoding}),
         "precision": elmo.model.network.precision,
         "format": bulk.format,
         "shard_bytes": bulk.shard_bytes,

@@ -125,6 +125,10 @@ class WordVectors:
         """Return how many usages the vector of a word is the mean of."""
         return int(self.counts[self.row(word)])
 
+    def counts_by_word(self) -> dict[str, int]:
+        """Return how many usages each word has, the most frequent first."""
+        return dict(zip(self.words, self.counts.tolist(), strict=True))
+
     def direction(self, word: str) -> Array:
         """Return the vector of a word (H,), centred and scaled to length 1."""
         direction: Array = self._directions[self.row(word)]

@@ -27,6 +27,7 @@ from polyseme.search.statistics import measure_lengths
 from polyseme.search.usage_store import UsageBlockWriter, read_head, write_head
 from polyseme.search.usage_vectors import embed_usages
 from polyseme.search.usage_writer import WordFilter, read_indexed_sentences
+from polyseme.text.corpus.documents import read_documents
 from polyseme.text.reading import read_lines
 from polyseme.text.segment.stream import segment_lines
 
@@ -240,7 +241,8 @@ def test_a_full_disk_is_an_error_and_complete_blocks_remain(
 )
 def test_offsets_give_the_words_of_a_sentence(tmp_path: Path, text: str, segment: str):
     (tmp_path / "t.txt").write_text(text + "\n", encoding="utf-8")
-    sentences = [sentence for _, sentence in read_indexed_sentences([tmp_path / "t.txt"], segment)]
+    documents = read_documents([tmp_path / "t.txt"])
+    sentences = [sentence for _, sentence in read_indexed_sentences(documents, segment)]
     token_lists = segment_lines(read_lines(tmp_path / "t.txt"), segment)
     assert [sentence.words for sentence in sentences] == [words for words in token_lists if words]
     for sentence in sentences:
@@ -373,7 +375,8 @@ def test_a_head_with_a_damaged_field_is_refused(index: Index, elmo: Elmo, name: 
 def test_a_document_that_is_not_listed_is_refused(index: Index, elmo: Elmo):
     path = index.folder / "index.json"
     path.write_text(
-        json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"documents": []}), encoding="utf-8"
+        json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"documents": [], "titles": []}),
+        encoding="utf-8",
     )
     with pytest.raises(FormatError, match="a document is not listed"):
         open_index(index.folder, elmo).usage(0)

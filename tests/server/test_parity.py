@@ -16,7 +16,7 @@ from polyseme.server.http import requests
 # what a response does not have: progress, files, state from call to call, other ways to segment and correct.
 SERVER_ARGUMENTS = {
     *("self", "model", "source", "options", "device", "memory", "batch_tokens", "timeout", "computed"),
-    *("progress", "out", "force", "segment", "stateful", "uncorrected"),
+    *("progress", "out", "force", "segment", "stateful", "uncorrected", "encoding"),
 }
 # Fields that only routes have: names of an index or a task, and a sentence that is segmented already, which
 # Python takes instead of the text.

@@ -13,6 +13,7 @@ from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.pretraining import pretrain
 from polyseme.api.search import (
+    NeighbourGroup,
     change,
     disambiguate,
     index,
@@ -29,6 +30,7 @@ from polyseme.search.similarity import SimilarityPlan
 __all__ = [
     "Embedded",
     "Exported",
+    "NeighbourGroup",
     "SimilarityPlan",
     "cache",
     "change",

@@ -60,6 +60,7 @@ def embed(
     pool: Pool | None = None,
     direction: Direction = "both",
     segment: str | None = None,
+    encoding: str = "auto",
     stateful: bool = False,
     batch_tokens: int = BATCH_TOKENS,
     precision: ModelPrecision | None = None,
@@ -82,13 +83,15 @@ def embed(
 
     Args:
         model: The ELMo, loaded or as a path.
-        texts: Files, folders, or "-" for standard input; .gz and .zst are decompressed.
+        texts: Files, folders, or "-" for standard input; .gz and .zst are decompressed, the text of .html and
+            .epub is extracted.
         out: A new .hdf5, .npz, .parquet or .safetensors file, or a folder.
         layer: "mean", "top", "concat", "all", a number from 0, weights, or (weights, gamma).
         pool: One vector per sentence, by this pooling of its tokens; None is one vector per token.
         direction: "both", "forward" or "backward".
         segment: How to split text into sentences and tokens; as the model was trained if None. With "split" a
             line is a sentence, and an empty line an empty sentence.
+        encoding: The encoding of the texts; "auto" detects it for each file.
         stateful: Carry the state from sentence to sentence, as bilm-tf does; only for files.
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         precision: Precision of the computation, if the model is loaded here; see `load`.
@@ -128,6 +131,7 @@ def embed(
             pool=pool,
             direction=direction,
             segment=segment,
+            encoding=encoding,
             dtype=dtype or "float16",
             format=format,
             shard_bytes=round(shard_mb * MEBIBYTE),
@@ -150,7 +154,7 @@ def embed(
     elmo = ensure_loaded(model, batch_tokens, options, precision, device)
     with open_progress(progress) as on_progress:
         return _embed_file(
-            elmo, paths, out, layer, pool, direction, segment, stateful, dtype, force, on_progress
+            elmo, paths, out, layer, pool, direction, segment, encoding, stateful, dtype, force, on_progress
         )
 
 
@@ -162,6 +166,7 @@ def _embed_file(
     pool: Pool | None,
     direction: Direction,
     segment: str | None,
+    encoding: str,
     stateful: bool,
     dtype: VectorDtype | None,
     force: bool,
@@ -172,7 +177,7 @@ def _embed_file(
     stored_type = dtype or "float32"
     empty = spec.empty(elmo.config.layers, elmo.config.size).numpy().astype(stored_type)
     reading = ReadingProgress(on_progress, *texts, stage="embedding")
-    sentences = read_sentences(elmo, texts, segment, reading)
+    sentences = read_sentences(elmo, texts, segment, encoding, reading)
     if stateful:
         elmo.reset()
     with (
@@ -199,10 +204,11 @@ def read_sentences(
     elmo: Elmo,
     texts: Sequence[str | Path],
     segment: str | None,
+    encoding: str = "auto",
     reading: ReadingProgress | None = None,
 ) -> Iterator[list[str]]:
     """Yield the sentences of texts as token lists; None segments as the model was trained."""
-    lines = (line for text in texts for line in read_lines(text))
+    lines = (line for text in texts for line in read_lines(text, encoding))
     counted_lines = lines if reading is None else reading.count_lines(lines)
     return segment_lines(counted_lines, elmo.config.segment if segment is None else segment)
 

@@ -40,6 +40,7 @@ def evaluate(
     device: str | None = ...,
     elmo: Elmo | str | Path | None = ...,
     static: str | Path | None = ...,
+    encoding: str = ...,
     progress: ProgressOption = ...,
 ) -> language.Evaluation: ...
 
@@ -60,6 +61,7 @@ def evaluate(
     device: str | None = ...,
     elmo: Elmo | str | Path | None = ...,
     static: str | Path | None = ...,
+    encoding: str = ...,
     progress: ProgressOption = ...,
 ) -> Any: ...
 
@@ -75,6 +77,7 @@ def evaluate(
     device: str | None = None,
     elmo: Elmo | str | Path | None = None,
     static: str | Path | None = None,
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> language.Evaluation | Scores:
     """Measure how well a model predicts: perplexity of a language model, scores of a task model.
@@ -90,6 +93,7 @@ def evaluate(
         device: Where a model given as a path computes; None is the default of `load` and `load_task`.
         elmo: Task folder: its ELMo, if it has moved.
         static: Task folder: its static vectors, if they have moved.
+        encoding: Language model: the encoding of the text; "auto" detects it, as always for a task folder.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -105,7 +109,9 @@ def evaluate(
 
     """
     if isinstance(model, TaskModel) or (not isinstance(model, Elmo) and is_task(model)):
-        _refuse({"segment": segment, "stateful": stateful, "options": options}, "a language model")
+        named = None if encoding == "auto" else encoding
+        given = {"segment": segment, "stateful": stateful, "options": options, "encoding": named}
+        _refuse(given, "a language model")
         task = (
             model
             if isinstance(model, TaskModel)
@@ -119,7 +125,7 @@ def evaluate(
     with open_progress(progress) as on_progress:
         reading = ReadingProgress(on_progress, text, stage="evaluating")
         return language.evaluate(
-            loaded, read_lines(text), segment=segment, stateful=stateful, reading=reading
+            loaded, read_lines(text, encoding), segment=segment, stateful=stateful, reading=reading
         )
 
 
@@ -140,6 +146,7 @@ def score(  # type: ignore[overload-overlap]  # a string is an iterable of strin
     batch_tokens: int = ...,
     options: str | Path | None = ...,
     device: str = ...,
+    encoding: str = ...,
     progress: ProgressOption = ...,
 ) -> Iterator[language.SentenceScore]: ...
 
@@ -154,6 +161,7 @@ def score(
     batch_tokens: int = ...,
     options: str | Path | None = ...,
     device: str = ...,
+    encoding: str = ...,
     progress: ProgressOption = ...,
 ) -> ResultList[language.SentenceScore]: ...
 
@@ -167,6 +175,7 @@ def score(
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     device: str = "cpu",
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> Iterator[language.SentenceScore] | ResultList[language.SentenceScore]:
     """Compute the log probability of every sentence of a text, and of its tokens.
@@ -180,6 +189,7 @@ def score(
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         options: The options.json of an .hdf5 model, if it is not beside it.
         device: Where to compute, if the model is loaded here; see `load`.
+        encoding: The encoding of a file; "auto" detects it.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -202,15 +212,20 @@ def score(
         with open_progress(progress) as on_progress:
             return language.score(elmo, text, stateful=stateful, segment=segment, on_progress=on_progress)
     require_predictor(elmo)  # at once, not at the first sentence
-    return _score_text(elmo, text, segment, stateful, progress)
+    return _score_text(elmo, text, segment, encoding, stateful, progress)
 
 
 def _score_text(
-    elmo: Elmo, text: str | Path, segment: str | None, stateful: bool, progress: ProgressOption
+    elmo: Elmo,
+    text: str | Path,
+    segment: str | None,
+    encoding: str,
+    stateful: bool,
+    progress: ProgressOption,
 ) -> Iterator[language.SentenceScore]:
     with open_progress(progress) as on_progress:
         reading = ReadingProgress(on_progress, text, stage="scoring")
-        sentences = read_sentences(elmo, [text], segment, reading)
+        sentences = read_sentences(elmo, [text], segment, encoding, reading)
         yield from language.score_stream(elmo, sentences, stateful=stateful, on_batch=reading.add_sentences)
 
 
@@ -226,6 +241,7 @@ def rerank(
     batch_tokens: int = BATCH_TOKENS,
     options: str | Path | None = None,
     device: str = "cpu",
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> Iterator[language.RankedHypothesis]:
     """Sort n-best lists by log probability, mixed with the scores that the lists have.
@@ -241,6 +257,7 @@ def rerank(
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
         options: The options.json of an .hdf5 model, if it is not beside it.
         device: Where to compute, if the model is loaded here; see `load`.
+        encoding: The encoding of the file; "auto" detects it.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -260,7 +277,7 @@ def rerank(
         reading = ReadingProgress(on_progress, text, stage="scoring")
         ranked = language.rerank(
             elmo,
-            language.read_nbest(reading.count_lines(read_lines(text))),
+            language.read_nbest(reading.count_lines(read_lines(text, encoding))),
             weight=weight,
             direction=direction,
             normalise=normalise,

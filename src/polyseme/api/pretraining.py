@@ -5,6 +5,7 @@ training  ->  api.pretraining  ->  api
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -30,6 +31,8 @@ def pretrain(
     base: str | Path | None = None,
     options: str | Path | None = None,
     new_vocabulary: bool = False,
+    documents: str | None = None,
+    encoding: str | None = None,
     resume: bool = False,
     force: bool = False,
     workers: int | None = None,
@@ -40,7 +43,7 @@ def pretrain(
     """Pretrain a biLM on text, or fine-tune one, and write it to a folder.
 
     Args:
-        texts: Files, folders or globs; .gz, .zst, .jsonl and .conllu are read, too.
+        texts: Files, folders or globs; .gz, .zst, .jsonl, .conllu, .html and .epub are read, too.
         out: The folder of the model.
         config: A preset (tiny, novel, small, …) or a .toml file.
         settings: Overrides such as "train.seed=7".
@@ -48,6 +51,9 @@ def pretrain(
         base: A model to fine-tune; it decides the settings of the model.
         options: The options.json of `base`, if it is an .hdf5 file and they are not beside it.
         new_vocabulary: With `base`: take the vocabulary of the new text.
+        documents: What is a document, the setting corpus.documents: "file", "line", "block", "chapters-zh",
+            "chapters-en", "auto", or a regular expression for headings.
+        encoding: The encoding of the files, the setting corpus.encoding; it is detected if None.
         resume: Continue from the last checkpoint in `out`.
         force: Replace what `out` holds; with `resume`, continue although settings or text differ.
         workers: Processes that segment the text; None decides by its size.
@@ -70,7 +76,9 @@ def pretrain(
 
     """
     folder = Path(out).expanduser()
-    run_settings = read_pretrain_settings(config, settings)
+    named = {"corpus.documents": documents, "corpus.encoding": encoding}
+    arguments = [f"{name} = {json.dumps(value)}" for name, value in named.items() if value is not None]
+    run_settings = read_pretrain_settings(config, [*settings, *arguments])
     base_model = open_pretrained(base, options) if base is not None else None
     if base_model is not None:
         run_settings = adapt_settings(run_settings, base_model.config, settings)

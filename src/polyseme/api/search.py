@@ -9,22 +9,23 @@ An index may be given open or as a path; options that take effect when it is ope
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from polyseme.choices import (
     Correction,
     GraphDtype,
     IndexPrecision,
     IndexView,
-    MapColour,
     MapMethod,
     SpaceKind,
     UsageView,
 )
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
+from polyseme.io.html import Cell
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
@@ -35,6 +36,7 @@ from polyseme.search.change_search import ChangeSearch, ComputedChanges
 from polyseme.search.disambiguation import Disambiguator, Prior, SenseScores, check_correction
 from polyseme.search.index import Index, Usage, is_index, open_index
 from polyseme.search.maps import Map, make_map
+from polyseme.search.selection import Documents
 from polyseme.search.sense_data import read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.similarity import Similarity, SimilarityPlan, make_encoder, plan_comparison
@@ -59,6 +61,9 @@ def index(
     stop: str | Path | Iterable[str] = (),
     only: str | Path | Iterable[str] = (),
     segment: str | None = None,
+    documents: str = "file",
+    meta: str | Path | None = None,
+    encoding: str = "auto",
     space: SpaceKind = "whiten",
     precision: IndexPrecision = "fp16",
     graph: GraphDtype | None = None,
@@ -73,7 +78,7 @@ def index(
 
     Args:
         model: The ELMo, loaded or as a path.
-        texts: Files and folders; .gz and .zst are decompressed.
+        texts: Files and folders; .gz and .zst are decompressed, the text of .html and .epub is extracted.
         out: The folder of the index.
         layer: Layer of the vectors: "top", "mean", a number from 0, weights, or (weights, gamma).
         view: "word" for the vector of the word, "context" for the states of the model around it, without the
@@ -83,6 +88,12 @@ def index(
         stop: Words to leave out, or a file of them, separated by white space.
         only: The only words to keep, or a file of them.
         segment: How to split text into tokens; as the model was trained if None.
+        documents: What is a document: "file", "line", "block" (between blank lines), "chapters-zh",
+            "chapters-en", "auto" (chapters of both), or a regular expression for headings.
+        meta: What is known about documents: a tab-separated table with a header, whose first column is a
+            file or the title of a document; or a regular expression for file names, such as
+            "(?P<year>[0-9]{4})".
+        encoding: The encoding of the texts; "auto" detects it for each file.
         space: Correction of the space before cosines are taken: "none", "centre", "components" or "whiten".
         precision: Of the vectors on disk.
         graph: Also build a graph for approximate search, of vectors in this type.
@@ -118,6 +129,9 @@ def index(
             view=view,
             filters=filters,
             segment=segment,
+            documents=documents,
+            meta=meta,
+            encoding=encoding,
             space=space,
             precision=precision,
             model=elmo.path,
@@ -157,6 +171,8 @@ def nearest(
     uncorrected: bool = ...,
     memory: int | None = ...,
     model: Elmo | str | Path | None = ...,
+    documents: Documents | None = ...,
+    by: None = ...,
 ) -> ResultList[Neighbour]: ...
 
 
@@ -179,6 +195,8 @@ def nearest(
     uncorrected: bool = ...,
     memory: int | None = ...,
     model: Elmo | str | Path | None = ...,
+    documents: Documents | None = ...,
+    by: None = ...,
 ) -> ResultList[Usage]: ...
 
 
@@ -201,7 +219,32 @@ def nearest(
     uncorrected: bool = ...,
     memory: int | None = ...,
     model: Elmo | str | Path | None = ...,
+    documents: Documents | None = ...,
+    by: None = ...,
 ) -> ResultList[Neighbour] | ResultList[Usage]: ...
+
+
+@overload
+def nearest(
+    source: WordVectors | Index | Elmo | str | Path,
+    word: str,
+    k: int = ...,
+    *,
+    context: str | None = ...,
+    same_word: bool = ...,
+    which: int | None = ...,
+    approximate: bool = ...,
+    like: Sequence[str] = ...,
+    unlike: Sequence[str] = ...,
+    min_count: int = ...,
+    min_chars: int = ...,
+    layer: Layer | None = ...,
+    uncorrected: bool = ...,
+    memory: int | None = ...,
+    model: Elmo | str | Path | None = ...,
+    documents: Documents | None = ...,
+    by: str | None = ...,
+) -> ResultList[Neighbour] | ResultList[Usage] | ResultList[NeighbourGroup]: ...
 
 
 def nearest(
@@ -222,7 +265,9 @@ def nearest(
     uncorrected: bool = False,
     memory: int | None = None,
     model: Elmo | str | Path | None = None,
-) -> ResultList[Neighbour] | ResultList[Usage]:
+    documents: Documents | None = None,
+    by: str | None = None,
+) -> ResultList[Neighbour] | ResultList[Usage] | ResultList[NeighbourGroup]:
     """Find the words nearest to a word or, with `context`, the usages nearest to a word in a sentence.
 
     Args:
@@ -243,9 +288,15 @@ def nearest(
         uncorrected: Of an index: take cosines of the vectors as the model computed them.
         memory: Of an index: megabytes of vectors to keep in memory.
         model: The ELMo of an index, if it has moved.
+        documents: Of an index: only usages in these documents: numbers ("1-20"), titles, or conditions on
+            metadata ("year=1900-1950"). A word is then the mean of its usages there, and its neighbours are
+            words of these documents.
+        by: Of an index: find the neighbours for each group of documents apart: by "document", a field such as
+            "year", or a field and a width such as "year/10".
 
     Returns:
-        Nearest first: `Neighbour`s with word and cosine or, with `context`, `Usage`s.
+        Nearest first: `Neighbour`s with word and cosine or, with `context`, `Usage`s; with `by` a
+        `NeighbourGroup` for each group in which the word occurs.
 
     Raises:
         UsageError: If arguments do not fit each other or the source.
@@ -254,6 +305,7 @@ def nearest(
     Example:
         >>> polyseme.nearest("en-classic", "mother", 5)
         >>> polyseme.nearest("books-index", "bank", context="He sat on the river bank .", same_word=True)
+        >>> polyseme.nearest("speeches-index", "liberty", by="year/50")
 
     """
     needing = {
@@ -275,6 +327,12 @@ def nearest(
         memory=memory,
         model=model,
     )
+    if by is not None and context is not None:
+        raise UsageError("`by` has no effect with `context`. Leave it out.")
+    if isinstance(opened, Index):
+        opened = _restrict(opened, documents)
+    elif documents is not None or by is not None:
+        raise UsageError(f"{_name(source)}: `documents` and `by` need an index. Build one: {BUILD_INDEX}.")
     if context is not None and isinstance(opened, Index):
         return opened.usages(
             word,
@@ -285,9 +343,46 @@ def nearest(
             position=position,
             approximate=approximate,
         )
-    words = opened.words if isinstance(opened, Index) else opened
     weighted = [(word, 1.0), *((other, 1.0) for other in like), *((other, -1.0) for other in unlike)]
+    names = [name for name, _ in weighted]
+    if by is not None and isinstance(opened, Index):
+        opened.count(word)  # refuses a word without usages
+        groups = []
+        for group, part in opened.split(by).items():
+            counts = part.counts()
+            if all(name in counts for name in names):
+                vectors = part.words_with(*names)
+                nearby = vectors.nearest_to_sum(weighted, k, min_count=min_count, min_chars=min_chars)
+                groups.append(NeighbourGroup(group, counts[word], list(nearby)))
+        return ResultList(groups, f"Nearest to {word} by {by}")
+    words = opened.words_with(*names) if isinstance(opened, Index) else opened
     return words.nearest_to_sum(weighted, k, min_count=min_count, min_chars=min_chars)
+
+
+@dataclass(frozen=True)
+class NeighbourGroup:
+    """The words nearest to a word in a group of documents.
+
+    Attributes:
+        group: The group: a year, an author, a title.
+        count: How many usages the word has in it.
+        neighbours: The nearest words, nearest first.
+
+    """
+
+    group: str
+    count: int
+    neighbours: list[Neighbour]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        words = [{"word": word, "cosine": cosine} for word, cosine in self.neighbours]
+        return {"group": self.group, "count": self.count, "words": words}
+
+    def as_row(self) -> dict[str, Cell]:
+        """Return the cells of a table."""
+        words = " ".join(neighbour.word for neighbour in self.neighbours)
+        return {"group": self.group, "usages": self.count, "nearest": words}
 
 
 def open_source(
@@ -439,6 +534,8 @@ def senses(
     groups: bool = False,
     seed: int = 0,
     memory: int | None = None,
+    documents: Documents | None = None,
+    by: str | None = None,
     progress: ProgressOption = None,
 ) -> Senses:
     """Find the senses of a word in a corpus: groups of usages that differ in topic or nearest words.
@@ -450,6 +547,8 @@ def senses(
         groups: Return stable groups of usages even if nothing shows that they are senses.
         seed: Seeds the sampling and the clustering.
         memory: Megabytes of vectors to keep in memory.
+        documents: Only usages in these documents; see `nearest`.
+        by: Count the senses by a field of the metadata, such as "year" or "year/10"; by document if None.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -468,11 +567,12 @@ def senses(
     """
     with open_progress(progress) as on_progress:
         return find_senses(
-            _open(index, memory),
+            _restrict(_open(index, memory), documents),
             word,
             max_senses=max_senses,
             groups=groups,
             seed=seed,
+            by=by,
             on_progress=on_progress,
         )
 
@@ -482,9 +582,10 @@ def map_usages(
     words: str | Sequence[str],
     out: str | Path | None = None,
     *,
-    by: MapColour = "word",
+    by: str = "word",
     method: MapMethod = "pca",
     memory: int | None = None,
+    documents: Documents | None = None,
     force: bool = False,
     progress: ProgressOption = None,
 ) -> Map:
@@ -494,9 +595,10 @@ def map_usages(
         index: An index, open or as a path.
         words: A word, or several.
         out: A .html or .png file to write.
-        by: Colour usages by "word" or "sense".
+        by: Colour usages by "word", "sense", "document" or a field of the metadata such as "year/10".
         method: "pca", or "tsne", which needs openTSNE.
         memory: Megabytes of vectors to keep in memory.
+        documents: Only usages in these documents; see `nearest`.
         force: Replace `out` if it exists.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
@@ -514,7 +616,7 @@ def map_usages(
     """
     unique_words = [words] if isinstance(words, str) else list(dict.fromkeys(words))
     with open_progress(progress) as on_progress:
-        opened = _open(index, memory)
+        opened = _restrict(_open(index, memory), documents)
         usage_map = make_map(opened, unique_words, by=by, method=method, on_progress=on_progress)
     if out is not None:
         usage_map.save(out, force=force)
@@ -589,6 +691,8 @@ def change(
     seed: int = 0,
     out: str | Path | None = None,
     memory: int | None = None,
+    documents: Documents | None = None,
+    against: Documents | None = None,
     timeout: float | None = None,
     computed: ComputedChanges | None = None,
     force: bool = False,
@@ -598,13 +702,15 @@ def change(
 
     Args:
         first: An index.
-        second: Another index, of the same model, layer and view.
+        second: Another index, of the same model, layer and view; or the same with other documents.
         words: The words to compare, all of which are returned; all frequent words if empty.
         k: How many words to return, if `words` is empty.
         min_count: The fewest usages in both indexes, if `words` is empty.
         seed: Seeds the sampling and the tests of significance.
         out: A .png file for a plot of the shares of the senses.
         memory: Megabytes of vectors to keep in memory, of each index.
+        documents: Only usages in these documents of the first index; see `nearest`.
+        against: Only usages in these documents of the second index.
         timeout: Stop comparing after this many seconds; `complete` of the result is then False.
         computed: What earlier calls with the same indexes and seed computed, which this call continues.
         force: Replace `out` if it exists.
@@ -619,9 +725,10 @@ def change(
 
     Example:
         >>> polyseme.change("1900-index", "2000-index", ["gay", "broadcast"])
+        >>> polyseme.change("book", "book", documents="1-60", against="61-120")
 
     """
-    indexes = _open(first, memory), _open(second, memory)
+    indexes = _restrict(_open(first, memory), documents), _restrict(_open(second, memory), against)
     names = [words] if isinstance(words, str) else list(words)
     with open_progress(progress) as on_progress:
         search = ChangeSearch(
@@ -629,12 +736,16 @@ def change(
         )
         changes = search.compare_words(names) if names else search.find_most_changed(k, min_count)
     if out is not None:
-        draw_sense_shares(changes, (indexes[0].folder.name, indexes[1].folder.name), out, force=force)
+        draw_sense_shares(changes, (indexes[0].label, indexes[1].label), out, force=force)
     return changes
 
 
 def _open(index: Index | str | Path, memory: int | None = None) -> Index:
     return index if isinstance(index, Index) else open_index(index, memory=_bytes(memory))
+
+
+def _restrict(index: Index, documents: Documents | None) -> Index:
+    return index if documents is None else index.restrict(documents)
 
 
 def _bytes(megabytes: int | None) -> int | None:

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyseme.choices import Direction, Normalise
-from polyseme.cli.options import AsJson, BatchTokens, Device, ModelPath, Options, Segment, Stateful, TextPath
+from polyseme.cli.options import (
+    AsJson,
+    BatchTokens,
+    Device,
+    Encoding,
+    ModelPath,
+    Options,
+    Segment,
+    Stateful,
+    TextPath,
+)
 from polyseme.cli.tasks import ElmoPath, StaticPath, print_scores
 
 if TYPE_CHECKING:
@@ -36,6 +46,7 @@ def evaluate(
     ] = None,
     elmo: ElmoPath = None,
     static: StaticPath = None,
+    encoding: Encoding = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Measure the perplexity of a model on a text; for a task folder, the scores of the task."""
@@ -52,6 +63,7 @@ def evaluate(
         device=device,
         elmo=elmo,
         static=static,
+        encoding=encoding,
         progress=True,
     )
     if as_json:
@@ -100,6 +112,7 @@ def score(
     batch_tokens: BatchTokens = 4096,
     options: Options = None,
     device: Device = "cpu",
+    encoding: Encoding = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Compute the log probability of every sentence and token, or re-rank n-best lists."""
@@ -117,6 +130,7 @@ def score(
             batch_tokens=batch_tokens,
             options=options,
             device=device,
+            encoding=encoding,
             progress=True,
         )
         _print_ranked(ranked, as_json=as_json)
@@ -129,6 +143,7 @@ def score(
         batch_tokens=batch_tokens,
         options=options,
         device=device,
+        encoding=encoding,
         progress=True,
     )
     _print_scores(scores, tokens=tokens, as_json=as_json)

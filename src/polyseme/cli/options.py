@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 MODEL = "A model folder, a .zip or .hdf5 file, or a bundled model: en-classic, zh-classic."
 LAYER = "top, mean, a number from 0, or weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4 (scaled)."
 
+ENCODING = "Encoding of the text: auto detects it, or gb18030, big5, utf-16, latin-1, …"
+DOCUMENTS = "A document: file, line, block, chapters-zh, chapters-en, auto, or a pattern of headings."
+
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)]
 TextPath = Annotated[
-    str, typer.Argument(metavar="TEXT", help="A file or folder (.gz and .zst too), or - for standard input.")
+    str, typer.Argument(metavar="TEXT", help="A file or folder (.gz, .zst, .html, .epub too), or -.")
 ]
 TextPaths = Annotated[
     list[str],
-    typer.Argument(metavar="TEXT…", help="Files and folders (.gz and .zst too), or - for standard input."),
+    typer.Argument(metavar="TEXT…", help="Files and folders (.gz, .zst, .html, .epub too), or -."),
 ]
 Options = Annotated[
     str | None, typer.Option(help="The options.json of an .hdf5 model, if it is not beside it.")
@@ -35,6 +38,7 @@ Segment = Annotated[
     Segmentation | None,
     typer.Option(help="How to split text into tokens.", show_default="as the model was trained"),
 ]
+Encoding = Annotated[str, typer.Option(help=ENCODING)]
 Stateful = Annotated[bool, typer.Option("--stateful", help="Carry the state from sentence to sentence.")]
 BatchTokens = Annotated[int, typer.Option(min=1, help="Tokens per batch.")]
 Precision = Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyseme.cli.options import Options
+from polyseme.cli.options import DOCUMENTS, ENCODING, Options
 
 if TYPE_CHECKING:
     from polyseme.training.pretrain import Pretraining
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def pretrain(
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Files, folders or globs; also .gz, .zst, .jsonl and .conllu."),
+        typer.Argument(
+            metavar="TEXT…", help="Files, folders or globs; also .gz, .zst, .jsonl, .conllu, .html, .epub."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="A new folder for the model.")],
     config: Annotated[str, typer.Option(help="A preset (tiny, novel, small, …) or a .toml file.")] = "novel",
@@ -34,6 +36,8 @@ def pretrain(
         bool, typer.Option("--new-vocabulary", help="With --from: take the vocabulary of the new text.")
     ] = False,
     options: Options = None,
+    documents: Annotated[str | None, typer.Option(help=DOCUMENTS, show_default="file")] = None,
+    encoding: Annotated[str | None, typer.Option(help=ENCODING, show_default="auto")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")] = False,
     force: Annotated[
         bool,
@@ -56,6 +60,8 @@ def pretrain(
         base=base,
         options=options,
         new_vocabulary=new_vocabulary,
+        documents=documents,
+        encoding=encoding,
         resume=resume,
         force=force,
         workers=workers,

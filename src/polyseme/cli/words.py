@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,19 +21,31 @@ from polyseme.choices import (
     GraphDtype,
     IndexPrecision,
     IndexView,
-    MapColour,
     MapMethod,
     SpaceKind,
     UsageView,
 )
-from polyseme.cli.options import LAYER, AsJson, Device, Force, ModelPath, Segment, format_count, parse_layer
+from polyseme.cli.options import (
+    DOCUMENTS,
+    LAYER,
+    AsJson,
+    Device,
+    Encoding,
+    Force,
+    ModelPath,
+    Segment,
+    format_count,
+    parse_layer,
+)
 from polyseme.errors import UsageError
 
 if TYPE_CHECKING:
+    from polyseme.api.search import NeighbourGroup
     from polyseme.search.index import Usage
-    from polyseme.word_vectors import Neighbour, WordVectors
+    from polyseme.word_vectors import Neighbour
 
 SHOWN_DOCUMENTS = 5  # per sense
+FILE_ENDING = re.compile(r"\.[A-Za-z0-9]{1,6}$")
 
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder written by polyseme index.")]
 Layer = Annotated[str, typer.Option(help=LAYER)]
@@ -45,12 +58,21 @@ Uncorrected = Annotated[
 ]
 Memory = Annotated[int | None, typer.Option(min=0, help="Megabytes of vectors to keep in memory.")]
 IndexModel = Annotated[str | None, typer.Option("--model", help="The ELMo of the index, if it has moved.")]
+SelectedDocuments = Annotated[
+    str | None,
+    typer.Option("--documents", help="Only these documents: 1-20, titles, or year=1900-1950; with commas."),
+]
+Groups = Annotated[
+    str | None, typer.Option("--by", help="Group by document, or a field such as year or year/10.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the sampling.")]
 
 
 def index(
     model: ModelPath,
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Files and folders; .gz and .zst too.")],
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT…", help="Files and folders; .gz, .zst, .html, .epub too.")
+    ],
     out: Annotated[Path, typer.Option(help="A folder for the index; an interrupted one is resumed.")],
     layer: Layer = "top",
     view: Annotated[
@@ -66,6 +88,15 @@ def index(
         str | None, typer.Option(help="A file of words to include, one per line; all others are excluded.")
     ] = None,
     segment: Segment = None,
+    documents: Annotated[str, typer.Option(help=DOCUMENTS)] = "file",
+    meta: Annotated[
+        str | None,
+        typer.Option(
+            help="Metadata: a table (file or title, tab, year, …), or a pattern for file names such as "
+            "(?P<year>\\d{4})."
+        ),
+    ] = None,
+    encoding: Encoding = "auto",
     space: Annotated[SpaceKind, typer.Option(help="Correction of the vectors for anisotropy.")] = "whiten",
     precision: Annotated[IndexPrecision, typer.Option(help="Precision of the vectors on disk.")] = "fp16",
     graph: Annotated[
@@ -89,6 +120,9 @@ def index(
         stop=stop or (),
         only=only or (),
         segment=segment,
+        documents=documents,
+        meta=meta,
+        encoding=encoding,
         space=space,
         precision=precision,
         graph=graph,
@@ -134,10 +168,13 @@ def nearest(
     uncorrected: Uncorrected = False,
     memory: Memory = None,
     model: IndexModel = None,
+    documents: SelectedDocuments = None,
+    by: Groups = None,
     as_json: AsJson = False,
 ) -> None:
     """Search words by meaning, or usages by meaning in context."""
     from polyseme import api
+    from polyseme.api.search import NeighbourGroup
     from polyseme.search.index import Index, Usage
     from polyseme.word_vectors import Neighbour
 
@@ -161,19 +198,35 @@ def nearest(
         unlike=unlike or (),
         min_count=min_count,
         min_chars=min_chars,
+        documents=documents,
+        by=by,
     )
-    words = opened.words if isinstance(opened, Index) else opened
+    groups = [result for result in results if isinstance(result, NeighbourGroup)]
     usages = [result for result in results if isinstance(result, Usage)]
     neighbours = [result for result in results if isinstance(result, Neighbour)]
     if context is not None:
         _print_usages(usages, as_json=as_json)
+    elif by is not None:
+        _print_groups(groups, as_json=as_json)
     else:
-        _print_neighbours(neighbours, words, as_json=as_json)
+        part = opened.restrict(documents) if documents and isinstance(opened, Index) else opened
+        counts = part.counts() if isinstance(part, Index) else part.counts_by_word()
+        _print_neighbours(neighbours, counts, as_json=as_json)
 
 
-def _print_neighbours(neighbours: Sequence[Neighbour], words: WordVectors, *, as_json: bool) -> None:
+def _print_groups(groups: Sequence[NeighbourGroup], *, as_json: bool) -> None:
+    """Print group, usages and nearest words of each."""
+    if as_json:
+        print(json.dumps([group.as_dict() for group in groups], ensure_ascii=False, indent=2))
+        return
+    for group in groups:
+        words = " ".join(word for word, _ in group.neighbours)
+        print(f"{group.group}\t{group.count}\t{words}")
+
+
+def _print_neighbours(neighbours: Sequence[Neighbour], counts: Mapping[str, int], *, as_json: bool) -> None:
     """Print cosine, count and word of each."""
-    rows = [{"word": word, "cosine": cosine, "count": words.count(word)} for word, cosine in neighbours]
+    rows = [{"word": word, "cosine": cosine, "count": counts[word]} for word, cosine in neighbours]
     if as_json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return
@@ -184,7 +237,7 @@ def _print_neighbours(neighbours: Sequence[Neighbour], words: WordVectors, *, as
 def _print_usages(usages: Sequence[Usage], *, as_json: bool) -> None:
     """Print cosine, location and sentence of each."""
     if as_json:
-        names = ("word", "cosine", "sentence", "start", "stop", "document", "line")
+        names = ("word", "cosine", "sentence", "start", "stop", "document", "line", "title")
         rows = [{name: getattr(usage, name) for name in names} for usage in usages]
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return
@@ -239,13 +292,23 @@ def senses(
     ] = False,
     seed: Seed = 0,
     memory: Memory = None,
+    documents: SelectedDocuments = None,
+    by: Groups = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the senses of a word in a corpus: groups of usages that differ in topic or nearest words."""
     from polyseme import api
 
     senses_of_word = api.senses(
-        index, word, max_senses=max_senses, groups=groups, seed=seed, memory=memory, progress=True
+        index,
+        word,
+        max_senses=max_senses,
+        groups=groups,
+        seed=seed,
+        memory=memory,
+        documents=documents,
+        by=by,
+        progress=True,
     )
     if as_json:
         unknown = {} if senses_of_word.candidates > 1 else {"stability": None}  # nothing to compare
@@ -259,29 +322,51 @@ def senses(
         for usage in sense.examples:
             print(f"   {_mark(usage)}")
         if len(sense.documents) > 1:
-            print(f"   {_describe_documents(sense.documents, senses_of_word.documents)}")
+            print(
+                f"   {_describe_documents(sense.documents, senses_of_word.documents, ordered=by is not None)}"
+            )
 
 
-def _describe_documents(shares: dict[str, float], totals: dict[str, int]) -> str:
-    """The documents with most usages of a sense, with share and count."""
+def _describe_documents(shares: dict[str, float], totals: dict[str, int], *, ordered: bool) -> str:
+    """The documents with most usages of a sense, or all groups in order, with share and count."""
     counts = {name: round(share * totals[name]) for name, share in shares.items()}
-    names = sorted(counts, key=lambda name: -counts[name])[:SHOWN_DOCUMENTS]
-    return ", ".join(f"{Path(name).stem} {shares[name]:.0%} ({counts[name]})" for name in names)
+    names = list(counts)
+    if not ordered:
+        names = sorted(counts, key=lambda name: -counts[name])[:SHOWN_DOCUMENTS]
+    return ", ".join(f"{_shorten(name)} {shares[name]:.0%} ({counts[name]})" for name in names)
+
+
+def _shorten(name: str) -> str:
+    """A file without its folder and ending; a title as it is."""
+    return Path(name).stem if FILE_ENDING.search(name) else name
 
 
 def map_usages(
     index: IndexPath,
     words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words to plot.")],
     out: Annotated[Path, typer.Option(help="A .html or .png file.")],
-    by: Annotated[MapColour, typer.Option(help="Colour usages by word or by sense.")] = "word",
+    by: Annotated[
+        str, typer.Option(help="Colour usages by word, sense, document, or a field such as year/10.")
+    ] = "word",
     method: Annotated[MapMethod, typer.Option(help="Projection; tsne needs openTSNE.")] = "pca",
     memory: Memory = None,
+    documents: SelectedDocuments = None,
     force: Force = False,
 ) -> None:
     """Plot the usages of words in two dimensions."""
     from polyseme import api
 
-    drawn = api.map_usages(index, words, out, by=by, method=method, memory=memory, force=force, progress=True)
+    drawn = api.map_usages(
+        index,
+        words,
+        out,
+        by=by,
+        method=method,
+        memory=memory,
+        documents=documents,
+        force=force,
+        progress=True,
+    )
     print(f"{out}: {format_count(len(drawn.usages), 'usage')}")
 
 
@@ -347,7 +432,10 @@ def _parse_prior(text: str) -> float | Literal["auto"]:
 def change(
     first: IndexPath,
     second: Annotated[
-        Path, typer.Argument(metavar="INDEX", help="Another index, of the same model, layer and view.")
+        Path,
+        typer.Argument(
+            metavar="INDEX", help="Another index, of the same model, layer and view; or the same."
+        ),
     ],
     words: Annotated[
         list[str] | None,
@@ -360,6 +448,11 @@ def change(
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="A .png file: plot the shares of the senses.")] = None,
     memory: Memory = None,
+    documents: SelectedDocuments = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Only these documents of the second index, as --documents of the first."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Stop comparing after this many seconds.")
     ] = None,
@@ -378,6 +471,8 @@ def change(
         seed=seed,
         out=out,
         memory=memory,
+        documents=documents,
+        against=against,
         timeout=timeout,
         force=force,
         progress=True,

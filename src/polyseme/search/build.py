@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from polyseme.search.usage_store import (
     HEAD,
     INDEX_VIEWS,
     PRECISIONS,
+    block_path,
+    list_documents,
+    note_documents,
     read_head,
     write_head,
 )
@@ -43,9 +47,12 @@ from polyseme.search.usage_writer import (
     count_words,
     read_indexed_sentences,
 )
-from polyseme.text.corpus.documents import expand_inputs
+from polyseme.text.corpus.documents import Document, expand_inputs, read_documents
+from polyseme.text.corpus.headings import check_documents
+from polyseme.text.corpus.metadata import Metadata
+from polyseme.text.encodings import AUTO, check_encoding
 from polyseme.text.fingerprint import digest, stamp
-from polyseme.text.reading import ReadingProgress
+from polyseme.text.reading import Line, ReadingProgress
 
 BLOCK_USAGES = 100_000  # a block is closed once it has this many
 
@@ -59,6 +66,9 @@ def build_index(
     view: IndexView = "word",
     filters: WordFilter = WordFilter(),  # noqa: B008  # frozen
     segment: str | None = None,
+    documents: str = "file",
+    meta: str | Path | None = None,
+    encoding: str = AUTO,
     space: SpaceKind = "whiten",
     precision: IndexPrecision = "fp16",
     model: str | None = None,
@@ -77,6 +87,9 @@ def build_index(
         view: "word", or "context": what is around a word, without the word itself.
         filters: Which words to index; counts are those of `texts` alone.
         segment: How to split text; as the model was trained if None.
+        documents: What is a document; see `read_documents`.
+        meta: Metadata of the documents: a table, or a pattern for file names; see `text.corpus.metadata`.
+        encoding: The encoding of the texts; "auto" detects it.
         space: The correction of the vectors; see `search.space`.
         precision: Of the vectors on disk: "fp16" or "fp32".
         model: The name or path of the model, which is noted in the index.
@@ -111,9 +124,20 @@ def build_index(
         "precision": precision,
         "size": elmo.config.size,
         "filters": asdict(filters),
+        "split": None if check_documents(documents) == "file" else documents,
+        "encoding": None if check_encoding(encoding) == AUTO else encoding,
     }
+    metadata = Metadata.parse(meta)
     head = _open_head(folder, settings, files, add=add, force=force)
-    _write_blocks(elmo, folder, head, files, spec, filters, block_usages, on_progress)
+    read = partial(
+        read_documents, files, documents, encoding, metadata, first=head["corpora"][-1].get("first", 1)
+    )
+    try:
+        _write_blocks(elmo, folder, head, files, read, spec, filters, block_usages, on_progress)
+    except BaseException as problem:
+        if isinstance(problem, DataError) or not _has_blocks(head):  # nothing that a second call resumes
+            _remove_last_corpus(folder, head)
+        raise
     write_statistics(folder, head)
     return head
 
@@ -148,6 +172,8 @@ def _open_head(
             f"{folder}: an index of another text. Use `add=True` to add this text, or `force=True`."
         )
     _check_not_indexed(folder, head, corpus)
+    corpus["first"] = 1 + max((document.number for document in list_documents(head)), default=0)
+    corpus["before"] = len(head["documents"])
     head["corpora"].append(corpus)
     write_head(folder, head)
     return head
@@ -211,20 +237,24 @@ def _write_blocks(
     folder: Path,
     head: dict[str, Any],
     files: list[Path],
+    read: Callable[[], Iterator[tuple[Document, Iterator[Line]]]],
     spec: OutputSpec,
     filters: WordFilter,
     block_usages: int,
     on_progress: OnProgress,
 ) -> None:
-    """Write the missing blocks of the last corpus."""
+    """Write the missing blocks of the last corpus, whose documents `read` reads."""
     corpus = len(head["corpora"]) - 1
     if head["corpora"][corpus]["done"]:
         return
     segment = head["segment"]
-    is_kept = filters.make_test(count_words(files, segment, on_progress) if filters.needs_counts else None)
+    counts = None
+    if filters.needs_counts:
+        counts = count_words(read(), segment, ReadingProgress(on_progress, *files, stage="counting"))
+    is_kept = filters.make_test(counts)
     finished_units = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
     reading = ReadingProgress(on_progress, *files, stage="indexing")
-    sentences = read_indexed_sentences(files, segment, finished_units[-1] if finished_units else 0, reading)
+    sentences = read_indexed_sentences(read(), segment, finished_units[-1] if finished_units else 0, reading)
     if is_kept is not None:  # the model need not read sentences without an indexed word
         sentences = (numbered for numbered in sentences if any(map(is_kept, numbered[1].words)))
     units = 0
@@ -236,19 +266,29 @@ def _write_blocks(
                 writer.close(units)
         writer.close(units)
     head["corpora"][corpus]["done"] = True
-    if not any(block["corpus"] == corpus for block in head["blocks"]):
-        _remove_last_corpus(folder, head)
+    if not _has_blocks(head):
         raise DataError(
             f"{', '.join(map(str, files[:3]))}: no usage to index: no text, or no word passes the filters."
         )
     write_head(folder, head)
 
 
+def _has_blocks(head: dict[str, Any]) -> bool:
+    """Whether the last corpus has a complete block."""
+    return any(block["corpus"] == len(head["corpora"]) - 1 for block in head["blocks"])
+
+
 def _remove_last_corpus(folder: Path, head: dict[str, Any]) -> None:
     """Restore an index as it was before its last corpus; delete it if it has no other."""
-    head["corpora"].pop()
+    corpus = head["corpora"].pop()
     if head["corpora"]:
+        kept = [block for block in head["blocks"] if block["corpus"] < len(head["corpora"])]
+        removed = range(len(kept), len(head["blocks"]))
+        head["blocks"] = kept
+        note_documents(head, list_documents(head)[: corpus.get("before", len(head["documents"]))])
         write_head(folder, head)
+        for number in removed:
+            block_path(folder, number).unlink(missing_ok=True)
         return
     for path in [path for path in folder.iterdir() if _is_index_file(path)]:
         path.unlink()

@@ -104,9 +104,13 @@ def check_comparable(first: Index, second: Index) -> None:
 
 def find_common_words(first: Index, second: Index, min_count: int) -> dict[str, int]:
     """Return the words with `min_count` usages in both indexes, with the smaller count; no punctuation."""
-    both = (word for word in first.words.words if word in second.words and any(map(str.isalnum, word)))
-    counts = {word: min(first.words.count(word), second.words.count(word)) for word in both}
-    return {word: count for word, count in counts.items() if count >= min_count}
+    others = second.counts()
+    both = (
+        (word, min(count, others[word]))
+        for word, count in first.counts().items()
+        if word in others and any(map(str.isalnum, word))
+    )
+    return {word: count for word, count in both if count >= min_count}
 
 
 def sort_changes(changes: Iterable[Change]) -> list[Change]:
@@ -117,13 +121,13 @@ def sort_changes(changes: Iterable[Change]) -> list[Change]:
 def check_usages(index: Index, words: Iterable[str]) -> None:
     """Refuse words with too few usages to compare them."""
     for word in words:
-        if (count := index.words.count(word)) < MIN_USAGES:
-            raise UsageError(f"{word!r} has {count} usages in {index.folder}, {MIN_USAGES} are needed.")
+        if (count := index.count(word)) < MIN_USAGES:
+            raise UsageError(f"{word!r} has {count} usages in {index.label}, {MIN_USAGES} are needed.")
 
 
 def find_change(first: Index, second: Index, word: str, seed: int = 0) -> Change:
     """Compare the usages of a word in two indexes."""
-    counts = (first.words.count(word), second.words.count(word))
+    counts = (first.count(word), second.count(word))
     return compare_usages(word, *sample_usages(first, second, word, seed), counts, seed)
 
 

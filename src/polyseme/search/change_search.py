@@ -78,7 +78,7 @@ class ComputedChanges:
     def top_words(self, k: int, min_count: int) -> list[str]:
         """The `k` frequent words with the greatest distance, and those that tie with the last of them."""
         ranked = self.distances.keys() & set(self.frequent_words(min_count))
-        order = [word for word in self.first.words.words if word in ranked]  # of ties the most frequent
+        order = [word for word in self.first.counts() if word in ranked]  # of ties the most frequent
         order.sort(key=lambda word: -self.distances[word])
         least = min((self.distances[word] for word in order[:k]), default=0.0) - TOLERANCE
         return [word for word in order[: k + TIES] if self.distances[word] >= least]
@@ -158,7 +158,7 @@ class ChangeSearch:
         return changes
 
     def _as_result(self, changes: list[Change]) -> ResultList[Change]:
-        caption = f"{self._computed.first.folder.name} and {self._computed.second.folder.name}"
+        caption = f"{self._computed.first.label} and {self._computed.second.label}"
         return ResultList(sort_changes(changes), caption, complete=self._complete)
 
     def _is_over(self) -> bool:

@@ -9,9 +9,11 @@ which cosines are taken: see search.space.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +22,26 @@ from numpy.typing import NDArray
 
 from polyseme.choices import GraphDtype
 from polyseme.elmo import Elmo, ensure_loaded
-from polyseme.errors import FormatError, UsageError
+from polyseme.errors import FormatError, UnknownWordError, UsageError
 from polyseme.io.html import Cell, Highlight, render_table
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.search import approximate, exact, statistics
+from polyseme.search.selection import Documents, group_documents, select_documents, sort_groups
 from polyseme.search.similarity import UsageEncoder, make_encoder
 from polyseme.search.space import uncorrected_space
-from polyseme.search.usage_store import ADVICE, UsageBlock, block_path, read_head, write_head
+from polyseme.search.usage_store import (
+    ADVICE,
+    UsageBlock,
+    block_path,
+    list_documents,
+    read_head,
+    write_head,
+)
 from polyseme.text.brackets import WordInSentence, locate_word
 from polyseme.text.fingerprint import digest
-from polyseme.word_vectors import Keys
+from polyseme.word_vectors import Keys, WordVectors
 
 if TYPE_CHECKING:
     from polyseme.search.contexts import ContextReader
@@ -54,7 +64,8 @@ class Usage:
         start: Offset of the word in the sentence.
         stop: Offset of the end of the word.
         document: The file.
-        line: The line of the file, from 1.
+        line: The line of the file, from 1; of HTML and EPUB, of the extracted text.
+        title: The title of the chapter or part of the file; "" if there is none.
 
     """
 
@@ -66,6 +77,7 @@ class Usage:
     stop: int
     document: str
     line: int
+    title: str = ""
 
     @property
     def location(self) -> str:
@@ -96,7 +108,7 @@ class Index:
     Attributes:
         folder: The folder on disk.
         head: What index.json says: model, layer, view, segmentation, documents, blocks.
-        words: The mean vector of every word, as `WordVectors`.
+        words: The mean vector of every word, as `WordVectors`; of a part, those of its usages.
         space: The correction of the vectors before cosines are taken.
         blocks: The files of usages.
         lengths: (U,) the length of every vector in the corrected space.
@@ -125,26 +137,163 @@ class Index:
                 path, expected = block_path(folder, number), entry["usages"]
                 raise FormatError(f"{path}: {len(block)} usages, expected {expected}. {ADVICE}")
         self.corrected = corrected
-        self.space, self.words = statistics.read_space(folder, head), statistics.read_means(folder)
+        self.listed_documents = list_documents(head)
+        self.space = statistics.read_space(folder, head)
+        self._words: WordVectors | None = statistics.read_means(folder)
+        self._whole: Index | None = None  # of a part: the index that it is a part of, see `restrict`
+        self._selection: Documents | None = None
+        self._keep: NDArray[np.bool_] | None = None  # (U,) the usages of a part
         self.lengths = statistics.read_lengths(folder, sum(map(len, self.blocks)))
         self._starts = np.cumsum([0, *map(len, self.blocks)])
         if not corrected:
-            self.space, self.words = uncorrected_space(head["size"]), self.words.uncentred()
+            self.space, self._words = uncorrected_space(head["size"]), self.words.uncentred()
             self.lengths = self._measure_lengths()
         self._graph: Any = None
         self._encoder: UsageEncoder | None = None
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return int(self._starts[-1]) if self._keep is None else int(self._keep.sum())
 
     def __repr__(self) -> str:
+        if self._selection is not None:
+            return f"Index({str(self.folder)!r}, documents={self._selection!r}, {len(self):,} usages)"
         return f"Index({str(self.folder)!r}, {len(self):,} usages, {len(self.words):,} words)"
+
+    @property
+    def words(self) -> WordVectors:
+        """The mean vector of every word; those of a part are computed on first use."""
+        if self._words is None:
+            means = statistics.average_usages(self.blocks, centred=False, keep=self._keep)
+            self._words = WordVectors(means.words, means.counts, means.vectors, self.whole.words.centre)
+        return self._words
+
+    @property
+    def whole(self) -> Index:
+        """The index that this one is a part of; itself if it is whole."""
+        return self if self._whole is None else self._whole
+
+    @property
+    def label(self) -> str:
+        """The name of the folder, and the documents of a part."""
+        return self.folder.name if self._selection is None else f"{self.folder.name} {self._selection}"
+
+    @property
+    def selection(self) -> Documents | None:
+        """The documents of a part, as `restrict` was called; None if this index is whole."""
+        return self._selection
+
+    def restrict(self, documents: Documents) -> Index:
+        """Return the part of this index that some of its documents are.
+
+        Args:
+            documents: Numbers (`3`, `"1-20"`), titles or parts of them, or conditions on metadata
+                (`"year=1900-1950"`), separated by commas or in a list.
+
+        Returns:
+            An index whose usages and words are those of the documents; it shares the files and the space.
+
+        Raises:
+            UsageError: No document fits.
+
+        Example:
+            >>> index.restrict("1-60").words.nearest("曹操")
+            >>> index.restrict("year=1861-1865")
+
+        """
+        if self._keep is not None:
+            raise UsageError("This index is restricted already. Restrict the whole index.")
+        part = copy(self)
+        chosen = select_documents(self.listed_documents, documents)
+        part._whole, part._selection, part._words = self, documents, None
+        part._keep = chosen[self.document_numbers(np.arange(len(self)))]
+        return part
+
+    def split(self, by: str) -> dict[str, Index]:
+        """Return the parts of this index by a field of the metadata of its documents.
+
+        Args:
+            by: "document", a field such as "year", or a field and a width: "year/10" for decades.
+
+        Returns:
+            The parts by their names, in order; documents without the field are left out.
+
+        Raises:
+            UsageError: No document has the field.
+
+        Example:
+            >>> {period: part.count("war") for period, part in index.split("year/50").items()}
+
+        """
+        groups = group_documents(self.listed_documents, by)
+        rows = self.document_numbers(np.arange(int(self._starts[-1])))
+        parts = {}
+        for name in sort_groups([group for group in groups if group is not None]):
+            part = copy(self)
+            keep = np.array([group == name for group in groups])[rows]
+            if self._keep is not None:
+                keep &= self._keep
+            part._whole, part._selection, part._words, part._keep = self.whole, name, None, keep
+            if keep.any():
+                parts[name] = part
+        return parts
+
+    def words_with(self, *words: str) -> WordVectors:
+        """Return word vectors in which some words have the mean of their usages in this part.
+
+        The other words are those of the part, with their usages in it counted, and their vectors in the whole
+        index, which rest on more usages. Of a whole index these are its `words`.
+
+        Raises:
+            UnknownWordError: A word has no usages in the part.
+
+        """
+        if self._keep is None:
+            return self.words
+        means = [self.raw_vectors(self.usage_numbers(word)).mean(axis=0) for word in words]
+        counts, whole = self.counts(), self.whole.words
+        rows = [whole.row(word) for word in counts]
+        vectors = whole.vectors[rows]
+        position = {word: row for row, word in enumerate(counts)}
+        for word, mean in zip(words, means, strict=True):
+            vectors[position[word]] = mean
+        return WordVectors(tuple(counts), np.array([*counts.values()], np.int64), vectors, whole.centre)
+
+    def groups(self, numbers: Numbers, by: str | None = None) -> list[str]:
+        """Return the group of each of these usages: its document, or what `by` says; "" if it has none."""
+        if by is None:
+            return self.documents(numbers)
+        names = group_documents(self.listed_documents, by)
+        return [names[number] or "" for number in self.document_numbers(numbers)]
+
+    def document_numbers(self, numbers: Numbers) -> NDArray[np.int32]:
+        """Return the document of each of these usages, as a position in `listed_documents`."""
+        documents = np.zeros(len(numbers), np.int32)
+        for number, block, chosen in self._by_block(numbers):
+            documents[chosen] = block.document_numbers(numbers[chosen] - self._starts[number])
+        if len(documents) and not 0 <= documents.min() <= documents.max() < len(self.listed_documents):
+            raise FormatError(f"{self.folder}: damaged: a document is not listed. {ADVICE}")
+        return documents
+
+    def counts(self) -> dict[str, int]:
+        """Return how many usages each word has, the most frequent first."""
+        if self._keep is None:
+            return self.words.counts_by_word()
+        return dict(statistics.count_usages(self.blocks, self._keep).most_common())
+
+    def count(self, word: str) -> int:
+        """Return how many usages a word has.
+
+        Raises:
+            UnknownWordError: The index has no usage of the word.
+
+        """
+        return self.words.count(word) if self._keep is None else len(self.usage_numbers(word))
 
     def _repr_html_(self) -> str:
         rows: list[tuple[Cell, ...]] = [
             ("usages", f"{len(self):,}"),
             ("words", f"{len(self.words):,}"),
-            ("documents", f"{len(set(self.head['documents'])):,}"),
+            ("documents", f"{len(set(map(itemgetter(0, 1), self.listed_documents))):,}"),
             ("model", self.head.get("name") or "not named"),
             ("layer", str(self.head["layer"])),
             ("view", self.head["view"]),
@@ -160,7 +309,8 @@ class Index:
         folder, model = str(self.folder.absolute()), self._model
         if isinstance(model, str | Path) and Path(model).exists():
             model = str(Path(model).absolute())
-        return _reopen_index, (folder, digest(self.head), model, self._memory, self.corrected)
+        options = (model, self._memory, self.corrected, self._selection)
+        return _reopen_index, (folder, digest(self.head), *options)
 
     @property
     def anisotropy(self) -> statistics.Anisotropy | None:
@@ -175,12 +325,14 @@ class Index:
 
     @cached_property
     def word_directions(self) -> Array:
-        """The directions (V, H) of the mean vectors of all words in the corrected space."""
-        return self.space.to_directions(self.words.vectors)
+        """The directions (V, H) of the mean vectors of all words of the whole index, corrected."""
+        return self.space.to_directions(self.whole.words.vectors)
 
     @cached_property
     def context_reader(self) -> ContextReader:
-        """What reads the words around usages."""
+        """What reads the words around usages; parts share that of the whole index."""
+        if self._whole is not None:
+            return self._whole.context_reader
         from polyseme.search.contexts import ContextReader  # it imports this module
 
         return ContextReader(self)
@@ -392,8 +544,10 @@ class Index:
 
         """
         if word is not None:
-            keep = np.zeros(len(self), np.bool_)
+            keep = np.zeros(int(self._starts[-1]), np.bool_)
             keep[self.usage_numbers(word)] = True
+        elif self._keep is not None:
+            keep = self._keep if keep is None else keep & self._keep
         if approximate and keep is None:
             return self.approximate_nearest(query, k)
         _check_k(k)
@@ -439,7 +593,7 @@ class Index:
         """Return the usage with a number from 0."""
         block = int(np.searchsorted(self._starts, number, side="right")) - 1
         row = number - int(self._starts[block])
-        stored = self.blocks[block].read(row, self.head["documents"])
+        stored = self.blocks[block].read(row, self.listed_documents)
         return Usage(number, stored.word, cosine, *stored[1:])
 
     def _usages(self, numbers: Numbers, cosines: Array) -> ResultList[Usage]:
@@ -452,12 +606,17 @@ class Index:
             UnknownWordError: The word has no usages; the message suggests similar spellings.
 
         """
-        self.words.count(word)  # raises the error
+        self.whole.words.count(word)  # raises the error
         numbers = []
         for start, block in zip(self._starts, self.blocks, strict=False):
             if word in block.types:
                 numbers.append(start + np.flatnonzero(block.words == block.types.index(word)))
-        return np.concatenate(numbers)
+        usages: Numbers = np.concatenate(numbers)
+        if self._keep is not None:
+            usages = usages[self._keep[usages]]
+            if not len(usages):
+                raise UnknownWordError(f"{word!r:.60} has no usages in the documents {self._selection!r}.")
+        return usages
 
     def vectors(self, numbers: Numbers) -> Array:
         """Return the directions (n, H) of usages in the corrected space."""
@@ -474,11 +633,9 @@ class Index:
         return vectors
 
     def documents(self, numbers: Numbers) -> list[str]:
-        """Return the document of each of these usages."""
-        names, documents = self.head["documents"], np.zeros(len(numbers), np.int64)
-        for number, block, chosen in self._by_block(numbers):
-            documents[chosen] = block.document_numbers(numbers[chosen] - self._starts[number])
-        return [self.blocks[0].document_name(int(document), names) for document in documents]
+        """Return the document of each of these usages: its title, else its file."""
+        listed = self.listed_documents
+        return [listed[number].title or listed[number].file for number in self.document_numbers(numbers)]
 
     def _by_block(self, numbers: Numbers) -> Iterator[tuple[int, UsageBlock, NDArray[np.bool_]]]:
         """Every block with some of these usages: its number, itself, and which of the usages it holds."""
@@ -514,13 +671,14 @@ class Index:
             A list of words for each direction, nearest first.
 
         """
-        rare = self.words.counts < COMMON_COUNT
+        words = self.whole.words  # of a part, too: the means of more usages say more
+        rare = words.counts < COMMON_COUNT
         if rare.sum() > len(rare) - k - 1:
             rare[:] = False
         neighbours = []
         for scores in directions @ self.word_directions.T - RARE_PENALTY * rare:
             best = np.argpartition(-scores, min(k, len(scores) - 1))[: k + 1]
-            names = (self.words.words[row] for row in best[np.lexsort((best, -scores[best]))])
+            names = (words.words[row] for row in best[np.lexsort((best, -scores[best]))])
             neighbours.append(list(islice((name for name in names if name != without), k)))
         return neighbours
 
@@ -569,7 +727,12 @@ def open_index(
 
 
 def _reopen_index(
-    folder: str, head: str, model: Elmo | str | Path | None, memory: int | None, corrected: bool
+    folder: str,
+    head: str,
+    model: Elmo | str | Path | None,
+    memory: int | None,
+    corrected: bool,
+    documents: Documents | None = None,
 ) -> Index:
     """Open an index that was pickled as its path."""
     index = open_index(folder, model, memory=memory, corrected=corrected)
@@ -577,7 +740,7 @@ def _reopen_index(
         raise FormatError(
             f"{folder}: not the index that was pickled; it has been rebuilt since. Open it again."
         )
-    return index
+    return index if documents is None else index.restrict(documents)
 
 
 def is_index(path: str | Path) -> bool:

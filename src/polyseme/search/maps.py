@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.choices import MapColour, MapMethod
+from polyseme.choices import MapMethod
 from polyseme.errors import UsageError, require
 from polyseme.io import plots
 from polyseme.io.atomic import new_file
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.search.index import Index, Usage
+from polyseme.search.selection import group_documents
 from polyseme.search.senses import find_senses
 
 MAX_USAGES = 400  # of a word
@@ -83,7 +84,7 @@ def make_map(
     index: Index,
     words: Sequence[str],
     *,
-    by: MapColour = "word",
+    by: str = "word",
     method: MapMethod = "pca",
     seed: int = 0,
     on_progress: OnProgress = ignore_progress,
@@ -93,7 +94,7 @@ def make_map(
     Args:
         index: The index.
         words: The words.
-        by: Colour usages by "word" or by "sense".
+        by: Colour usages by "word", "sense", "document", or a field of the metadata such as "year/10".
         method: "pca", or "tsne" with openTSNE (extra `maps`).
         seed: Seeds sampling, clustering and t-SNE.
         on_progress: Receives the progress.
@@ -110,7 +111,7 @@ def make_map(
     if not words:
         raise UsageError("A map needs a word.")
     if by not in ("word", "sense"):
-        raise UsageError(f"by is {by!r}, expected word or sense.")
+        group_documents(index.listed_documents, by)  # refuses what is not a field
     if method not in ("pca", "tsne"):
         raise UsageError(f"method is {method!r}, expected pca or tsne.")
     rng = np.random.default_rng(seed)
@@ -122,7 +123,11 @@ def make_map(
             word_numbers, labels = senses.numbers, [f"{word} {label + 1}" for label in senses.labels]
         else:
             word_numbers = index.usage_numbers(word)
-            labels = [word] * len(word_numbers)
+            if by == "word":
+                labels = [word] * len(word_numbers)
+            else:
+                names = index.groups(word_numbers, by)
+                labels = [f"{word} {name}" if len(words) > 1 else name for name in names]
         drawn = np.sort(rng.permutation(len(word_numbers))[:MAX_USAGES])
         numbers.append(word_numbers[drawn])
         groups += [labels[row] for row in drawn]

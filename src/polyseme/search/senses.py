@@ -18,6 +18,7 @@ N usages, H values, K groups.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
@@ -32,6 +33,7 @@ from polyseme.io.result_list import ResultList
 from polyseme.search.clusters import Clusters, cluster, merge
 from polyseme.search.contexts import ContextReader, Contexts
 from polyseme.search.index import Index, Usage
+from polyseme.search.selection import sort_groups
 from polyseme.search.space import normalize
 
 MAX_USAGES = 3000  # of a word that are clustered; of more a sample is drawn
@@ -82,7 +84,8 @@ class Sense:
         neighbours: The words whose mean vectors are nearest to its centre.
         collocates: The content words around its usages that are most typical of it, by log-likelihood.
         examples: The usages nearest to its centre.
-        documents: For each document the share of the word's usages in it that are in this group.
+        documents: For each document, or group of documents, the share of the word's usages in it that are in
+            this group.
 
     """
 
@@ -118,7 +121,7 @@ class Senses:
         silhouette: How far apart the groups are, -1 to 1.
         numbers: (N,) the numbers of the usages that were clustered.
         labels: (N,) the group of each, from 0.
-        documents: How many of the usages are in each document.
+        documents: How many of the usages are in each document, or group of documents.
 
     """
 
@@ -185,6 +188,7 @@ def find_senses(
     max_senses: int = 6,
     groups: bool = False,
     seed: int = 0,
+    by: str | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Senses:
     """Group the usages of a word into senses. Their number follows from the data and may be one.
@@ -195,6 +199,7 @@ def find_senses(
         max_senses: The largest number of groups to look for.
         groups: Return stable groups even if nothing shows that they differ in meaning.
         seed: Seeds the sampling, the clustering and the permutation test.
+        by: Count the groups by a field of the metadata, such as "year" or "year/10"; by document if None.
         on_progress: Receives the progress.
 
     Returns:
@@ -238,9 +243,13 @@ def find_senses(
     kind: Kind = "senses" if evidence is not None and evidence.supports_senses else "groups"
     if kind == "groups" and not groups:
         clusters = merge(joined)
+    documents = index.groups(numbers, by)
+    totals = Counter(documents)
+    if by is not None:
+        totals = Counter({name: totals[name] for name in sort_groups(list(totals)) if name})
     return Senses(
         word,
-        _describe(index, word, numbers, vectors, joined, contexts, clusters),
+        _describe(index, word, numbers, vectors, joined, contexts, clusters, documents, totals),
         kind,
         candidates,
         evidence,
@@ -248,7 +257,7 @@ def find_senses(
         clusters.silhouette,
         numbers,
         clusters.labels,
-        dict(Counter(index.documents(numbers))),
+        dict(totals),
     )
 
 
@@ -331,11 +340,11 @@ def _describe(
     joined: NDArray[np.float32],
     contexts: Contexts,
     clusters: Clusters,
+    documents: list[str],
+    totals: Mapping[str, int],
 ) -> list[Sense]:
     """The groups with their words, examples and documents."""
     labels = clusters.labels
-    documents = index.documents(numbers)
-    totals = Counter(documents)
     neighbours = index.nearest_words(average_groups(vectors, labels), NEIGHBOURS, without=word)
     collocates = index.context_reader.collocates(contexts, labels, word, COLLOCATES)
     senses = []

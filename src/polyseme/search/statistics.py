@@ -139,33 +139,66 @@ def _widen(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
         yield rows, buffer[: rows.stop - rows.start].copy_(as_tensor(vectors[rows]))
 
 
-def average_usages(blocks: Sequence[UsageBlock], *, centred: bool) -> StoredWords:
+def count_usages(blocks: Sequence[UsageBlock], keep: NDArray[np.bool_] | None = None) -> Counter[str]:
+    """Count the usages of each word, in the order of the text; `keep` (U,) counts only some of them."""
+    counts: Counter[str] = Counter()
+    for block, kept in _with_kept(blocks, keep):
+        words = block.words if kept is None else block.words[kept]
+        block_counts = np.bincount(words, minlength=len(block.types)).tolist()
+        counts.update(
+            {
+                word: count
+                for word, count in zip(block.types, block_counts, strict=True)
+                if count or keep is None
+            }
+        )
+    return counts
+
+
+def _with_kept(
+    blocks: Sequence[UsageBlock], keep: NDArray[np.bool_] | None
+) -> Iterator[tuple[UsageBlock, NDArray[np.bool_] | None]]:
+    """Every block, with which of its usages are kept; None keeps all."""
+    start = 0
+    for block in blocks:
+        yield block, None if keep is None else keep[start : start + len(block)]
+        start += len(block)
+
+
+def average_usages(
+    blocks: Sequence[UsageBlock], *, centred: bool, keep: NDArray[np.bool_] | None = None
+) -> StoredWords:
     """Return the mean vector of each word, the most frequent first; of equals the one that occurs first.
 
     Sums are taken in fp32, first within a block. If `centred`, cosines are around the mean of the words.
+    `keep` (U,) takes only some of the usages.
     """
-    counts: Counter[str] = Counter()
-    for block in blocks:
-        block_counts = np.bincount(block.words, minlength=len(block.types)).tolist()
-        counts.update(dict(zip(block.types, block_counts, strict=True)))
+    counts = count_usages(blocks, keep)
     words = tuple(word for word, _ in counts.most_common())
-    means = _sum_usages(blocks, {word: row for row, word in enumerate(words)})
+    means = _sum_usages(blocks, {word: row for row, word in enumerate(words)}, keep)
     usages = np.array([counts[word] for word in words], np.int64)
     means /= np.maximum(usages, 1)[:, None]
     centre = means.mean(axis=0, dtype=np.float64) if centred and words else np.zeros(means.shape[1])
     return StoredWords(words, usages, means, centre.astype(np.float32))
 
 
-def _sum_usages(blocks: Sequence[UsageBlock], rows_of: dict[str, int]) -> Array:
+def _sum_usages(
+    blocks: Sequence[UsageBlock], rows_of: dict[str, int], keep: NDArray[np.bool_] | None
+) -> Array:
     """The sum of the vectors of each word, in its row."""
     size = blocks[0].vectors.shape[1]
     sums = np.zeros((len(rows_of), size), np.float32)
     buffer = np.empty((max(len(block.types) for block in blocks), size), np.float32)
-    for block in blocks:
+    for block, kept in _with_kept(blocks, keep):
         block_sums = buffer[: len(block.types)]
         block_sums.fill(0)
-        _add_rows(block_sums, block.words, block.vectors)
-        _add_rows(sums, np.array([rows_of[word] for word in block.types], np.int32), block_sums)
+        if kept is None:
+            _add_rows(block_sums, block.words, block.vectors)
+        elif kept.any():
+            _add_rows(block_sums, block.words[kept], block.vectors[kept])
+        present = [position for position, word in enumerate(block.types) if word in rows_of]
+        rows = np.array([rows_of[block.types[position]] for position in present], np.int32)
+        _add_rows(sums, rows, block_sums if len(present) == len(block.types) else block_sums[present])
     return sums
 
 

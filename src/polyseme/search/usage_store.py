@@ -30,6 +30,7 @@ from polyseme.choices import IndexPrecision, IndexView
 from polyseme.errors import FormatError
 from polyseme.formats.vectors.flat import build_header, map_tensors, release_pages
 from polyseme.io.atomic import new_file
+from polyseme.text.corpus.documents import Document
 
 HEAD = "index.json"
 HEADER_BYTES = 2048  # before the tensors of a block: more than eleven names and shapes need
@@ -63,7 +64,7 @@ Vectors = NDArray[np.float16] | NDArray[np.float32]
 
 
 class StoredUsage(NamedTuple):
-    """A usage on disk: the word, its sentence, its offsets in the sentence, document and line."""
+    """A usage on disk: the word, its sentence, its offsets in the sentence, file, line and title."""
 
     word: str
     sentence: str
@@ -71,6 +72,7 @@ class StoredUsage(NamedTuple):
     stop: int
     document: str
     line: int
+    title: str
 
 
 class UsageBlockWriter:
@@ -210,24 +212,22 @@ class UsageBlock:
         first, last = self._tensors[ends][number : number + 2].tolist()
         return self._tensors[values][first:last].tobytes().decode("utf-8", "replace")
 
-    def read(self, row: int, documents: Sequence[str]) -> StoredUsage:
-        """Read the usage `row` of this block; `documents` are the names that index.json lists."""
+    def read(self, row: int, documents: Sequence[Document]) -> StoredUsage:
+        """Read the usage `row` of this block; `documents` are those that index.json lists."""
         number = int(self._tensors["sentences"][row])
-        document = int(self._tensors["documents"][number])
+        document_number = int(self._tensors["documents"][number])
+        if not 0 <= document_number < len(documents):
+            raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
+        document = documents[document_number]
         return StoredUsage(
             self._text("types", "type_ends", int(self.words[row])),
             self._text("text", "text_ends", number),
             int(self._tensors["starts"][row]),
             int(self._tensors["stops"][row]),
-            self.document_name(document, documents),
+            document.file,
             int(self._tensors["lines"][number]),
+            document.title,
         )
-
-    def document_name(self, document: int, documents: Sequence[str]) -> str:
-        """Return the name of a document that index.json lists."""
-        if not 0 <= document < len(documents):
-            raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
-        return documents[document]
 
     def sentence_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each of these usages where the usages of its sentence start and stop in the block."""
@@ -293,6 +293,36 @@ def _translate_old_names(head: dict[str, Any]) -> None:
         head["view"] = "context"
     if "crowding" in head:
         head["anisotropy"] = head.pop("crowding")
+
+
+def list_documents(head: dict[str, Any]) -> list[Document]:
+    """The documents that index.json lists, in the order of the text.
+
+    Raises:
+        FormatError: The list is damaged.
+
+    """
+    files, records = head["documents"], head.get("titles")
+    if records is None:  # of an older version: a document is a file
+        numbers = {file: number for number, file in enumerate(dict.fromkeys(files), start=1)}
+        return [Document(file, numbers[file], "", {}) for file in files]
+    try:
+        return [
+            Document(str(file), int(record["number"]), str(record["title"]), dict(record.get("meta", {})))
+            for file, record in zip(files, records, strict=True)
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise FormatError(f"{HEAD}: damaged: the titles do not fit the documents. {ADVICE}") from None
+
+
+def note_documents(head: dict[str, Any], documents: Sequence[Document]) -> None:
+    """Put documents into a head: their files, and beside them numbers, titles and metadata."""
+    head["documents"] = [document.file for document in documents]
+    head["titles"] = [
+        {"number": document.number, "title": document.title}
+        | ({"meta": dict(document.meta)} if document.meta else {})
+        for document in documents
+    ]
 
 
 def _are_records(values: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, groupby, islice
 from operator import itemgetter
@@ -22,11 +22,19 @@ from numpy.typing import NDArray
 
 from polyseme.elmo import CHUNK, Counts, Elmo
 from polyseme.errors import DataError
-from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import OutputSpec
-from polyseme.search.usage_store import PRECISIONS, UsageBlockWriter, Vectors, block_path, write_head
+from polyseme.search.usage_store import (
+    PRECISIONS,
+    UsageBlockWriter,
+    Vectors,
+    block_path,
+    list_documents,
+    note_documents,
+    write_head,
+)
+from polyseme.text.corpus.documents import Document
 from polyseme.text.length_batches import chunk_by_size
-from polyseme.text.reading import Line, ReadingProgress, read_lines
+from polyseme.text.reading import Line, ReadingProgress
 from polyseme.text.segment.stream import group_lines, segment_unit
 
 MAX_FP16 = float(np.finfo(np.float16).max)
@@ -76,28 +84,33 @@ class IndexedSentence(NamedTuple):
     """A sentence of the corpus: its text, location, words, and the offsets where the words start."""
 
     text: str
-    document: str
+    document: Document
     line: int
     words: list[str]
     starts: list[int]
 
 
 def read_indexed_sentences(
-    files: Sequence[Path], segment: str, skip: int = 0, reading: ReadingProgress | None = None
+    documents: Iterable[tuple[Document, Iterator[Line]]],
+    segment: str,
+    skip: int = 0,
+    reading: ReadingProgress | None = None,
 ) -> Iterator[tuple[int, IndexedSentence]]:
-    """Read the sentences of files, each with the number of its unit of text (a line or paragraph), from 1.
+    """Read the sentences of documents, each with the number of its unit of text: a line or paragraph, from 1.
 
     Args:
-        files: Text files.
+        documents: The documents with their lines, from `read_documents`.
         segment: How to split text.
         skip: How many units to skip.
         reading: Receives progress.
 
     """
-    lines: Iterator[Line] = (line for file in files for line in read_lines(file))
-    if reading is not None:
-        lines = reading.count_lines(lines)
-    for number, unit in enumerate(islice(group_lines(lines, segment), skip, None), start=skip + 1):
+    units = (
+        (document, unit)
+        for document, lines in documents
+        for unit in group_lines(lines if reading is None else reading.count_lines(lines), segment)
+    )
+    for number, (document, unit) in enumerate(islice(units, skip, None), start=skip + 1):
         end, line = 0, unit.number
         for words in segment_unit(unit.text, segment):
             if not words:
@@ -107,7 +120,7 @@ def read_indexed_sentences(
             starts = _find_starts(unit.text, words, first)
             end = first + starts[-1] + len(words[-1])
             text = unit.text[first:end].replace("\n", " ")
-            yield number, IndexedSentence(text, unit.source, line, words, starts)
+            yield number, IndexedSentence(text, document, line, words, starts)
             line += unit.text.count("\n", first, end)
 
 
@@ -135,13 +148,12 @@ def batch_sentences(
 
 
 def count_words(
-    files: Sequence[Path], segment: str, on_progress: OnProgress = ignore_progress
+    documents: Iterable[tuple[Document, Iterator[Line]]], segment: str, reading: ReadingProgress
 ) -> Counter[str]:
-    """Count the words of files."""
-    reading = ReadingProgress(on_progress, *files, stage="counting")
+    """Count the words of documents."""
 
     def read_words() -> Iterator[str]:
-        for _, sentence in read_indexed_sentences(files, segment, reading=reading):
+        for _, sentence in read_indexed_sentences(documents, segment, reading=reading):
             reading.add_tokens(len(sentence.words))
             yield from sentence.words
 
@@ -153,7 +165,7 @@ class UsageWriter:
 
     def __init__(self, elmo: Elmo, spec: OutputSpec, folder: Path, head: dict[str, Any]) -> None:
         self._elmo, self._spec, self._folder, self._head = elmo, spec, folder, head
-        self._documents: list[str] = list(head["documents"])
+        self._documents = list_documents(head)
         for leftover in folder.glob(".block-*"):  # of a process that was killed
             leftover.unlink()
         self._buffer: NDArray[Any] = np.empty((0, elmo.config.size), PRECISIONS[head["precision"]])
@@ -201,7 +213,7 @@ class UsageWriter:
         block, self._block = self._block, None
         block.close()
         self._head["blocks"].append(entry)
-        self._head["documents"] = list(self._documents)
+        note_documents(self._head, self._documents)
         write_head(self._folder, self._head)
 
 
@@ -226,7 +238,7 @@ def _raise_not_finite(elmo: Elmo, sentences: list[IndexedSentence], spec: Output
     """Name the sentence with a vector that cannot be stored."""
     vectors = elmo.embed_tokens([sentence.words for sentence in sentences], spec, Counts())
     for sentence, array in zip(sentences, vectors, strict=True):
-        location, peak = f"{sentence.document}:{sentence.line}", float(np.abs(array).max(initial=0))
+        location, peak = f"{sentence.document.file}:{sentence.line}", float(np.abs(array).max(initial=0))
         if not math.isfinite(peak):
             raise DataError(f"{location}: a vector is not finite. Is the model broken?")
         if peak > MAX_FP16:

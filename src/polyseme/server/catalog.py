@@ -84,7 +84,7 @@ class Catalog:
                     "words": len(index.words),
                     "layer": index.head["layer"],
                     "view": index.head["view"],
-                    "documents": [Path(file).name for file in index.head["documents"][:MAX_DOCUMENTS]],
+                    "documents": [document.name for document in index.listed_documents[:MAX_DOCUMENTS]],
                     "examples": suggest_examples(index),
                 }
                 for name, index in self.indexes.items()

@@ -40,11 +40,12 @@ class ChangeCache:
 
     def __init__(self, *, max_pairs: int = MAX_PAIRS) -> None:
         self._max_pairs = max_pairs
-        self._memos: dict[tuple[int, int, int], ChangeMemo] = {}
+        self._memos: dict[tuple[int, str, int, str, int], ChangeMemo] = {}
 
     def get(self, first: Index, second: Index, seed: int = 0) -> ChangeMemo:
-        """The memo of these indexes and this seed."""
-        key = (id(first), id(second), seed)  # a memo holds its indexes, so that no other index gets their ids
+        """The memo of these indexes, or equal parts of indexes, and this seed."""
+        # A memo holds its indexes, so that no other index gets their ids.
+        key = (id(first.whole), str(first.selection), id(second.whole), str(second.selection), seed)
         memo = self._memos.pop(key, None) or ChangeMemo(ComputedChanges(first, second, seed))
         self._memos[key] = memo
         if len(self._memos) > self._max_pairs:

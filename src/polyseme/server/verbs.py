@@ -54,6 +54,7 @@ MAP_USAGES = 400  # of a word, on its map
 CHANGE_TIME = 1 / 3  # of the timeout of a request, for comparing words
 CHUNK_TOKENS = 2048  # scored or predicted before checking whether the request is gone
 TOO_FEW_USAGES = "The word has too few usages to find senses."
+NO_DOCUMENTS = "No document fits documents or by, or the word does not occur in these documents."
 MODELS_DIFFER = "These indexes cannot be compared: their models differ."
 ONE_WORD_IN_BRACKETS = "Put one word of each text in [brackets], or none."
 INVALID_QUESTION = "These are not questions of this task."
@@ -194,6 +195,8 @@ class VerbRoutes:
         self._state.metrics.count_tokens(len(tokens))
         if body.same_word:
             await self._check_word(body.word, index.words)
+        if body.by is not None:
+            raise invalid("by has no effect with a context.")
         if body.approximate and (index.head.get("graph") or {}).get("usages") != len(index):
             raise invalid("The index has no graph for approximate search.", "no_graph")
 
@@ -210,6 +213,7 @@ class VerbRoutes:
                 unlike=body.unlike,
                 min_count=body.min_count,
                 min_chars=body.min_chars,
+                documents=body.documents,
             )
             if not body.layers:
                 return json_response({"usages": [usage_to_json(usage, cosine=True) for usage in usages]})
@@ -237,9 +241,20 @@ class VerbRoutes:
         for word in (body.word, *body.like, *body.unlike):
             await self._check_word(word, words)
 
+        has_index = body.index is not None or bool(self._state.catalog.indexes)
+        if (body.documents is not None or body.by is not None) and not has_index:
+            raise invalid("documents and by need an index, and this server has none.")
+
         def run() -> Response:
+            source = words
+            counts = words.count
+            if body.documents is not None or body.by is not None:
+                part = _restrict(self._state.catalog.index(body.index), body.documents)
+                if body.by is not None:
+                    return json_response({"groups": self._nearest_by_group(body, part, body.by)})
+                source, counts = part.words_with(body.word, *body.like, *body.unlike), part.count
             nearest = api.nearest(
-                words,
+                source,
                 body.word,
                 body.k,
                 like=body.like,
@@ -250,13 +265,27 @@ class VerbRoutes:
             return json_response(
                 {
                     "words": [
-                        {"word": word, "cosine": cosine, "count": words.count(word)}
-                        for word, cosine in nearest
+                        {"word": word, "cosine": cosine, "count": counts(word)} for word, cosine in nearest
                     ]
                 }
             )
 
-        return await self._run(run)
+        return await self._run(run, NO_DOCUMENTS)
+
+    @staticmethod
+    def _nearest_by_group(body: requests.NearestRequest, part: Index, by: str) -> list[dict[str, Any]]:
+        """The words nearest to a word in each group of documents."""
+        groups = api.nearest(
+            part,
+            body.word,
+            body.k,
+            like=body.like,
+            unlike=body.unlike,
+            min_count=body.min_count,
+            min_chars=body.min_chars,
+            by=by,
+        )
+        return [group.as_dict() for group in groups if isinstance(group, api.NeighbourGroup)]
 
     async def senses(self, body: requests.SensesRequest) -> Response:
         """Find the senses of a word: groups of its usages, and a map of them."""
@@ -265,7 +294,13 @@ class VerbRoutes:
 
         def run() -> Response:
             result = api.senses(
-                index, body.word, max_senses=body.max_senses, groups=body.groups, seed=body.seed
+                index,
+                body.word,
+                max_senses=body.max_senses,
+                groups=body.groups,
+                seed=body.seed,
+                documents=body.documents,
+                by=body.by,
             )
             sample = np.sort(np.random.default_rng(0).permutation(len(result.numbers))[:MAP_USAGES])
             points = project(represent_usages(index, body.word, result.numbers[sample]))
@@ -285,13 +320,24 @@ class VerbRoutes:
         """Find how words changed between two indexes: given words, or the frequent ones that changed most."""
         first, second = (self._state.catalog.index(name) for name in (body.first, body.second))
         await self._check_change_words(body.words, first, second)
+        if body.documents is not None or body.against is not None:
+            selections = (first, body.documents), (second, body.against)
+
+            def restrict_both() -> tuple[Index, Index]:
+                before, after = (_restrict(index, documents) for index, documents in selections)
+                return before, after
+
+            try:
+                first, second = await self._state.queries.run(restrict_both)
+            except PolysemeError:
+                raise invalid(NO_DOCUMENTS) from None
         memo = self._state.changes.get(first, second, body.seed)
         abandoned = threading.Event()
 
         def run() -> Response:
             changes = api.change(
-                first,
-                second,
+                memo.computed.first,
+                memo.computed.second,
                 body.words,
                 k=body.k,
                 min_count=body.min_count,
@@ -487,6 +533,10 @@ class VerbRoutes:
     def _check_softmax(self) -> None:
         if self._state.catalog.elmo.model.softmax is None:
             raise invalid("The model has no softmax, so it cannot predict words.", "no_softmax")
+
+
+def _restrict(index: Index, documents: str | None) -> Index:
+    return index if documents is None else index.restrict(documents)
 
 
 class RequestGoneError(Exception):

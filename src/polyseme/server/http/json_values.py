@@ -37,6 +37,7 @@ def usage_to_json(usage: Usage, *, cosine: bool = False) -> JsonObject:
         "stop": usage.stop,
         "document": Path(usage.document).name,
         "line": usage.line,
+        "title": usage.title,
     }
     return values | ({"cosine": usage.cosine} if cosine else {})
 

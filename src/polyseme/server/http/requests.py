@@ -110,6 +110,15 @@ class SubstitutesRequest(TokenPosition):
         return self
 
 
+Selection = Annotated[
+    Text | None,
+    Field(description="Only these documents: numbers (1-20), titles, or year=1900-1950, with commas."),
+]
+Groups = Annotated[
+    Text | None, Field(description="Group by document, or a field of the metadata: year, year/10.")
+]
+
+
 class NearestRequest(TokenPosition):
     """A word; with its context, usages in the same sense are searched instead of words."""
 
@@ -127,6 +136,8 @@ class NearestRequest(TokenPosition):
     same_word: bool = Field(False, description="Only usages of the same word.")
     approximate: bool = Field(False, description="Use the graph of the index: faster, not exact.")
     layer: Layer | None = Field(None, description="Refuse an index of another layer.")
+    documents: Selection = None
+    by: Groups = None
     layers: bool = Field(
         False,
         description="Also return dot products of all layers, to mix them in other ways. Unless same_word is "
@@ -150,6 +161,8 @@ class SensesRequest(Request):
     max_senses: Annotated[int, Field(ge=1, le=20, strict=True)] = 6
     groups: Annotated[bool, Field(description="Return groups without evidence of senses, too.")] = False
     seed: Number = 0
+    documents: Selection = None
+    by: Groups = None
 
 
 class ChangeRequest(Request):
@@ -163,6 +176,8 @@ class ChangeRequest(Request):
         Size, Field(description="Only words with this many usages in both, if there are no words.")
     ] = 20
     seed: Number = 0
+    documents: Selection = None
+    against: Annotated[Text | None, Field(description="Only these documents of the second index.")] = None
 
 
 class SimilarityRequest(Request):

@@ -88,6 +88,13 @@ class SubstitutesResponse(BaseModel):
     joint: SubstituteRanking = Field(description="Given both sides.")
 
 
+class WordCosine(BaseModel):
+    """A word, and how near it is."""
+
+    word: str
+    cosine: float
+
+
 class NeighbourWord(BaseModel):
     """A word near another."""
 
@@ -105,6 +112,7 @@ class UsageLocation(BaseModel):
     stop: int = Field(description="Offset after the last character of the word.")
     document: str = Field(description="Name of its file.")
     line: int
+    title: str = Field(description="Title of its chapter, or empty.")
 
 
 class NeighbourUsage(UsageLocation):
@@ -121,8 +129,18 @@ class QueryProducts(BaseModel):
     own: Matrix = Field(description="Dot products of its layers with each other.")
 
 
+class NeighbourWordsGroup(BaseModel):
+    """The words nearest to a word in a group of documents."""
+
+    group: str
+    count: int = Field(description="Number of usages of the word in the group.")
+    words: list[WordCosine] = Field(description="Nearest first.")
+
+
 class NearestResponse(BaseModel):
     """The nearest words, or the nearest usages if the request has a context."""
+
+    groups: list[NeighbourWordsGroup] | None = Field(None, description="With `by`.")
 
     words: list[NeighbourWord] | None = Field(None, description="Without a context.")
     usages: list[NeighbourUsage] | None = Field(None, description="With a context.")
