@@ -133,7 +133,7 @@ def test_training_with_batch_norm_works_on_texts_of_one_token(tmp_path: Path, el
     )
 
 
-OWN_PAGES = ("roles",)  # tasks whose data, encoder and head are documented on a page of their own
+OWN_PAGES = ("roles", "coref")  # tasks whose data, encoder and head are documented on a page of their own
 
 
 def documented_settings(pattern: str, page_name: str = "tasks") -> dict[str, str]:
@@ -154,7 +154,7 @@ def all_settings(*sections: str, tasks: Iterable[str] = TASKS) -> dict[str, str]
 
 
 def test_the_docs_list_every_training_setting_with_its_default():
-    settings = all_settings("train")
+    settings = all_settings("train", tasks=[task for task in TASKS if task not in OWN_PAGES])
     assert documented_settings(r"\w+") == {name.partition(".")[2]: value for name, value in settings.items()}
 
 
@@ -166,7 +166,7 @@ def test_the_docs_list_all_other_settings_with_their_defaults():
 
 @pytest.mark.parametrize("task", OWN_PAGES)
 def test_the_page_of_a_task_lists_its_own_settings_with_their_defaults(task: str):
-    shared = {f"data.{name}" for name in DataSettings.model_fields}
+    shared = {f"data.{name}": json.dumps(f.default) for name, f in DataSettings.model_fields.items()}
     settings = all_settings("data", "encoder", "head", tasks=[task])
-    expected = {name: default for name, default in settings.items() if name not in shared}
+    expected = {name: default for name, default in settings.items() if shared.get(name) != default}
     assert documented_settings(r"(?:data|encoder|head)\.\w+", task) == expected

@@ -51,8 +51,8 @@ def train(
     """Train a task model.
 
     Args:
-        task: "classification", "tagging", "pairs", "relations" or "roles"; or a class that follows
-            `polyseme.tasks.protocol.Task`.
+        task: "classification", "tagging", "pairs", "relations", "roles" or "coref"; or a class that
+            follows `polyseme.tasks.protocol.Task`.
         model: The ELMo, loaded or as a path.
         train: Training examples: a path, a DataFrame of pandas or polars (columns by the settings `data.*`),
             or an iterable of (text, label), (tokens, tags) or (text, text, label), as the task has it.

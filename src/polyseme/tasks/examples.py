@@ -63,6 +63,14 @@ class TokenizedText:
             return join_tokens(self.tokens[start:stop])
         return self.text[self.offsets[start][0] : self.offsets[stop - 1][1]]
 
+    def gap_before(self, position: int) -> str:
+        """The white space before a token: that of the raw text, or one space; none before the first."""
+        if not position:
+            return ""
+        if self.text is None:
+            return " "
+        return self.text[self.offsets[position - 1][1] : self.offsets[position][0]]
+
     def span_offsets(self, start: int, stop: int) -> Offsets | None:
         """Where the tokens from `start` to `stop` are in the raw text; None if that is not known."""
         if self.text is None or stop <= start:

@@ -10,7 +10,7 @@ A task never sees training or model folders.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from torch import Tensor
 
@@ -71,6 +71,7 @@ class Task(Protocol[ExampleType, PredictionType]):
         settings_type: The class of its settings.
         texts_per_question: How many texts a question has: 2 for a pair. They are separated by tabs in plain
             text, and given as a tuple in Python.
+        question_unit: What a question is in plain text: a line, or a whole file.
         sample_question: A question for `predict`, as Python code, for the model card.
         output_formats: How predictions can be written; "jsonl" and those that `format` knows.
         decode_batch: How many examples `decode` gets at once.
@@ -80,6 +81,7 @@ class Task(Protocol[ExampleType, PredictionType]):
     name: ClassVar[str]
     settings_type: ClassVar[type[TaskSettings]]
     texts_per_question: ClassVar[int]
+    question_unit: ClassVar[Literal["line", "file"]]
     sample_question: ClassVar[str]
     output_formats: ClassVar[tuple[str, ...]]
     decode_batch: ClassVar[int]

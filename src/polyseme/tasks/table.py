@@ -44,12 +44,19 @@ def _roles() -> type[AnyTask]:
     return Roles
 
 
+def _coref() -> type[AnyTask]:
+    from polyseme.tasks.coref.task import Coref
+
+    return Coref
+
+
 TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
     "classification": _classification,
     "tagging": _tagging,
     "pairs": _pairs,
     "relations": _relations,
     "roles": _roles,
+    "coref": _coref,
 }
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -193,23 +194,27 @@ class TaskModel:
         return examples
 
     def read_plain_text(self, path: Data) -> list[Example]:
-        """Questions of a file of plain text, one per line; several texts are separated by tabs.
+        """Questions of a file of plain text: a line, or for some tasks the whole file.
 
-        A blank line gives an example without text, so that predictions are on the lines of their questions.
+        Several texts of a line are separated by tabs. A blank line gives an example without text, so that
+        predictions are on the lines of their questions.
         """
         if not isinstance(path, str | Path):
             raise UsageError(
                 f"Plain text is read from a file, not from a {type(path).__name__}: use `predict`."
             )
         count, examples = self.task.texts_per_question, []
+        if self.task.question_unit == "file":
+            for name, lines in groupby(read_lines(path), key=lambda line: line.source):
+                text = "\n".join(line.text for line in lines)
+                examples.append(self.task.parse(text, self._segmenter(), name))
+            return _require_text(examples, path)
         for line in read_lines(path):
             question: Any = line.text
             if count > 1:
                 question = tuple(line.text.split("\t")) if line.text.strip() else ("",) * count
             examples.append(self.task.parse(question, self._segmenter(), line.location))
-        if all(map(is_empty, examples)):
-            raise DataError(f"{path}: no text in it.")
-        return examples
+        return _require_text(examples, path)
 
     def evaluate(self, data: Data) -> Scores:
         """Score the predictions for labelled examples.
@@ -281,6 +286,12 @@ class TaskModel:
         if self.settings.input.static is None or not copy:
             return self.settings
         return replace_in(self.settings, "input", static=COPY)
+
+
+def _require_text(examples: list[Example], path: str | Path) -> list[Example]:
+    if all(map(is_empty, examples)):
+        raise DataError(f"{path}: no text in it.")
+    return examples
 
 
 def make_store(settings: InputSettings, elmo: Elmo | None) -> VectorStore | None:

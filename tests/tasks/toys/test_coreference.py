@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -127,6 +127,7 @@ class Coreference:
     name: ClassVar[str] = "toy-coreference"
     settings_type: ClassVar[type[TaskSettings]] = CoreferenceSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"Anna slept. She smiled."'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl",)
     decode_batch: ClassVar[int] = 1

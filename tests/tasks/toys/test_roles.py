@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -110,6 +110,7 @@ class Roles:
     name: ClassVar[str] = "toy-roles"
     settings_type: ClassVar[type[TaskSettings]] = RolesSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"the dog [saw] a cat"'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl",)
     decode_batch: ClassVar[int] = 64

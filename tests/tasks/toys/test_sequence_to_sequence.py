@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -151,6 +151,7 @@ class Reversal:
     name: ClassVar[str] = "toy-reversal"
     settings_type: ClassVar[type[TaskSettings]] = ReversalSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"a b c"'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl", "text")
     decode_batch: ClassVar[int] = 16

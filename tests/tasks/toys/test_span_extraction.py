@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -131,6 +131,7 @@ class SpanExtraction:
     name: ClassVar[str] = "toy-spans"
     settings_type: ClassVar[type[TaskSettings]] = SpanSettings
     texts_per_question: ClassVar[int] = 2
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '("who ?", "Anna flew to Rio")'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl",)
     decode_batch: ClassVar[int] = 8

@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.classification.example import (
@@ -45,6 +45,7 @@ class Classification:
     name: ClassVar[str] = "classification"
     settings_type: ClassVar[type[TaskSettings]] = ClassificationSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"a text"'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl",)
     decode_batch: ClassVar[int] = 64

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -46,6 +46,7 @@ class Pairs:
     name: ClassVar[str] = "pairs"
     settings_type: ClassVar[type[TaskSettings]] = PairsSettings
     texts_per_question: ClassVar[int] = 2
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '("a text", "another text")'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl",)
     decode_batch: ClassVar[int] = 64

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.data.semeval import read_semeval
@@ -36,6 +36,7 @@ class Relations:
     name: ClassVar[str] = "relations"
     settings_type: ClassVar[type[TaskSettings]] = RelationsSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"the <e1>fire</e1> was caused by <e2>fuel</e2>"'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl",)
     decode_batch: ClassVar[int] = 64

@@ -131,18 +131,10 @@ def bracket_spans(text: TokenizedText, spans: Sequence[Span]) -> str:
     while position < len(text.tokens):
         span = labels.get(position)
         stop = position + 1 if span is None else span.stop
-        if position:
-            pieces.append(_gap(text, position))
+        pieces.append(text.gap_before(position))
         words = (
             text.span_text(position, stop) if text.text is not None else " ".join(text.tokens[position:stop])
         )
         pieces.append(words if span is None else f"[{span.label} {words}]")
         position = stop
     return "".join(pieces)
-
-
-def _gap(text: TokenizedText, position: int) -> str:
-    """The white space before a token."""
-    if text.text is None:
-        return " "
-    return text.text[text.offsets[position - 1][1] : text.offsets[position][0]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from polyseme.errors import UsageError
 from polyseme.tasks.data.propositions import read_propositions
@@ -35,6 +35,7 @@ class Roles:
     name: ClassVar[str] = "roles"
     settings_type: ClassVar[type[TaskSettings]] = RolesSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"He sat on the river bank ."'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl", "frames")
     decode_batch: ClassVar[int] = 32

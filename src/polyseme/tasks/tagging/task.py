@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.data.columns import (
@@ -46,6 +46,7 @@ class Tagging:
     name: ClassVar[str] = "tagging"
     settings_type: ClassVar[type[TaskSettings]] = TaggingSettings
     texts_per_question: ClassVar[int] = 1
+    question_unit: ClassVar[Literal["line", "file"]] = "line"
     sample_question: ClassVar[str] = '"a text"'
     output_formats: ClassVar[tuple[str, ...]] = ("jsonl", "columns")
     decode_batch: ClassVar[int] = 64

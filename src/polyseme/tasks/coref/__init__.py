@@ -1,0 +1,1 @@
+"""Coreference: which spans of a document mean the same person or thing."""
