@@ -20,17 +20,15 @@ body{color:#222;background:#fff}
 table{font:14px/1.4 system-ui,sans-serif;border-collapse:collapse;margin:1rem 0 2rem;width:100%}
 td,th{text-align:left;padding:.2rem .6rem;border-bottom:1px solid #ddd;vertical-align:top}
 td:nth-child(2){text-align:right}
-mark{color:inherit;background:hsl(var(--hue) 75% 88%);border-radius:.2em;padding:0 .1em}
-mark mark{box-shadow:0 0 0 1px hsl(var(--hue) 45% 60%)}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}td,th{border-color:#444}
-mark{background:hsl(var(--hue) 45% 28%)}}
+mark{color:inherit;border-radius:.2em;padding:0 .1em}
+mark mark{box-shadow:0 0 0 1px #8886}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}td,th{border-color:#444}}
 """
 
 
 def render_page(prediction: CorefPrediction) -> str:
     """One HTML page: the clusters with several mentions, and the text with their mentions coloured."""
     several = [cluster for cluster in prediction.clusters if len(cluster.mentions) > 1]
-    hues = {number: round(number * GOLDEN_ANGLE % 360) for number in range(len(several))}
     opens: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     closes: Counter[int] = Counter()
     for number, cluster in enumerate(several):
@@ -41,10 +39,10 @@ def render_page(prediction: CorefPrediction) -> str:
     for number, cluster in enumerate(several[:LISTED]):
         forms = Counter(mention.text for mention in cluster.mentions).most_common(8)
         shown = ", ".join(f"{escape(text)} {count}" for text, count in forms)
-        name = f'<mark style="--hue:{hues[number]}">{escape(cluster.name)}</mark>'
+        name = f'<mark class="c{number}">{escape(cluster.name)}</mark>'
         rows.append(f"<tr><td>{name}</td><td>{len(cluster.mentions):,}</td><td>{shown}</td></tr>")
-    paragraphs = []
-    position = 0
+    paragraphs: list[str] = []
+    position = end = 0
     for text in prediction.sentences:
         parts = []
         for number, token in enumerate(text.tokens):
@@ -56,17 +54,31 @@ def render_page(prediction: CorefPrediction) -> str:
                     else text.text[text.offsets[number - 1][1] : text.offsets[number][0]]
                 )
             begin = "".join(
-                f'<mark style="--hue:{hues[cluster]}" title="{escape(several[cluster].name, quote=True)}">'
+                f'<mark class="c{cluster}" title="{escape(several[cluster].name, quote=True)}">'
                 for _, cluster in sorted(opens[position], reverse=True)  # the widest one opens first
             )
             parts.append(f"{escape(gap)}{begin}{escape(token)}{'</mark>' * closes[position + 1]}")
             position += 1
-        paragraphs.append(f"<p>{''.join(parts)}</p>")
-    title = escape(prediction.name)
+        sentence = "".join(parts)
+        gap = "\n" if text.text is None else text.text[end : text.offsets[0][0]]
+        if paragraphs and "\n" not in gap:
+            paragraphs[-1] += escape(gap) + sentence
+        else:
+            paragraphs.append(sentence)
+        end = text.offsets[-1][1] if text.offsets else 0
+    title, style = escape(prediction.name), STYLE + color_clusters(len(several))
     return (
         f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{style}</style></head>\n'
         f"<body><h1>{title}</h1>\n<table><tr><th></th><th></th><th></th></tr>{''.join(rows)}</table>\n"
-        + "\n".join(paragraphs)
+        + "\n".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
         + "\n</body></html>\n"
     )
+
+
+def color_clusters(count: int) -> str:
+    """The CSS of `count` background colours, for light and dark pages."""
+    hues = [round(number * GOLDEN_ANGLE % 360) for number in range(count)]
+    light = "".join(f".c{number}{{background:hsl({hue} 75% 88%)}}" for number, hue in enumerate(hues))
+    dark = "".join(f".c{number}{{background:hsl({hue} 45% 28%)}}" for number, hue in enumerate(hues))
+    return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
