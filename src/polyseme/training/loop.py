@@ -29,6 +29,7 @@ from polyseme.training import checkpoint
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks
 from polyseme.training.settings import TrainSettings
+from polyseme.training.steady_process import steady_process
 
 logger = logging.getLogger(__name__)
 Metrics = dict[str, float]
@@ -124,7 +125,7 @@ class Loop:
 
     def run(self) -> Metrics:
         """Train to the end, load the best weights, and return the metrics of the last validation."""
-        with self._catch_signals():
+        with self._catch_signals(), steady_process():
             self.trainable.module.train()
             started = time.monotonic() - self.position.seconds
             while self.position.tokens < self.total and not self._out_of_patience():
