@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from polyseme.model.fast.kernels import loss as softmax_in_c
+
 BLOCK_VALUES = 1 << 24  # scores in memory at once in `target_log_probs`
 
 
@@ -60,6 +62,9 @@ class Softmax(nn.Module):
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean negative log likelihood of `targets` (N,)."""
+        dtype, rows = product_dtype(outputs), self.rows()
+        if softmax_in_c.is_supported(outputs.float(), rows, self.bias, dtype):
+            return softmax_in_c.mean_loss(outputs.float(), rows, self.bias, targets, len(rows), dtype)
         return F.cross_entropy(torch.addmm(self.bias, outputs, self.rows().t()), targets)
 
     def sampled_loss(self, outputs: Tensor, targets: Tensor, sample: SampledWords) -> Tensor:
@@ -68,17 +73,33 @@ class Softmax(nn.Module):
         Scores are corrected by the log of the expected count of a word in a sample; a sampled word that is
         the target itself is left out.
         """
-        words, positions = torch.unique(torch.cat([sample.words, targets]), return_inverse=True)
-        negatives, labels = positions[: len(sample.words)], positions[len(sample.words) :]
+        words, labels = index_labels(sample.words, targets, self.n_words)
         rows = self.select_rows(words)  # (U, D): gathered once, so that there is one gradient
         bias = self.bias[words] - log_expected_count(words, self.n_words, sample.draws)
-        scores = torch.addmm(bias[negatives], outputs, rows[negatives].t())  # (N, S)
-        numbers = torch.arange(len(negatives), device=negatives.device)
-        column = targets.new_full((len(words),), -1).index_put((negatives,), numbers)[labels]
-        matches = (column >= 0).nonzero().flatten()
-        scores.index_put_((matches, column[matches]), scores.new_tensor(float("-inf")))
+        dtype = product_dtype(outputs)
+        samples = len(sample.words)
+        if softmax_in_c.is_supported(outputs.float(), rows, bias, dtype):
+            return softmax_in_c.mean_loss(outputs.float(), rows, bias, labels, samples, dtype)
+        scores = torch.addmm(bias[:samples], outputs, rows[:samples].t())  # (N, S)
+        matches = (labels < samples).nonzero().flatten()
+        scores.index_put_((matches, labels[matches]), scores.new_tensor(float("-inf")))
         label_scores = (outputs * F.embedding(labels, rows)).sum(dim=1) + bias[labels]
         return (torch.logaddexp(label_scores, scores.logsumexp(dim=1)) - label_scores).mean()
+
+
+def index_labels(samples: Tensor, targets: Tensor, n_words: int) -> tuple[Tensor, Tensor]:
+    """The distinct words (U,) of `samples` (S,), which come first, and `targets`; labels (N,) among them."""
+    numbers = torch.arange(len(samples), device=samples.device)
+    position = targets.new_full((n_words,), -1).index_put_((samples,), numbers)  # of each word
+    others = torch.unique(targets[position[targets] < 0])
+    position[others] = torch.arange(len(samples), len(samples) + len(others), device=samples.device)
+    return torch.cat([samples, others]), position[targets]
+
+
+def product_dtype(like: Tensor) -> torch.dtype:
+    """The dtype of the factors of products: that of autocast, or float32."""
+    autocast = torch.is_autocast_enabled(like.device.type)
+    return torch.get_autocast_dtype(like.device.type) if autocast else torch.float32
 
 
 class AdaptiveSoftmax(nn.Module):

@@ -24,7 +24,7 @@ from torch import Tensor
 from polyseme.model.bilm import BiLM
 from polyseme.model.dropout import draw_mask
 from polyseme.model.fast.kernels import lstm
-from polyseme.model.fast.kernels.training import NativePair
+from polyseme.model.fast.kernels.training import LayerWeights, run_layer_in_c
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -98,21 +98,24 @@ def run_layer_paired(
     if torch.is_grad_enabled():
         for cell in pair:
             cell.unpack()  # the weights are about to change
-    hidden = torch.stack([cell.hidden_weight for cell in pair])
+    hiddens: list[Tensor] = [cell.hidden_weight for cell in pair]
     if weight_drop:
-        hidden = F.dropout(hidden, weight_drop)
-    weight = torch.stack([cell.input_weight for cell in pair])
-    bias = torch.stack([cell.gate_bias() for cell in pair])[:, None]
-    projections: list[Tensor] = [cell.projection for cell in pair if cell.projection is not None]
-    projection = torch.stack(projections) if projections else None
+        hiddens = list(F.dropout(torch.stack(hiddens), weight_drop))
     clips = (pair[0].cell_clip, pair[0].output_clip)
     autocast = torch.is_autocast_enabled(x.device.type)
     dtype = torch.get_autocast_dtype(x.device.type) if autocast else torch.float32
     runs_in_c = dtype == torch.float32 or (dtype == torch.bfloat16 and lstm.multiplies_bf16())
-    if runs_in_c and lstm.is_supported(hidden, projection, *state):
-        z = torch.bmm(x, weight.transpose(1, 2)).float()  # (2, N, 4M)
-        output, h, c = NativePair.apply(z, bias, hidden, projection, *state, sizes, clips, dtype)  # type: ignore[no-untyped-call]
-        return output, (h, c)
+    if runs_in_c and lstm.is_supported(x.float(), hiddens[0], *state):
+        weights = [
+            LayerWeights(cell.input_weight, cell.gate_bias(), hidden, cell.projection)
+            for cell, hidden in zip(pair, hiddens, strict=True)
+        ]
+        return run_layer_in_c(x.float(), state, weights, sizes, clips, dtype)
+    hidden = torch.stack(hiddens)
+    weight = torch.stack([cell.input_weight for cell in pair])
+    bias = torch.stack([cell.gate_bias() for cell in pair])[:, None]
+    projections: list[Tensor] = [cell.projection for cell in pair if cell.projection is not None]
+    projection = torch.stack(projections) if projections else None
     z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()
     with torch.autocast(z.device.type, enabled=False):
         product = _bf16_product if autocast else torch.bmm

@@ -101,6 +101,37 @@ static void run_product(int kind, int64_t rows, int64_t n, int64_t k)
     release((void *[]){a, (void *)q.weight, (void *)q.scales, q.scratch, q.out}, 5);
 }
 
+static void run_gradients(int kind, int64_t rows, int64_t size, int64_t words)
+{
+    const int64_t samples = 1 + pick((int)words), a_step = size + pick(3), b_step = words + pick(3);
+    struct outer o = {kind, pick(2), rows, size, words, a_step, b_step, random_array(rows * a_step),
+                      random_array(rows * b_step), malloc((size_t)polyseme_outer_scratch_size(words)),
+                      random_array(size * words)};
+    polyseme_outer(&o);
+    int64_t *labels = malloc(8 * (size_t)rows);
+    for (int64_t at = 0; at < rows; at++)
+        labels[at] = pick((int)words);
+    float *weight = random_array(words * size);
+    void *packed = malloc((size_t)polyseme_packed_size(kind, 1, samples, size));
+    void *transposed = malloc((size_t)polyseme_packed_size(kind, 1, size, samples));
+    if (kind == BF16) {
+        polyseme_pack_rounded(weight, 1, samples, size, size, 1, packed);
+        polyseme_pack_rounded(weight, 1, size, samples, 1, size, transposed);
+    } else {
+        polyseme_pack(kind, weight, 1, samples, size, size, 1, packed);
+        polyseme_pack(kind, weight, 1, size, samples, 1, size, transposed);
+    }
+    struct loss l = {.kind = kind, .rows = rows, .size = size, .samples = samples, .scale = 0.5f,
+                     .outputs = random_array(rows * size), .weight = weight, .bias = random_array(words),
+                     .labels = labels, .packed = packed, .transposed = transposed,
+                     .scratch = malloc((size_t)polyseme_loss_scratch_size(rows, size, samples)),
+                     .sums = random_array(rows), .margins = random_array(rows), .d_outputs = random_array(rows * size),
+                     .d_weight = random_array(words * size), .d_bias = random_array(words)};
+    polyseme_loss(&l);
+    release((void *[]){(void *)o.a, (void *)o.b, o.scratch, o.out, labels, weight, packed, transposed, (void *)l.outputs,
+                       (void *)l.bias, l.scratch, l.sums, l.margins, l.d_outputs, l.d_weight, l.d_bias}, 16);
+}
+
 static void run_dots(int kind, int64_t rows, int64_t width)
 {
     uint16_t *halves = malloc(2 * (size_t)(rows * width));
@@ -199,6 +230,7 @@ int main(int argc, char **argv)
                                project ? pack_random(kind, 1, d, m, 0) : NULL};
             run_layer(kind, inputs, m, d, weights, save, 1 + pick(run % 10 ? 30 : 220), pick(9));
             release(weights, 3);
+            run_gradients(kind == BF16 ? BF16 : FP32, 1 + pick(700), 1 + pick(90), 1 + pick(300));
             run_product(kind, 1 + pick(220), 1 + pick(90), 1 + pick(600));
             run_dots(pick(2) ? FP32 : FP16, pick(600), 1 + pick(100));
             run_above(pick(2) ? FP32 : FP16, pick(600), 1 + pick(run % 10 ? 100 : 1500), 1 + pick(70));

@@ -13,6 +13,8 @@ import pytest
 import torch
 
 from polyseme.model.fast.kernels import dots, lstm, native
+from polyseme.model.fast.kernels.gradients import multiply_transposed
+from polyseme.model.fast.kernels.loss import mean_loss
 from polyseme.model.fast.quantisation import PRECISIONS, quantise
 
 COMPILER = os.environ.get("CC") or "cc"
@@ -99,3 +101,34 @@ def test_a_layer_with_rounded_rows_stays_near_the_exact_layer(emulated):
         run_everything("bf16")[4:7], expected[4:7], strict=True
     ):  # output, state
         torch.testing.assert_close(result, expected_result, rtol=0, atol=0.03)
+
+
+def run_gradients(dtype: torch.dtype) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """A sum over tokens, and a loss with its gradients, with the active instruction set."""
+    torch.manual_seed(0)
+    sums = multiply_transposed(torch.randn(530, 37), torch.randn(530, 70), dtype)
+    leaves = [torch.randn(40, 21), torch.randn(70, 21), torch.randn(70)]
+    loss = mean_loss(*(leaf.requires_grad_() for leaf in leaves), torch.arange(40), 50, dtype)
+    loss.backward()
+    return sums, [loss.detach(), *(leaf.grad for leaf in leaves)]
+
+
+@pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512"])
+def test_wider_instructions_give_the_same_gradients(emulated, instruction_set):
+    assert native.select_instruction_set("avx2")
+    expected_sums, expected = run_gradients(torch.float32)
+    assert native.select_instruction_set(instruction_set)
+    sums, results = run_gradients(torch.float32)
+    assert torch.equal(sums, expected_sums)
+    for result, expected_result in zip(results, expected, strict=True):
+        torch.testing.assert_close(result, expected_result)
+
+
+def test_pairs_of_bf16_give_gradients_near_the_exact_ones(emulated):
+    assert native.select_instruction_set("avx2")
+    expected_sums, expected = run_gradients(torch.float32)
+    assert native.select_instruction_set("bf16")
+    sums, results = run_gradients(torch.bfloat16)
+    for result, exact in zip([sums, *results], [expected_sums, *expected], strict=True):
+        assert (result - exact).norm() < 0.02 * exact.norm()
+        assert not torch.equal(result, exact)

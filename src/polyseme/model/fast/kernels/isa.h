@@ -1,6 +1,6 @@
 /* All kernels for one instruction set, which native.c defines before including this; the definitions are removed at the end.
  *
- *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, dots.h
+ *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, gradients.h, loss.h, dots.h
  *
  * In: ISA, BYTES, VNNI, DOT_BF16, ROWS, ALONE, STRIPS, STRIPS_INT8. Out: `struct kernels` under the name of the ISA.
  */
@@ -10,13 +10,17 @@
 #include "product.h"
 #include "lstm.h"
 #include "read.h"
+#include "gradients.h"
+#include "loss.h"
 #include "dots.h"
-static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(read),
-                                   NAME(backward), NAME(dots), NAME(above), NAME(squares), NAME(totals)};
+static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(read), NAME(backward),
+                                   NAME(outer), NAME(loss), NAME(dots), NAME(above), NAME(squares), NAME(totals)};
 
 #undef vec
 #undef ivec
 #undef LANES
+#undef TALL
+#undef ACROSS
 #undef WIDE
 #undef ISA
 #undef BYTES

@@ -52,7 +52,7 @@ class PackedLayer(NamedTuple):
     projection: PackedWeight | None
     cells: int
     outputs: int
-    input: PackedWeight | None = None  # for inference
+    input: PackedWeight | None = None  # in training without groups
 
 
 class LstmLayer(NamedTuple):
@@ -161,21 +161,44 @@ def multiplies_bf16() -> bool:
 def pack_layer(
     hidden: QuantisedMatrix, projection: QuantisedMatrix | None, inputs: QuantisedMatrix | None = None
 ) -> PackedLayer:
-    """Pack hidden (4M, D), projection (D, M) and inputs (4M, I), of one precision, for the forward pass.
-
-    Inference needs the inputs, training does not.
-    """
+    """Pack hidden (4M, D), projection (D, M) and inputs (4M, I), of one precision, for inference."""
     cells, outputs = hidden.values.shape[0] // 4, hidden.values.shape[1]
     packed_projection = None if projection is None else pack_weight(projection)
     packed_inputs = None if inputs is None else pack_weight(inputs, groups=4)
     return PackedLayer(pack_weight(hidden, groups=4), packed_projection, cells, outputs, packed_inputs)
 
 
-def pack_backward(hidden: Tensor, projection: Tensor | None) -> PackedLayer:
-    """Pack hidden (4M, D) and projection (D, M), fp32 or bf16, for `run_backward`."""
+def pack_training(
+    hidden: Tensor, projection: Tensor | None, inputs: Tensor, dtype: torch.dtype
+) -> PackedLayer:
+    """Pack fp32 weights, hidden (4M, D), projection (D, M) and inputs (4M, I), for `run_forward`."""
     cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
-    transposed = None if projection is None else pack_weight(QuantisedMatrix(projection.t()))
-    return PackedLayer(pack_weight(QuantisedMatrix(hidden.t())), transposed, cells, outputs)
+    packed_projection = None if projection is None else pack_rounded(projection, dtype)
+    return PackedLayer(
+        pack_rounded(hidden, dtype, groups=4), packed_projection, cells, outputs, pack_rounded(inputs, dtype)
+    )
+
+
+def pack_backward(
+    hidden: Tensor, projection: Tensor | None, inputs: Tensor, dtype: torch.dtype
+) -> PackedLayer:
+    """Pack the same weights for `run_backward` and the gradient of the inputs."""
+    cells, outputs = hidden.shape[0] // 4, hidden.shape[1]
+    transposed = None if projection is None else pack_rounded(projection.t(), dtype)
+    return PackedLayer(
+        pack_rounded(hidden.t(), dtype), transposed, cells, outputs, pack_rounded(inputs.t(), dtype)
+    )
+
+
+def pack_rounded(weight: Tensor, dtype: torch.dtype, groups: int = 1) -> PackedWeight:
+    """Pack fp32 (groups * n, k), with any strides, as fp32 or rounded to bf16."""
+    if dtype == torch.float32:
+        return pack_weight(QuantisedMatrix(weight), groups)
+    library, (rows, k), kind = native.load_library(), weight.shape, native.KINDS[dtype]
+    packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
+    address = weight.data_ptr()
+    library.polyseme_pack_rounded(address, groups, rows // groups, k, *weight.stride(), packed.data_ptr())
+    return PackedWeight(packed, kind, None, _padded_rows(rows, groups), k)
 
 
 def run_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
@@ -223,8 +246,12 @@ def pack_weight(weight: QuantisedMatrix, groups: int = 1) -> PackedWeight:
     packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
     address = values.data_ptr()
     library.polyseme_pack(kind, address, groups, rows // groups, k, *values.stride(), packed.data_ptr())
-    padded = rows if groups == 1 else groups * -(-rows // groups // PANEL) * PANEL
-    return PackedWeight(packed, kind, _scales(weight.scales, groups), padded, k)
+    return PackedWeight(packed, kind, _scales(weight.scales, groups), _padded_rows(rows, groups), k)
+
+
+def _padded_rows(rows: int, groups: int) -> int:
+    """The rows of a packed weight: panels of several groups are complete."""
+    return rows if groups == 1 else groups * -(-rows // groups // PANEL) * PANEL
 
 
 def _scales(scales: Tensor | None, groups: int) -> Tensor | None:
@@ -236,14 +263,18 @@ def _scales(scales: Tensor | None, groups: int) -> Tensor | None:
     return by_group.view(groups, -1, PANEL).transpose(0, 1).contiguous().flatten()
 
 
-def multiply(a: Tensor, weight: PackedWeight, out: Tensor | None = None) -> Tensor:
-    """Rows (N, k) times the packed weight, added to `out` (N, n) if there is one."""
-    return prepare_product(a, weight, out)()
+def multiply(
+    a: Tensor, weight: PackedWeight, out: Tensor | None = None, *, overwrite: bool = False
+) -> Tensor:
+    """Rows (N, k) times the packed weight, added to `out` (N, n) if there is one, unless `overwrite`."""
+    return prepare_product(a, weight, out, overwrite=overwrite)()
 
 
-def prepare_product(a: Tensor, weight: PackedWeight, out: Tensor | None = None) -> Callable[[], Tensor]:
+def prepare_product(
+    a: Tensor, weight: PackedWeight, out: Tensor | None = None, *, overwrite: bool = False
+) -> Callable[[], Tensor]:
     """Prepare `multiply`, checked and with all memory allocated: the result is one call in C."""
-    library, a, overwrite = native.load_library(), a.contiguous(), out is None
+    library, a, overwrite = native.load_library(), a.contiguous(), overwrite or out is None
     out = a.new_empty(len(a), weight.n) if out is None else out
     _check_tensor("a", a, (len(a), weight.k))
     _check_tensor("out", out, (len(a), weight.n))

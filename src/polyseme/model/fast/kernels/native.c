@@ -1,6 +1,7 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, dots.h
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h,
+ *     gradients.py, loss.py                                                     gradients.h, loss.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
  * call. No threads, no allocation, no other state: callers provide the memory, and any number of threads may call
@@ -28,6 +29,7 @@
 #define HIGH 24   /* rows of a tile of gates */
 #define AHEAD 32  /* prefetch distance of a single panel */
 #define FETCHED 4096 /* prefetch distance of stored vectors in bytes: the hardware prefetcher stops at page ends */
+#define SCORES (3 << 19) /* scores of a softmax that are in memory at once, unless the vocabulary is large */
 #define TOGETHER 256 /* stored vectors per maximum */
 
 /* Kinds of packed weights, with 1, 2 and 4 weights in a word of 4 bytes; stored vectors are FP32 or FP16. PAIRS are the
@@ -55,6 +57,41 @@ struct product {
     char *scratch;
     float *out;
 };
+
+/* out (m, n) += a (tokens, m)^T * b (tokens, n), or = if `fresh`: the gradient of a weight. `a_step` and `b_step` are the
+ * values from one token to the next; scratch has polyseme_outer_scratch_size(n) bytes. */
+struct outer {
+    int64_t kind, fresh, tokens, m, n, a_step, b_step;
+    const float *a, *b;
+    char *scratch;
+    float *out;
+};
+
+/* The loss of `rows` targets, each log(e^label + sum of e^score over the samples) - label, and the gradients of `scale`
+ * times their sum. Of the words, the first `samples` are the ones that every target is compared with; a target that is
+ * one of them is left out. D outputs, S samples, U words.
+ *
+ * outputs in (rows, D)   weight in (U, D)   bias in (U)   labels in (rows) the word of each target
+ * packed  in weight (S, D), packed          transposed  in its transpose (D, S), packed; both of `kind`, FP32 or BF16
+ * sums, margins  out (rows): the loss is log(sum) + margin
+ * d_outputs      out (rows, D)     d_weight, d_bias  in/out (U, D), (U): gradients are added
+ * scratch polyseme_loss_scratch_size bytes */
+struct loss {
+    int64_t kind, rows, size, samples;
+    float scale;
+    const float *outputs, *weight, *bias;
+    const int64_t *labels;
+    const void *packed, *transposed;
+    char *scratch;
+    float *sums, *margins, *d_outputs, *d_weight, *d_bias;
+};
+
+/* Targets whose scores are in memory at once. */
+static INLINE int64_t loss_rows(int64_t rows, int64_t samples)
+{
+    const int64_t fitting = SCORES / samples, most = fitting < HIGH ? HIGH : fitting > CHUNK ? CHUNK : fitting;
+    return rows < most ? rows : most;
+}
 
 /* A layer of one direction. All matrices are row-major and without gaps; B sentences, N packed tokens, M cells,
  * D outputs, I inputs, Z rows of z at a time. Packed means: by polyseme_pack. Without a clip it is infinity.
@@ -114,6 +151,8 @@ struct kernels {
     void (*forward)(const struct lstm *);
     void (*read)(const struct lstm *);
     void (*backward)(const struct lstm *);
+    void (*outer)(const struct outer *);
+    void (*loss)(const struct loss *);
     void (*dots)(const struct dots *);
     void (*above)(struct above *);
     void (*squares)(const struct squares *);
@@ -226,7 +265,7 @@ static const struct kernels *best(void)
 }
 
 /* Increased with every change of the structs and functions below, so that an old library is refused. */
-int polyseme_interface(void) { return 9; }
+int polyseme_interface(void) { return 10; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -296,6 +335,57 @@ static void add_column_sums(char *packed, int64_t k)
     memcpy(packed + words * PANEL * 4, sums, sizeof sums);
 }
 
+/* The bits of an fp32 rounded to bf16, to the nearest, halves to even; NaN stays NaN. */
+static INLINE uint32_t round_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t nan = (bits & INT32_MAX) > 0x7f800000 ? UINT32_MAX : 0;
+    return (nan & 0x7fc0) | (~nan & (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* A panel of fp32 rounded to bf16, two values in a word. */
+static void pack_rounded_panel(const float *rows, int64_t width, int64_t k, int64_t row_step, int64_t column_step,
+                               uint32_t *packed)
+{
+    for (int64_t top = 0; top < k; top += 2 * PANEL) {
+        const int64_t end = k < top + 2 * PANEL ? k : top + 2 * PANEL;
+        if (row_step == 1) {
+            for (int64_t at = top; at < end; at += 2) {
+                const float *first = rows + at * column_step, *second = first + column_step;
+                for (int64_t r = 0; r < width; r++)
+                    packed[at / 2 * PANEL + r] = round_bits(first[r]);
+                for (int64_t r = 0; r < width && at + 1 < end; r++)
+                    packed[at / 2 * PANEL + r] |= round_bits(second[r]) << 16;
+            }
+            continue;
+        }
+        for (int64_t r = 0; r < width; r++) {
+            uint32_t bits[2 * PANEL] = {0};
+            for (int64_t at = top; at < end; at++)
+                bits[at - top] = round_bits(rows[r * row_step + at * column_step]);
+            for (int64_t at = top; at < end; at += 2)
+                packed[at / 2 * PANEL + r] = bits[at - top] | bits[at - top + 1] << 16;
+        }
+    }
+}
+
+/* polyseme_pack of fp32, rounded to bf16. */
+void polyseme_pack_rounded(const float *weight, int64_t groups, int64_t n, int64_t k, int64_t row_step,
+                           int64_t column_step, void *packed)
+{
+    const int64_t panel = panel_bytes(BF16, k);
+    char *to = packed;
+    for (int64_t from = 0; from < n; from += PANEL) {
+        const int64_t width = n - from < PANEL ? n - from : PANEL;
+        for (int64_t g = 0; g < groups; g++, to += panel) {
+            if (width < PANEL)
+                memset(to, 0, (size_t)panel);
+            pack_rounded_panel(weight + (g * n + from) * row_step, width, k, row_step, column_step, (uint32_t *)to);
+        }
+    }
+}
+
 /* Pack a weight of groups * n results by k, of fp32, bf16 or int8: element (g, row, column) is at
  * g * n * row_step + row * row_step + column * column_step. Panels are ordered by columns, then by groups: the
  * four gates of a cell are adjacent. */
@@ -344,6 +434,21 @@ void polyseme_lstm_read(const struct lstm *layers, int64_t count, int residual)
 }
 
 void polyseme_lstm_backward(const struct lstm *l) { best()->backward(l); }
+
+/* Scratch bytes of polyseme_outer: some panels of one factor, and the other one. */
+int64_t polyseme_outer_scratch_size(int64_t n) { return 4 * DEPTH * (GROUP * PANEL + padded(n)); }
+
+void polyseme_outer(const struct outer *q) { best()->outer(q); }
+
+/* Scratch bytes of polyseme_loss: a block of scores, outputs and factors, and what the products need. */
+int64_t polyseme_loss_scratch_size(int64_t rows, int64_t size, int64_t samples)
+{
+    const int64_t block = loss_rows(rows, samples), outer = polyseme_outer_scratch_size(size);
+    const int64_t product = polyseme_scratch_size(block, size > samples ? size : samples);
+    return 4 * block * (samples + size + 2) + (outer > product ? outer : product);
+}
+
+void polyseme_loss(const struct loss *q) { best()->loss(q); }
 
 void polyseme_dots(const struct dots *q) { best()->dots(q); }
 

@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 9  # the value of polyseme_interface() that this file expects
+INTERFACE = 10  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -45,6 +45,26 @@ class Lstm(ctypes.Structure):
         *((name, _Floats) for name in ("scratch", "first_h", "first_c", "x", "bias", "d_output")),
         *((name, _Floats) for name in ("z", "output", "gates", "memory", "raw", "last_h", "last_c")),
         *((name, _Floats) for name in ("d_z", "d_given", "recurred")),
+    ]
+
+
+class Outer(ctypes.Structure):
+    """`struct outer` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "fresh", "tokens", "m", "n", "a_step", "b_step")),
+        *((name, _Floats) for name in ("a", "b", "scratch", "out")),
+    ]
+
+
+class Loss(ctypes.Structure):
+    """`struct loss` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "size", "samples")),
+        ("scale", ctypes.c_float),
+        *((name, _Floats) for name in ("outputs", "weight", "bias", "labels", "packed", "transposed")),
+        *((name, _Floats) for name in ("scratch", "sums", "margins", "d_outputs", "d_weight", "d_bias")),
     ]
 
 
@@ -106,9 +126,22 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_packed_size.argtypes = [ctypes.c_int, *[_Count] * 3]
     library.polyseme_scratch_size.argtypes = [_Count] * 2
     library.polyseme_lstm_scratch_size.argtypes = [ctypes.POINTER(Lstm)]
-    for size in ("packed", "scratch", "lstm_scratch", "above_scratch", "squares_scratch"):
+    library.polyseme_outer_scratch_size.argtypes = [_Count]
+    library.polyseme_loss_scratch_size.argtypes = [_Count] * 3
+    sizes = (
+        "packed",
+        "scratch",
+        "lstm_scratch",
+        "above_scratch",
+        "squares_scratch",
+        "outer_scratch",
+        "loss_scratch",
+    )
+    for size in sizes:
         getattr(library, f"polyseme_{size}_size").restype = _Count
     library.polyseme_pack.argtypes = [ctypes.c_int, _Floats, *[_Count] * 5, _Floats]
+    library.polyseme_pack_rounded.argtypes = [_Floats, *[_Count] * 5, _Floats]
+    library.polyseme_pack_rounded.restype = None
     library.polyseme_pack.restype = library.polyseme_product.restype = None
     library.polyseme_product.argtypes = [ctypes.POINTER(Product)]
     library.polyseme_map.argtypes = [ctypes.c_int, _Floats, _Floats, _Count]
@@ -118,7 +151,7 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_lstm_read.restype = None
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
     library.polyseme_squares_scratch_size.argtypes = [_Count]
-    for kind in (Dots, Above, Squares, Totals):
+    for kind in (Outer, Loss, Dots, Above, Squares, Totals):
         function = getattr(library, f"polyseme_{kind.__name__.lower()}")
         function.argtypes, function.restype = [ctypes.POINTER(kind)], None
     return library
