@@ -23,11 +23,8 @@ def test_an_error_inside_the_block_ends_it():
 
 
 def test_new_cycles_are_still_collected():
-    class Node:
-        pass
-
     with steady_process():
-        node = Node()
-        node.itself = node
+        node: list[object] = []
+        node.append(node)
         del node
         assert gc.collect() > 0

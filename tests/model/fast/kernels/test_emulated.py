@@ -107,10 +107,9 @@ def run_gradients(dtype: torch.dtype) -> tuple[torch.Tensor, list[torch.Tensor]]
     """A sum over tokens, and a loss with its gradients, with the active instruction set."""
     torch.manual_seed(0)
     sums = multiply_transposed(torch.randn(530, 37), torch.randn(530, 70), dtype)
-    leaves = [torch.randn(40, 21), torch.randn(70, 21), torch.randn(70)]
-    loss = mean_loss(*(leaf.requires_grad_() for leaf in leaves), torch.arange(40), 50, dtype)
-    loss.backward()
-    return sums, [loss.detach(), *(leaf.grad for leaf in leaves)]
+    outputs, rows, bias = (torch.randn(shape, requires_grad=True) for shape in ((40, 21), (70, 21), (70,)))
+    loss = mean_loss(outputs, rows, bias, torch.arange(40), 50, dtype)
+    return sums, [loss.detach(), *torch.autograd.grad(loss, (outputs, rows, bias))]
 
 
 @pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512"])

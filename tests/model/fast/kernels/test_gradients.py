@@ -106,7 +106,7 @@ def test_loss_and_gradients_have_the_same_bits_for_one_and_two_threads():
             torch.set_num_threads(count)
             results.append(
                 compute_gradients(
-                    lambda *leaves: mean_loss(*leaves, labels, 50, torch.float32), outputs, rows, bias
+                    lambda x, w, b: mean_loss(x, w, b, labels, 50, torch.float32), outputs, rows, bias
                 )
             )
     finally:
@@ -123,7 +123,7 @@ def test_bf16_loss_and_gradients_stay_near_fp32():
         torch.randn(300, 64), torch.randn(500, 64) / 8, torch.randn(500), torch.randint(500, (300,))
     )  # fmt: skip
     exact, rounded = (
-        compute_gradients(lambda *leaves, d=dtype: mean_loss(*leaves, labels, 400, d), outputs, rows, bias)
+        compute_gradients(lambda x, w, b, d=dtype: mean_loss(x, w, b, labels, 400, d), outputs, rows, bias)
         for dtype in (torch.float32, torch.bfloat16)
     )
     for value, expected in zip(rounded, exact, strict=True):
