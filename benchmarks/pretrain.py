@@ -1,18 +1,20 @@
-"""How fast a preset trains: tokens a second, share of the machine's matrix product, memory, growth.
+"""How fast presets train: tokens a second in fp32 and bf16, share of the machine's peak, cores, memory.
 
     a text, presets  ->  pretrain  ->  a table
 
-Each preset runs some steps in a process of its own. The peak is that of a packed product in the precision of
-the run, measured in the same process before and after the steps. `linear` is the time of two and four times
-as many steps, over the time of the first.
+Every cell is measured in a process of its own: fp32, bf16, and fp32 on one core. The peak is that of a packed
+product in the precision of the run, measured in the same process before and after the steps. On a GPU the
+table has no column for cores, and memory is the GPU's.
 
-    python benchmarks/pretrain.py TEXT [--presets novel notebook small] [--steps 30] [--set train.batch=128]
+    python benchmarks/pretrain.py TEXT [--presets novel small notebook notebook:train.batch=128] [--steps 30]
+        [--device cuda]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,103 +23,173 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import torch
+
     from polyseme.training.loop import Loop
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from measure import peak_memory
 
+PRESETS = ["novel", "small", "notebook", "notebook:train.batch=128"]
 WARM_UP = 5  # steps
-GROWTH = (1, 2, 4)
+ROUNDS = 3  # the median counts
+GPU_SIZE = 4096  # rows and columns of the product that is the peak of a GPU
+Figures = dict[str, float]
 
 
 def main() -> None:
-    """Parse the command line; measure here, or start a process for each preset."""
+    """Parse the command line; measure here, or start a process for each cell of the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("text", type=Path)
-    parser.add_argument("--presets", nargs="+", default=["novel", "notebook", "small"])
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE")
+    parser.add_argument(
+        "--presets", nargs="+", default=PRESETS, metavar="NAME[:SETTING=VALUE…]", help="what to train"
+    )
+    parser.add_argument("--steps", type=int, default=30, help="steps of a round (default 30)")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.here:
-        print(json.dumps(measure(given.text, given.presets[0], given.settings, given.steps)))
+    arguments = parser.parse_args()
+    if arguments.here:
+        preset, *settings = arguments.presets
+        print(json.dumps(measure(arguments.text, preset, settings, arguments.steps)))
         return
-    print("| preset | tokens/s | GFLOP a 1,000 tokens | GFLOP/s | of the peak | peak memory | linear |")
-    print("|---|---|---|---|---|---|---|")
-    for preset in given.presets:
-        print(row(" ".join([preset, *given.settings]), in_a_process(given, preset)), flush=True)
+    print("| preset | fp32 tokens/s | of the peak | bf16 tokens/s | of the peak | bf16 : fp32 |", end="")
+    print(" two cores : one | memory fp32, bf16 |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in arguments.presets:
+        print(format_row(name, *measure_cells(arguments, name)), flush=True)
 
 
-def in_a_process(given: argparse.Namespace, preset: str) -> dict[str, float]:
-    """What `measure` finds in a fresh process."""
-    words = [__file__, str(given.text), "--presets", preset, "--steps", str(given.steps), "--here"]
-    words += [part for line in given.settings for part in ("--set", line)]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+def measure_cells(arguments: argparse.Namespace, name: str) -> tuple[Figures, Figures, Figures | None]:
+    """Measure a preset in fp32, in bf16 and, on a CPU with several cores, in fp32 on one core."""
+    fp32, bf16 = (measure_apart(arguments, name, f"train.precision={kind}") for kind in ("fp32", "bf16"))
+    several = arguments.device == "cpu" and len(os.sched_getaffinity(0)) > 1
+    return fp32, bf16, measure_apart(arguments, name, "train.precision=fp32", cores=1) if several else None
+
+
+def measure_apart(arguments: argparse.Namespace, name: str, *settings: str, cores: int = 0) -> Figures:
+    """Run `measure` in a fresh process, on the first `cores` cores if that is not 0."""
+    preset, *changes = name.split(":")
+    words = [__file__, str(arguments.text), "--steps", str(arguments.steps), "--here", "--presets", preset]
+    words += [*changes, *settings, f"train.device={arguments.device}"]
+    allowed = sorted(os.sched_getaffinity(0))[: cores or None]
+    done = subprocess.run(
+        ["taskset", "-c", ",".join(map(str, allowed)), sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | ({"OMP_NUM_THREADS": str(cores)} if cores else {}),
+    )
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
 
 
-def row(name: str, found: dict[str, float]) -> str:
+def format_row(name: str, fp32: Figures, bf16: Figures, one: Figures | None) -> str:
     """A line of the table."""
-    rate, operations, peak = found["tokens_per_second"], found["operations"], found["peak"]
-    reached = rate * operations / 1e9
-    share = f"{reached / peak:.0%} of {peak:.0f}"
-    return (
-        f"| {name} | {rate:,.0f} | {operations / 1e6:.1f} | {reached:.1f} | {share} "
-        f"| {found['memory']:,.0f} MiB | 1 : {found['twice']:.2f} : {found['four_times']:.2f} |"
-    )
+    cells = [name.replace(":", " ")]
+    for figures in (fp32, bf16):
+        reached = figures["tokens_per_second"] * figures["operations"] / 1e9
+        cells += [
+            f"{figures['tokens_per_second']:,.0f}",
+            f"{reached / figures['peak']:.0%} of {figures['peak']:.0f}",
+        ]
+    cells.append(f"{bf16['tokens_per_second'] / fp32['tokens_per_second']:.2f}")
+    cells.append(f"{fp32['tokens_per_second'] / one['tokens_per_second']:.2f}" if one else "-")
+    cells.append(f"{fp32['memory']:,.0f}, {bf16['memory']:,.0f} MiB")
+    return f"| {' | '.join(cells)} |"
 
 
-def measure(text: Path, preset: str, settings: list[str], steps: int) -> dict[str, float]:
-    """Some steps of one preset: tokens a second, useful operations a token, the peak, memory, growth."""
+def measure(text: Path, preset: str, settings: list[str], steps: int) -> Figures:
+    """Some steps of one preset: tokens a second, useful operations a token, the peak, memory."""
     import numpy as np
 
-    from hardware_limits import packed_peak
     from polyseme.text.corpus.prepared import prepare_corpus
     from polyseme.training.bilm_trainable import BilmTrainable, count_samples, make_train_batches
-    from polyseme.training.distributed import Ranks
+    from polyseme.training.distributed import Ranks, join_ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import make_corpus_spec, make_fresh_modules
     from polyseme.training.settings import read_pretrain_settings
+    from polyseme.training.steady_process import steady_process
     from training_flops import step_flops
 
     config = read_pretrain_settings(preset, settings)
-    low = config.train.precision == "bf16"
-    before = packed_peak(bf16=low)
-    with tempfile.TemporaryDirectory() as folder:
+    ranks, low = join_ranks(config.train.device), config.train.precision == "bf16"
+    before = device_peak(ranks.device, bf16=low)
+    with tempfile.TemporaryDirectory() as folder, steady_process():
         corpus = prepare_corpus([text], Path(folder) / "corpus", make_corpus_spec(config), workers=1)
         network, softmax = make_fresh_modules(config, corpus)
-        work = BilmTrainable(network, softmax, corpus, config, Ranks())
+        work = BilmTrainable(network, softmax, corpus, config, ranks)
         loop = Loop(work, config.train, Path(folder), work.count_total_tokens())
         network.train()
         batches, scored = make_train_batches(corpus, config, Ranks()), count_samples(config, softmax)
         batch = batches.make_batch(0, WARM_UP)
         operations = step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
-        time_of(loop, WARM_UP)
-        seconds = [time_of(loop, steps * times) for times in GROWTH]
-    rates = [tokens / spent for tokens, spent in seconds]
+        time_steps(loop, WARM_UP, ranks.device)
+        rates = [time_steps(loop, steps, ranks.device) for _ in range(ROUNDS)]
     return {
         "tokens_per_second": float(np.median(rates)),
         "operations": operations,
-        "peak": max(before, packed_peak(bf16=low)),
-        "memory": peak_memory(),
-        "twice": rates[0] * 2 / rates[1],
-        "four_times": rates[0] * 4 / rates[2],
+        "peak": max(before, device_peak(ranks.device, bf16=low)),
+        "memory": device_memory(ranks.device),
     }
 
 
-def time_of(loop: Loop, steps: int) -> tuple[int, float]:
-    """Return tokens and seconds of `steps` steps; with one thread, seconds of CPU time."""
+def time_steps(loop: Loop, steps: int, device: torch.device) -> float:
+    """Tokens a second of `steps` steps; with one thread on a CPU, by its processor time."""
     import torch
 
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    alone = device.type == "cpu" and torch.get_num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
+    _synchronise(device)
     before, started = loop.position.tokens, clock()
     for _ in range(steps):
         loop.step()
-    return loop.position.tokens - before, clock() - started
+    _synchronise(device)
+    return (loop.position.tokens - before) / (clock() - started)
+
+
+def device_peak(device: torch.device, *, bf16: bool) -> float:
+    """GFLOP/s of the matrix product: packed on a CPU, a large one on a GPU."""
+    if device.type == "cpu":
+        from hardware_limits import packed_peak
+
+        return packed_peak(bf16=bf16)
+    return product_peak(device, GPU_SIZE, bf16=bf16)
+
+
+def product_peak(device: torch.device, size: int, *, bf16: bool) -> float:
+    """GFLOP/s of the product of two square matrices on any device, the best of many."""
+    import torch
+
+    a, b = (
+        torch.randn(size, size, device=device).to(torch.bfloat16 if bf16 else torch.float32) for _ in "ab"
+    )
+    best = 0.0
+    for _ in range(10):
+        _synchronise(device)
+        started = time.perf_counter()
+        torch.mm(a, b)
+        _synchronise(device)
+        best = max(best, 2 * size**3 / (time.perf_counter() - started) / 1e9)
+    return best
+
+
+def device_memory(device: torch.device) -> float:
+    """Peak memory in MiB: of this process, or on a GPU of its tensors."""
+    import torch
+
+    return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak_memory()
+
+
+def _synchronise(device: torch.device) -> None:
+    """Wait until the device has finished."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""The benchmark of pretraining measures a preset and prints a row; a GPU would run the same code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import training_story as story
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import pretrain
+
+    yield pretrain
+    for name in ("pretrain", "training_flops", "hardware_limits", "measure"):
+        sys.modules.pop(name, None)
+
+
+def test_a_preset_is_measured_on_the_device_of_its_settings(benchmark, monkeypatch, tmp_path):
+    monkeypatch.setattr("hardware_limits.REPEATS", 1)
+    text = story.write(tmp_path / "story.txt", 300)
+    figures = benchmark.measure(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=1)
+    assert figures.keys() == {"tokens_per_second", "operations", "peak", "memory"}
+    assert all(value > 0 for value in figures.values())
+
+
+def test_the_peak_of_a_gpu_is_that_of_a_large_product(benchmark):
+    for bf16 in (False, True):
+        assert benchmark.product_peak(torch.device("cpu"), 64, bf16=bf16) > 0
+
+
+def test_a_row_has_shares_of_the_peak_and_ratios(benchmark):
+    fp32 = {"tokens_per_second": 1000.0, "operations": 2e7, "peak": 40.0, "memory": 512.0}
+    bf16 = fp32 | {"tokens_per_second": 1700.0, "peak": 80.0}
+    one = fp32 | {"tokens_per_second": 500.0}
+    row = benchmark.format_row("notebook:train.batch=128", fp32, bf16, one)
+    assert row == (
+        "| notebook train.batch=128 | 1,000 | 50% of 40 | 1,700 | 42% of 80 | 1.70 | 2.00 | 512, 512 MiB |"
+    )
+    assert "| - |" in benchmark.format_row("novel", fp32, bf16, None)
