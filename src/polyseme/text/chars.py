@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
+from polyseme.text.simplified import simplify_codes
 
 IntArray = NDArray[np.int64]
 
@@ -86,12 +87,16 @@ class ByteAlphabet:
 
 
 class CodepointAlphabet:
-    """An ordered list of characters with six special entries; id = position in the list + 1."""
+    """An ordered list of characters with six special entries; id = position in the list + 1.
+
+    With `simplify`, a character that is not in the list is looked up as its simplified form.
+    """
 
     _BOUNDARIES: Mapping[str, int] = {"<S>": 0, "<bos>": 0, "</S>": 1, "<eos>": 1}
 
-    def __init__(self, characters: Sequence[str], max_chars: int = 50) -> None:
+    def __init__(self, characters: Sequence[str], max_chars: int = 50, *, simplify: bool = False) -> None:
         self.max_chars = _check_max_chars(max_chars)
+        self.simplifies = simplify
         self.characters = tuple(characters)
         ids = {character: position + 1 for position, character in enumerate(self.characters)}
         if len(ids) < len(self.characters):
@@ -155,7 +160,12 @@ class CodepointAlphabet:
         if not len(self._codes):
             return np.full(len(codes), self._unknown, np.int64)
         positions = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
-        return np.where(self._codes[positions] == codes, self._numbers[positions], np.int64(self._unknown))
+        is_known = self._codes[positions] == codes
+        if self.simplifies and not is_known.all():
+            codes = np.where(is_known, codes, simplify_codes(codes))
+            positions = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
+            is_known = self._codes[positions] == codes
+        return np.where(is_known, self._numbers[positions], np.int64(self._unknown))
 
 
 def _check_max_chars(max_chars: int) -> int:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.reading import read_lines
+from polyseme.text.simplified import simplify
 
 IntArray = NDArray[np.int64]
 
@@ -34,6 +35,7 @@ class Vocab:
         begin: The word that begins a sentence.
         end: The word that ends a sentence.
         unknown: The word for all others.
+        simplify: Look up a word that is missing in simplified Chinese characters, too.
 
     Raises:
         UsageError: A word is empty, contains a line break, is there twice, or one of the three is missing.
@@ -41,10 +43,17 @@ class Vocab:
     """
 
     def __init__(
-        self, words: Sequence[str], *, begin: str = "<S>", end: str = "</S>", unknown: str = "<UNK>"
+        self,
+        words: Sequence[str],
+        *,
+        begin: str = "<S>",
+        end: str = "</S>",
+        unknown: str = "<UNK>",
+        simplify: bool = False,
     ) -> None:
         self.words = tuple(words)
         self.begin, self.end, self.unknown = begin, end, unknown
+        self.simplifies = simplify
         self._ids: dict[str, int] = {}
         for number, word in enumerate(self.words, start=1):
             if not word or "\n" in word:
@@ -57,7 +66,13 @@ class Vocab:
 
     @classmethod
     def read(
-        cls, path: str | Path, *, begin: str = "<S>", end: str = "</S>", unknown: str = "<UNK>"
+        cls,
+        path: str | Path,
+        *,
+        begin: str = "<S>",
+        end: str = "</S>",
+        unknown: str = "<UNK>",
+        simplify: bool = False,
     ) -> Vocab:
         """Read a vocabulary file: one word per line, plain or compressed.
 
@@ -88,7 +103,7 @@ class Vocab:
         missing = _describe_missing(lines, (begin, end, unknown))
         if missing:
             raise DataError(f"{path}:1: the vocabulary {missing}")
-        return cls(tuple(lines), begin=begin, end=end, unknown=unknown)
+        return cls(tuple(lines), begin=begin, end=end, unknown=unknown, simplify=simplify)
 
     def write(self, path: str | Path) -> None:
         """Write one word per line, compressed if the name ends in .gz, atomically."""
@@ -108,14 +123,21 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
-        return word in self._ids
+        return word in self._ids or (
+            self.simplifies and isinstance(word, str) and simplify(word) in self._ids
+        )
 
     def id(self, word: str) -> int:
         """The id of a word; that of the unknown word if it is not in the vocabulary."""
-        return self._ids.get(word, self._ids[self.unknown])
+        number = self._ids.get(word)
+        if number is None and self.simplifies:
+            number = self._ids.get(simplify(word))
+        return self._ids[self.unknown] if number is None else number
 
     def ids(self, words: Iterable[str]) -> IntArray:
         """The ids of words, (N,)."""
+        if self.simplifies:
+            return np.fromiter(map(self.id, words), np.int64)
         get, unknown = self._ids.get, self._ids[self.unknown]
         return np.fromiter((get(word, unknown) for word in words), np.int64)
 

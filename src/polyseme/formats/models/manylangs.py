@@ -238,7 +238,7 @@ def _vocab(path: Path, tensors: Mapping[str, Tensor]) -> Vocab:
     table = tensors.get("tokens.words.weight")
     words = _read_dic(path, len(table) - 1 if table is not None else None)
     try:
-        return Vocab(words, **MARKS)
+        return Vocab(words, begin=MARKS["begin"], end=MARKS["end"], unknown=MARKS["unknown"])
     except UsageError as problem:
         raise FormatError(f"{path}: {problem}") from None
 

@@ -49,7 +49,7 @@ __all__ = [
     "sentence_starts",
 ]
 
-FORMAT = 2
+FORMAT = 3
 Ids = NDArray[np.uint32]
 
 _META = "meta.json"

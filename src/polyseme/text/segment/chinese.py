@@ -6,8 +6,10 @@ Words contain all characters of the text, in order, except white space. A line b
 sentence, and so do 。！？；… and, after Han text, !?;． with the closing quotes and brackets that
 follow. A piece without any word, such as …… at the start of a line, begins the next sentence.
 
-What must not change: words are those of jieba's default mode. rjieba keeps every character, but cannot read
-lone surrogates and splits emoji: both are kept away from it.
+Traditional characters are segmented as simplified ones, which jieba's dictionary knows better.
+
+What must not change: words of simplified text are those of jieba's default mode. rjieba keeps every
+character, but cannot read lone surrogates and splits emoji: both are kept away from it.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate, pairwise
 
 from polyseme.text.segment.token import EMOJI, HAN, marks
+from polyseme.text.simplified import simplify
 
 _END = "。！？；…｡．"
 _CLOSERS = "」』”’）】》〉〕］｝)\\]}"
@@ -64,7 +68,15 @@ def split_words(text: str) -> list[str]:
     words: list[str] = []
     for number, part in enumerate(_unsplit().split(text) if _MAYBE_UNSPLIT.search(text) else [text]):
         unsplit = number % 2 == 1  # text for jieba and what must not be split alternate
-        words += [part] if unsplit else [word for word in rjieba.cut(part) if not word.isspace()]
+        if unsplit:
+            words.append(part)
+            continue
+        simplified = simplify(part)
+        cut = rjieba.cut(simplified)
+        if simplified != part:  # the words of the original text, of the same lengths
+            ends = [0, *accumulate(map(len, cut))]
+            cut = [part[start:end] for start, end in pairwise(ends)]
+        words += [word for word in cut if not word.isspace()]
     return words
 
 
