@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, Self, overload
@@ -39,11 +39,13 @@ from polyseme.io.progress import (
 from polyseme.model.device import resolve_device
 from polyseme.model.fast.packing import BatchOutput, BiState, move_state
 from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context, pad_for_tf_hub
-from polyseme.model.output import Layer, OutputSpec, resolve_output
+from polyseme.model.output import SENTENCE, Layer, OutputSpec, resolve_output
+from polyseme.model.sentence_pooling import SentencePooling, fit_directions, weigh_words
 from polyseme.text.length_batches import batch_by_length
 from polyseme.text.segment import Token, split_sentences, token_texts, tokenize
 from polyseme.text.static_vectors import StaticVectors, read_vectors
 from polyseme.text.validate import Sentences, check_text, list_sentences
+from polyseme.text.vocab import Vocab
 from polyseme.token_cache import BYTES as CACHE_BYTES
 from polyseme.token_cache import TokenCache, number_tokens
 
@@ -301,7 +303,9 @@ class Elmo:
                 lists: a list, a generator, a numpy array, a pandas or polars Series.
             layer: "mean", "top", a number from 0 (the token layer), weights, (weights, gamma), "concat" (all
                 layers joined to one vector of L times H values) or "all" (an axis of layers).
-            pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens.
+            pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens, or
+                "sentence" for vectors to compare sentences by: rare words weigh more, what all sentences
+                have in common weighs less (see `fit_sentences`).
             direction: "both", or the "forward" or "backward" half of each vector.
             stateful: Run the call as one batch in the given order, as the published programs do; each row
                 starts from the state that the same row left in the previous call, until `reset()`.
@@ -371,6 +375,8 @@ class Elmo:
         batches = (
             [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens, batch_tokens)
         )
+        if spec.pool == SENTENCE:
+            self._pooling()  # refuses a model that has none, before anything is computed
         counter = TokenProgress(on_progress, "embedding", tokens)
         for batch in batches:
             for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, stateful), strict=True):
@@ -493,8 +499,14 @@ class Elmo:
         empty = spec.empty(self.config.layers, self.config.size)
         results = []
         for sentence, vectors in zip(sentences, spec.select(output).cpu(), strict=True):
-            tokens = spec.pool_tokens(vectors[..., 1 : len(sentence) + 1, :]) if sentence else empty
-            results.append(tokens.clone().numpy())
+            tokens = vectors[..., 1 : len(sentence) + 1, :]
+            if not sentence:
+                result = empty
+            elif spec.pool == SENTENCE:
+                result = self._pooling().pool(tokens, self._word_ids(sentence))
+            else:
+                result = spec.pool_tokens(tokens)
+            results.append(result.clone().numpy())
         return results
 
     @torch.inference_mode()
@@ -536,6 +548,72 @@ class Elmo:
     def run_encoded(self, batch: EncodedBatch, state: BiState | None = None) -> BatchOutput:
         """Run the stacks on a batch of token vectors: the second half of `run_batch`."""
         return self.model.network.run_stacks(*batch, state)
+
+    def fit_sentences(self, sentences: Sentences, segment: str | None = None) -> Self:
+        """Fit `pool="sentence"` to sentences of the kind that will be compared.
+
+        Pretraining does this on its own text, and `en` and `zh` come fitted. `save` keeps it with the model.
+
+        Args:
+            sentences: As in `embed`; some thousands are enough.
+            segment: As in `embed`.
+
+        Returns:
+            This model.
+
+        Raises:
+            UsageError: If the model has no vocabulary, or there are fewer than two sentences.
+
+        Example:
+            >>> elmo.fit_sentences(frame["text"]).embed("The bank failed .", pool="sentence").shape
+            (256,)
+
+        """
+        tokens = [sentence for sentence in self.token_lists(sentences, segment) if sentence]
+        if len(tokens) < 2:
+            raise UsageError(f"{len(tokens)} sentences with tokens, expected 2 or more.")
+        vocab = self._require_vocab()
+        ids = np.concatenate([vocab.ids(sentence) for sentence in tokens])
+        counts = np.bincount(ids, minlength=len(vocab) + 1)[1:]
+        return self.fit_pooling(tokens, torch.from_numpy(counts))
+
+    def fit_pooling(self, tokens: list[list[str]], counts: Tensor) -> Self:
+        """Fit `pool="sentence"` to token lists, with the counts (V,) of the words of the vocabulary."""
+        vocab = self._require_vocab()
+        weights = weigh_words(counts, vocab.id(vocab.unknown) - 1)
+        size = self.config.layers * self.config.size
+        plain = SentencePooling(weights, torch.zeros(size), torch.zeros(size, self.config.size))
+        spec = resolve_output("concat", None, "both", self.config.layers)
+        averages = torch.empty(len(tokens), size)
+        for batch in self.batches(tokens):
+            for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, False), strict=True):
+                averages[number] = plain.average(torch.from_numpy(vectors), self._word_ids(tokens[number]))
+        pooling = SentencePooling(weights, *fit_directions(averages, self.config.size))
+        self.model = replace(self.model, pooling=pooling, opened=None)
+        self.cache = TokenCache(self.model, self.cache.max_bytes)
+        return self
+
+    def _require_vocab(self) -> Vocab:
+        if self.model.vocab is None:
+            raise UsageError("This model has no vocabulary, so pool='sentence' cannot weigh its words.")
+        return self.model.vocab
+
+    def _word_ids(self, sentence: Sequence[str]) -> Tensor:
+        return torch.from_numpy(self._require_vocab().ids(sentence))
+
+    def _pooling(self) -> SentencePooling:
+        """How sentences are pooled.
+
+        Raises:
+            UsageError: If that was never fitted.
+
+        """
+        if self.model.pooling is None:
+            raise UsageError(
+                "pool is 'sentence', but this model was never fitted for it. Fit it with "
+                "`elmo.fit_sentences(sentences)`, or use pool='mean'."
+            )
+        return self.model.pooling
 
     def add_counts(self, sentences: list[list[str]], counts: Counts) -> None:
         """Add sentences that were read to the counts of the model and of a call."""

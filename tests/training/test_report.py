@@ -139,3 +139,12 @@ def test_mean_vectors_from_ids_equal_mean_vectors_from_words(tmp_path: Path):
     np.testing.assert_array_equal(words.counts, expected.counts)
     np.testing.assert_allclose(words.vectors, expected.vectors, rtol=0, atol=1e-5)
     np.testing.assert_allclose(words.centre, expected.centre, rtol=0, atol=1e-5)
+
+
+def test_a_pretrained_model_can_pool_sentences(tmp_path: Path):
+    report(tmp_path, story.write(tmp_path / "story.txt", 300))
+    elmo = polyseme.load(tmp_path / "model")
+    vectors = elmo.embed(["Bruno sat by the river .", "Bruno sat by the river !"], pool="sentence")
+    assert vectors.shape == (2, elmo.config.size)
+    assert np.isfinite(vectors).all()
+    assert vectors.any(axis=1).all()

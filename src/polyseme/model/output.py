@@ -29,6 +29,7 @@ POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "last": lambda vectors: vectors[..., -1, :],
     "sum": lambda vectors: vectors.sum(dim=-2),
 }
+SENTENCE = "sentence"  # a pooling that knows the words and is fitted; it is given all layers, joined
 DIRECTIONS = get_args(Direction)
 
 
@@ -40,7 +41,7 @@ class OutputSpec:
         weights: Weight of each layer, gamma included; None returns all layers, unmixed.
         joined: Without weights: join the layers to one long vector, layer 0 first, instead of an axis L.
         direction: One of DIRECTIONS.
-        pool: One of POOLS, or None for every token.
+        pool: One of POOLS, SENTENCE (see `model.sentence_pooling`), or None for every token.
         context: Return the forward state before each token and the backward state behind it, instead of its
             own: what the model predicts the token from.
 
@@ -59,7 +60,7 @@ class OutputSpec:
 
     def count_layers(self, n_layers: int) -> int:
         """How many times H values a token gets, in a model of `n_layers`."""
-        return n_layers if self.weights is None else 1
+        return n_layers if self.weights is None and self.pool != SENTENCE else 1
 
     def select(self, output: BatchOutput) -> Tensor:
         """Select (B, T, H), (B, L, T, H) for all layers, or (B, T, LH) joined; half of it for one direction.
@@ -116,6 +117,8 @@ class OutputSpec:
     def empty(self, n_layers: int, size: int) -> Tensor:
         """Return the result for a sentence without tokens, in a model of `n_layers` and `size` values."""
         half = size if self.direction == "both" else size // 2
+        if self.pool == SENTENCE:
+            return torch.zeros(size)
         if self.joined:
             return self.pool_tokens(torch.zeros(0, n_layers * half))
         return self.pool_tokens(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
@@ -140,8 +143,15 @@ def resolve_output(
     """
     if direction not in DIRECTIONS:
         raise UsageError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}.")
-    if pool is not None and pool not in tuple(POOLS):
-        raise UsageError(f"pool is {pool!r}, expected one of {', '.join(POOLS)}, or None for every token.")
+    if pool is not None and pool not in (*POOLS, SENTENCE):
+        names = ", ".join((*POOLS, SENTENCE))
+        raise UsageError(f"pool is {pool!r}, expected one of {names}, or None for every token.")
+    if pool == SENTENCE:
+        if not isinstance(layer, str) or layer != "mean" or direction != "both":
+            raise UsageError(
+                "pool is 'sentence', which chooses the layers and directions: leave layer and direction out."
+            )
+        return OutputSpec(None, direction, pool, context, joined=True)
     is_joined = isinstance(layer, str) and layer == "concat"
     return OutputSpec(_weights(layer, n_layers), direction, pool, context, is_joined)
 

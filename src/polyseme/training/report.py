@@ -1,7 +1,7 @@
 """Write the report of a finished run: curves, counts of the corpus, nearest words of frequent ones.
 
     a finished run, OUT/metrics.jsonl  ->  training.report  ->  OUT/report.html, OUT/curves.png,
-                                                                OUT/words.safetensors
+                                                     OUT/words.safetensors, OUT/sentence.safetensors
 
 The model and the text are those in memory; words are embedded by their ids. The page loads nothing from
 elsewhere. curves.png needs matplotlib (extra `plot`).
@@ -21,10 +21,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.elmo import BATCH_TOKENS
+from polyseme.elmo import BATCH_TOKENS, Elmo
 from polyseme.formats.models.pretrained import Pretrained
+from polyseme.formats.models.sentence_file import SENTENCE_FILE, write_sentence_pooling
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.model.output import resolve_output
+from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.text.corpus.prepared import Corpus, CorpusReport, read_types, sentence_starts
 from polyseme.text.length_batches import batch_by_length
 from polyseme.training.curves import draw_png, draw_svg
@@ -35,6 +37,7 @@ from polyseme.word_vectors import WordVectors
 
 TOKENS = 120_000  # tokens of the text from which the mean vectors are computed
 MIN_COUNT = 5  # usages that a word needs for a mean vector
+SENTENCES = 3_000  # spread over the text, to fit how sentences are pooled
 WORDS = 12  # words whose nearest ones are shown
 logger = logging.getLogger(__name__)
 
@@ -83,7 +86,7 @@ polyline {{ fill: none }}
 
 
 def write_report(run: Pretraining) -> None:
-    """Write report.html, words.safetensors and, if matplotlib is installed, curves.png.
+    """Write report.html, words.safetensors, sentence.safetensors and, with matplotlib, curves.png.
 
     Args:
         run: A finished run; the files go to its folder.
@@ -93,6 +96,9 @@ def write_report(run: Pretraining) -> None:
     lines = [json.loads(line) for line in metrics]
     vectors = compute_word_vectors(run.model, run.corpus)
     vectors.save(run.folder / WORDS_FILE, force=True)
+    pooling = fit_sentences(run.model, run.corpus)
+    if pooling is not None:
+        write_sentence_pooling(run.folder / SENTENCE_FILE, pooling)
     end = lines[-1]
     page = PAGE.format(
         name=escape(run.folder.name),
@@ -112,6 +118,35 @@ def write_report(run: Pretraining) -> None:
         logger.warning('curves.png was not drawn: it needs matplotlib: pip install "polyseme[plot]"')
         return
     draw_png(lines, run.folder / "curves.png")
+
+
+def fit_sentences(model: Pretrained, corpus: Corpus, *, count: int = SENTENCES) -> SentencePooling | None:
+    """Fit `pool="sentence"` to sentences spread over the training text.
+
+    Args:
+        model: The trained model.
+        corpus: The text it was trained on; the words are weighed by its counts.
+        count: How many sentences to read.
+
+    Returns:
+        The pooling; None if the text has fewer than two sentences.
+
+    """
+    starts = sentence_starts(corpus.train, corpus.begin)
+    ends = np.append(starts[1:], len(corpus.train))
+    chosen = np.unique(np.linspace(0, len(starts) - 1, min(count, len(starts))).astype(np.int64))
+    types = [np.asarray(corpus.train[starts[n] + 1 : ends[n] - 1]) for n in chosen]
+    types = [sentence for sentence in types if len(sentence)]
+    if len(types) < 2:
+        return None
+    needed, words, first = set(np.concatenate(types).tolist()), dict[int, str](), 0
+    for block in read_types(corpus.folder):
+        words |= {
+            number: block[number - first] for number in range(first, first + len(block)) if number in needed
+        }
+        first += len(block)
+    tokens = [[words[number] for number in sentence.tolist()] for sentence in types]
+    return Elmo(model).fit_pooling(tokens, torch.from_numpy(corpus.counts)).model.pooling
 
 
 @torch.inference_mode()

@@ -2,7 +2,8 @@
 
     formats.models.pretrained  <->  formats.models.native  <->  a folder
 
-words.safetensors, the mean vectors of words, may be there, too (formats.vectors.word_file).
+words.safetensors, the mean vectors of words (formats.vectors.word_file), and sentence.safetensors, how
+sentences are pooled (formats.models.sentence_file), may be there, too.
 
 config.json has a format version. Older versions stay readable: a change of the layout raises FORMAT and adds
 a step that upgrades the older one. A folder states the lowest version that can represent it: 1 for fp32
@@ -15,6 +16,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,11 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.card import render_card
 from polyseme.formats.models.precision import attach_quantised, pop_quantised, quantise_tensors
 from polyseme.formats.models.pretrained import Pretrained, assemble, check_weights
+from polyseme.formats.models.sentence_file import (
+    SENTENCE_FILE,
+    read_sentence_pooling,
+    write_sentence_pooling,
+)
 from polyseme.formats.tensors import read_tensors
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import new_folder
@@ -42,7 +49,7 @@ CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (
     "chars.json",
     "README.md",
 )
-FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD, WORDS)
+FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD, WORDS, SENTENCE_FILE)
 
 
 def is_native(folder: Path) -> bool:
@@ -79,13 +86,16 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
         check_weights({name: tensors[name] for name in tensors.keys() - shapes.keys()}, str(weights))
         | shapes,
         alphabet=_alphabet(config, folder),
-        vocab=_vocab(values.get("vocab_marks", {}), folder),
+        vocab=_vocab(values.get("vocab_marks", {}), folder, simplify=_reads_chinese(config)),
         origin=_texts(values.get("origin", {}), "origin", path),
         source=str(weights),
     )
     if precision != "fp32":
         attach_quantised(model, quantised, precision)
     model.network.memory_mapped = not copy
+    if model.vocab is not None and (folder / SENTENCE_FILE).exists():
+        pooling = read_sentence_pooling(folder / SENTENCE_FILE, len(model.vocab), config.layers, config.size)
+        return replace(model, pooling=pooling)
     return model
 
 
@@ -137,6 +147,8 @@ def _write_files(
     save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
     if model.vocab is not None:
         model.vocab.write(new / VOCAB)
+    if model.pooling is not None:
+        write_sentence_pooling(new / SENTENCE_FILE, model.pooling)
     if isinstance(model.alphabet, CodepointAlphabet):
         _write_json(new / CHARS, list(model.alphabet.characters))
     (new / CARD).write_text(render_card(model, name, precision, tables=tables), encoding="utf-8")
@@ -162,7 +174,12 @@ def _check_counts(config: ModelSettings, tensors: Mapping[str, Tensor], path: Pa
             )
 
 
-def _vocab(marks: object, folder: Path) -> Vocab | None:
+def _reads_chinese(config: ModelSettings) -> bool:
+    """Whether the model segments Chinese: then traditional characters that it lacks are simplified."""
+    return config.segment in ("zh", "zh-char", "auto")
+
+
+def _vocab(marks: object, folder: Path, *, simplify: bool) -> Vocab | None:
     """The words of vocab.txt, if there is one; `marks` are its begin, end and unknown marks."""
     if not (folder / VOCAB).exists():
         return None
@@ -171,7 +188,7 @@ def _vocab(marks: object, folder: Path) -> Vocab | None:
         raise FormatError(
             f"{folder / CONFIG}: vocab_marks must be begin, end and unknown; found {sorted(names)}."
         )
-    return Vocab.read(folder / VOCAB, **names)
+    return Vocab.read(folder / VOCAB, **names, simplify=simplify)
 
 
 def _texts(values: object, name: str, path: Path) -> dict[str, str]:
@@ -194,7 +211,7 @@ def _alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
     if not isinstance(characters, list) or not all(isinstance(entry, str) for entry in characters):
         raise FormatError(f"{path}: expected a JSON list of characters.")
     try:
-        return CodepointAlphabet(characters, config.chars.max_chars)
+        return CodepointAlphabet(characters, config.chars.max_chars, simplify=_reads_chinese(config))
     except UsageError as problem:
         raise FormatError(f"{path}: {problem}") from None
 

@@ -25,6 +25,7 @@ from polyseme.errors import FormatError
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.weight_versions import WeightSnapshot
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
+from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax
 from polyseme.model.tokens import CharCnn, TokenEncoder, make_word_table
 from polyseme.text.chars import Alphabet
@@ -54,6 +55,7 @@ class Pretrained:
     vocab: Vocab | None  # the words of the word table and of the softmax
     softmax: AnySoftmax | None = None
     origin: Mapping[str, str] = field(default_factory=dict)  # for the model card
+    pooling: SentencePooling | None = field(default=None, repr=False)  # of `pool="sentence"`
     opened: OpenedFile | None = field(default=None, repr=False)
     _fingerprints: dict[str, WeightSnapshot] = field(
         default_factory=dict, init=False, repr=False
@@ -64,7 +66,15 @@ class Pretrained:
         opened = self.opened
         if opened and self._is_as_opened():
             return opened.reopen, (opened.path, opened.options, opened.precision, self.fingerprint())
-        return _rebuild, (self.config, self.network, self.alphabet, self.vocab, self.softmax, self.origin)
+        return _rebuild, (
+            self.config,
+            self.network,
+            self.alphabet,
+            self.vocab,
+            self.softmax,
+            self.origin,
+            self.pooling,
+        )
 
     def __copy__(self) -> Self:
         """Copy the frame; the weights are shared."""
@@ -73,7 +83,7 @@ class Pretrained:
     def __deepcopy__(self, memo: dict[int, Any]) -> Pretrained:
         """Copy the weights."""
         network, softmax = deepcopy((self.network, self.softmax), memo)
-        return _rebuild(self.config, network, self.alphabet, self.vocab, softmax, self.origin)
+        return _rebuild(self.config, network, self.alphabet, self.vocab, softmax, self.origin, self.pooling)
 
     def to(self, device: torch.device) -> Pretrained:
         """Move the weights to `device`, in place; the result still pickles as its path if this one did."""
@@ -157,10 +167,11 @@ def _rebuild(
     vocab: Vocab | None,
     softmax: AnySoftmax | None,
     origin: Mapping[str, str],
+    pooling: SentencePooling | None,
 ) -> Pretrained:
     """A model with copied weights, which are not memory-mapped."""
     network.memory_mapped = False
-    return Pretrained(config, network, alphabet, vocab, softmax, origin)
+    return Pretrained(config, network, alphabet, vocab, softmax, origin, pooling)
 
 
 def build_network(config: ModelSettings, *, n_chars: int, n_words: int, padding: int) -> BiLM:
