@@ -1,19 +1,22 @@
 """Turn a trained model into a bundled one: int8, with checksums, a model card and its measured values.
 
-    WORK/NAME/model  ->  src/polyseme/bundled/NAME (with words.safetensors, metrics.jsonl), SHA256SUMS
+    WORK/NAME/model  ->  src/polyseme/bundled/NAME (with words.safetensors, sentence.safetensors,
+                         metrics.jsonl), SHA256SUMS
                      ->  models/NAME/README.md (the card), metrics.jsonl, curves.png
 
-The card is models/NAME/about.md, followed by values measured here: held-out perplexity, and CoarseWSD-20 by
-layer or the persons of 三国演义, with fp32 and with bundled weights; the design study; the nearest words of
-WORDS.
+The card is models/NAME/about.md, followed by the sources of modern text with their licences and by values
+measured here: held-out perplexity, and CoarseWSD-20 by layer or the persons of 三国演义, with fp32 and with
+bundled weights; the design study; the nearest words of WORDS.
 
-    python models/finish.py NAME WORK [--wsd COARSEWSD-20] [--sanguo FOLDER for benchmarks/persons.py]
+    python models/finish.py NAME WORK [--modern FOLDER of en_modern and zh_modern] [--wsd COARSEWSD-20]
+        [--sanguo FOLDER for benchmarks/persons.py]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -26,17 +29,27 @@ import numpy as np
 import polyseme
 from polyseme import api
 from polyseme.formats.models.bundled import FOLDER, SUMS_FILE
+from polyseme.formats.models.sentence_file import SENTENCE_FILE, write_sentence_pooling
 from polyseme.formats.vectors.word_file import WORDS_FILE
+from polyseme.text.corpus.prepared import open_corpus
 from polyseme.text.fingerprint import checksum
 from polyseme.text.reading import read_lines
 from polyseme.text.segment.stream import segment_lines
+from polyseme.training.report import fit_sentences
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
+from prepare import SHARES  # noqa: E402
+
 from persons import average_usages, measure_neighbours  # noqa: E402
 from precision import cosines, senses  # noqa: E402
 
 WORDS = {
+    "en": (
+        "economy bank computer phone doctor virus film music football car Monday seven red mother London "
+        "government happy quickly walked because"
+    ),
+    "zh": "经济 银行 苹果 电脑 手机 医生 电影 音乐 足球 汽车 星期一 七 红色 母亲 北京 政府 高兴 因为 认为",
     "en-classic": (
         "king ship Monday seven red mother London river horse bread anger beautiful quickly walked said "
         "because could Darcy Ahab sword"
@@ -44,12 +57,14 @@ WORDS = {
     "zh-classic": ("曹操 行者 宋江 宝玉 荆州 长安 将军 丫头 妖精 刀 酒 马 三 明日 大怒 欢喜 道 杀 公主 却说"),
 }
 SENTENCES = 2000  # held-out sentences whose vectors are compared
+CHARACTERS = {"en": 5, "zh": 2}  # of a token, about
 USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, spread over the text
-NEIGHBOURS = 3200  # words with a stored vector: as many as fit into MAX_BYTES
+NEIGHBOURS = {"en": 5000, "zh": 4000, "en-classic": 3200, "zh-classic": 3200}  # words with a stored vector
 CURVES = "![curves](curves.png)"  # in the card in models/ only; the image is not bundled
 UNCHANGED = "train.seed="  # a trial that changes nothing but the seed
 METRICS = "metrics.jsonl"
-MAX_BYTES = 10_000_000  # of a bundled model
+CELLS = {"en": 384, "zh": 384, "en-classic": 512, "zh-classic": 512}
+MAX_BYTES = {"en": 16_000_000, "zh": 16_000_000, "en-classic": 10_000_000, "zh-classic": 10_000_000}
 
 
 def main() -> None:
@@ -59,6 +74,7 @@ def main() -> None:
     )
     parser.add_argument("name", choices=sorted(WORDS))
     parser.add_argument("work", type=Path)
+    parser.add_argument("--modern", type=Path)
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--sanguo", type=Path)
     arguments = parser.parse_args()
@@ -69,14 +85,15 @@ def main() -> None:
         shutil.copy(work_folder / "model" / name, HERE / arguments.name / name)
     write_curve(arguments.name, bundled)
     write_words(bundled, work_folder / "train")
+    write_pooling(bundled, work_folder / "model" / "corpus")
     card = write_card(arguments.name, work_folder, bundled, arguments)
     (bundled / "README.md").write_text(card.replace(CURVES + "\n\n", ""), encoding="utf-8")
     (HERE / arguments.name / "README.md").write_text(card, encoding="utf-8")
     write_sums()
     size = sum(file.stat().st_size for file in bundled.iterdir())
     print(f"{bundled}: {size:,} bytes")
-    if size > MAX_BYTES:
-        sys.exit(f"{bundled} is larger than {MAX_BYTES:,} bytes.")
+    if size > MAX_BYTES[arguments.name]:
+        sys.exit(f"{bundled} is larger than {MAX_BYTES[arguments.name]:,} bytes.")
 
 
 def write_sums() -> None:
@@ -96,12 +113,26 @@ def write_curve(name: str, bundled: Path) -> None:
 def write_words(bundled: Path, text: Path) -> None:
     """Write the mean vectors of the most frequent words, from sentences spread over the training text."""
     elmo = polyseme.load(bundled)
-    sentences = list(text_of(elmo, text))
-    every = max(1, round(sum(map(len, sentences)) / USAGES))
-    sampled = sentences[::every]
+    if bundled.name in SHARES:  # too large to segment all of it
+        lines = list(read_lines(text))
+        share = USAGES * CHARACTERS[bundled.name] / sum(len(line.text) for line in lines)
+        sampled = list(segment_lines(lines[:: max(1, round(1 / share))], elmo.config.segment))
+    else:
+        sentences = list(text_of(elmo, text))
+        sampled = sentences[:: max(1, round(sum(map(len, sentences)) / USAGES))]
     counted = Counter(word for sentence in sampled for word in sentence)
-    words = {word for word, _ in counted.most_common(NEIGHBOURS)} | set(WORDS[bundled.name].split())
+    words = {word for word, _ in counted.most_common(NEIGHBOURS[bundled.name])} | set(
+        WORDS[bundled.name].split()
+    )
     polyseme.mean_vectors(elmo, sampled, words=words, min_count=20).save(bundled / WORDS_FILE, force=True)
+
+
+def write_pooling(bundled: Path, corpus: Path) -> None:
+    """Fit `pool="sentence"` with the bundled weights, and write it beside them."""
+    pooling = fit_sentences(polyseme.load(bundled).model, open_corpus(corpus))
+    if pooling is None:
+        sys.exit(f"{corpus} has no two sentences.")
+    write_sentence_pooling(bundled / SENTENCE_FILE, pooling)
 
 
 def write_card(name: str, work_folder: Path, bundled: Path, arguments: argparse.Namespace) -> str:
@@ -111,7 +142,10 @@ def write_card(name: str, work_folder: Path, bundled: Path, arguments: argparse.
         "int8, as bundled": polyseme.load(bundled),
     }
     about = (HERE / name / "about.md").read_text(encoding="utf-8")
-    parts = [about.strip(), "## Model", facts(work_folder, bundled), CURVES]
+    parts = [about.strip()]
+    if arguments.modern is not None and name in SHARES:
+        parts += ["## Sources", sources(name, arguments.modern / f"{name}_modern" / "README.txt")]
+    parts += ["## Model", facts(work_folder, bundled), CURVES]
     parts += ["## Held-out text", perplexities(models, work_folder)]
     parts += ["Effect of the bundled precision: " + difference(*models.values(), work_folder)]
     if arguments.wsd is not None:
@@ -137,18 +171,56 @@ def facts(work_folder: Path, bundled: Path) -> str:
     return table(["", ""], [[name, value.replace("|", "\\|")] for name, value in rows.items()])
 
 
+def sources(name: str, readme: Path) -> str:
+    """Return a table of the sources of modern text: what, whose, under which licence, how much of it."""
+    rows = []
+    for block in re.split(r"\n(?=\S+\n-{3,}\n)", readme.read_text(encoding="utf-8"))[1:]:
+        source = block.split("\n", 1)[0]
+        lines = re.findall(r"^  (\w+) +(\S.*)$", block, re.MULTILINE)
+        values = dict(lines)
+        values["source"] = "; ".join(value for key, value in lines if key == "source")
+        values["attribution"] = values["attribution"].removeprefix("Attribution: ")
+        words = int(values["train"].rsplit(", ", 1)[1].split()[0].replace(",", ""))
+        share = SHARES[name].get(source, 1.0)
+        cells = [source, values["register"], values["attribution"], values["licence"], values["source"]]
+        kept = f"{round(words * share):,}" + ("" if share == 1 else f" ({share:.0%})")
+        rows.append([*(cell.replace("|", "\\|") for cell in cells), kept])
+    return table(["source", "text", "by", "licence", "from", "words"], rows)
+
+
 def perplexities(models: dict[str, polyseme.Elmo], work_folder: Path) -> str:
-    """Return a table of perplexities and shares of unknown words, for all texts and for each."""
+    """Return a table of perplexities and shares of unknown words, of all texts and of each.
+
+    fp32 reads the valid part only. What was evaluated is kept in WORK/NAME/perplexities.json.
+    """
     rows = []
     for name, elmo in models.items():
-        evaluation = api.evaluate(elmo, work_folder / "valid")
-        for text, perplexity in [
-            ("all", evaluation.total),
-            *((Path(f).stem, p) for f, p in evaluation.files.items()),
-        ]:
-            values = [f"{perplexity.forward:.1f}", f"{perplexity.backward:.1f}", f"{perplexity.mean:.1f}"]
-            rows.append([name, text, f"{perplexity.words:,}", *values, f"{perplexity.unknown_rate:.1%}"])
+        for part in ("valid", "test"):
+            if (work_folder / part).exists() and (part == "valid" or elmo.model.network.precision != "fp32"):
+                rows += [[name, *row] for row in evaluate(elmo, work_folder, part)]
     return table(["weights", "text", "words", "forward", "backward", "mean", "unknown words"], rows)
+
+
+def evaluate(elmo: polyseme.Elmo, work_folder: Path, part: str) -> list[list[str]]:
+    """Return the rows of one held-out part, evaluated once."""
+    path = work_folder / "perplexities.json"
+    known: dict[str, list[list[str]]] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    key = f"{part} {elmo.model.network.precision}"
+    if key not in known:
+        evaluation = api.evaluate(elmo, work_folder / part)
+        texts = [(f"all, {part}", evaluation.total)]
+        texts += [(f"{Path(file).stem}, {part}", value) for file, value in evaluation.files.items()]
+        known[key] = [
+            [
+                text,
+                f"{perplexity.words:,}",
+                *(f"{value:.1f}" for value in (perplexity.forward, perplexity.backward, perplexity.mean)),
+                f"{perplexity.unknown_rate:.1%}",
+            ]
+            for text, perplexity in texts
+        ]
+        path.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
+    return known[key]
 
 
 def difference(exact: polyseme.Elmo, rough: polyseme.Elmo, work_folder: Path) -> str:
@@ -205,8 +277,8 @@ def study(path: Path) -> str:
     head = ["trial", "tokens/s", "words", "unknown", "forward", "backward", "mean"]
     caution = (
         "Short trials favour small networks, which read more text in the same time. The full training was "
-        "about twenty times as long; the choice of 512 cells and all filters for it is a judgement, not a "
-        "measurement."
+        f"about twenty times as long; the choice of {CELLS[path.parent.name]} cells for it is "
+        "a judgement, not a measurement."
     )
     return "\n\n".join([intro, table(head, rows), caution])
 
