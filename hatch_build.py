@@ -18,7 +18,7 @@ from packaging.tags import platform_tags
 FOLDER = Path("src", "polyseme", "model", "fast", "kernels")
 LIBRARY = FOLDER / "libpolyseme_native.so"
 # One library for all machines: it chooses its instruction set when it runs. No -ffast-math: NaN stays NaN.
-FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fPIC", "-shared"]
+FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-pthread"]
 
 
 class NativeHook(BuildHookInterface[Any]):

@@ -37,6 +37,7 @@ from polyseme.io.progress import (
     open_progress,
 )
 from polyseme.model.device import resolve_device
+from polyseme.model.fast.kernels.unpacking import can_unpack, unpack_sentences
 from polyseme.model.fast.packing import BatchOutput, BiState, move_state
 from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context, pad_for_tf_hub
 from polyseme.model.output import SENTENCE, Layer, OutputSpec, resolve_output
@@ -496,6 +497,11 @@ class Elmo:
         self, sentences: Sequence[Sequence[str]], output: BatchOutput, spec: OutputSpec
     ) -> list[Array]:
         """The vectors of each sentence of a batch, each in its own memory."""
+        if spec.direction == "both" and not (spec.context or spec.joined) and can_unpack(output):
+            arrays = unpack_sentences(output, [*map(len, sentences)], spec.weights)
+            if spec.pool is None:
+                return arrays
+            return [spec.pool_tokens(torch.from_numpy(array)).clone().numpy() for array in arrays]
         empty = spec.empty(self.config.layers, self.config.size)
         results = []
         for sentence, vectors in zip(sentences, spec.select(output).cpu(), strict=True):

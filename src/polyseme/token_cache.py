@@ -106,11 +106,11 @@ class TokenCache:
             self._check_weights()
             rows = [self._touch_row(word) for word in words]
             ends, known = self._ends, [number for number, row in enumerate(rows) if row >= 0]
-            cached = self._table[[row for row in rows if row >= 0]]
             self.counts.hits += len(known)
             self.counts.misses += len(words) - len(known)
-        if ends is not None and len(known) == len(words):
-            return torch.cat([ends, cached])
+            if ends is not None and len(known) == len(words):
+                return self._join_ends(ends, rows)
+            cached = self._table[[row for row in rows if row >= 0]]
         missing = [number for number, row in enumerate(rows) if row < 0]
         new_ends = ends is None
         encoded = self._encode([words[number] for number in missing], ends=new_ends)
@@ -123,6 +123,16 @@ class TokenCache:
         with self._lock:
             self._ends = ends if new_ends else self._ends
             self._store([words[number] for number in missing], encoded)
+        return vectors
+
+    def _join_ends(self, ends: Tensor, rows: list[int]) -> Tensor:
+        """Vectors (U + 2, D) of <S>, </S> and rows of the table."""
+        if ends.device.type != "cpu":
+            return torch.cat([ends, self._table[rows]])
+        vectors = ends.new_empty(len(rows) + 2, self._size)
+        vectors[:2] = ends
+        if rows:  # numpy copies in this thread: torch's hand-off to others would take longer
+            np.take(self._table.numpy(), rows, axis=0, out=vectors.numpy()[2:], mode="clip")
         return vectors
 
     def clear(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.packing import (
     BatchOutput,
     BiState,
@@ -138,24 +139,26 @@ class BiLM(nn.Module):
         flat = positions.to(vectors.device).flatten()
         stacks = self.forward_stack, self.backward_stack
         tasks = [(direction, part) for direction in (0, 1) for part in packed]
-        inputs = [vectors[flat[part.rows(direction)]] for direction, part in tasks]  # (N, D)
         prepared = []
-        for x, (direction, part) in zip(inputs, tasks, strict=True):
+        for direction, part in tasks:
             initial = (
-                select_state_rows(before[direction], part.order)
-                if before
-                else stacks[direction].zero_state(len(part.order))
+                select_state_rows(before[direction], part.order) if before is not None else len(part.order)
             )
-            prepared.append(stacks[direction].prepare(x, part.sizes, initial))
-        native = all(stack.is_native for stack in prepared)
-        runs = [stack.run for stack in prepared]
-        results = run_parallel(runs, native=native) if on_cpu else [run() for run in runs]
+            numbers = flat[part.rows(direction)]  # (N,)
+            prepared.append(stacks[direction].prepare(vectors, part.sizes, initial, numbers))
+        native = [stack.native for stack in prepared if stack.native is not None]
+        if len(native) == len(prepared):
+            lstm.run_together(native)
+            results = [(stack.outputs, stack.states) for stack in native]
+        else:
+            runs = [stack.run for stack in prepared]
+            results = run_parallel(runs) if on_cpu else [run() for run in runs]
         return BatchOutput(
             batch,
             width,
             [
-                DirectionOutput(*task, [x, *outputs], after)
-                for task, x, (outputs, after) in zip(tasks, inputs, results, strict=True)
+                DirectionOutput(*task, [stack.x, *outputs], after)
+                for task, stack, (outputs, after) in zip(tasks, prepared, results, strict=True)
             ],
             before,
         )

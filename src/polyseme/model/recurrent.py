@@ -39,8 +39,9 @@ class OneDnnWeights(NamedTuple):
 class PreparedStack(NamedTuple):
     """A stack ready to run: `run` returns the packed outputs and the final state of every layer."""
 
+    x: Tensor  # (N, D) the token vectors, filled by `run` if `native`
     run: Callable[[], tuple[list[Tensor], list[State]]]
-    is_native: bool  # whether `run` calls no torch function
+    native: lstm.PreparedLstm | None  # what `run` runs in C, without any torch function
 
 
 class RecurrentCell(Quantisable):
@@ -225,15 +226,33 @@ class RecurrentStack(nn.Module):
         """Zero state for `batch` sentences, one pair a layer."""
         return [cell.zero_state(batch) for cell in cast("Iterable[RecurrentCell]", self.cells)]
 
-    def prepare(self, x: Tensor, sizes: list[int], states: list[State]) -> PreparedStack:
-        """Prepare `forward` so that `run` does the work, in C if possible."""
-        native = [cell.native_layer() for cell in cast("Iterable[RecurrentCell]", self.cells)]
-        layers = [layer for layer in native if layer is not None]
-        if len(layers) == len(native) and can_run_native(x, *states):
-            return PreparedStack(
-                lstm.PreparedLstm(layers, x, sizes, states, residual=self.residual).run, is_native=True
+    def prepare(
+        self, vectors: Tensor, sizes: list[int], states: list[State] | int, numbers: Tensor | None = None
+    ) -> PreparedStack:
+        """Prepare `forward` so that `run` does the work, in C if possible.
+
+        Args:
+            vectors: Token vectors (N, D), or with `numbers` those that the tokens (N,) are numbers of.
+            sizes: The sentences that are still running at each time step.
+            states: The initial state of each layer, or the number of sentences that start from zero.
+            numbers: The row in `vectors` of each token.
+
+        """
+        layers: list[lstm.LstmLayer] = []
+        for cell in cast("Iterable[RecurrentCell]", self.cells):
+            layer = cell.native_layer()
+            if layer is None:
+                break
+            layers.append(layer)
+        given = [] if isinstance(states, int) else states
+        if len(layers) == len(self.cells) and can_run_native(vectors, *given):
+            prepared = lstm.PreparedLstm(
+                layers, vectors, sizes, states, residual=self.residual, numbers=numbers
             )
-        return PreparedStack(partial(self._run_torch, x, sizes, states), is_native=False)
+            return PreparedStack(prepared.x, prepared.run, prepared)
+        x = vectors if numbers is None else vectors[numbers]
+        initial = self.zero_state(states) if isinstance(states, int) else states
+        return PreparedStack(x, partial(self._run_torch, x, sizes, initial), None)
 
     def forward(self, x: Tensor, sizes: list[int], states: list[State]) -> tuple[list[Tensor], list[State]]:
         """Packed token vectors (N, D) to the packed outputs and the final state of every layer."""

@@ -81,8 +81,12 @@ class ByteAlphabet:
     def count_truncated(self, tokens: Sequence[str]) -> int:
         """Count the tokens with more than C - 2 bytes."""
         limit = self.max_chars - 2
+        if 4 * max(map(len, tokens), default=0) <= limit:  # a character has at most 4 bytes
+            return 0
         return sum(
-            len(token.encode("utf-8", "ignore")) > limit for token in tokens if token not in ("<S>", "</S>")
+            len(token.encode("utf-8", "ignore")) > limit
+            for token in tokens
+            if 4 * len(token) > limit and token not in ("<S>", "</S>")
         )
 
 

@@ -165,7 +165,7 @@ def test_a_stack_in_one_call_gives_the_bits_of_its_layers_one_by_one(residual):
     states = [(torch.randn(9, 20), torch.randn(9, 50)) for _ in cells]
     with torch.no_grad():
         prepared = stack.prepare(x, sizes, states)
-        assert prepared.is_native
+        assert prepared.native is not None
         outputs, after = prepared.run()
         for number, (cell, state) in enumerate(zip(cells, states, strict=True)):
             output, last = cell(x, sizes, state)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from polyseme.model.fast.kernels import native
 from polyseme.model.fast.quantisation import QuantisedMatrix
 
 PANEL = 16  # columns that are packed together
+ALIGNMENT = 64  # bytes: a cache line and the widest vector
 Z_BYTES = 1 << 20  # memory for the input's share of the gates of some time steps: it stays in the L2 cache
 MIN_Z_ROWS = 64  # tokens whose share is computed together even if it takes more memory
 MAX_INT8_VALUES = (2**31 - 1) // 127**2  # values of a row whose int8 products never overflow 32 bits
@@ -99,51 +100,113 @@ class PreparedLstm:
     def __init__(
         self,
         layers: list[LstmLayer],
-        x: Tensor,
+        vectors: Tensor,
         sizes: list[int],
-        states: list[State],
+        states: list[State] | int,
         *,
         residual: bool = False,
+        numbers: Tensor | None = None,
     ) -> None:
-        """Prepare inputs (N, I) and a state per layer; `residual` adds the input from the second layer on."""
-        self._tasks, self._residual = (native.Lstm * len(layers))(), residual
-        self._steps = _step_sizes(sizes, len(states[0][0]))
-        self._alive: list[Any] = []
-        self.outputs: list[Tensor] = []
-        self.states: list[State] = []
-        x = x.contiguous()
-        _check_tensor("x", x, (sum(sizes), x.shape[-1]))
-        for number, (layer, state) in enumerate(zip(layers, states, strict=True)):
-            self._tasks[number], x = self._task(layer, x, state)
+        """Prepare a stack for packed tokens.
 
-    def _task(self, layer: LstmLayer, x: Tensor, state: State) -> tuple[Any, Tensor]:
-        """The C struct of a layer with input x (N, I), and its output (N, D), not yet computed."""
-        packed, batch = layer.packed, len(state[0])
-        inputs, m, d = packed.input, packed.cells, packed.outputs
+        Args:
+            layers: The layers, the lowest first.
+            vectors: The inputs (N, I), or with `numbers` the vectors (any, I) that they are taken from.
+            sizes: The sentences that are still running at each time step.
+            states: The initial state of each layer, or the number of sentences that start from zero.
+            residual: Add its input to the output of a layer, from the second on.
+            numbers: (N,) the row in `vectors` of each token.
+
+        """
+        batch, tokens = states if isinstance(states, int) else len(states[0][0]), sum(sizes)
+        self._steps = _step_sizes(sizes, batch)
+        first = layers[0].packed.input
+        if first is None:
+            raise ValueError("the input weight is not packed")
+        vectors = vectors.contiguous()
+        self.x = vectors if numbers is None else vectors.new_empty(tokens, first.k)
+        _check_tensor("x", self.x, (tokens, vectors.shape[-1]))
+        _check_tensor("vectors", vectors, (len(vectors), first.k))
+        if numbers is not None and (numbers.dtype != torch.int64 or numbers.shape != (tokens,)):
+            raise ValueError(f"numbers must be {tokens} int64, not {numbers.shape} {numbers.dtype}")
+        numbers = None if numbers is None else numbers.contiguous()
+        self._tasks = (native.Lstm * len(layers))()
+        self._given = [self._first_state(layer, states, at) for at, layer in enumerate(layers)]
+        self.outputs = [vectors.new_empty(tokens, layer.packed.outputs) for layer in layers]
+        self.states = [
+            (vectors.new_empty(batch, layer.packed.outputs), vectors.new_empty(batch, layer.packed.cells))
+            for layer in layers
+        ]
+        x = self.x
+        for at, layer in enumerate(layers):
+            self._fill_task(at, layer, x, batch)
+            x = self.outputs[at]
+        self._work = self._allocate_work()  # one layer after the other uses it
+        self.stack = native.Stack(self._tasks, len(layers), residual, tokens, len(vectors))
+        self.stack.vectors, self.stack.numbers = vectors.data_ptr(), _pointer(numbers)
+        self.stack.x = self.x.data_ptr()
+        self._alive = layers, vectors, numbers
+
+    def _first_state(self, layer: LstmLayer, states: list[State] | int, at: int) -> State:
+        m, d = layer.packed.cells, layer.packed.outputs
+        if isinstance(states, int):
+            zeros = _zeros(states * max(m, d))
+            return zeros, zeros
+        h, c = (part.contiguous() for part in states[at])
+        _check_tensor("first_h", h, (len(states[0][0]), d))
+        _check_tensor("first_c", c, (len(states[0][0]), m))
+        return h, c
+
+    def _fill_task(self, at: int, layer: LstmLayer, x: Tensor, batch: int) -> None:
+        """Fill the C struct of a layer with input x (N, I), except for the memory to work in."""
+        inputs, m = layer.packed.input, layer.packed.cells
         if inputs is None:
             raise ValueError("the input weight is not packed")
-        rows = max(batch, min(len(x), max(MIN_Z_ROWS, Z_BYTES // (4 * inputs.n))))
-        task = _task(packed, self._steps, batch, layer.clips)
-        task.forget, task.inputs, task.z_rows = layer.forget, inputs.k, rows
+        _check_tensor("bias", layer.bias, (4 * m,))
+        _check_tensor("x", x, (len(x), inputs.k))
+        self._tasks[at] = _task(layer.packed, self._steps, batch, layer.clips)
+        task = self._tasks[at]
+        task.forget, task.inputs = layer.forget, inputs.k
+        task.z_rows = max(batch, min(len(x), max(MIN_Z_ROWS, Z_BYTES // (4 * inputs.n))))
         task.input, task.input_scales = inputs.packed.data_ptr(), _pointer(inputs.scales)
-        first = {"first_h": state[0].contiguous(), "first_c": state[1].contiguous()}
-        tensors = {"x": x, "bias": layer.bias, **first}
-        shapes = {"x": (len(x), inputs.k), "bias": (4 * m,), "first_h": (batch, d), "first_c": (batch, m)}
-        _set_pointers(task, tensors, shapes)
-        output, h, c = x.new_empty(len(x), d), x.new_empty(batch, d), x.new_empty(batch, m)
-        z, raw = x.new_empty((rows + 1) * inputs.n), x.new_empty(batch * m)
-        scratch = _allocate_scratch(task)
-        task.output, task.last_h, task.last_c = output.data_ptr(), h.data_ptr(), c.data_ptr()
-        task.z, task.raw, task.scratch = z.data_ptr(), raw.data_ptr(), _pointer(scratch)
-        self._alive.append((layer, tensors, z, raw, scratch))
-        self.outputs.append(output)
-        self.states.append((h, c))
-        return task, output
+        task.x, task.bias, task.output = x.data_ptr(), layer.bias.data_ptr(), self.outputs[at].data_ptr()
+        (task.first_h, task.first_c), (task.last_h, task.last_c) = (
+            (h.data_ptr(), c.data_ptr()) for h, c in (self._given[at], self.states[at])
+        )
+
+    def _allocate_work(self) -> Tensor:
+        """Allocate the memory that all layers work in, and set the pointers to it."""
+        scratch_size = native.load_library().polyseme_lstm_scratch_size
+        z = max(4 * (task.z_rows + 1) * 4 * -(-task.cells // PANEL) * PANEL for task in self._tasks)
+        raw = max(4 * task.batch * task.cells for task in self._tasks)
+        raw = -(-raw // ALIGNMENT) * ALIGNMENT
+        work = torch.empty(z + raw + max(map(scratch_size, self._tasks)), dtype=torch.uint8)
+        for task in self._tasks:
+            task.z = work.data_ptr()
+            task.raw, task.scratch = task.z + z, task.z + z + raw
+        return work
 
     def run(self) -> tuple[list[Tensor], list[State]]:
         """Return the outputs (N, D) and the final state of every layer."""
-        native.load_library().polyseme_lstm_read(self._tasks, len(self._tasks), self._residual)
+        run_together([self])
         return self.outputs, self.states
+
+
+def run_together(stacks: Sequence[PreparedLstm]) -> None:
+    """Run some stacks in C, as many at once as torch has threads."""
+    tasks = (native.Stack * len(stacks))(*(stack.stack for stack in stacks))
+    if not native.load_library().polyseme_read(tasks, len(tasks), torch.get_num_threads()):
+        raise IndexError("numbers has a row that vectors does not have")
+
+
+_shared_zeros: list[Tensor] = []  # the largest that was needed; read by C, written by nobody
+
+
+def _zeros(count: int) -> Tensor:
+    """At least `count` zeros, for initial states."""
+    if not _shared_zeros or len(_shared_zeros[0]) < count:
+        _shared_zeros[:] = [torch.zeros(count)]
+    return _shared_zeros[0]
 
 
 def is_supported(*tensors: Tensor | None) -> bool:

@@ -1,11 +1,11 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h,
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h,
  *     gradients.py, loss.py                                                     gradients.h, loss.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
- * call. No threads, no allocation, no other state: callers provide the memory, and any number of threads may call
- * at once.
+ * call. No allocation: callers provide the memory, and any number of threads may call at once. The only other state are
+ * the threads of workers.h.
  */
 
 #include <math.h>
@@ -130,10 +130,33 @@ struct lstm {
     float *z, *output, *gates, *memory, *raw, *last_h, *last_c, *d_z, *d_given, *recurred;
 };
 
+/* A stack of layers for inference, each with the output of the one before as its x; with `residual`, from the second
+ * layer on, x is added to the output when all of it is there. With `numbers`, the x of the first layer, (tokens, inputs),
+ * is filled here: row by row from `vectors` (known, inputs). */
+struct stack {
+    const struct lstm *layers;
+    int64_t count, residual, tokens, known;
+    const float *vectors;
+    const int64_t *numbers;
+    float *x;
+};
+
+/* One direction of a packed batch to an array for each sentence: out[sentence] is (layers, tokens, 2 * width), or
+ * (tokens, 2 * width) with weights; this direction fills its half of the last axis. <S> and </S> are left out. */
+struct unpack {
+    int64_t steps, layers, width, direction; /* direction 0 reads forward, 1 backward */
+    int64_t alone; /* the only layer of a mix if its weight is 1, else -1 */
+    const int64_t *sizes, *order, *lengths; /* of each step; sentences by falling length; their tokens incl. <S>, </S> */
+    const float *const *sources; /* for each layer (N, width) */
+    const float *weights; /* of each layer, or NULL for all of them */
+    float *const *out;
+};
+
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
 #include "stored.h"
+#include "workers.h"
 
 /* Sentences from n to `running` ended with the step before: save their output and memory as final state. */
 static void keep_ended(const struct lstm *l, int64_t n, int64_t running, const float *h, const float *c)
@@ -157,6 +180,7 @@ struct kernels {
     void (*above)(struct above *);
     void (*squares)(const struct squares *);
     void (*totals)(const struct totals *);
+    void (*unpack)(const struct unpack *);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -418,18 +442,48 @@ void polyseme_map(int function, const float *x, float *y, int64_t count) { best(
 
 void polyseme_lstm_forward(const struct lstm *l) { best()->forward(l); }
 
-/* Some layers forward, each with the output of the one before as its x; with `residual`, from the second layer on,
- * x is added to the output when all of it is there. */
-void polyseme_lstm_read(const struct lstm *layers, int64_t count, int residual)
+static void read_stack(void *what)
 {
-    for (int64_t number = 0; number < count; number++) {
-        const struct lstm *l = layers + number;
-        int64_t tokens = 0;
+    const struct stack *s = what;
+    const struct lstm *first = s->layers;
+    for (int64_t at = 0; at < s->tokens && s->numbers; at++)
+        memcpy(s->x + at * first->inputs, s->vectors + s->numbers[at] * first->inputs, 4 * (size_t)first->inputs);
+    for (int64_t number = 0; number < s->count; number++) {
+        const struct lstm *l = s->layers + number;
         best()->read(l);
-        for (int64_t t = 0; t < l->steps; t++)
-            tokens += l->sizes[t];
-        for (int64_t at = 0; residual && number && at < tokens * l->outputs; at++)
+        for (int64_t at = 0; s->residual && number && at < s->tokens * l->outputs; at++)
             l->output[at] += l->x[at];
+    }
+}
+
+/* Run some stacks, up to `threads` at once; 0 without running any if a number is not that of a vector. */
+int polyseme_read(struct stack *stacks, int64_t count, int64_t threads)
+{
+    struct job jobs[2 * WORKERS];
+    for (int64_t from = 0; from < count; from++)
+        for (int64_t at = 0; at < stacks[from].tokens && stacks[from].numbers; at++)
+            if (stacks[from].numbers[at] < 0 || stacks[from].numbers[at] >= stacks[from].known)
+                return 0;
+    for (int64_t from = 0; from < count; from += 2 * WORKERS) {
+        const int64_t some = count - from < 2 * WORKERS ? count - from : 2 * WORKERS;
+        for (int64_t at = 0; at < some; at++)
+            jobs[at] = (struct job){read_stack, stacks + from + at};
+        run_jobs(jobs, some, threads);
+    }
+    return 1;
+}
+
+static void unpack_direction(void *what) { best()->unpack(what); }
+
+/* Unpack both directions, at once with 2 or more threads. */
+void polyseme_unpack(struct unpack *directions, int64_t count, int64_t threads)
+{
+    struct job jobs[2 * WORKERS];
+    for (int64_t from = 0; from < count; from += 2 * WORKERS) {
+        const int64_t some = count - from < 2 * WORKERS ? count - from : 2 * WORKERS;
+        for (int64_t at = 0; at < some; at++)
+            jobs[at] = (struct job){unpack_direction, directions + from + at};
+        run_jobs(jobs, some, threads);
     }
 }
 

@@ -68,6 +68,28 @@ class Loss(ctypes.Structure):
     ]
 
 
+class Stack(ctypes.Structure):
+    """`struct stack` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        ("layers", ctypes.POINTER(Lstm)),
+        *((name, _Count) for name in ("count", "residual", "tokens", "known")),
+        *((name, _Floats) for name in ("vectors", "numbers", "x")),
+    ]
+
+
+class Unpack(ctypes.Structure):
+    """`struct unpack` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("steps", "layers", "width", "direction", "alone")),
+        *((name, ctypes.POINTER(_Count)) for name in ("sizes", "order", "lengths")),
+        *((name, ctypes.POINTER(_Floats)) for name in ("sources",)),
+        ("weights", ctypes.POINTER(ctypes.c_float)),
+        ("out", ctypes.POINTER(_Floats)),
+    ]
+
+
 class Dots(ctypes.Structure):
     """`struct dots` of stored.h, which describes the pointers."""
 
@@ -147,8 +169,9 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_map.argtypes = [ctypes.c_int, _Floats, _Floats, _Count]
     for function in (library.polyseme_lstm_forward, library.polyseme_lstm_backward):
         function.argtypes, function.restype = [ctypes.POINTER(Lstm)], None
-    library.polyseme_lstm_read.argtypes = [ctypes.POINTER(Lstm), _Count, ctypes.c_int]
-    library.polyseme_lstm_read.restype = None
+    library.polyseme_read.argtypes = [ctypes.POINTER(Stack), _Count, _Count]
+    library.polyseme_unpack.argtypes = [ctypes.POINTER(Unpack), _Count, _Count]
+    library.polyseme_unpack.restype = None
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
     library.polyseme_squares_scratch_size.argtypes = [_Count]
     for kind in (Outer, Loss, Dots, Above, Squares, Totals):
