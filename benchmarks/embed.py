@@ -7,10 +7,12 @@ over the text counts.
 
 Polyseme runs cold (each pass starts with an empty token cache) and warm (all words cached). The column "of
 limit" compares with the speed of the LSTMs alone at the limits of the machine
-(benchmarks/hardware_limits.py).
+(benchmarks/hardware_limits.py). A second table has the ratios that we set goals for: cold over warm, bf16
+over fp32, and one sentence over onnxruntime's int8 BERT of the same width, as measured once (ONNX_BERT). With
+`--device cuda` the vectors are computed by torch there, and no share of a limit is printed.
 
     python benchmarks/embed.py [--sizes small original] [--batches 1 32 128] [--precisions fp32 int8]
-        [--peers] [--text FILE] [--results RESULTS.md] [--picture FILE.png]
+        [--device cuda] [--peers] [--text FILE] [--results RESULTS.md] [--picture FILE.png]
 
 `--results` writes the table between `<!-- embed -->` and `<!-- end -->` in that file.
 """
@@ -31,22 +33,29 @@ HERE = Path(__file__).parent
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
 SENTENCES = {1: 24, 32: 96, 128: 256}  # sentences to time, by batch
 
+COLD_GOALS = {("small", 32, "fp32"): "70%", ("small", 32, "int8"): "65%"}
+BF16_GOAL = "1.6x"
+ONNX_BERT = {
+    "small": ("BERT-small", 14_845),
+    "original": ("BERT-base", 2_639),
+}  # one sentence, two Zen 5 cores
+
 PEERS = {
     "AllenNLP": [PEERS_PYTHON, HERE / "peers" / "allennlp_elmo.py"],
     "simple_elmo": [PEERS_PYTHON, HERE / "peers" / "simple_elmo_run.py"],
 }
 
 
-def polyseme_command(precision: str, warm: bool) -> list[str | Path]:
+def polyseme_command(precision: str, warm: bool, device: str) -> list[str | Path]:
     """The command that times Polyseme."""
-    command = [sys.executable, HERE / "polyseme_run.py", "--precision", precision]
+    command = [sys.executable, HERE / "polyseme_run.py", "--precision", precision, "--device", device]
     return [*command, "--warm"] if warm else command
 
 
-def programs(precisions: list[str], peers: bool) -> dict[str, list[str | Path]]:
+def programs(precisions: list[str], peers: bool, device: str) -> dict[str, list[str | Path]]:
     """The commands to compare, by name; Polyseme first."""
     commands = {
-        f"polyseme {precision} {'warm' if warm else 'cold'}": polyseme_command(precision, warm)
+        f"polyseme {precision} {'warm' if warm else 'cold'}": polyseme_command(precision, warm, device)
         for precision in precisions
         for warm in (False, True)
     }
@@ -93,7 +102,7 @@ def rows(
         ratio = "" if not peer_rates or program in PEERS else f"{rate / max(peer_rates):.1f}x"
         share = (
             ""
-            if program in PEERS
+            if program in PEERS or not limits
             else f"{rate / speed_limit(size, batch, limits, precision_of(program)):.0%}"
         )
         yield (
@@ -101,6 +110,25 @@ def rows(
             f"| {figures['latency_seconds'] * 1000:.0f} ms | {figures['peak_rss_mib']:,.0f} MiB "
             f"| {figures['load_seconds']:.1f} s |"
         )
+
+
+def goal_rows(results: dict[tuple[str, int], dict[str, dict[str, float]]]) -> Iterator[str]:
+    """Table rows of the ratios that have a goal."""
+    for (size, batch), programs in results.items():
+        rates = {program: figures["tokens_per_second"] for program, figures in programs.items()}
+        for precision in ("fp32", "bf16", "int8"):
+            cold, warm = (rates.get(f"polyseme {precision} {cache}") for cache in ("cold", "warm"))
+            if cold and warm:
+                goal = COLD_GOALS.get((size, batch, precision), "")
+                yield f"| {size} | {batch} | {precision}: cold over warm | {cold / warm:.0%} | {goal} |"
+        exact, rounded, quantised = (rates.get(f"polyseme {p} warm") for p in ("fp32", "bf16", "int8"))
+        if exact and rounded:
+            goal = BF16_GOAL if batch > 1 else ""
+            yield f"| {size} | {batch} | bf16 over fp32, warm | {rounded / exact:.2f}x | {goal} |"
+        if quantised and batch == 1 and size in ONNX_BERT:
+            name, rate = ONNX_BERT[size]
+            ratio = f"{quantised / rate:.2f}x | 1.5x"
+            yield f"| {size} | 1 | int8 over {name} int8 ({rate:,} tokens/s), warm | {ratio} |"
 
 
 def main() -> None:
@@ -114,6 +142,7 @@ def main() -> None:
         "--peers", action="store_true", help="also run AllenNLP and simple_elmo (needs `make peers`)"
     )
     parser.add_argument("--precisions", nargs="+", default=["fp32"])
+    parser.add_argument("--device", default="cpu", help="where Polyseme computes: cpu, cuda, cuda:N")
     parser.add_argument("--text", type=Path, help="tokenised sentences, one per line (default: made up)")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
@@ -122,10 +151,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.peers and not PEERS_PYTHON.exists():
         raise SystemExit("The peers are not installed. Run: make peers")
-    commands = programs(arguments.precisions, arguments.peers)
-    limits = measure_limits()
+    commands = programs(arguments.precisions, arguments.peers, arguments.device)
+    limits = measure_limits() if arguments.device == "cpu" else {}
     lines = [
-        f"Limits: {limits['fp32']:.0f} GFLOP/s in fp32, {limits['int8']:.0f} in int8; "
+        f"Computed on {arguments.device}."
+        if not limits
+        else f"Limits: {limits['fp32']:.0f} GFLOP/s in fp32, {limits['bf16']:.0f} in bf16, "
+        f"{limits['int8']:.0f} in int8; "
         f"{limits['memory']:.1f} GB/s from memory, {limits['cache']:.1f} from the last-level cache.",
         "",
         "| model | batch | program | tokens/s | vs. fastest peer | of limit | one sentence | memory | load |",
@@ -147,6 +179,10 @@ def main() -> None:
                 )
                 lines += rows(size, batch, results[size, batch], limits)
                 print("\n".join(lines[-len(commands) :]), flush=True)
+    ratios = list(goal_rows(results))
+    if ratios:
+        lines += ["", "| model | batch | ratio | measured | goal |", "|---|---|---|---|---|", *ratios]
+        print("\n".join(lines[-len(ratios) - 3 :]))
     if arguments.results:
         write(arguments.results, lines)
     if arguments.picture:

@@ -1,9 +1,11 @@
 """Where the time of `Elmo.embed` goes: the C kernels, the threads around them, the rest of Python.
 
 Embeds made-up sentences with random weights of a published size and a warm token cache, and prints
-milliseconds per call of the fastest pass. `C` is the time in the kernels of one direction, both layers;
-`products` is what their matrix products would take at the peak speed of hardware_limits.py; `threads` is
-the time of both directions in parallel beyond that of one; `rest` is everything else.
+milliseconds per call of the fastest pass. `C` is the time in the kernels of one direction, all layers, on one
+core; `products` is what the matrix products of both would take at the peak speed of hardware_limits.py;
+`threads` is the time of both directions in parallel beyond that of one; `rest` is everything else. `new
+words` is what a call takes beyond that with an empty token cache, and `their products` those of the highways
+at the peak speed.
 
     python benchmarks/embed_breakdown.py [--size small] [--precisions fp32 int8] [--batches 1 32]
 """
@@ -16,11 +18,11 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hardware_limits import lstm_operations, measure_limits
+from hardware_limits import highway_operations, lstm_operations, measure_limits
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from sentences import sentences
@@ -39,8 +41,10 @@ def main() -> None:
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 32])
     arguments = parser.parse_args()
     limits = measure_limits()
-    print("| model | precision | batch | a call | C | products | threads | rest |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| model | precision | batch | a call | C | products | threads | rest | new words | their products |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         script = Path(__file__).parent / "peers" / "random_model.py"
         command = [sys.executable, str(script), folder, "--size", arguments.size]
@@ -49,51 +53,61 @@ def main() -> None:
             for batch in arguments.batches:
                 times, tokens = measure(Path(folder), precision, batch)
                 products = lstm_operations(arguments.size) * tokens / (limits[precision] * 1e6)
-                values = (times["call"], times["C"], products, times["threads"], times["rest"])
-                figures = " | ".join(f"{value:.1f} ms" for value in values)
+                encoded = highway_operations(arguments.size) * times["words"] / (limits[precision] * 1e6)
+                parts = [times[name] for name in ("call", "C", "threads", "rest", "new")]
+                values = (*parts[:2], products, *parts[2:], encoded)
+                figures = " | ".join(f"{value:.2f} ms" for value in values)
                 print(f"| {arguments.size} | {precision} | {batch} | {figures} |", flush=True)
 
 
 def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float], float]:
-    """Milliseconds of each part, and the tokens per call including <S> and </S>."""
+    """Milliseconds of each part and new words per call, and the tokens per call including <S> and </S>."""
     import polyseme
-    from polyseme.model import bilm
     from polyseme.model.fast.kernels import lstm
 
     model = polyseme.load(folder / "weights.hdf5", folder / "options.json", precision=precision)
     text = sentences(CALLS * batch)
+    batches = [text[start : start + batch] for start in range(0, len(text), batch)]
+    original = lstm.run_together
     spent: dict[str, float] = defaultdict(float)
-    patched: list[tuple[Any, str]] = [(lstm.PreparedLstm, "run"), (bilm, "run_parallel")]
-    originals = [getattr(owner, name) for owner, name in patched]
-    best: dict[str, float] = {}
-    try:
-        for owner, name in patched:
-            setattr(owner, name, timed(getattr(owner, name), name, spent))
+
+    def run_together(stacks: Sequence[Any]) -> None:
+        spent["both"] += seconds(original, stacks)
+
+    def run_one_by_one(stacks: Sequence[Any]) -> None:
+        spent["C"] += sum(seconds(original, [stack]) for stack in stacks) / len(stacks)
+
+    def fastest(
+        run: Callable[[Sequence[Any]], None], part: str, *, cold: bool = False
+    ) -> tuple[float, float]:
+        """Milliseconds of a call, and of `part` of it, in the pass in which the latter was fastest."""
+        passes = []
+        lstm.run_together = run
         for _ in range(PASSES):
             spent.clear()
-            started = time.perf_counter()
-            for start in range(0, len(text), batch):
-                model.embed(text[start : start + batch], layer="all")
-            spent["call"] = time.perf_counter() - started
-            best = dict(spent) if not best or spent["call"] < best["call"] else best
+            if cold:
+                model.cache.clear()
+            call = sum(seconds(model.embed, sentences, layer="all") for sentences in batches)
+            passes.append((call * 1000 / CALLS, spent[part] * 1000 / CALLS))
+        return min(passes)
+
+    try:
+        cold, _ = fastest(run_together, "both", cold=True)
+        words = len(model.cache) / CALLS
+        call, both = fastest(run_together, "both")
+        _, loops = fastest(run_one_by_one, "C")
     finally:
-        for (owner, name), function in zip(patched, originals, strict=True):
-            setattr(owner, name, function)
-    call, loops, both = (best[name] * 1000 / CALLS for name in ("call", "run", "run_parallel"))
-    tokens = sum(len(sentence) + 2 for sentence in text) / CALLS
-    return {"call": call, "C": loops / 2, "threads": both - loops / 2, "rest": call - both}, tokens
+        lstm.run_together = original
+    times = {"call": call, "C": loops, "threads": both - loops, "rest": call - both}
+    times |= {"new": cold - call, "words": words}
+    return times, sum(len(sentence) + 2 for sentence in text) / CALLS
 
 
-def timed(function: Callable[..., Any], name: str, spent: dict[str, float]) -> Callable[..., Any]:
-    """Wrap a function to add up its time under `name`."""
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        started = time.perf_counter()
-        result = function(*args, **kwargs)
-        spent[name] += time.perf_counter() - started
-        return result
-
-    return wrapper
+def seconds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> float:
+    """Time one call."""
+    started = time.perf_counter()
+    function(*args, **kwargs)
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ support), the best of many runs; for int8 the faster of oneDNN's and our kernel.
 reading an array larger than the caches, and one that fits the last-level cache.
 
 The limit of a model size is the speed of its LSTMs alone (a roofline): a batch is bound by products, a single
-sentence by reading the recurrent weights once per token.
+sentence by reading the recurrent weights once per token. The layers run one after the other, each over the
+whole sentence, so that the weights of one layer, in both directions, are read again and again: if they fit
+the last-level cache, its speed is the limit, although the weights of all layers may not fit.
 
     python benchmarks/hardware_limits.py [--threads N]
 """
@@ -16,6 +18,7 @@ import argparse
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,9 +26,12 @@ if TYPE_CHECKING:
 
 SIZES = {"small": (1024, 128), "original": (4096, 512)}  # memory cells and outputs
 LAYERS = 2
+HIGHWAYS = {"small": 1, "original": 2}
+FILTERS = 2048  # width of the highways
 WEIGHT_BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 REPEATS = 30
-CACHE_BYTES = 1 << 25  # of the last-level cache, about
+CACHE_BYTES = 1 << 25  # of the last-level cache where the system does not tell
+CACHE_SIZE_FILE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")  # Linux: "32768K"
 
 
 def main() -> None:
@@ -71,13 +77,26 @@ def speed_limit(size: str, batch: int, limits: dict[str, float], kind: str = "fp
     if batch > 1:
         return products
     read = WEIGHT_BYTES[kind] * recurrent_weights(size)
-    return min(products, limits["cache" if read <= CACHE_BYTES else "memory"] * 1e9 / read)
+    fits = read / LAYERS <= last_cache_bytes()
+    return min(products, limits["cache" if fits else "memory"] * 1e9 / read)
+
+
+def last_cache_bytes() -> int:
+    """Size of the last-level cache."""
+    if not CACHE_SIZE_FILE.exists():
+        return CACHE_BYTES
+    return int(CACHE_SIZE_FILE.read_text(encoding="utf-8").strip().removesuffix("K")) << 10
 
 
 def lstm_operations(size: str) -> float:
     """Floating-point operations per token in both directions."""
     cells, outputs = SIZES[size]
     return 2.0 * 2 * LAYERS * (4 * cells * 2 * outputs + cells * outputs)
+
+
+def highway_operations(size: str) -> float:
+    """Floating-point operations of the highways for a new word."""
+    return 2.0 * 2 * HIGHWAYS[size] * FILTERS**2
 
 
 def recurrent_weights(size: str) -> float:

@@ -1,6 +1,7 @@
 """Time Polyseme with the same timer as the peers (peers/measure.py). Run by benchmarks/embed.py.
 
     python benchmarks/polyseme_run.py OPTIONS WEIGHTS SENTENCES --batch 32 --time [--warm] [--precision int8]
+        [--device cuda]
 
 Each pass over the text starts with an empty token cache; with --warm the cache is kept between passes.
 """
@@ -29,7 +30,7 @@ def load(options: Path, weights: Path, batch: int, threads: int) -> Embed:
 
     if threads:
         torch.set_num_threads(threads)
-    model = polyseme.load(weights, options=options, precision=PRECISION)
+    model = polyseme.load(weights, options=options, precision=PRECISION, device=DEVICE)
 
     def embed(sentences: list[Sentence]) -> list:
         return model.embed(sentences, layer="all")
@@ -40,5 +41,6 @@ def load(options: Path, weights: Path, batch: int, threads: int) -> Embed:
 
 
 if __name__ == "__main__":
+    DEVICE = pop_option("--device", value=True) or "cpu"
     WARM, PRECISION = pop_option("--warm") is not None, pop_option("--precision", value=True) or "fp32"
     main(__doc__, load)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from polyseme.model.fast.char_filters import max_over_windows
 from polyseme.model.fast.kernels import lstm
+from polyseme.model.fast.kernels.encoding import filter_words, run_highway
 from polyseme.model.fast.lookup_tables import (
     LookupTables,
     build_lookup_tables,
@@ -78,9 +79,22 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, F) -> (N, F)."""
+        native = self._run_native(x)
+        if native is not None:
+            return native
         new, gate = apply_linears((self.transform, self.carry), x)
         gate = apply_elementwise(torch.sigmoid, gate).to(x.dtype)  # autocast lowers the products' precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)
+
+    def _run_native(self, x: Tensor) -> Tensor | None:
+        """Run `forward` in C; None if C cannot compute it."""
+        transform, carry = self.transform.current_layout(), self.carry.current_layout()
+        if transform is None or carry is None or transform.kind != carry.kind:
+            return None
+        if torch.is_autocast_enabled("cpu"):
+            return None
+        biases = self.transform.bias.detach(), self.carry.bias.detach()
+        return run_highway(x, transform, carry, biases)
 
 
 def apply_elementwise(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -170,6 +184,14 @@ class CharCnn(nn.Module):
         """(N, C) -> (N, F), in blocks of similar length, so that short words are padded less."""
         lengths = self._lengths(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
+        room = lengths + self.widest <= chars.shape[1]
+        if not bool(room.all()) and bool(room.any()):  # a long word does not slow down the others
+            for words in (room, ~room):
+                vectors[words] = self._by_length(chars[words], lookups)
+            return vectors
+        maxima = filter_words(lookups, chars, lengths, relu=self.activation == "relu") if room[0] else None
+        if maxima is not None:
+            return maxima if self.activation == "relu" else apply_elementwise(torch.tanh, maxima)
         for block in torch.argsort(lengths).split(self.block_words):
             longest = int(lengths[block[-1]])
             width = longest + self.widest

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from polyseme.model.fast.weight_versions import WeightSnapshot
 
+PANEL = 16  # filters that are computed together at least
 MAX_TABLE_BYTES = 64 << 20  # larger tables do not fit the CPU cache and are no faster than a convolution
 
 
@@ -29,6 +30,7 @@ class LookupTables(NamedTuple):
     table: Tensor  # (W * characters, F)
     bias: Tensor  # (F,)
     characters: int
+    widths: Tensor  # (F / PANEL,) the widest filter of each PANEL
     sources: WeightSnapshot
 
 
@@ -53,9 +55,10 @@ def build_lookup_tables(
         ]
         parts.append(torch.cat(columns, dim=1))
     bias = torch.cat([f.bias for f in filters if f.bias is not None])
-    return LookupTables(
-        torch.cat(parts), bias, characters, WeightSnapshot(source_weights(embedding, filters))
-    )
+    widths = torch.cat([torch.full((len(f.weight),), f.weight.shape[2]) for f in filters])
+    widest_of_panel = torch.tensor([int(panel.max()) for panel in widths.split(PANEL)])
+    snapshot = WeightSnapshot(source_weights(embedding, filters))
+    return LookupTables(torch.cat(parts), bias, characters, widest_of_panel, snapshot)
 
 
 def source_weights(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:

@@ -1,6 +1,6 @@
 /* All kernels for one instruction set, which native.c defines before including this; the definitions are removed at the end.
  *
- *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h, gradients.h, loss.h, dots.h
+ *     native.c  ->  isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h, encode.h, gradients.h, loss.h, dots.h
  *
  * In: ISA, BYTES, VNNI, DOT_BF16, ROWS, ALONE, STRIPS, STRIPS_INT8. Out: `struct kernels` under the name of the ISA.
  */
@@ -13,10 +13,11 @@
 #include "gradients.h"
 #include "loss.h"
 #include "unpack.h"
+#include "encode.h"
 #include "dots.h"
 static const struct kernels ISA = {TEXT(ISA), NAME(map), NAME(product), NAME(forward), NAME(read), NAME(backward),
                                    NAME(outer), NAME(loss), NAME(dots), NAME(above), NAME(squares), NAME(totals),
-                                   NAME(unpack)};
+                                   NAME(unpack), NAME(filter), NAME(highway)};
 
 #undef vec
 #undef ivec

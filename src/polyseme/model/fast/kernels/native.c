@@ -1,7 +1,7 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
  *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h,
- *     gradients.py, loss.py                                                     gradients.h, loss.h, dots.h
+ *     gradients.py, loss.py                                           encode.h, gradients.h, loss.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
  * call. No allocation: callers provide the memory, and any number of threads may call at once. The only other state are
@@ -26,6 +26,8 @@
 #define GROUP 4   /* panels that are computed together: the four gates */
 #define DEPTH 256 /* values of a partial sum: that part of a panel fits the L1 cache */
 #define CHUNK 192 /* rows that share one read of a panel */
+#define FILTERS 64 /* filters computed together at most, in every instruction set */
+#define HIGHWAY_ROWS 48 /* rows of a highway whose products stay in the L2 cache */
 #define HIGH 24   /* rows of a tile of gates */
 #define AHEAD 32  /* prefetch distance of a single panel */
 #define FETCHED 4096 /* prefetch distance of stored vectors in bytes: the hardware prefetcher stops at page ends */
@@ -152,6 +154,27 @@ struct unpack {
     float *const *out;
 };
 
+/* The filters of words over their characters: out (words, size) = the strongest of the first lengths[word] + 1 windows of
+ * each filter, plus bias, and 0 instead of less with `relu`. A part of a filter is at row (position in the filter) *
+ * characters + character of the table; `widths` of each PANEL filters are the positions that count. */
+struct filters {
+    int64_t words, columns, size, characters, relu; /* size: filters, a multiple of FILTERS */
+    const int64_t *chars, *lengths, *widths; /* chars (words, columns): window + width <= columns for every window */
+    const float *table, *bias;
+    float *out;
+};
+
+/* A highway: out (rows, size) = g * relu(transform x) + (1 - g) * x with g = sigmoid(carry x). size is a multiple of
+ * PANEL; the weights are packed. memory: 2 * HIGHWAY_ROWS * size; scratch: for each thread, of INT8 and BF16. */
+struct highway {
+    int64_t kind, rows, size;
+    const float *x;
+    const void *transform, *carry;
+    const float *transform_scales, *carry_scales, *transform_bias, *carry_bias;
+    char *scratch;
+    float *memory, *out;
+};
+
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
@@ -181,6 +204,8 @@ struct kernels {
     void (*squares)(const struct squares *);
     void (*totals)(const struct totals *);
     void (*unpack)(const struct unpack *);
+    void (*filter)(const struct filters *);
+    void (*highway)(const struct highway *, int64_t, int64_t, char *);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -289,7 +314,7 @@ static const struct kernels *best(void)
 }
 
 /* Increased with every change of the structs and functions below, so that an old library is refused. */
-int polyseme_interface(void) { return 10; }
+int polyseme_interface(void) { return 11; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -485,6 +510,55 @@ void polyseme_unpack(struct unpack *directions, int64_t count, int64_t threads)
             jobs[at] = (struct job){unpack_direction, directions + from + at};
         run_jobs(jobs, some, threads);
     }
+}
+
+static void filter_words(void *what) { best()->filter(what); }
+
+/* The filters of all words, which up to `threads` threads share. */
+void polyseme_filter(const struct filters *f, int64_t threads)
+{
+    struct filters parts[WORKERS];
+    struct job jobs[WORKERS];
+    const int64_t count = threads < 1 ? 1 : threads < WORKERS ? threads : WORKERS;
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t from = f->words * at / count;
+        parts[at] = *f;
+        parts[at].words = f->words * (at + 1) / count - from;
+        parts[at].chars += from * f->columns, parts[at].lengths += from, parts[at].out += from * f->size;
+        jobs[at] = (struct job){filter_words, parts + at};
+    }
+    run_jobs(jobs, count, count);
+}
+
+struct highway_part {
+    const struct highway *highway;
+    int64_t first, columns;
+    char *scratch;
+};
+
+static void run_highway(void *what)
+{
+    const struct highway_part *part = what;
+    if (part->columns)
+        best()->highway(part->highway, part->first, part->columns, part->scratch);
+}
+
+/* Scratch bytes of a highway for one thread. */
+int64_t polyseme_highway_scratch_size(int64_t size) { return polyseme_scratch_size(HIGHWAY_ROWS, size); }
+
+/* A highway, whose columns up to `threads` threads share: each reads a part of the weights. */
+void polyseme_highway(const struct highway *h, int64_t threads)
+{
+    struct highway_part parts[WORKERS];
+    struct job jobs[WORKERS];
+    const int64_t count = threads < 1 ? 1 : threads < WORKERS ? threads : WORKERS, panels = h->size / PANEL;
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t first = panels * at / count * PANEL, end = panels * (at + 1) / count * PANEL;
+        parts[at] = (struct highway_part){h, first, end - first,
+                                          h->scratch ? h->scratch + at * polyseme_highway_scratch_size(h->size) : NULL};
+        jobs[at] = (struct job){run_highway, parts + at};
+    }
+    run_jobs(jobs, count, count);
 }
 
 void polyseme_lstm_backward(const struct lstm *l) { best()->backward(l); }

@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 10  # the value of polyseme_interface() that this file expects
+INTERFACE = 11  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -87,6 +87,25 @@ class Unpack(ctypes.Structure):
         *((name, ctypes.POINTER(_Floats)) for name in ("sources",)),
         ("weights", ctypes.POINTER(ctypes.c_float)),
         ("out", ctypes.POINTER(_Floats)),
+    ]
+
+
+class Filters(ctypes.Structure):
+    """`struct filters` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("words", "columns", "size", "characters", "relu")),
+        *((name, _Floats) for name in ("chars", "lengths", "widths", "table", "bias", "out")),
+    ]
+
+
+class HighwayTask(ctypes.Structure):
+    """`struct highway` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "rows", "size")),
+        *((name, _Floats) for name in ("x", "transform", "carry", "transform_scales", "carry_scales")),
+        *((name, _Floats) for name in ("transform_bias", "carry_bias", "scratch", "memory", "out")),
     ]
 
 
@@ -172,6 +191,11 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_read.argtypes = [ctypes.POINTER(Stack), _Count, _Count]
     library.polyseme_unpack.argtypes = [ctypes.POINTER(Unpack), _Count, _Count]
     library.polyseme_unpack.restype = None
+    library.polyseme_filter.argtypes = [ctypes.POINTER(Filters), _Count]
+    library.polyseme_filter.restype = library.polyseme_highway.restype = None
+    library.polyseme_highway.argtypes = [ctypes.POINTER(HighwayTask), _Count]
+    library.polyseme_highway_scratch_size.argtypes = [_Count]
+    library.polyseme_highway_scratch_size.restype = _Count
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
     library.polyseme_squares_scratch_size.argtypes = [_Count]
     for kind in (Outer, Loss, Dots, Above, Squares, Totals):
