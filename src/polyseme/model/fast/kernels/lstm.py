@@ -125,8 +125,8 @@ class PreparedLstm:
             raise ValueError("the input weight is not packed")
         vectors = vectors.contiguous()
         self.x = vectors if numbers is None else vectors.new_empty(tokens, first.k)
-        _check_tensor("x", self.x, (tokens, vectors.shape[-1]))
-        _check_tensor("vectors", vectors, (len(vectors), first.k))
+        name, rows = ("x", tokens) if numbers is None else ("vectors", len(vectors))
+        _check_tensor(name, vectors, (rows, first.k))
         if numbers is not None and (numbers.dtype != torch.int64 or numbers.shape != (tokens,)):
             raise ValueError(f"numbers must be {tokens} int64, not {numbers.shape} {numbers.dtype}")
         numbers = None if numbers is None else numbers.contiguous()
