@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.errors import PolysemeError, UsageError
-from polyseme.text.validate import list_texts
 
 TESTS = Path(__file__).parent
 H = 8  # of small_config
@@ -152,8 +151,6 @@ def test_any_ordered_container_of_strings_is_embedded(elmo, container):
     )
     assert elmo.outputs(CONTAINERS[container](TEXTS))["sequence_len"].tolist() == [3, 2, 0, 2]
     assert len(elmo.features(CONTAINERS[container](TEXTS))) == 4
-    assert list_texts(CONTAINERS[container](TEXTS)) == TEXTS
-    assert all(type(text) is str for text in list_texts(CONTAINERS[container](TEXTS)))
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -183,8 +180,6 @@ def missing_values() -> dict[str, object]:
 def test_a_missing_value_in_a_column_is_refused_with_its_row(elmo, kind):
     with pytest.raises(UsageError, match=r"sentence 2 is a missing value \((None|nan|<NA>)\), .*dropna"):
         elmo.embed(missing_values()[kind])
-    with pytest.raises(UsageError, match=r"texts\[2\] is a missing value"):
-        list_texts(missing_values()[kind])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -194,13 +189,6 @@ def test_a_data_frame_is_refused_with_advice(elmo, library):
         UsageError, match=r'is a DataFrame, expected one column of it, such as `\w+\["text"\]`'
     ):
         elmo.embed(table)
-
-
-def test_list_texts_accepts_only_strings():
-    with pytest.raises(UsageError, match=r"texts is the string 'the bank', expected a list of strings: pass"):
-        list_texts("the bank")
-    with pytest.raises(UsageError, match=r"texts\[1\] is \['the'\], expected a string"):
-        list_texts(["the", ["the"]])
 
 
 # ---- unusual ----

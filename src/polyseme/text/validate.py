@@ -24,35 +24,12 @@ def check_text(text: object, name: str = "text") -> str:
     return text
 
 
-def list_texts(texts: object, name: str = "texts") -> list[str]:
-    """Return `texts`, any ordered iterable of strings, as a list of strings.
-
-    Args:
-        texts: A list, tuple, generator, numpy array, pandas or polars Series, or pyarrow array of strings.
-        name: What error messages call the argument.
-
-    Returns:
-        The strings, in order.
-
-    Raises:
-        UsageError: If `texts` is a single string, has no order, or holds a missing value or anything but
-            strings.
-
-    """
-    if isinstance(texts, str):
-        raise UsageError(f"{name} is the string {texts!r:.60}, expected a list of strings: pass `[text]`.")
-    values = list_values(texts, name)
-    for number, text in enumerate(values):
-        if not isinstance(text, str):
-            raise _wrong_element(text, f"{name}[{number}]", "a string")
-    return values
-
-
 def list_sentences(sentences: object, name: str = "sentences") -> list[str | list[str]]:
     """Return `sentences`, an ordered iterable of strings and token lists, as a list of them.
 
     Args:
-        sentences: As in `list_texts`; token lists are checked by `check_tokens`.
+        sentences: A list, tuple, generator, numpy array, pandas or polars Series, or pyarrow array; token
+            lists are checked by `check_tokens`.
         name: What error messages call the argument.
 
     Returns:
