@@ -37,7 +37,7 @@ PERMALINKS = {
     "token": (f"{VIEWS['compare']}&token=b1", ".token[aria-pressed=true]", "大喜"),
     "layer": (f"{VIEWS['compare']}&layer=0", "pre[aria-label=curl]", '"layer":0'),
     "area": (f"{VIEWS['senses']}&area=-9,-9,9,9", ".small", "Clear selection"),
-    "sense": (f"{VIEWS['senses']}&sense=0", ".sense[aria-pressed=true]", "Group 1"),
+    "sense": (f"{VIEWS['senses']}&sense=0", ".sense[aria-pressed=true]", "Sense 1"),
     "change": (CHANGE, ".change tbody th", "曹操"),
     "curves": ("#/model", "svg.curves .label", "backward"),
 }

@@ -107,9 +107,9 @@ def test_a_single_word_can_be_a_string(indexed: Callable[..., Ran]):
 
 def test_change_prints_each_measure_with_its_p_value(indexed: Callable[..., Ran]):
     lines = indexed("change", "index", "index", "bank", "river").out.splitlines()
-    assert lines[0] == "distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword"
+    assert lines[0] == "change\t95% interval\tq\tusual\tpercentile\tchanged\tusages\tword"
     assert len(lines) == 3
-    assert all(line.split("\t")[6] == "no" for line in lines[1:])
+    assert all(line.split("\t")[5] == "no" for line in lines[1:])
     rows = json.loads(indexed("change", "index", "index", "--min-count", "5", "--json").out)
     assert len(rows) > 3
     assert {"p", "distance_p", "shift_p", "changed"} <= set(rows[0])

@@ -148,7 +148,7 @@ def test_exported_charts_have_a_title_a_legend_and_the_names_of_the_senses(visit
         drawing = ElementTree.fromstring(export(visit, name, "SVG"))
         texts = [element.text for element in drawing.iter() if element.text]
         assert f"{name}: {WORD} (one-index)" in texts
-        assert any(text.startswith("Group 1 (") and text.endswith(first) for text in texts)
+        assert any(text.startswith("Sense 1 (") and text.endswith(first) for text in texts)
         assert any(label in text for text in texts) == (name == "Map of usages")
 
 
@@ -167,8 +167,8 @@ def test_the_change_table_labels_its_bars_senses_and_p_values(visit: Visit):
         row |= {
             "shares": [[0.125, 0.125]] * 8,
             "neighbours": [["甲", "乙"]] * 8,
-            "p": 0.04975,
-            "shift_p": 0.0502,
+            "q": 0.04975,
+            "percentile": 0.97,
         }
         response["complete"] = False
 
@@ -177,8 +177,8 @@ def test_the_change_table_labels_its_bars_senses_and_p_values(visit: Visit):
     row = visit.page.locator(".change tbody tr").first
     playwright.expect(row.locator("svg > text")).to_have_text(["one-index", "other-index"])
     playwright.expect(row.locator("svg title").first).to_have_text("Group 1: 甲 · 乙")
-    playwright.expect(row.locator("td").nth(4)).to_have_text("< 0.05")
-    playwright.expect(row.locator("td").nth(6)).to_have_text("0.0502")
+    playwright.expect(row.locator("td").nth(5)).to_have_text("< 0.05")
+    playwright.expect(row.locator("td").nth(6)).to_have_text("97%")
     visit.expect_visible(".sense-legend", "Group 8")
     visit.expect_visible(
         "section[aria-labelledby=change-title]", "Time ran out before all words were compared."
@@ -188,7 +188,7 @@ def test_the_change_table_labels_its_bars_senses_and_p_values(visit: Visit):
     starts = {}
     for group in drawing.iter("{http://www.w3.org/2000/svg}g"):
         offset = re.match(r"translate\(([\d.]+) ", group.get("transform", ""))
-        if offset and (group[-1].text or "").startswith("Sense"):
+        if offset and (group[-1].text or "").startswith("Group"):
             starts[group[-1].text] = float(offset[1])
-    assert set(starts) == {f"Sense {number}" for number in range(1, 9)}
+    assert set(starts) == {f"Group {number}" for number in range(1, 9)}
     assert max(starts.values()) + 20 + 60 < width

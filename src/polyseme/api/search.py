@@ -31,7 +31,8 @@ from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
 from polyseme.search.approximate import check_graph
 from polyseme.search.build import build_index
-from polyseme.search.change import MIN_COUNT, Change, draw_sense_shares
+from polyseme.search.change import Change, draw_sense_shares
+from polyseme.search.change_screening import MIN_COUNT
 from polyseme.search.change_search import ChangeSearch, ComputedChanges
 from polyseme.search.disambiguation import Disambiguator, Prior, SenseScores, check_correction
 from polyseme.search.index import Index, Usage, is_index, open_index
@@ -688,6 +689,7 @@ def change(
     *,
     k: int = 30,
     min_count: int = MIN_COUNT,
+    all_words: bool = False,
     seed: int = 0,
     out: str | Path | None = None,
     memory: int | None = None,
@@ -703,9 +705,10 @@ def change(
     Args:
         first: An index.
         second: Another index, of the same model, layer and view; or the same with other documents.
-        words: The words to compare, all of which are returned; all frequent words if empty.
+        words: The words to compare, all of which are returned; all frequent content words if empty.
         k: How many words to return, if `words` is empty.
         min_count: The fewest usages in both indexes, if `words` is empty.
+        all_words: Rank function words and numbers, too, if `words` is empty.
         seed: Seeds the sampling and the tests of significance.
         out: A .png file for a plot of the shares of the senses.
         memory: Megabytes of vectors to keep in memory, of each index.
@@ -718,7 +721,8 @@ def change(
             receives every `ProgressEvent`.
 
     Returns:
-        The words, greatest change first.
+        The words, greatest change first: effect size with its interval, significance corrected for the
+        number of words, and how usual the change is for words of like frequency.
 
     Raises:
         UsageError: If the indexes cannot be compared, or a word has too few usages.
@@ -734,7 +738,11 @@ def change(
         search = ChangeSearch(
             *indexes, seed=seed, timeout=timeout, computed=computed, on_progress=on_progress
         )
-        changes = search.compare_words(names) if names else search.find_most_changed(k, min_count)
+        changes = (
+            search.compare_words(names)
+            if names
+            else search.find_most_changed(k, min_count, all_words=all_words)
+        )
     if out is not None:
         draw_sense_shares(changes, (indexes[0].label, indexes[1].label), out, force=force)
     return changes

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 SHOWN_DOCUMENTS = 5  # per sense
 FILE_ENDING = re.compile(r"\.[A-Za-z0-9]{1,6}$")
+SHOWN_GROUPS = 3  # gained or lost, of a word
 
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="A folder written by polyseme index.")]
 Layer = Annotated[str, typer.Option(help=LAYER)]
@@ -445,6 +446,9 @@ def change(
     min_count: Annotated[
         int, typer.Option(min=1, help="Minimum number of usages in both indexes, if no words are named.")
     ] = 20,
+    all_words: Annotated[
+        bool, typer.Option("--all-words", help="Rank function words and numbers, too.")
+    ] = False,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="A .png file: plot the shares of the senses.")] = None,
     memory: Memory = None,
@@ -468,6 +472,7 @@ def change(
         words or (),
         k=k,
         min_count=min_count,
+        all_words=all_words,
         seed=seed,
         out=out,
         memory=memory,
@@ -484,12 +489,19 @@ def change(
     if as_json:
         print(json.dumps([moved.as_dict() for moved in changes], ensure_ascii=False, indent=2))
         return
-    print("distance\tp\tprototype\tp\tshift\tp\tchanged\tusages\tword")
+    print("change\t95% interval\tq\tusual\tpercentile\tchanged\tusages\tword")
     for moved in changes:
-        pairs = ((moved.distance, moved.distance_p), (moved.prototype, moved.p), (moved.shift, moved.shift_p))
-        values = "\t".join(f"{value:.3f}\t{p:.3f}" for value, p in pairs)
+        low, high = moved.interval
+        percentile = "-" if moved.percentile is None else f"{moved.percentile:.0%}"
+        values = (
+            f"{moved.prototype:.3f}\t{low:.2f} to {high:.2f}\t{moved.q:.2g}\t{moved.usual:.3f}\t{percentile}"
+        )
         counts = f"{moved.counts[0]} {moved.counts[1]}"
         print(f"{values}\t{'yes' if moved.changed else 'no'}\t{counts}\t{moved.word}")
+        for group in [group for group in moved.groups if group.state != "kept"][:SHOWN_GROUPS]:
+            shares = f"{group.shares[0]:.0%} to {group.shares[1]:.0%}"
+            print(f"\t{group.state}, {shares}: {' '.join(group.neighbours)}")
+            print(f"\t  {_mark(group.examples[0])}")
 
 
 def export(

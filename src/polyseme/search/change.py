@@ -1,23 +1,27 @@
-"""How much the meaning of words differs between two corpora, and whether that may be chance.
+"""How much the meaning of words differs between two corpora, and whether that means something.
 
-    search.index (two of one model), search.clusters  ->  search.change  ->  search.change_search, api
+    search.index (two of one model), search.change_screening  ->  search.change
+        ->  search.change_search, api
 
-For each word, with a p-value from a permutation test each:
+For each word:
 
-    prototype   cosine distance of the mean vectors, 0 to 2, corrected for the noise of small samples: the
-                mean cosine of pairs across the corpora against that of pairs within them   p
+    prototype   effect size: cosine distance of the mean vectors, 0 to 2, corrected for the noise of small
+                samples (the mean cosine of pairs across the corpora against that of pairs within them), with
+                a bootstrap confidence interval; p from a permutation test, q corrected for all words compared
+    usual       the median prototype distance of words of like frequency, and the percentile of this word
     distance    mean cosine distance of pairs across the corpora minus that within them     distance_p
-    shift       Jensen-Shannon divergence of the shares of the senses, 0 to 1               shift_p
+    shift       Jensen-Shannon divergence of the shares of the groups of usages, 0 to 1     shift_p
+    groups      groups of usages that only one corpus has (gained, lost), with quotations
 
-N usages, H values, P permutations, K senses.
+N usages, H values, P permutations, K groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +30,57 @@ from polyseme.errors import UsageError, require
 from polyseme.io import plots
 from polyseme.io.atomic import new_file
 from polyseme.io.html import Cell
+from polyseme.search.change_screening import (
+    MIN_USAGES,
+    ChangeScreening,
+    read_directions,
+    sample_numbers,
+)
+from polyseme.search.change_statistics import (
+    PERMUTATIONS,
+    estimate_p,
+    measure_distances,
+    measure_interval,
+)
 from polyseme.search.clusters import cluster
-from polyseme.search.index import Index
-from polyseme.search.space import normalize
+from polyseme.search.index import Index, Usage
+from polyseme.search.senses import average_groups
 
 Array = NDArray[np.float64]
-MAX_USAGES = 500  # of a word in each corpus; of more a sample is drawn
-MIN_USAGES = 5  # of a word in each corpus
-MIN_COUNT = 20  # usages in both corpora of words that are compared unless words are named
-PERMUTATIONS = 200
 SIGNIFICANCE = 0.05
 DRAWN_WORDS = 12  # in a plot
-TOLERANCE = 1e-12  # values that differ by less are equal
-MIN_COSINE = 1e-3  # mean cosine within a corpus; usages in all directions have no prototype
+ABSENT, PRESENT = 0.05, 0.15  # shares of a group in one corpus and the other that make it gained or lost
+GROUP_NEIGHBOURS, GROUP_EXAMPLES = 4, 2
+
+GroupState = Literal["gained", "lost", "kept"]
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """A group of usages of a word in two corpora.
+
+    Attributes:
+        state: "gained" if hardly any usage of the first corpus is in it, "lost" if hardly any of the second.
+        shares: Its share of the usages in both corpora.
+        neighbours: The words of the first corpus nearest to its centre.
+        examples: Its most central usages in the corpus in which it is more frequent.
+
+    """
+
+    state: GroupState
+    shares: tuple[float, float]
+    neighbours: list[str]
+    examples: list[Usage]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        examples = [usage.marked() for usage in self.examples]
+        return {
+            "state": self.state,
+            "shares": list(self.shares),
+            "neighbours": self.neighbours,
+            "examples": examples,
+        }
 
 
 @dataclass(frozen=True)
@@ -50,12 +92,17 @@ class Change:
         counts: How many usages it has in each corpus.
         distance: Mean cosine distance across the corpora minus that within them.
         prototype: Cosine distance of the mean vectors, corrected for the noise of small samples.
-        shift: How much the shares of the senses differ, 0 to 1.
-        shares: The share of each sense in both corpora.
+        interval: 95% confidence interval of `prototype`.
+        shift: How much the shares of the groups of usages differ, 0 to 1.
+        shares: The share of each group in both corpora.
         p: p-value of `prototype`.
+        q: `p` corrected for the number of words compared.
+        usual: The median `prototype` of words of like frequency.
+        percentile: The share of words of like frequency that changed less; None if it is not known.
         shift_p: p-value of `shift`.
         distance_p: p-value of `distance`.
-        centres: (K, H) the directions of the senses.
+        groups: The groups of usages, with examples.
+        centres: (K, H) the directions of the groups.
 
     """
 
@@ -63,36 +110,53 @@ class Change:
     counts: tuple[int, int]
     distance: float
     prototype: float
+    interval: tuple[float, float]
     shift: float
     shares: list[tuple[float, float]]
     p: float
+    q: float
+    usual: float
+    percentile: float | None
     shift_p: float
     distance_p: float
+    groups: list[GroupChange] = field(repr=False, compare=False)
     centres: NDArray[np.float32] = field(repr=False, compare=False)
 
     @property
     def changed(self) -> bool:
-        """Whether the shares of the senses differ by more than chance."""
-        return self.shift_p < SIGNIFICANCE
+        """Whether the word changed by more than chance, and by more than is usual for its frequency."""
+        return self.q < SIGNIFICANCE and self.interval[0] > self.usual
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the vectors."""
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "centres"}
-        return values | {"changed": self.changed}
+        hidden = ("centres", "groups")
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in hidden}
+        values["interval"] = list(self.interval)
+        return values | {"groups": [group.as_dict() for group in self.groups], "changed": self.changed}
 
     def as_row(self) -> dict[str, Cell]:
         """Return the cells of a table."""
         return {
             "word": self.word,
-            "prototype": self.prototype,
-            "p": self.p,
-            "distance": self.distance,
-            "distance p": self.distance_p,
-            "shift": self.shift,
-            "shift p": self.shift_p,
+            "change": self.prototype,
+            "95% interval": f"{self.interval[0]:.2f} to {self.interval[1]:.2f}",
+            "q": self.q,
+            "usual": self.usual,
+            "percentile": "" if self.percentile is None else f"{self.percentile:.0%}",
             "changed": "yes" if self.changed else "no",
             "usages": f"{self.counts[0]:,} / {self.counts[1]:,}",
         }
+
+
+def judge_changes(
+    changes: Sequence[Change], screening: ChangeScreening, compared: Iterable[str]
+) -> list[Change]:
+    """Return the changes with q-values and what is usual for words of like frequency."""
+    judged = screening.judge([change.word for change in changes], compared)
+    return [
+        replace(change, q=known.q, usual=known.usual, percentile=known.percentile)
+        for change, known in ((change, judged[change.word]) for change in changes)
+    ]
 
 
 def check_comparable(first: Index, second: Index) -> None:
@@ -100,17 +164,6 @@ def check_comparable(first: Index, second: Index) -> None:
     for name in ("model", "layer", "view"):
         if first.head[name] != second.head[name]:
             raise UsageError(f"The indexes differ in their {name}, so their vectors cannot be compared.")
-
-
-def find_common_words(first: Index, second: Index, min_count: int) -> dict[str, int]:
-    """Return the words with `min_count` usages in both indexes, with the smaller count; no punctuation."""
-    others = second.counts()
-    both = (
-        (word, min(count, others[word]))
-        for word, count in first.counts().items()
-        if word in others and any(map(str.isalnum, word))
-    )
-    return {word: count for word, count in both if count >= min_count}
 
 
 def sort_changes(changes: Iterable[Change]) -> list[Change]:
@@ -126,24 +179,30 @@ def check_usages(index: Index, words: Iterable[str]) -> None:
 
 
 def find_change(first: Index, second: Index, word: str, seed: int = 0) -> Change:
-    """Compare the usages of a word in two indexes."""
+    """Compare the usages of a word in two indexes, on its own: q is p, and nothing is known to be usual."""
     counts = (first.count(word), second.count(word))
-    return compare_usages(word, *sample_usages(first, second, word, seed), counts, seed)
+    numbers = sample_numbers(first, second, word, seed)
+    samples = read_directions(first, second, numbers)
+    labels = cluster(np.concatenate(samples), seed=seed).labels
+    change = compare_usages(word, *samples, counts, seed, labels)
+    neighbours = first.nearest_words(change.centres, GROUP_NEIGHBOURS, without=word)
+    groups = []
+    for group, shares in enumerate(change.shares):
+        corpus = int(shares[1] > shares[0])
+        index, start = (first, second)[corpus], corpus * len(samples[0])
+        members = np.flatnonzero(labels[start : start + len(samples[corpus])] == group)
+        cosines = samples[corpus][members] @ change.centres[group]
+        best = np.argsort(-cosines, kind="stable")[:GROUP_EXAMPLES]
+        examples = [index.usage(int(numbers[corpus][members[row]]), float(cosines[row])) for row in best]
+        groups.append(GroupChange(_group_state(shares), shares, neighbours[group], examples))
+    return replace(change, groups=groups)
 
 
-def sample_usages(
-    first: Index, second: Index, word: str, seed: int = 0
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the directions (N, H) of at most MAX_USAGES usages of a word in each index, in one space."""
-    rng = np.random.default_rng(seed)
-    samples = []
-    for index in (first, second):
-        numbers = index.usage_numbers(word)
-        if len(numbers) > MAX_USAGES:
-            numbers = np.sort(rng.choice(numbers, MAX_USAGES, replace=False))
-        # Both in the space of the first: with two spaces, the difference of the spaces would count as change.
-        samples.append(first.space.to_directions(index.raw_vectors(numbers)))
-    return samples[0], samples[1]
+def _group_state(shares: tuple[float, float]) -> GroupState:
+    """Whether a group of usages appeared, disappeared, or neither."""
+    if min(shares) >= ABSENT or max(shares) < PRESENT:
+        return "kept"
+    return "gained" if shares[1] > shares[0] else "lost"
 
 
 def compare_usages(
@@ -152,75 +211,49 @@ def compare_usages(
     second: NDArray[np.float32],
     counts: tuple[int, int],
     seed: int = 0,
+    labels: NDArray[np.int64] | None = None,
 ) -> Change:
-    """Compare the usages of a word in two corpora: directions (N, H) each."""
-    rng = np.random.default_rng(seed)
+    """Compare the usages of a word in two corpora: directions (N, H) each, and their groups if known."""
     both = np.concatenate([first, second])
-    labels = cluster(both, seed=seed).labels
-    shares = _sense_shares(labels, len(first))
-    in_first = np.arange(len(both)) < len(first)
-    assignments = np.stack([in_first, *(rng.permutation(in_first) for _ in range(PERMUTATIONS))])
-    distances, prototypes = _distances(both, assignments)
-    shifts = [_divergence(*_sense_shares(rng.permutation(labels), len(first))) for _ in range(PERMUTATIONS)]
+    if labels is None:
+        labels = cluster(both, seed=seed).labels
+    shares = _group_shares(labels, len(first))
+    distances, prototypes = measure_distances(first, second, PERMUTATIONS, seed)
+    rng = np.random.default_rng(seed)
     shift = _divergence(*shares)
+    shifts = [_divergence(*_group_shares(rng.permutation(labels), len(first))) for _ in range(PERMUTATIONS)]
+    p = estimate_p(prototypes)
     return Change(
-        word,
-        counts,
-        float(distances[0]),
-        float(prototypes[0]),
-        shift,
-        [(float(x), float(y)) for x, y in zip(*shares, strict=True)],
-        _p_value(prototypes[0], prototypes[1:]),
-        _p_value(shift, np.array(shifts)),
-        _p_value(distances[0], distances[1:]),
-        _sense_centres(both, labels),
+        word=word,
+        counts=counts,
+        distance=float(distances[0]),
+        prototype=float(prototypes[0]),
+        interval=measure_interval(first, second, seed),
+        shift=shift,
+        shares=[(float(x), float(y)) for x, y in zip(*shares, strict=True)],
+        p=p,
+        q=p,
+        usual=0.0,
+        percentile=None,
+        shift_p=estimate_p(np.array([shift, *shifts])),
+        distance_p=estimate_p(distances),
+        groups=[],
+        centres=average_groups(both, labels),
     )
 
 
 def measure_prototype_distance(first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
     """Return the prototype distance alone of two sets of directions (N, H), without a test: fast."""
-    in_first = np.arange(len(first) + len(second)) < len(first)
-    _, prototypes = _distances(np.concatenate([first, second]), in_first[None])
-    return float(prototypes[0])
+    return float(measure_distances(first, second)[1][0])
 
 
-def _sense_centres(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The direction (K, H) of each sense."""
-    return normalize(np.stack([vectors[labels == sense].mean(axis=0) for sense in range(labels.max() + 1)]))
-
-
-def _sense_shares(labels: NDArray[np.int64], count: int) -> tuple[Array, Array]:
-    """The share of each sense among the first `count` usages, and among the rest."""
-    senses = int(labels.max()) + 1
+def _group_shares(labels: NDArray[np.int64], count: int) -> tuple[Array, Array]:
+    """The share of each group among the first `count` usages, and among the rest."""
+    groups = int(labels.max()) + 1
     first, second = labels[:count], labels[count:]
-    return np.bincount(first, minlength=senses) / len(first), np.bincount(second, minlength=senses) / len(
+    return np.bincount(first, minlength=groups) / len(first), np.bincount(second, minlength=groups) / len(
         second
     )
-
-
-def _distances(both: NDArray[np.float32], assignments: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """The distance and the prototype distance of usages (N, H), per assignment (P, N) to the first corpus.
-
-    The mean cosine of all pairs is a product of sums; a vector and itself are no pair. This way means of few
-    usages do not seem farther apart than means of many.
-    """
-    wide = both.astype(np.float64)
-    first_sums = assignments @ wide  # (P, H)
-    second_sums = wide.sum(axis=0) - first_sums
-    first_count, second_count = int(assignments[0].sum()), int((~assignments[0]).sum())
-    squares = (wide * wide).sum(axis=1)
-    across = (first_sums * second_sums).sum(axis=1) / (first_count * second_count)
-    within = [
-        ((sums * sums).sum(axis=1) - members @ squares) / max(1, count * (count - 1))
-        for sums, members, count in (
-            (first_sums, assignments, first_count),
-            (second_sums, ~assignments, second_count),
-        )
-    ]
-    distances = (within[0] + within[1]) / 2 - across
-    lengths = np.sqrt(np.maximum(within[0], MIN_COSINE) * np.maximum(within[1], MIN_COSINE))
-    no_prototype = np.maximum(within[0], within[1]) < MIN_COSINE  # in neither corpus: nothing can have moved
-    return distances, np.where(no_prototype, 0, 1 - np.clip(across / lengths, -1, 1))
 
 
 def _divergence(p: Array, q: Array) -> float:
@@ -232,11 +265,6 @@ def _divergence(p: Array, q: Array) -> float:
         return float((x[used] * np.log2(x[used] / mean[used])).sum())
 
     return (relative_entropy(p) + relative_entropy(q)) / 2
-
-
-def _p_value(observed: float, permuted: Array) -> float:
-    """How often a random assignment of usages to the corpora gives at least the observed value."""
-    return (int((permuted >= observed - TOLERANCE).sum()) + 1) / (len(permuted) + 1)
 
 
 def draw_sense_shares(

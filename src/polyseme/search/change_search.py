@@ -2,8 +2,8 @@
 
     search.change  ->  search.change_search  ->  api (and through it the server)
 
-All frequent words are first ranked by the distance of their mean vectors, which is quick; only the top of
-that ranking is compared in full. The result is the same as if all were. A search ends when its time is over;
+All frequent words are first screened, which is quick; only those that changed most are compared in full. The
+result is the same as if all were. A search ends when its time is over;
 what it computed is kept in `ComputedChanges`, and the next search continues from there.
 """
 
@@ -16,21 +16,17 @@ from polyseme.errors import UsageError
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.search.change import (
-    MIN_USAGES,
     Change,
     check_comparable,
     check_usages,
     find_change,
-    find_common_words,
-    measure_prototype_distance,
-    sample_usages,
+    judge_changes,
     sort_changes,
 )
+from polyseme.search.change_screening import ChangeScreening
 from polyseme.search.index import Index
 
 MAX_CHANGES = 1200  # kept: a bit more than one request to a server can ask for
-TOLERANCE = 1e-9  # distances that differ less may swap ranks when compared in full
-TIES = 20  # words compared in full beyond the k asked for, if they tie with the last
 
 
 class ComputedChanges:
@@ -46,22 +42,8 @@ class ComputedChanges:
 
     def __init__(self, first: Index, second: Index, seed: int = 0, *, max_changes: int = MAX_CHANGES) -> None:
         self.first, self.second, self.seed, self._max_changes = first, second, seed, max_changes
-        self.distances: dict[str, float] = {}  # of the mean vectors of frequent words
+        self.screening = ChangeScreening(first, second, seed)
         self._changes: dict[str, Change] = {}
-        self._frequent: tuple[int, list[str]] = (0, [])  # for the last `min_count`
-
-    def frequent_words(self, min_count: int) -> list[str]:
-        """The words to rank, most frequent first, so that these are reached whatever the time limit."""
-        if self._frequent[0] != min_count:
-            counts = find_common_words(self.first, self.second, max(min_count, MIN_USAGES))
-            self._frequent = (min_count, sorted(counts, key=lambda word: -counts[word]))
-        return self._frequent[1]
-
-    def compute_distance(self, word: str) -> None:
-        """Compute the distance of the mean vectors of a word."""
-        if word not in self.distances:
-            samples = sample_usages(self.first, self.second, word, self.seed)
-            self.distances[word] = measure_prototype_distance(*samples)
 
     def has_change(self, word: str) -> bool:
         """Whether the change of a word is known already."""
@@ -74,14 +56,6 @@ class ComputedChanges:
                 del self._changes[next(iter(self._changes))]
             self._changes[word] = find_change(self.first, self.second, word, self.seed)
         return self._changes[word]
-
-    def top_words(self, k: int, min_count: int) -> list[str]:
-        """The `k` frequent words with the greatest distance, and those that tie with the last of them."""
-        ranked = self.distances.keys() & set(self.frequent_words(min_count))
-        order = [word for word in self.first.counts() if word in ranked]  # of ties the most frequent
-        order.sort(key=lambda word: -self.distances[word])
-        least = min((self.distances[word] for word in order[:k]), default=0.0) - TOLERANCE
-        return [word for word in order[: k + TIES] if self.distances[word] >= least]
 
 
 class ChangeSearch:
@@ -130,20 +104,28 @@ class ChangeSearch:
         self._end = time.monotonic() + self._timeout
         for index in (self._computed.first, self._computed.second):  # before any work
             check_usages(index, words)
-        return self._as_result(self._compare(words))
+        return self._as_result(self._compare(words), words)
 
-    def find_most_changed(self, k: int, min_count: int) -> ResultList[Change]:
-        """The changes of the `k` words that changed most, of those with `min_count` usages in both."""
-        start, words = time.monotonic(), self._computed.frequent_words(min_count)
+    def find_most_changed(self, k: int, min_count: int, *, all_words: bool = False) -> ResultList[Change]:
+        """The changes of the `k` words that changed most, of those with `min_count` usages in both.
+
+        Args:
+            k: How many words.
+            min_count: Usages that a word needs in both indexes.
+            all_words: Rank function words and numbers, too.
+
+        """
+        screening = self._computed.screening
+        start, words = time.monotonic(), screening.words(min_count, all_words=all_words)
         self._end, meter = start + self._timeout / 2, RateMeter("words")
         for word in words:
-            if word not in self._computed.distances and self._is_over():
+            if word not in screening.screened and self._is_over():
                 self._complete = False
                 break
-            self._computed.compute_distance(word)
+            screening.screen(word)
             self._on_progress(ProgressEvent("ranking", meter.count + 1, len(words), meter.add(1)))
         self._end = start + self._timeout
-        return self._as_result(self._compare(self._computed.top_words(k, min_count)))[:k]
+        return self._as_result(self._compare(screening.top_words(k, words)), words)[:k]
 
     def _compare(self, words: Sequence[str]) -> list[Change]:
         """The changes of words until time runs out, but of one at least."""
@@ -157,7 +139,9 @@ class ChangeSearch:
             self._on_progress(ProgressEvent("comparing", len(changes), len(words), meter.add(1)))
         return changes
 
-    def _as_result(self, changes: list[Change]) -> ResultList[Change]:
+    def _as_result(self, changes: list[Change], compared: Sequence[str]) -> ResultList[Change]:
+        """The changes with what is usual and significant among all words that were compared."""
+        changes = judge_changes(changes, self._computed.screening, compared)
         caption = f"{self._computed.first.label} and {self._computed.second.label}"
         return ResultList(sort_changes(changes), caption, complete=self._complete)
 

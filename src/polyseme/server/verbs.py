@@ -22,7 +22,7 @@ from polyseme.elmo import EmbeddingPlan
 from polyseme.errors import FormatError, PolysemeError, UnknownWordError, WordPositionError
 from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.model.output import Layer, OutputSpec, resolve_output
-from polyseme.search.change import MIN_USAGES
+from polyseme.search.change_screening import MIN_USAGES
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
 from polyseme.search.senses import represent_usages
@@ -341,6 +341,7 @@ class VerbRoutes:
                 body.words,
                 k=body.k,
                 min_count=body.min_count,
+                all_words=body.all_words,
                 seed=body.seed,
                 timeout=self._state.limits.timeout * CHANGE_TIME,
                 computed=memo.computed,

@@ -175,6 +175,7 @@ class ChangeRequest(Request):
     min_count: Annotated[
         Size, Field(description="Only words with this many usages in both, if there are no words.")
     ] = 20
+    all_words: Annotated[bool, Field(description="Rank function words and numbers, too.")] = False
     seed: Number = 0
     documents: Selection = None
     against: Annotated[Text | None, Field(description="Only these documents of the second index.")] = None

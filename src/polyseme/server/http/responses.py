@@ -191,6 +191,15 @@ class SensesResponse(BaseModel):
     usages: list[MapUsage] = Field(description="A sample of the usages, as a map.")
 
 
+class ChangedGroup(BaseModel):
+    """A group of usages in two indexes."""
+
+    state: Literal["gained", "lost", "kept"]
+    shares: Annotated[list[float], Field(min_length=2, max_length=2)]
+    neighbours: list[str]
+    examples: list[str] = Field(description="Sentences, with the word in [brackets].")
+
+
 class WordChange(BaseModel):
     """The change of a word between two indexes."""
 
@@ -200,15 +209,22 @@ class WordChange(BaseModel):
     )
     distance: float = Field(description="Mean distance between usages of the two indexes.")
     prototype: float = Field(description="Distance of the mean vectors; words are ranked by it.")
-    shift: float = Field(description="Difference of the shares of the senses, from 0 to 1.")
+    interval: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(
+        description="95% confidence interval of prototype."
+    )
+    shift: float = Field(description="Difference of the shares of the groups of usages, from 0 to 1.")
     shares: list[Annotated[list[float], Field(min_length=2, max_length=2)]] = Field(
-        description="Per sense, its shares in both indexes."
+        description="Per group of usages, its shares in both indexes."
     )
     p: float = Field(description="p-value of prototype.")
+    q: float = Field(description="p corrected for the number of words compared.")
+    usual: float = Field(description="Median prototype of words of like frequency.")
+    percentile: float | None = Field(description="Share of words of like frequency that changed less.")
     shift_p: float = Field(description="p-value of shift.")
     distance_p: float = Field(description="p-value of distance.")
-    neighbours: list[list[str]] = Field(description="Per sense, the words nearest to its centre.")
-    changed: bool = Field(description="Whether the senses shifted significantly.")
+    groups: list[ChangedGroup] = Field(description="Groups of usages, with examples.")
+    neighbours: list[list[str]] = Field(description="Per group, the words nearest to its centre.")
+    changed: bool = Field(description="Whether it changed by more than chance and more than is usual.")
 
 
 class ChangeResponse(BaseModel):

@@ -5,7 +5,7 @@
 
 import { renderOffscreen } from "/explorer/file-export.js";
 import { html } from "/explorer/html-template.js";
-import { number, t } from "/explorer/i18n.js";
+import { number, percent, t } from "/explorer/i18n.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { Code } from "/explorer/components/code-block.js";
 import { ExportButtons } from "/explorer/components/export-buttons.js";
@@ -18,6 +18,7 @@ import * as snippets from "/explorer/code-snippets.js";
 import { linkTo, useTyped } from "/explorer/routing.js";
 
 const SHOWN = 20;
+const SHOWN_GROUPS = 2; // gained or lost, of a word
 const BAR = { width: 220, height: 16 };
 const FONT_SIZE = 11; // of the names of the indexes
 const MAX_NAME_WIDTH = 90;
@@ -84,7 +85,7 @@ function Table({ changes, params }) {
   const names = [from, to];
   // The senses of the word are shown above the table, which stays.
   const sensesLink = (word) => linkTo("senses", { word, from, to, words });
-  const heads = ["word", "shares", "verdict", "counts", "prototype", "p", "shift", "shiftP"];
+  const heads = ["word", "shares", "verdict", "counts", "prototype", "interval", "q", "percentile", "groups"];
   return html`
     <p class="hint">${t("change.hint")}</p>
     <${Legend} count=${Math.max(...changes.map((row) => row.shares.length))} />
@@ -109,9 +110,10 @@ function Table({ changes, params }) {
                 <td class=${row.changed ? "changed" : ""}>${t(row.changed ? "change.changed" : "change.same")}</td>
                 <td>${row.counts.map((count) => number(count)).join(" → ")}</td>
                 <td>${number(row.prototype, 3)}</td>
-                <td>${pText(row.p)}</td>
-                <td>${number(row.shift, 3)}</td>
-                <td>${pText(row.shift_p)}</td>
+                <td>${row.interval.map((value) => number(value, 2)).join("–")}</td>
+                <td>${pText(row.q)}</td>
+                <td>${row.percentile === null ? "" : percent(row.percentile)}</td>
+                <td><${ChangedGroups} groups=${row.groups} lang=${languageOf(info)} /></td>
               </tr>
             `,
           )}
@@ -125,6 +127,16 @@ function Table({ changes, params }) {
       csv=${() => csvRows(changes, names)}
     />
   `;
+}
+
+// Groups of usages that one of the indexes does not have, each with a quotation.
+function ChangedGroups({ groups, lang }) {
+  return groups
+    .filter(({ state }) => state !== "kept")
+    .slice(0, SHOWN_GROUPS)
+    .map(
+      ({ state, examples }, i) => html`<p key=${i}>${t(`change.${state}`)} <q lang=${lang}>${examples[0]}</q></p>`,
+    );
 }
 
 // The colour of each sense number. The senses differ from word to word; tooltips show their neighbours.
@@ -187,7 +199,12 @@ function csvRows(changes, names) {
     ...names.map((name) => `usages ${name}`),
     "distance",
     "prototype",
+    "interval low",
+    "interval high",
     "p",
+    "q",
+    "usual",
+    "percentile",
     "shift",
     "shift_p",
     "changed",
@@ -198,7 +215,11 @@ function csvRows(changes, names) {
     ...row.counts,
     row.distance,
     row.prototype,
+    ...row.interval,
     row.p,
+    row.q,
+    row.usual,
+    row.percentile,
     row.shift,
     row.shift_p,
     row.changed,
