@@ -47,7 +47,7 @@ from polyseme.text.corpus.documents import expand_inputs
 from polyseme.text.fingerprint import Stamp, check_unchanged, checksum, stamp
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import ReadingProgress, read_lines
-from polyseme.text.segment.stream import group_lines, segment_unit
+from polyseme.text.segment.stream import group_lines
 
 SHARD_BYTES = 256 << 20
 MAX_BLOCK_CHARACTERS = 1 << 21
@@ -170,7 +170,7 @@ def embed_folder(
         )
     files = expand_inputs(texts)
     spec = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
-    segment = elmo.config.segment if bulk.segment is None else bulk.segment
+    segment = elmo.choose_segment(bulk.segment)
     lines = (line for file in files for line in read_lines(file, bulk.encoding))
     reading = ReadingProgress(on_progress, *files, stage="embedding")
     units = (unit.text for unit in group_lines(reading.count_lines(lines), segment))
@@ -190,7 +190,7 @@ def embed_folder(
                 group
                 for number, block in _blocks(units, header.settings["block_characters"])
                 if bulk.part.has(number)
-                for group in plan.plan_block(number, _segment(block, segment), finished.get(number, ()))
+                for group in plan.plan_block(number, _segment(elmo, block, segment), finished.get(number, ()))
             )
             writer = _ShardWriter(elmo, spec, bulk, folder, journal, reading)
             with closing(embed_groups(elmo, groups, spec, bulk.dtype)) as embedded:
@@ -336,8 +336,8 @@ def _group_by_block(shards: Iterable[Shard]) -> dict[int, list[Shard]]:
     return blocks
 
 
-def _segment(units: Iterable[str], segment: str) -> Iterator[list[str]]:
-    return (sentence for unit in units for sentence in segment_unit(unit, segment))
+def _segment(elmo: Elmo, units: Iterable[str], segment: str) -> Iterator[list[str]]:
+    return (sentence for unit in units for sentence in elmo.segment_unit(unit, segment))
 
 
 def _blocks(units: Iterator[str], characters: int) -> Iterator[tuple[int, Iterator[str]]]:

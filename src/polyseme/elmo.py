@@ -43,7 +43,9 @@ from polyseme.model.named_outputs import JOIN_METHODS, JoinMethod, join_context,
 from polyseme.model.output import SENTENCE, Layer, OutputSpec, resolve_output
 from polyseme.model.sentence_pooling import SentencePooling, fit_directions, weigh_words
 from polyseme.text.length_batches import batch_by_length
-from polyseme.text.segment import Token, split_sentences, token_texts, tokenize
+from polyseme.text.reading import Line
+from polyseme.text.segment import Token, WordList, split_sentences, token_texts, tokenize
+from polyseme.text.segment.stream import segment_lines, segment_unit
 from polyseme.text.static_vectors import StaticVectors, read_vectors
 from polyseme.text.validate import Sentences, check_text, list_sentences
 from polyseme.text.vocab import Vocab
@@ -153,6 +155,11 @@ class Elmo:
         return self.model.config
 
     @property
+    def word_list(self) -> WordList | None:
+        """Words that its segmentation knows in addition to jieba's dictionary (words.txt of the model)."""
+        return self.model.word_list
+
+    @property
     def path(self) -> str | None:
         """The path or bundled name it was loaded from; None if there is none, or the weights have changed."""
         return self.model.path
@@ -200,6 +207,7 @@ class Elmo:
             ("layers", self.config.layers),
             ("values per vector", self.config.size),
             ("segmentation", self.config.segment),
+            ("word list", f"{len(self.word_list.entries):,} words" if self.word_list else None),
             ("characters per token", chars.longest if chars else None),
             ("vocabulary", f"{len(vocab):,} words" if vocab else None),
             ("predicts words", "no" if self.model.softmax is None else "yes"),
@@ -219,15 +227,27 @@ class Elmo:
             The tokens, in order.
 
         """
-        return tokenize(check_text(text), self.config.segment if segment is None else segment)
+        return tokenize(check_text(text), self.choose_segment(segment), self.word_list)
 
     def token_texts(self, text: str, segment: str | None = None) -> list[str]:
         """Split one sentence into tokens without offsets, which is faster than `tokenize`."""
-        return token_texts(check_text(text), self.config.segment if segment is None else segment)
+        return token_texts(check_text(text), self.choose_segment(segment), self.word_list)
 
     def split_sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
         """Split a longer text into sentences of tokens with their offsets; `segment` as in `tokenize`."""
-        return split_sentences(check_text(text), self.config.segment if segment is None else segment)
+        return split_sentences(check_text(text), self.choose_segment(segment), self.word_list)
+
+    def segment_lines(self, lines: Iterable[Line], segment: str | None = None) -> Iterator[list[str]]:
+        """Segment lines of files into sentences of token texts; `segment` as in `tokenize`."""
+        return segment_lines(lines, self.choose_segment(segment), self.word_list)
+
+    def segment_unit(self, text: str, segment: str | None = None) -> list[list[str]]:
+        """Segment a line or paragraph into sentences of token texts; `segment` as in `tokenize`."""
+        return segment_unit(text, self.choose_segment(segment), self.word_list)
+
+    def choose_segment(self, segment: str | None) -> str:
+        """The segmentation that was asked for, or the model's own if None."""
+        return self.config.segment if segment is None else segment
 
     def save(
         self, path: str | Path, *, to: str = "native", precision: str | None = None, force: bool = False

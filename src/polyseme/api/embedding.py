@@ -28,7 +28,6 @@ from polyseme.io.progress import OnProgress, ProgressOption, open_progress
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import ReadingProgress, read_lines
-from polyseme.text.segment.stream import segment_lines
 
 MEBIBYTE = 1 << 20
 
@@ -210,7 +209,7 @@ def read_sentences(
     """Yield the sentences of texts as token lists; None segments as the model was trained."""
     lines = (line for text in texts for line in read_lines(text, encoding))
     counted_lines = lines if reading is None else reading.count_lines(lines)
-    return segment_lines(counted_lines, elmo.config.segment if segment is None else segment)
+    return elmo.segment_lines(counted_lines, segment)
 
 
 def _require_path(model: Elmo | str | Path) -> str | Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from polyseme.formats.models.open import open_pretrained
 from polyseme.io.progress import ProgressOption, open_progress
+from polyseme.text.segment import WordList
 from polyseme.training import pretrain as training
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics, OnMetrics
@@ -29,6 +30,7 @@ def pretrain(
     settings: Sequence[str] = (),
     valid: Sequence[str | Path] = (),
     base: str | Path | None = None,
+    words: str | Path | None = None,
     options: str | Path | None = None,
     new_vocabulary: bool = False,
     documents: str | None = None,
@@ -49,6 +51,7 @@ def pretrain(
         settings: Overrides such as "train.seed=7".
         valid: Held-out text; a part of `texts` is held out if empty.
         base: A model to fine-tune; it decides the settings of the model.
+        words: A file of words that the segmentation must know, as a dictionary of jieba: word, count, tag.
         options: The options.json of `base`, if it is an .hdf5 file and they are not beside it.
         new_vocabulary: With `base`: take the vocabulary of the new text.
         documents: What is a document, the setting corpus.documents: "file", "line", "block", "chapters-zh",
@@ -79,6 +82,7 @@ def pretrain(
     named = {"corpus.documents": documents, "corpus.encoding": encoding}
     arguments = [f"{name} = {json.dumps(value)}" for name, value in named.items() if value is not None]
     run_settings = read_pretrain_settings(config, [*settings, *arguments])
+    word_list = WordList.read(words) if words is not None else None
     base_model = open_pretrained(base, options) if base is not None else None
     if base_model is not None:
         run_settings = adapt_settings(run_settings, base_model.config, settings)
@@ -92,6 +96,7 @@ def pretrain(
             run_settings,
             valid=valid,
             base=base_model,
+            words=word_list,
             new_vocabulary=new_vocabulary,
             resume=resume,
             force=force,

@@ -32,6 +32,9 @@ def pretrain(
         list[str] | None, typer.Option(help="Held-out text.", show_default="a part of TEXT is held out")
     ] = None,
     base: Annotated[str | None, typer.Option("--from", help="A model to fine-tune.")] = None,
+    words: Annotated[
+        Path | None, typer.Option(help="Words that the segmentation must know: word, count, tag.")
+    ] = None,
     new_vocabulary: Annotated[
         bool, typer.Option("--new-vocabulary", help="With --from: take the vocabulary of the new text.")
     ] = False,
@@ -58,6 +61,7 @@ def pretrain(
         settings=settings or (),
         valid=valid or (),
         base=base,
+        words=words,
         options=options,
         new_vocabulary=new_vocabulary,
         documents=documents,

@@ -24,7 +24,7 @@ from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter, ignore_pr
 from polyseme.language.detokenize import join_tokens
 from polyseme.language.scoring import Predictor, require_predictor
 from polyseme.model.recurrent import State
-from polyseme.text.segment import split_sentences
+from polyseme.text.segment import Token
 
 BEGIN, END = 0, 1  # rows of <S> and </S> in `Pretrained.token_ids`
 
@@ -133,7 +133,7 @@ def generate(
     predictor = require_predictor(elmo)
     rng = np.random.default_rng(seed)
     reader = ForwardReader(elmo)
-    output, is_empty = _read_prompt(reader, prompt, elmo.config.segment if segment is None else segment)
+    output, is_empty = _read_prompt(reader, elmo.split_sentences(prompt, segment))
     words: list[str] = []
     log_probs: list[float] = []
     meter = RateMeter()
@@ -165,11 +165,11 @@ def _check_settings(tokens: int, temperature: float, top_k: int | None, seed: in
         raise UsageError(f"seed is {seed}, expected 0 or more.")
 
 
-def _read_prompt(reader: ForwardReader, prompt: str, segment: str) -> tuple[Tensor, bool]:
+def _read_prompt(reader: ForwardReader, sentences: list[list[Token]]) -> tuple[Tensor, bool]:
     """Read the prompt; return the output (1, D) for the next word, and whether the sentence is empty."""
     output = reader.begin_sentence()
     is_empty = True
-    for sentence in split_sentences(prompt, segment):
+    for sentence in sentences:
         if not is_empty:
             reader.end_sentence()
             reader.begin_sentence()

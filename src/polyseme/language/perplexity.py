@@ -21,7 +21,6 @@ from polyseme.errors import DataError
 from polyseme.io.html import Cell, format_table, render_table
 from polyseme.language.scoring import SentenceScore, require_predictor, score_sentences, score_stream
 from polyseme.text.reading import Line, ReadingProgress
-from polyseme.text.segment.stream import segment_lines
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def evaluate(
     last_source = ""
     with elmo.track_counts() as counts:
         for source, source_lines in groupby(lines, key=lambda line: line.source):
-            sentences = segment_lines(source_lines, elmo.config.segment if segment is None else segment)
+            sentences = elmo.segment_lines(source_lines, segment)
             scores = score_sentences(elmo, _drop_empty(sentences), counts, stateful=stateful)
             part = _sum_scores(scores, reading)
             last_source = source

@@ -119,7 +119,7 @@ def build_index(
         "name": model,
         "layer": layer if isinstance(layer, str | int) else list(weights),  # they include gamma
         "view": view,
-        "segment": elmo.config.segment if segment is None else segment,
+        "segment": elmo.choose_segment(segment),
         "space": space,
         "precision": precision,
         "size": elmo.config.size,
@@ -248,13 +248,16 @@ def _write_blocks(
     if head["corpora"][corpus]["done"]:
         return
     segment = head["segment"]
+    word_list = elmo.word_list
     counts = None
     if filters.needs_counts:
-        counts = count_words(read(), segment, ReadingProgress(on_progress, *files, stage="counting"))
+        counting = ReadingProgress(on_progress, *files, stage="counting")
+        counts = count_words(read(), segment, counting, word_list)
     is_kept = filters.make_test(counts)
     finished_units = [block["units"] for block in head["blocks"] if block["corpus"] == corpus]
     reading = ReadingProgress(on_progress, *files, stage="indexing")
-    sentences = read_indexed_sentences(read(), segment, finished_units[-1] if finished_units else 0, reading)
+    skip = finished_units[-1] if finished_units else 0
+    sentences = read_indexed_sentences(read(), segment, skip, reading, word_list)
     if is_kept is not None:  # the model need not read sentences without an indexed word
         sentences = (numbered for numbered in sentences if any(map(is_kept, numbered[1].words)))
     units = 0

@@ -35,6 +35,7 @@ from polyseme.search.usage_store import (
 from polyseme.text.corpus.documents import Document
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line, ReadingProgress
+from polyseme.text.segment import WordList
 from polyseme.text.segment.stream import group_lines, segment_unit
 
 MAX_FP16 = float(np.finfo(np.float16).max)
@@ -95,6 +96,7 @@ def read_indexed_sentences(
     segment: str,
     skip: int = 0,
     reading: ReadingProgress | None = None,
+    word_list: WordList | None = None,
 ) -> Iterator[tuple[int, IndexedSentence]]:
     """Read the sentences of documents, each with the number of its unit of text: a line or paragraph, from 1.
 
@@ -103,6 +105,7 @@ def read_indexed_sentences(
         segment: How to split text.
         skip: How many units to skip.
         reading: Receives progress.
+        word_list: Words that the segmentation must know.
 
     """
     units = (
@@ -112,7 +115,7 @@ def read_indexed_sentences(
     )
     for number, (document, unit) in enumerate(islice(units, skip, None), start=skip + 1):
         end, line = 0, unit.number
-        for words in segment_unit(unit.text, segment):
+        for words in segment_unit(unit.text, segment, word_list):
             if not words:
                 continue
             first = unit.text.index(words[0], end)
@@ -148,12 +151,15 @@ def batch_sentences(
 
 
 def count_words(
-    documents: Iterable[tuple[Document, Iterator[Line]]], segment: str, reading: ReadingProgress
+    documents: Iterable[tuple[Document, Iterator[Line]]],
+    segment: str,
+    reading: ReadingProgress,
+    word_list: WordList | None = None,
 ) -> Counter[str]:
     """Count the words of documents."""
 
     def read_words() -> Iterator[str]:
-        for _, sentence in read_indexed_sentences(documents, segment, reading=reading):
+        for _, sentence in read_indexed_sentences(documents, segment, reading=reading, word_list=word_list):
             reading.add_tokens(len(sentence.words))
             yield from sentence.words
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from polyseme.errors import DataError
 from polyseme.language.detokenize import join_tokens
-from polyseme.text.segment import Token, split_sentences, tokenize
+from polyseme.text.segment import Token, WordList, split_sentences, tokenize
 
 if TYPE_CHECKING:
     from polyseme.tasks.protocol import Example
@@ -33,14 +33,15 @@ class Segmenter:
     """How raw text becomes tokens with offsets; `name` is a segmentation of `text.segment`."""
 
     name: str
+    word_list: WordList | None = None  # of the ELMo
 
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a text, as one sentence."""
-        return tokenize(text, self.name)
+        return tokenize(text, self.name, self.word_list)
 
     def sentences(self, text: str) -> list[list[Token]]:
         """The tokens of a longer text, sentence by sentence."""
-        return split_sentences(text, self.name)
+        return split_sentences(text, self.name, self.word_list)
 
 
 @dataclass(frozen=True)

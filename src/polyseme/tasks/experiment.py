@@ -205,7 +205,7 @@ def prepare(experiment: Experiment, elmo: Elmo, files: Files) -> tuple[AnyTask, 
         None if data is None else open_source(data, name)
         for data, name in zip(files, ("train", "dev", "test"), strict=True)
     )
-    segmenter = Segmenter(task.settings.data.segment or elmo.config.segment)
+    segmenter = Segmenter(task.settings.data.segment or elmo.config.segment, elmo.word_list)
     examples = _read(task, train, segmenter)
     if len(examples) < 2:
         raise DataError(f"{train}: {len(examples)} examples. There is nothing to learn from.")

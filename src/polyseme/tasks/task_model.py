@@ -230,7 +230,8 @@ class TaskModel:
         return self.task.score(examples, self.predict_examples(examples, progress))
 
     def _segmenter(self) -> Segmenter:
-        return Segmenter(self.segment)
+        elmo = self.source.elmo
+        return Segmenter(self.segment, elmo.word_list if elmo is not None else None)
 
     def to(self, device: str | torch.device) -> Self:
         """Move the network and its ELMo to another device, in place.

@@ -32,6 +32,7 @@ from polyseme.text.corpus.prepared import (
     open_corpus,
     prepare_corpus,
 )
+from polyseme.text.segment import WordList
 from polyseme.training.bilm_trainable import BilmTrainable
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks, count_restarts, join_ranks
@@ -85,6 +86,7 @@ def pretrain(
     *,
     valid: Sequence[str | Path] = (),
     base: Pretrained | None = None,
+    words: WordList | None = None,
     new_vocabulary: bool = False,
     resume: bool = False,
     force: bool = False,
@@ -100,6 +102,7 @@ def pretrain(
         config: The settings, from `read_pretrain_settings`; for a `base`, from `adapt_settings`.
         valid: Held-out text; by default a part of `inputs` is held out.
         base: A model to fine-tune; None trains a new one.
+        words: Words that the segmentation must know; None: those of `base`, if any.
         new_vocabulary: Take the vocabulary of the new text instead of that of `base`.
         resume: Continue from the last checkpoint in `out`.
         force: Resume although settings or text differ; without `resume`, replace what is in `out`.
@@ -123,7 +126,7 @@ def pretrain(
     with explain_out_of_memory(config):
         ranks = join_ranks(config.train.device)
         try:
-            run = _PretrainRun(out, config, ranks, base, new_vocabulary)
+            run = _PretrainRun(out, config, ranks, base, words, new_vocabulary)
             options = _RunOptions(resume=resume, force=force, workers=workers, on_progress=on_progress)
             ranks.run_first("prepared", lambda: run.prepare(inputs, valid, options))
             return run.train(open_corpus(out / CORPUS), on_progress, on_metrics)
@@ -149,6 +152,7 @@ class _PretrainRun:
     config: PretrainSettings
     ranks: Ranks
     base: Pretrained | None
+    words: WordList | None
     new_vocabulary: bool
 
     def prepare(
@@ -166,6 +170,7 @@ class _PretrainRun:
             inputs,
             valid,
             self.base,
+            words=self.words,
             new_vocabulary=self.new_vocabulary,
             processes=self.ranks.world,
             known=earlier,
@@ -236,7 +241,7 @@ class _PretrainRun:
         corpus = prepare_corpus(
             inputs,
             self.out / CORPUS,
-            make_corpus_spec(self.config),
+            make_corpus_spec(self.config, self.base, self.words),
             valid=valid,
             vocab=None if self.base is None or self.new_vocabulary else self.base.vocab,
             alphabet=self.base.alphabet if self.base else None,
@@ -264,7 +269,15 @@ class _PretrainRun:
         metrics = loop.run()
         network.eval()
         origin = self.describe_origin(corpus.report, metrics, coverage)
-        model = Pretrained(self.config.model, network, corpus.alphabet, corpus.vocab, softmax, origin)
+        model = Pretrained(
+            self.config.model,
+            network,
+            corpus.alphabet,
+            corpus.vocab,
+            softmax,
+            origin,
+            word_list=corpus.word_list,
+        )
         if self.ranks.is_first:
             native.write_into(model, self.out)
         self.ranks.wait()
@@ -326,13 +339,20 @@ def make_softmax(config: PretrainSettings, network: BiLM, n_words: int) -> AnySo
     return Softmax(n_words, size, tied=network.tokens.words if config.softmax.tied else None)
 
 
-def make_corpus_spec(config: PretrainSettings) -> CorpusSpec:
-    """Collect from all sections what decides the content of the prepared corpus."""
+def make_corpus_spec(
+    config: PretrainSettings, base: Pretrained | None = None, words: WordList | None = None
+) -> CorpusSpec:
+    """Collect from all sections what decides the content of the prepared corpus.
+
+    A model to fine-tune keeps its word list: new words would change the segmentation it was trained with.
+    """
     chars = config.model.chars
+    corpus = config.corpus if base is None else config.corpus.model_copy(update={"new_words": False})
     return CorpusSpec(
-        config.corpus,
+        corpus,
         segment=config.model.segment,
         encoding=chars.encoding if chars else None,
         max_chars=chars.max_chars if chars else 50,
         seed=config.train.seed,
+        word_list=base.word_list if words is None and base is not None else words,
     )

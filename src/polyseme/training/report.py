@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from html import escape
 from importlib.util import find_spec
 from itertools import islice
@@ -29,6 +30,7 @@ from polyseme.model.output import resolve_output
 from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.text.corpus.prepared import Corpus, CorpusReport, read_types, sentence_starts
 from polyseme.text.length_batches import batch_by_length
+from polyseme.text.segment.discovery import PERSON, NewWord
 from polyseme.training.curves import draw_png, draw_svg
 from polyseme.training.loop import METRICS
 from polyseme.training.objective import encode_types
@@ -39,6 +41,7 @@ TOKENS = 120_000  # tokens of the text from which the mean vectors are computed
 MIN_COUNT = 5  # usages that a word needs for a mean vector
 SENTENCES = 3_000  # spread over the text, to fit how sentences are pooled
 WORDS = 12  # words whose nearest ones are shown
+NEW_WORDS = 200  # new words of each kind that are shown
 logger = logging.getLogger(__name__)
 
 PAGE = """<!doctype html>
@@ -77,6 +80,7 @@ polyline {{ fill: none }}
 <p>The ten nearest words of some frequent ones, by the cosine of mean contextual vectors
 (top layer, centred).</p>
 {neighbours}
+{new_words}
 <h2>Corpus</h2>
 {corpus}
 <p>Held out: {held_out}.</p>
@@ -109,6 +113,7 @@ def write_report(run: Pretraining) -> None:
         duration=_describe_duration(end),
         curves=draw_svg(lines),
         neighbours=_format_neighbours(_find_neighbours(vectors)),
+        new_words=_format_new_words(run.corpus.new_words),
         corpus=_format_counts(run.report),
         held_out=escape(run.report.held_out),
         static=_format_static(run.model),
@@ -243,6 +248,27 @@ def _format_neighbours(rows: list[tuple[str, str]]) -> str:
 def _is_han(word: str) -> bool:
     """Whether all characters are Han."""
     return all("\u3400" <= character <= "\u9fff" or character >= "\U00020000" for character in word)
+
+
+def _format_new_words(words: Sequence[NewWord]) -> str:
+    """The names and new words that were found in the text, and what is no word in spite of jieba."""
+    kinds: dict[str, list[str]] = {"Persons": [], "Other words": [], "No words": []}
+    for new in words:
+        kind = "No words" if not new.count else "Persons" if new.tag == PERSON else "Other words"
+        kinds[kind].append(f"{escape(new.word)} {new.count:,}" if new.count else escape(new.word))
+    rows = "".join(
+        f"<tr lang=zh><th lang=en>{name}<td>{', '.join(found[:NEW_WORDS])}"
+        f"{f' and {len(found) - NEW_WORDS:,} more' if len(found) > NEW_WORDS else ''}"
+        for name, found in kinds.items()
+        if found
+    )
+    if not rows:
+        return ""
+    return (
+        "<h2>Names and new words</h2>\n<p>Found in the text itself, with counts. To correct them, edit "
+        "words.txt in this folder and train again with <code>--words words.txt</code>.</p>\n"
+        f"<table><tbody>{rows}</table>"
+    )
 
 
 def _format_counts(report: CorpusReport) -> str:

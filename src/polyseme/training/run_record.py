@@ -21,6 +21,7 @@ from polyseme.io.atomic import new_file
 from polyseme.text.chars import CodepointAlphabet
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.fingerprint import Stamp, digest, stamp
+from polyseme.text.segment import WordList
 from polyseme.training.settings import PretrainSettings
 
 RUN = "run.json"
@@ -35,6 +36,7 @@ class RunRecord:
     held_out: list[Stamp]  # files of `valid`
     start: str | None  # hash of what decides words and characters of the model to fine-tune
     processes: int
+    words: str | None = None  # hash of the user's word list
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
@@ -43,7 +45,8 @@ class RunRecord:
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             stamps = {name: [Stamp(*file) for file in values[name]] for name in ("text", "held_out")}
-            return cls(values["config"], **stamps, start=values["start"], processes=values["processes"])
+            start, processes, words = values["start"], values["processes"], values.get("words")
+            return cls(values["config"], stamps["text"], stamps["held_out"], start, processes, words)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as problem:
@@ -68,6 +71,8 @@ class RunRecord:
                 differences.append(f"{name} ({_describe_changes(before, after)})")
         if self.start != current.start:
             differences.append("the model to fine-tune (`base`, `new_vocabulary`)")
+        if self.words != current.words:
+            differences.append("the word list (`words`)")
         return differences
 
 
@@ -77,6 +82,7 @@ def record_run(
     valid: Sequence[str | Path],
     base: Pretrained | None,
     *,
+    words: WordList | None,
     new_vocabulary: bool,
     processes: int,
     known: RunRecord | None,
@@ -87,21 +93,28 @@ def record_run(
     held_out = stamp(expand_inputs(valid), stamps) if valid else []
     start = None
     if base is not None:
-        words = list(base.vocab.words) if base.vocab and not new_vocabulary else None
+        vocabulary = list(base.vocab.words) if base.vocab and not new_vocabulary else None
         characters = base.alphabet.characters if isinstance(base.alphabet, CodepointAlphabet) else ()
-        start = digest([words, list(characters)])
+        start = digest([vocabulary, list(characters)])
     values = config.model_dump(mode="json")
     if config.model.words is not None and config.model.words.static is not None:
         values["model"]["words"]["static"] = config.model.words.static
-    return RunRecord(values, text, held_out, start, processes)
+    listed = None if words is None else digest(words.lines())
+    return RunRecord(values, text, held_out, start, processes, listed)
 
 
 def _comparable(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that decide only where the run is computed, or that old runs have not."""
+    """The settings without those that decide only where the run is computed, or that old runs have not.
+
+    A run of a version that did not search for new words has no corpus.new_words: it was off.
+    """
     train = {name: value for name, value in config["train"].items() if name != "device"}
     corpus = {
         name: value for name, value in config["corpus"].items() if (name, value) != ("encoding", "auto")
     }
+    corpus = {"new_words": False} | corpus
+    if config["model"].get("segment") not in ("zh", "auto"):
+        corpus["new_words"] = False  # without effect
     return config | {"train": train, "corpus": corpus}
 
 

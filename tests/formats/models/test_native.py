@@ -95,15 +95,15 @@ def test_version_1_without_vocabulary_marks_gets_those_of_bilm_tf(tmp_path: Path
 
 
 def test_a_later_version_is_refused_with_the_advice_to_upgrade(golden: Path):
-    change_config(golden, polyseme_format=4, polyseme_version="9.8.7")
-    with pytest.raises(FormatError, match=r"format 4, this Polyseme reads 1 to 3.*polyseme 9\.8\.7: upgrade"):
+    change_config(golden, polyseme_format=5, polyseme_version="9.8.7")
+    with pytest.raises(FormatError, match=r"format 5, this Polyseme reads 1 to 4.*polyseme 9\.8\.7: upgrade"):
         read(golden)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, [1]])
 def test_an_invalid_version_is_refused(version: object, golden: Path):
     change_config(golden, polyseme_format=version)
-    with pytest.raises(FormatError, match="this Polyseme reads 1 to 3"):
+    with pytest.raises(FormatError, match="this Polyseme reads 1 to 4"):
         read(golden)
 
 

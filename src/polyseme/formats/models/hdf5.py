@@ -24,7 +24,7 @@ from torch import Tensor
 
 from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, read_values
 from polyseme.errors import FormatError
-from polyseme.formats.models.options import read_options
+from polyseme.formats.models.options import read_options, read_word_list
 from polyseme.formats.models.pretrained import Pretrained, assemble
 from polyseme.formats.safe_hdf5 import SafeFile, open_hdf5
 from polyseme.model.softmax import AdaptiveSoftmax, Softmax
@@ -38,7 +38,8 @@ SAME_MODEL = "Are options and weights of the same model?"
 
 def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
     """Read the model in `weights` as described by `options`."""
-    config = read_options(read_values(options), options)
+    values = read_values(options)
+    config = read_options(values, options)
     with open_hdf5(weights) as file:
         tensors, projected = _read_tokens(file, config, options)
         for direction, stack in enumerate(DIRECTIONS):
@@ -54,6 +55,7 @@ def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
         vocab=words,
         origin={"format": "bilm-tf/AllenNLP hdf5", "file": weights.name},
         source=str(weights),
+        word_list=read_word_list(values, options),
     )
 
 
@@ -242,6 +244,8 @@ def _options(model: Pretrained) -> dict[str, Any]:
         options["n_tokens_vocab"] = len(model.vocab)
     if model.config.segment != "split":
         options["polyseme"] = {"segment": model.config.segment}  # other programs ignore unknown keys
+        if model.word_list is not None:
+            options["polyseme"]["words"] = model.word_list.lines()
     return options
 
 

@@ -1,4 +1,4 @@
-"""Polyseme's model folder: config.json, model.safetensors, vocab.txt, chars.json, README.md (the model card).
+"""Polyseme's model folder: config.json, model.safetensors, vocab.txt, words.txt, chars.json, README.md.
 
     formats.models.pretrained  <->  formats.models.native  <->  a folder
 
@@ -7,7 +7,8 @@ sentences are pooled (formats.models.sentence_file), may be there, too.
 
 config.json has a format version. Older versions stay readable: a change of the layout raises FORMAT and adds
 a step that upgrades the older one. A folder states the lowest version that can represent it: 1 for fp32
-weights, 2 for bf16 and int8, 3 if the tables have that precision, too.
+weights, 2 for bf16 and int8, 3 if the tables have that precision, too, 4 with a word list (words.txt), which
+the segmentation needs.
 """
 
 from __future__ import annotations
@@ -39,17 +40,19 @@ from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import new_folder
 from polyseme.model.fast.quantisation import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
+from polyseme.text.segment import WordList
 from polyseme.text.vocab import Vocab
 
-FORMAT = 3
-CONFIG, WEIGHTS, VOCAB, CHARS, CARD = (
+FORMAT = 4
+CONFIG, WEIGHTS, VOCAB, WORD_LIST, CHARS, CARD = (
     "config.json",
     "model.safetensors",
     "vocab.txt",
+    "words.txt",
     "chars.json",
     "README.md",
 )
-FILES = (CONFIG, WEIGHTS, VOCAB, CHARS, CARD, WORDS, SENTENCE_FILE)
+FILES = (CONFIG, WEIGHTS, VOCAB, WORD_LIST, CHARS, CARD, WORDS, SENTENCE_FILE)
 
 
 def is_native(folder: Path) -> bool:
@@ -89,6 +92,7 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
         vocab=_vocab(values.get("vocab_marks", {}), folder, simplify=_reads_chinese(config)),
         origin=_texts(values.get("origin", {}), "origin", path),
         source=str(weights),
+        word_list=_word_list(folder / WORD_LIST) if version_number >= 4 else None,
     )
     if precision != "fp32":
         attach_quantised(model, quantised, precision)
@@ -129,7 +133,7 @@ def _write_files(
 ) -> None:
     """Write all files of `model` into the folder `new`."""
     values: dict[str, Any] = {
-        "polyseme_format": 1 if precision == "fp32" else 3 if tables else 2,
+        "polyseme_format": 4 if model.word_list else 1 if precision == "fp32" else 3 if tables else 2,
         "polyseme_version": version("polyseme"),
         "model": model.config.model_dump(mode="json"),
         "origin": dict(model.origin),
@@ -149,13 +153,15 @@ def _write_files(
         model.vocab.write(new / VOCAB)
     if model.pooling is not None:
         write_sentence_pooling(new / SENTENCE_FILE, model.pooling)
+    if model.word_list is not None:
+        model.word_list.write(new / WORD_LIST)
     if isinstance(model.alphabet, CodepointAlphabet):
         _write_json(new / CHARS, list(model.alphabet.characters))
     (new / CARD).write_text(render_card(model, name, precision, tables=tables), encoding="utf-8")
 
 
 def _precision(values: Mapping[str, object], path: Path) -> str:
-    """The precision in a config of format 2 or 3; format 1 has fp32 only."""
+    """The precision in a config of format 2 or higher; format 1 has fp32 only."""
     precision = values.get("precision", "fp32") if values["polyseme_format"] != 1 else "fp32"
     if not isinstance(precision, str) or precision not in PRECISIONS:
         raise FormatError(f"{path}: precision is {precision!r:.60}, expected one of {', '.join(PRECISIONS)}.")
@@ -189,6 +195,13 @@ def _vocab(marks: object, folder: Path, *, simplify: bool) -> Vocab | None:
             f"{folder / CONFIG}: vocab_marks must be begin, end and unknown; found {sorted(names)}."
         )
     return Vocab.read(folder / VOCAB, **names, simplify=simplify)
+
+
+def _word_list(path: Path) -> WordList:
+    """The words of words.txt, which a model of format 4 needs."""
+    if not path.is_file():
+        raise FormatError(f"{path}: missing, but the model segments text with it. Copy the whole folder.")
+    return WordList.read(path)
 
 
 def _texts(values: object, name: str, path: Path) -> dict[str, str]:

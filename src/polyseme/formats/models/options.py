@@ -12,6 +12,7 @@ from typing import Any
 
 from polyseme.config import ModelSettings, parse_settings
 from polyseme.errors import FormatError
+from polyseme.text.segment import WordList
 
 # Their names for our settings, and the values that their programs use for missing ones.
 CHARS = {
@@ -30,6 +31,17 @@ LSTM = {
 }
 CHARS_DEFAULTS: dict[str, Any] = {"highways": 0, "max_chars": 50, "activation": "relu"}
 LSTM_DEFAULTS: dict[str, Any] = {"layers": 1, "cell_clip": None, "output_clip": None, "residual": False}
+
+
+def read_word_list(options: dict[str, Any], path: Path) -> WordList | None:
+    """The word list in `options`, if Polyseme wrote them and the model has one."""
+    ours = options.get("polyseme")
+    lines = ours.get("words") if isinstance(ours, dict) else None
+    if lines is None:
+        return None
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise FormatError(f"{path}: polyseme.words must be a list of strings.")
+    return WordList.parse(lines, f"{path}: polyseme.words")
 
 
 def read_options(options: dict[str, Any], path: Path) -> ModelSettings:

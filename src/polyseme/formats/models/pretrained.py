@@ -29,6 +29,7 @@ from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax
 from polyseme.model.tokens import CharCnn, TokenEncoder, make_word_table
 from polyseme.text.chars import Alphabet
+from polyseme.text.segment import WordList
 from polyseme.text.vocab import Vocab
 
 
@@ -57,6 +58,7 @@ class Pretrained:
     origin: Mapping[str, str] = field(default_factory=dict)  # for the model card
     pooling: SentencePooling | None = field(default=None, repr=False)  # of `pool="sentence"`
     opened: OpenedFile | None = field(default=None, repr=False)
+    word_list: WordList | None = field(default=None, repr=False)  # words its segmentation knows
     _fingerprints: dict[str, WeightSnapshot] = field(
         default_factory=dict, init=False, repr=False
     )  # at most one
@@ -66,15 +68,7 @@ class Pretrained:
         opened = self.opened
         if opened and self._is_as_opened():
             return opened.reopen, (opened.path, opened.options, opened.precision, self.fingerprint())
-        return _rebuild, (
-            self.config,
-            self.network,
-            self.alphabet,
-            self.vocab,
-            self.softmax,
-            self.origin,
-            self.pooling,
-        )
+        return _rebuild, (self.config, self.network, *self._texts(), self.softmax, self.pooling)
 
     def __copy__(self) -> Self:
         """Copy the frame; the weights are shared."""
@@ -83,7 +77,10 @@ class Pretrained:
     def __deepcopy__(self, memo: dict[int, Any]) -> Pretrained:
         """Copy the weights."""
         network, softmax = deepcopy((self.network, self.softmax), memo)
-        return _rebuild(self.config, network, self.alphabet, self.vocab, softmax, self.origin, self.pooling)
+        return _rebuild(self.config, network, *self._texts(), softmax, self.pooling)
+
+    def _texts(self) -> tuple[Alphabet | None, Vocab | None, WordList | None, Mapping[str, str]]:
+        return self.alphabet, self.vocab, self.word_list, self.origin
 
     def to(self, device: torch.device) -> Pretrained:
         """Move the weights to `device`, in place; the result still pickles as its path if this one did."""
@@ -132,6 +129,8 @@ class Pretrained:
                 hashed.update(weight.detach().float().cpu().contiguous().numpy().data)
         if self.config.words is not None and self.vocab is not None:
             hashed.update("\n".join(self.vocab.words).encode())
+        if self.word_list is not None:
+            hashed.update("\n".join(self.word_list.lines()).encode())
         return hashed.hexdigest()
 
     def token_ids(self, tokens: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:
@@ -165,13 +164,14 @@ def _rebuild(
     network: BiLM,
     alphabet: Alphabet | None,
     vocab: Vocab | None,
-    softmax: AnySoftmax | None,
+    word_list: WordList | None,
     origin: Mapping[str, str],
+    softmax: AnySoftmax | None,
     pooling: SentencePooling | None,
 ) -> Pretrained:
     """A model with copied weights, which are not memory-mapped."""
     network.memory_mapped = False
-    return Pretrained(config, network, alphabet, vocab, softmax, origin, pooling)
+    return Pretrained(config, network, alphabet, vocab, softmax, origin, pooling, word_list=word_list)
 
 
 def build_network(config: ModelSettings, *, n_chars: int, n_words: int, padding: int) -> BiLM:
@@ -223,6 +223,7 @@ def assemble(
     vocab: Vocab | None,
     origin: Mapping[str, str],
     source: str,
+    word_list: WordList | None = None,
 ) -> Pretrained:
     """Build a Pretrained around `tensors`.
 
@@ -243,7 +244,7 @@ def assemble(
         )
     _check_words(words, softmax, vocab, source)
     network.eval()
-    return Pretrained(config, network, alphabet, vocab, softmax, dict(origin))
+    return Pretrained(config, network, alphabet, vocab, softmax, dict(origin), word_list=word_list)
 
 
 def check_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:

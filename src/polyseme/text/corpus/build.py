@@ -133,7 +133,10 @@ class _DocumentReader:
         last = -1
         with ExitStack() as stack:
             stream, *tables = [stack.enter_context(path.open("wb")) for path in paths]
-            for chunk in segment_pieces(pieces, spec.segment, self._workers, self._chunk_characters):
+            chunks = segment_pieces(
+                pieces, spec.segment, self._workers, self._chunk_characters, spec.word_list
+            )
+            for chunk in chunks:
                 last = _write_documents(chunk, last, length, words, tables)
                 table = self._number_words(chunk, counted)
                 stream.write(table[chunk.ids].tobytes())

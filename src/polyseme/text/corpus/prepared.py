@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,10 +32,19 @@ from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.corpus.build import DOCUMENTS_FILE, CorpusReport, InitialTypes, Sources, build_corpus
 from polyseme.text.corpus.counts import read_types
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
+from polyseme.text.corpus.new_words import (
+    NEW_WORDS,
+    WORD_LIST,
+    find_new_words,
+    read_new_words,
+    write_word_list,
+)
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.workers import CHUNK_CHARACTERS, choose_worker_count
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
 from polyseme.text.reading import detect_markup
+from polyseme.text.segment import WordList
+from polyseme.text.segment.discovery import NewWord
 from polyseme.text.vocab import Vocab
 
 __all__ = [
@@ -61,6 +70,8 @@ _RESULTS = (
     "chars.npy",
     "characters.json",
     DOCUMENTS_FILE,
+    WORD_LIST,
+    NEW_WORDS,
 )
 _DEFAULTS = CorpusSpec()
 _SPECIALS = ("<S>", "</S>", "<UNK>")
@@ -88,6 +99,8 @@ class Corpus:
     alphabet: Alphabet | None
     report: CorpusReport
     fingerprint: str
+    word_list: WordList | None = None  # what the segmentation knew in addition to its dictionary
+    new_words: tuple[NewWord, ...] = ()  # of these, what was found in the text
 
     @property
     def begin(self) -> int:
@@ -170,10 +183,12 @@ def prepare_corpus(
     _check_folder(folder)
     workers = workers or choose_worker_count(size)
     with new_folder(folder, force=True, known_names=(*_RESULTS, _META)) as temporary:
+        new_words = find_new_words([*files, *held], spec, on_progress)
+        listed = write_word_list(temporary, spec.word_list, new_words)
         report, used = build_corpus(
             sources,
             temporary,
-            spec,
+            replace(spec, word_list=listed),
             _make_initial_types(vocab),
             alphabet,
             workers,
@@ -216,6 +231,8 @@ def open_corpus(folder: str | Path) -> Corpus:
         alphabet=_load_alphabet(folder, meta),
         report=report,
         fingerprint=meta["fingerprint"],
+        word_list=WordList.read(folder / WORD_LIST) if WORD_LIST in meta["sizes"] else None,
+        new_words=read_new_words(folder / NEW_WORDS) if NEW_WORDS in meta["sizes"] else (),
     )
 
 

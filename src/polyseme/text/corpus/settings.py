@@ -17,6 +17,8 @@ from polyseme.config import Settings
 from polyseme.segmentations import Segmentation
 from polyseme.text.corpus.headings import check_documents
 from polyseme.text.encodings import AUTO, check_encoding
+from polyseme.text.fingerprint import digest
+from polyseme.text.segment import WordList
 
 Documents = Annotated[str, AfterValidator(check_documents)]
 TextEncoding = Annotated[str, AfterValidator(check_encoding)]
@@ -36,6 +38,7 @@ class CorpusSettings(Settings):
     valid_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01  # share of the words held out; 0: none
     valid_tokens: NonNegativeInt = 2_000  # hold out at least this many words, but at most a fifth of the text
     valid_every: Annotated[int, Field(ge=2)] | None = None  # hold out every n-th sentence, not documents
+    new_words: bool = True  # find names and new words of Chinese text (segmentations zh and auto)
 
 
 _DEFAULTS = CorpusSettings()
@@ -52,6 +55,7 @@ class CorpusSpec:
         max_chars: Characters of a word, with its begin and end mark.
         seed: Chooses the documents to hold out.
         max_types: Distinct words counted at the same time; beyond that rare ones are dropped.
+        word_list: Words that the segmentation must know; None: those of its dictionary.
 
     """
 
@@ -61,15 +65,29 @@ class CorpusSpec:
     max_chars: int = 50
     seed: int = 0
     max_types: int = 2_000_000
+    word_list: WordList | None = None
+
+    @property
+    def finds_words(self) -> bool:
+        """Whether new words are searched for: in text that jieba may segment."""
+        return self.settings.new_words and self.segment in ("zh", "auto")
 
     def as_dict(self) -> dict[str, Any]:
-        """Flat values, as meta.json and the fingerprint of a corpus hold them; must not change."""
-        return {
+        """Flat values, as meta.json and the fingerprint of a corpus hold them; must not change.
+
+        What has no effect on the text is left out, so that a corpus of an earlier version stays valid.
+        """
+        values: dict[str, Any] = {
             "segment": self.segment,
-            **self.settings.model_dump(exclude={"encoding"}),
+            **self.settings.model_dump(exclude={"encoding", "new_words"}),
             **({} if self.settings.encoding == AUTO else {"text_encoding": self.settings.encoding}),
             "encoding": self.encoding,
             "max_chars": self.max_chars,
             "max_types": self.max_types,
             "seed": self.seed,
         }
+        if self.finds_words:
+            values["new_words"] = True
+        if self.word_list is not None:
+            values["word_list"] = digest(self.word_list.lines())
+        return values

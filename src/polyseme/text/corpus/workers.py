@@ -7,8 +7,8 @@ is the unknown word, 3 and more are positions in `words`. So the process that co
 word once per chunk, and whole arrays otherwise.
 
 A worker is a new Python process that runs `serve()`: it imports neither torch nor the caller's script, as
-multiprocessing would. Frames on its pipes: eight bytes of length, then the bytes; a request is JSON, a
-response is three frames (words, ids, documents).
+multiprocessing would. Frames on its pipes: eight bytes of length, then the bytes; the first is the word list,
+a request is JSON, a response is three frames (words, ids, documents).
 
 What must not change: chunks depend on the pieces only, never on the number of workers.
 """
@@ -25,6 +25,7 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,6 +39,7 @@ from polyseme.errors import UsageError
 from polyseme.text.corpus.documents import Piece
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line
+from polyseme.text.segment import WordList
 from polyseme.text.segment.stream import segment_lines
 
 BEGIN, END, UNKNOWN = 0, 1, 2
@@ -59,15 +61,19 @@ class Chunk(NamedTuple):
 
 
 def segment_pieces(
-    pieces: Iterable[Piece], segment: str, workers: int, chunk_characters: int = CHUNK_CHARACTERS
+    pieces: Iterable[Piece],
+    segment: str,
+    workers: int,
+    chunk_characters: int = CHUNK_CHARACTERS,
+    word_list: WordList | None = None,
 ) -> Iterator[Chunk]:
     """Segment pieces in `workers` processes; with one worker, in this process."""
     groups = chunk_by_size(pieces, chunk_characters, lambda piece: len(piece.text) + 20)
     if workers <= 1:
         for group in groups:
-            yield _segment_group(group, segment)
+            yield _segment_group(group, segment, word_list)
         return
-    with _Workers(workers, segment) as pool:
+    with _Workers(workers, segment, word_list) as pool:
         yield from pool.run(groups)
 
 
@@ -82,20 +88,22 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C
     gc.disable()  # there are many tokens, none of them in a cycle
     requests, responses = sys.stdin.buffer, sys.stdout.buffer
+    lines = json.loads(_receive(requests) or b"null")
+    word_list = None if lines is None else WordList.parse(lines)
     while (request := _receive(requests)) is not None:
         segment, group = json.loads(request)
-        chunk = _segment_group([Piece(*piece) for piece in group], segment)
+        chunk = _segment_group([Piece(*piece) for piece in group], segment, word_list)
         _send(responses, "\n".join(chunk.words).encode(), chunk.ids.tobytes(), chunk.documents.tobytes())
 
 
-def _segment_group(group: list[Piece], segment: str) -> Chunk:
+def _segment_group(group: list[Piece], segment: str, word_list: WordList | None) -> Chunk:
     numbers: defaultdict[str, int] = defaultdict(count(FIRST_WORD).__next__)
     ids: list[int] = []
     documents: list[tuple[int, int]] = []
     for piece in group:
         documents.append((piece.document, len(ids)))
         lines = (Line("", 0, text) for text in piece.text.split("\n"))
-        for words in segment_lines(lines, "split" if piece.tokenised else segment):
+        for words in segment_lines(lines, "split" if piece.tokenised else segment, word_list):
             if words:
                 ids.append(BEGIN)
                 ids.extend(map(numbers.__getitem__, words))
@@ -108,8 +116,9 @@ def _segment_group(group: list[Piece], segment: str) -> Chunk:
 class _Workers:
     """Processes that segment; responses come in the order of the requests."""
 
-    def __init__(self, number: int, segment: str) -> None:
+    def __init__(self, number: int, segment: str, word_list: WordList | None) -> None:
         self._segment = segment
+        self._words = json.dumps(None if word_list is None else word_list.lines()).encode()
         self._number = number
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         self._all: list[subprocess.Popen[bytes]] = []
@@ -127,6 +136,9 @@ class _Workers:
                 env=environment,
             )
             self._all.append(worker)
+            if worker.stdin is not None:
+                with suppress(OSError):  # a worker that died is noticed at its first request
+                    _send(worker.stdin, self._words)
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(self._number)
         return self

@@ -31,19 +31,21 @@ from polyseme.errors import UsageError
 from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.segment import chinese, english
 from polyseme.text.segment.token import HAN, Token
+from polyseme.text.segment.word_list import WordList
 
-__all__ = ["Token", "split_sentences", "split_token_texts", "token_texts", "tokenize"]
+__all__ = ["Token", "WordList", "split_sentences", "split_token_texts", "token_texts", "tokenize"]
 
 _HAN_RUN = re.compile(f"[{HAN}]++")
 _OTHER_WORD = re.compile(rf"[^\W\d_{HAN}]++")
 
 
-def tokenize(text: str, segment: str) -> list[Token]:
+def tokenize(text: str, segment: str, word_list: WordList | None = None) -> list[Token]:
     """Split text into tokens, as one sentence.
 
     Args:
         text: Text of any length.
         segment: A segmentation: split, en, zh, zh-char or auto.
+        word_list: Words that `zh` must know in addition to jieba's dictionary.
 
     Returns:
         The tokens with their offsets.
@@ -56,30 +58,31 @@ def tokenize(text: str, segment: str) -> list[Token]:
         Token(text="'s", start=2, end=4)
 
     """
-    return list(_locate(text, token_texts(text, segment)))
+    return list(_locate(text, token_texts(text, segment, word_list)))
 
 
-def split_sentences(text: str, segment: str) -> list[list[Token]]:
+def split_sentences(text: str, segment: str, word_list: WordList | None = None) -> list[list[Token]]:
     """Split text into sentences of tokens; arguments as in `tokenize`. No sentence is empty."""
-    sentences = split_token_texts(text, segment)
+    sentences = split_token_texts(text, segment, word_list)
     tokens = _locate(text, chain.from_iterable(sentences))
     return [list(islice(tokens, len(sentence))) for sentence in sentences]
 
 
-def token_texts(text: str, segment: str) -> list[str]:
+def token_texts(text: str, segment: str, word_list: WordList | None = None) -> list[str]:
     """Split text into tokens as plain strings, as one sentence; faster than `tokenize`."""
     _check(segment)
     if segment in ("split", "en"):
         return text.split() if segment == "split" else english.split_words(text)
-    return list(chain.from_iterable(split_token_texts(text, segment)))
+    return list(chain.from_iterable(split_token_texts(text, segment, word_list)))
 
 
-def split_token_texts(text: str, segment: str) -> list[list[str]]:
+def split_token_texts(text: str, segment: str, word_list: WordList | None = None) -> list[list[str]]:
     """Split text into sentences of plain strings; faster than `split_sentences`. No sentence is empty."""
     _check(segment)
     if segment == "auto":
-        return [sentence for block, rule in _split_blocks(text) for sentence in _apply_rule(block, rule)]
-    return list(_apply_rule(text, segment))
+        blocks = _split_blocks(text)
+        return [sentence for block, rule in blocks for sentence in _apply_rule(block, rule, word_list)]
+    return list(_apply_rule(text, segment, word_list))
 
 
 def _locate(text: str, words: Iterable[str]) -> Iterator[Token]:
@@ -101,14 +104,15 @@ def _check(segment: str) -> None:
         )
 
 
-def _apply_rule(text: str, rule: str) -> Iterable[list[str]]:
+def _apply_rule(text: str, rule: str, word_list: WordList | None) -> Iterable[list[str]]:
     """Split text into sentences by one rule, not auto."""
     if rule == "en":
         return english.split_sentences(text)
     if rule == "split":
         return filter(None, map(str.split, text.split("\n")))
-    split = chinese.split_words if rule == "zh" else chinese.split_characters
-    return filter(None, map(split, chinese.split_sentences(text)))
+    if rule == "zh":
+        return filter(None, chinese.split_sentence_words(text, word_list))
+    return filter(None, map(chinese.split_characters, chinese.split_sentences(text)))
 
 
 def _split_blocks(text: str) -> Iterator[tuple[str, str]]:

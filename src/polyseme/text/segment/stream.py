@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from polyseme.text.reading import Line
-from polyseme.text.segment import split_token_texts
+from polyseme.text.segment import WordList, split_token_texts
 
 MAX_CHARACTERS = 1_000_000  # a longer paragraph is split at a line break
 
@@ -27,7 +27,10 @@ class Unit(NamedTuple):
 
 
 def segment_lines(
-    lines: Iterable[Line], segment: str, max_characters: int = MAX_CHARACTERS
+    lines: Iterable[Line],
+    segment: str,
+    word_list: WordList | None = None,
+    max_characters: int = MAX_CHARACTERS,
 ) -> Iterator[list[str]]:
     """Segment lines into sentences, as lists of token texts.
 
@@ -37,6 +40,7 @@ def segment_lines(
     Args:
         lines: Lines of one or more files.
         segment: A segmentation: split, en, zh, zh-char or auto.
+        word_list: Words that `zh` must know in addition to jieba's dictionary.
         max_characters: A longer paragraph is split at a line break.
 
     Raises:
@@ -44,7 +48,7 @@ def segment_lines(
 
     """
     units = group_lines(lines, segment, max_characters)
-    return (sentence for unit in units for sentence in segment_unit(unit.text, segment))
+    return (sentence for unit in units for sentence in segment_unit(unit.text, segment, word_list))
 
 
 def group_lines(lines: Iterable[Line], segment: str, max_characters: int = MAX_CHARACTERS) -> Iterator[Unit]:
@@ -55,9 +59,9 @@ def group_lines(lines: Iterable[Line], segment: str, max_characters: int = MAX_C
     return (Unit(*line) for line in lines)
 
 
-def segment_unit(text: str, segment: str) -> list[list[str]]:
+def segment_unit(text: str, segment: str, word_list: WordList | None = None) -> list[list[str]]:
     """Segment the text of a unit into sentences; with `split` it is always one, which may be empty."""
-    return [text.split()] if segment == "split" else split_token_texts(text, segment)
+    return [text.split()] if segment == "split" else split_token_texts(text, segment, word_list)
 
 
 def _group_paragraphs(lines: Iterable[Line], max_characters: int) -> Iterator[Unit]:

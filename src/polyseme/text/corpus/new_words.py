@@ -1,0 +1,59 @@
+"""Find the names and new words of a corpus before it is segmented, and keep them in its folder.
+
+    text.corpus.documents, text.segment.discovery  ->  text.corpus.new_words  ->  text.corpus.prepared
+
+words.txt is the word list that the corpus is segmented with: the user's words, then what was found.
+new_words.json has what was found with its score, for the report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+
+from polyseme.io.progress import OnProgress, ProgressEvent
+from polyseme.text.corpus.documents import read_pieces
+from polyseme.text.corpus.settings import CorpusSpec
+from polyseme.text.segment import WordList
+from polyseme.text.segment.discovery import NewWord, SampledText, discover_words
+from polyseme.text.segment.word_list import ListedWord
+
+WORD_LIST, NEW_WORDS = "words.txt", "new_words.json"
+
+
+def find_new_words(files: Sequence[Path], spec: CorpusSpec, on_progress: OnProgress) -> list[NewWord]:
+    """Find the new words of files, if the settings ask for it and the text has Chinese."""
+    if not spec.finds_words:
+        return []
+    sample, size = SampledText(), 0
+    settings = spec.settings
+    pieces = read_pieces(files, settings.documents, spec.segment, settings.field, encoding=settings.encoding)
+    for piece in pieces:
+        if not piece.tokenised:
+            sample.add(piece.text)
+        size += piece.size
+    words = discover_words(sample.blocks)
+    if words:
+        found = sum(1 for new in words if new.count)
+        on_progress(ProgressEvent("finding words", size, size, f"{found:,} names and new words"))
+    return words
+
+
+def write_word_list(folder: Path, listed: WordList | None, found: Sequence[NewWord]) -> WordList | None:
+    """Write what the segmentation must know: the user's words, then what was found; None if nothing is."""
+    entries = [ListedWord(new.word, new.count, new.tag) for new in found]
+    if found:
+        rows = json.dumps([astuple(new) for new in found], ensure_ascii=False)
+        (folder / NEW_WORDS).write_text(rows + "\n", encoding="utf-8")
+    if listed is None and not entries:
+        return None
+    word_list = WordList(tuple(entries)) if listed is None else listed.extend(entries)
+    word_list.write(folder / WORD_LIST)
+    return word_list
+
+
+def read_new_words(path: Path) -> tuple[NewWord, ...]:
+    """Read what `write_word_list` wrote."""
+    return tuple(NewWord(*row) for row in json.loads(path.read_text(encoding="utf-8")))

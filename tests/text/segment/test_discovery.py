@@ -1,0 +1,56 @@
+"""Finding names and new words in a text that no dictionary knows."""
+
+from itertools import pairwise
+
+import pytest
+
+from polyseme.text.segment import WordList, token_texts
+from polyseme.text.segment.discovery import BLOCK_CHARACTERS, SampledText, discover_words
+from polyseme.text.segment.word_list import ListedWord
+from wuxia import FILLER, NAMES, write_novel
+
+
+def as_list(text: str) -> WordList:
+    return WordList(tuple(ListedWord(new.word, new.count, new.tag) for new in discover_words([text])))
+
+
+def test_names_of_a_novel_are_found_and_marked_as_persons():
+    found = {new.word: new for new in discover_words([write_novel()])}
+    assert set(NAMES) <= found.keys() | {"慕容", "独孤"}
+    assert {found[name].tag for name in NAMES} == {"nr"}
+    assert all(found[name].count == write_novel().count(name) for name in NAMES)
+
+
+def test_no_verb_is_glued_to_a_name_that_was_found():
+    found = [new.word for new in discover_words([write_novel()]) if new.count]
+    assert not [word for word in found if any(word != name and name in word for name in NAMES)]
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_nearly_all_mentions_become_tokens_of_their_own(seed: int):
+    text = write_novel(seed=seed)
+    tokens = token_texts(text, "zh", as_list(text))
+    for name in NAMES:
+        assert tokens.count(name) >= 0.97 * text.count(name)
+
+
+def test_the_result_does_not_depend_on_how_the_text_was_divided():
+    text = write_novel(sentences=600)
+    lines = text.split("\n")
+    assert discover_words([text]) == discover_words(lines)
+
+
+def test_text_without_names_and_text_in_other_scripts_have_no_new_words():
+    assert discover_words(["。".join(FILLER)]) == []
+    assert discover_words(["He said: it is late. " * 500]) == []
+    assert discover_words([]) == []
+
+
+def test_a_long_text_is_sampled_evenly_and_within_bounds():
+    sample = SampledText(max_characters=8 * BLOCK_CHARACTERS)
+    for number in range(100):
+        sample.add(chr(0x4E00 + number) * BLOCK_CHARACTERS)
+    assert 4 <= len(sample.blocks) <= 8
+    numbers = [ord(block[0]) - 0x4E00 for block in sample.blocks]
+    assert len({b - a for a, b in pairwise(numbers)}) == 1
+    assert numbers[-1] >= 80
