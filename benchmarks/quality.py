@@ -9,6 +9,7 @@ On a machine that others use too, a run may take longer than asked: the table ha
     python benchmarks/quality.py TEXT --run novel:5 --run "novel:5:train.dropout=0.4" \
         [--set corpus.valid_every=50] [--valid FILE] [--words 曹操 荆州] [--keep FOLDER] \
         [--evaluations 3] --out FILE.json
+    python benchmarks/quality.py TEXT --rate 13000 --run novel:5 --run novel:5:train.precision=bf16 --out FILE
     python benchmarks/quality.py --draw FILE.json [FILE.json …] --picture curves.png
 """
 
