@@ -7,7 +7,7 @@ sentences for all, sorted by length so that little is padded. `cold` starts each
 cache. Training: words per second that both directions read. All models have random weights.
 
 Each round runs every program once, in turn, in a process of its own; the table has the median of the rounds
-and their spread. Before each run fixed work on one core is timed and the load is read: `noise` is how much
+and their spread. Before each run fixed work on all cores is timed and the load is read: `noise` is how much
 slower that was, at the median, than at its best, and `load` the median load average before the runs. Rows
 of one table are comparable if their noise is alike.
 
@@ -30,6 +30,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -188,15 +189,19 @@ def run(program: Program, batch: int, repeats: int) -> dict[str, float | str]:
 
 
 def calibrate() -> float:
-    """Seconds of fixed work on one core, the median of several: longer if others use the machine."""
+    """Seconds of fixed work on all cores at once, the slowest core: longer if others use the machine."""
     import numpy as np
 
-    values, seconds = np.linspace(1, 2, 1 << 20), []
-    for _ in range(15):
+    values, cores = np.linspace(1, 2, 1 << 20), len(os.sched_getaffinity(0))
+
+    def work(_: int) -> float:
         started = time.perf_counter()
-        np.log(values)
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
+        for _ in range(100):
+            np.log(values)  # releases the GIL
+        return time.perf_counter() - started
+
+    with ThreadPoolExecutor(cores) as pool:
+        return max(pool.map(work, range(cores)))
 
 
 def steal() -> float:
