@@ -95,18 +95,10 @@ def programs(text: Path) -> Iterator[Program]:
         for precision in ("fp32", "bf16"):
             group = preset if preset != "notebook" else f"{preset}, batch {batch}"
             settings = ("model.segment=split", f"train.precision={precision}", f"train.batch={batch}")
-            command = (
-                sys.executable,
-                HERE / "pretrain.py",
-                text,
-                "--here",
-                "--presets",
-                preset,
-                "--steps",
-                steps,
+            command = (sys.executable, HERE / "pretrain.py", text, "--here", "--steps", steps)
+            yield Program(
+                "training", group, f"polyseme {precision}", (*command, "--presets", preset, *settings)
             )
-            flags = tuple(part for setting in settings for part in ("--set", setting))
-            yield Program("training", group, f"polyseme {precision}", (*command, *flags))
         if preset != "notebook":
             hidden = 128 if preset == "novel" else 1024
             command = (FLAIR, HERE / "peers" / "flair_training.py", text, "--hidden", hidden, "--steps", 2)
