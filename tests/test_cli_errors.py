@@ -96,8 +96,14 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         ("embed models/bilm text.txt --out /proc/no/x.npz", "/proc/no/x.npz: cannot be written ("),
         ("embed models/bilm text.txt --out text.txt/x.npz", "text.txt/x.npz: cannot be written (Not a dir"),
         (f"{EMBED} --layer 3", "layer is 3, the model has layers 0 to 2."),
-        (f"{EMBED} --layer -1", "layer is '-1', expected mean, top, all, a number from 0 to 2, or 3 weights"),
-        (f"{EMBED} --layer last", "layer is 'last', expected mean, top, all, a number from 0 to 2, or 3 we"),
+        (
+            f"{EMBED} --layer -1",
+            "layer is '-1', expected mean, top, concat, all, a number from 0 to 2, or 3 weights",
+        ),
+        (
+            f"{EMBED} --layer last",
+            "layer is 'last', expected mean, top, concat, all, a number from 0 to 2, or",
+        ),
         (f"{EMBED} --layer 0.5,0.5", "layer has 2 weights, the model has 3 layers."),
         (f"{EMBED} --layer 1,2,x", "--layer 1,2,x: expected weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4."),
         (f"{EMBED} --layer 1,2,3*x", "--layer 1,2,3*x: expected weights such as 0.2,0.3,0.5 or"),
@@ -271,6 +277,7 @@ def test_progress_is_plain_lines_without_a_terminal(run, monkeypatch):
 def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
     console = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     monkeypatch.setattr(progress_module, "Console", lambda stderr: console)
+    monkeypatch.setattr(progress_module, "BAR_DELAY", 0.0)
     assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
     text = console.export_text()
     console.file.close()

@@ -30,7 +30,10 @@ def elmo() -> Elmo:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layer": "last"}, "layer is 'last', expected mean, top, all, a number from 0 to 2, or 3 weights."),
+        (
+            {"layer": "last"},
+            "layer is 'last', expected mean, top, concat, all, a number from 0 to 2, or 3 weights.",
+        ),
         ({"layer": ""}, "layer is '', expected mean"),
         ({"layer": 3}, "layer is 3, the model has layers 0 to 2."),
         ({"layer": -1}, "layer is -1, the model has layers 0 to 2."),
@@ -44,7 +47,10 @@ def elmo() -> Elmo:
         ({"layer": ([1, 2, 3], None)}, "layer is ([1, 2, 3], None), expected weights as numbers"),
         ({"layer": [1, 2, float("nan")]}, "layer is [1, 2, nan], expected finite weights."),
         ({"layer": ([1, 2, 3], float("inf"))}, "layer is ([1, 2, 3], inf), expected finite weights."),
-        ({"pool": "average"}, "pool is 'average', expected one of mean, max, first, last, sum, or None"),
+        (
+            {"pool": "average"},
+            "pool is 'average', expected one of mean, max, first, last, sum, sentence, or None",
+        ),
         ({"pool": ["mean"]}, "pool is ['mean'], expected one of mean"),
         ({"pool": False}, "pool is False, expected one of mean"),
         ({"direction": "left"}, "direction is 'left', expected one of both, forward, backward."),

@@ -171,7 +171,7 @@ def embed_folder(
     files = expand_inputs(texts)
     spec = resolve_output(bulk.layer, bulk.pool, bulk.direction, elmo.config.layers)
     segment = elmo.choose_segment(bulk.segment)
-    lines = (line for file in files for line in read_lines(file, bulk.encoding))
+    lines = (line for file in files for line in read_lines(file, bulk.encoding, prose=True))
     reading = ReadingProgress(on_progress, *files, stage="embedding")
     units = (unit.text for unit in group_lines(reading.count_lines(lines), segment))
     stamps = stamp(files, () if force else _known_stamps(folder))

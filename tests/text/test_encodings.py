@@ -156,7 +156,7 @@ def test_what_is_odd_about_a_file_is_logged_once(tmp_path: Path, caplog: pytest.
     path.write_bytes(pages.encode("gb18030"))
     with caplog.at_level(logging.INFO, logger="polyseme.text.oddities"):
         for _ in range(2):
-            assert len(list(read_lines(path))) == 60
+            assert len(list(read_lines(path, prose=True))) == 60
     (record,) = caplog.records
     for note in ("GB18030", "60 CRLF", "40 full-width spaces", "20 page numbers", "20 repeated headers"):
         assert note in record.getMessage()
@@ -166,5 +166,12 @@ def test_what_is_odd_about_a_file_is_logged_once(tmp_path: Path, caplog: pytest.
 def test_a_plain_file_is_not_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.txt").write_text(SIMPLIFIED + "1\n2\n", encoding="utf-8")
     with caplog.at_level(logging.INFO, logger="polyseme.text.oddities"):
-        list(read_lines(tmp_path / "a.txt"))
+        list(read_lines(tmp_path / "a.txt", prose=True))
+    assert not caplog.records
+
+
+def test_numbers_in_a_table_are_no_page_numbers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "labels.txt").write_text("0\n1\n" * 20, encoding="utf-8")
+    with caplog.at_level(logging.INFO, logger="polyseme.text.oddities"):
+        list(read_lines(tmp_path / "labels.txt"))
     assert not caplog.records

@@ -207,7 +207,7 @@ def read_sentences(
     reading: ReadingProgress | None = None,
 ) -> Iterator[list[str]]:
     """Yield the sentences of texts as token lists; None segments as the model was trained."""
-    lines = (line for text in texts for line in read_lines(text, encoding))
+    lines = (line for text in texts for line in read_lines(text, encoding, prose=True))
     counted_lines = lines if reading is None else reading.count_lines(lines)
     return elmo.segment_lines(counted_lines, segment)
 

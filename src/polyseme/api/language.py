@@ -125,7 +125,11 @@ def evaluate(
     with open_progress(progress) as on_progress:
         reading = ReadingProgress(on_progress, text, stage="evaluating")
         return language.evaluate(
-            loaded, read_lines(text, encoding), segment=segment, stateful=stateful, reading=reading
+            loaded,
+            read_lines(text, encoding, prose=True),
+            segment=segment,
+            stateful=stateful,
+            reading=reading,
         )
 
 

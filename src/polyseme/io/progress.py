@@ -58,12 +58,12 @@ ProgressOption = bool | OnProgress | None  # what a user passes as `progress`
 
 
 @contextmanager
-def open_progress(progress: ProgressOption, *, delay: float = BAR_DELAY) -> Iterator[OnProgress]:
+def open_progress(progress: ProgressOption, *, delay: float | None = None) -> Iterator[OnProgress]:
     """Open what a user asked for with `progress`: a bar, plain lines, a callback, or nothing.
 
     Args:
         progress: As every verb takes it; see the module. What a callback raises ends the work.
-        delay: Seconds before a bar appears.
+        delay: Seconds before a bar appears; None: BAR_DELAY.
 
     """
     if callable(progress):
@@ -94,11 +94,12 @@ class ProgressDisplay:
     """Shows events: a bar on a terminal or in a notebook with ipywidgets, plain lines elsewhere.
 
     Args:
-        delay: Seconds before a bar appears; messages are shown at once.
+        delay: Seconds before a bar appears, None: BAR_DELAY; messages are shown at once.
 
     """
 
-    def __init__(self, delay: float = BAR_DELAY) -> None:
+    def __init__(self, delay: float | None = None) -> None:
+        delay = BAR_DELAY if delay is None else delay
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
         times = (TimeElapsedColumn(), TimeRemainingColumn())
@@ -119,9 +120,10 @@ class ProgressDisplay:
         )
         self._task = self._bar.add_task("", total=None) if self._bar else None
         self._last_line = time.monotonic()
-        self._timer = threading.Timer(delay, self._reach_delay) if has_bar else None
+        self._timer = threading.Timer(delay, self._reach_delay) if has_bar and delay else None
         self._lock = threading.Lock()  # the timer has its own thread
-        self._has_event = self._is_due = self._is_shown = self._is_closed = False
+        self._is_due = not delay
+        self._has_event = self._is_shown = self._is_closed = False
         # The stage and its total: a change of either restarts the clock.
         self._stage: tuple[str, float | None] = ("", None)
         self._stage_start = self._last_line

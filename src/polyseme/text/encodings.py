@@ -304,17 +304,15 @@ class Utf8Stream(io.RawIOBase):
             self._plain, self._is_start = block, False
             self._line += block.count(b"\n")
             return
-        start = 0 if self._is_start else self._find_high_byte(block)
+        is_wide = self._is_start and (self._is_mark(block) or 0 in block)
+        start = 0 if is_wide else self._find_high_byte(block)
         while len(block) - start < SAMPLE_BYTES and (more := self._read_block(SAMPLE_BYTES)):
             block += more
         sample = block[start : start + SAMPLE_BYTES]
         if self._encoding == AUTO:
-            if self._is_start and not self._is_mark(sample) and 0 not in sample:
-                start = self._find_high_byte(block)
-                whole = block[start : start + SAMPLE_BYTES]
-                self.detected = detect_encoding(whole, at_start=False) or detect_encoding(sample)
-            else:
-                self.detected = detect_encoding(sample, at_start=self._is_start)
+            self.detected = detect_encoding(sample, at_start=is_wide)
+            if self.detected is None and self._is_start:
+                self.detected = detect_encoding(block[:SAMPLE_BYTES])
         else:
             self.detected = self._find_mark(block)
         self._is_start = False

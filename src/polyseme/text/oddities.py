@@ -46,15 +46,16 @@ class NotedStream(io.RawIOBase):
         source: The bytes.
         name: What the log calls the text.
         encoding: A codec, or "auto" to detect it.
+        prose: Whether it is running text; in tables and labels, numbers on lines of their own are no noise.
 
     Attributes:
         counts: How often each oddity occurs: "CRLF line breaks", "full-width spaces", "page numbers".
 
     """
 
-    def __init__(self, source: BinaryIO, name: str, encoding: str = AUTO) -> None:
+    def __init__(self, source: BinaryIO, name: str, encoding: str = AUTO, *, prose: bool = True) -> None:
         self._decoded, self._name = Utf8Stream(source, name, encoding), name
-        self._is_named = encoding != AUTO
+        self._is_named, self._is_prose = encoding != AUTO, prose
         self._rest = b""
         self._short_lines: Counter[bytes] = Counter()
         self.counts: Counter[str] = Counter()
@@ -66,7 +67,7 @@ class NotedStream(io.RawIOBase):
     def readinto(self, target: WriteableBuffer) -> int:
         """Fill a buffer; 0 at the end."""
         size = self._decoded.readinto(target)
-        if self._name not in _logged:  # a second reading counts nothing
+        if self._is_prose and self._name not in _logged:  # a second reading counts nothing
             self._count(bytes(memoryview(target).cast("B")[:size]))
         return size
 

@@ -50,12 +50,13 @@ class Line(NamedTuple):
         return f"{self.source}:{self.number}"
 
 
-def read_lines(path: str | Path, encoding: str = AUTO) -> Iterator[Line]:
+def read_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[Line]:
     """Yield the lines of a file, of all files in a folder, or of standard input.
 
     Args:
         path: A file, a folder, or `-` for standard input.
         encoding: The encoding of the text; "auto" detects it for each file.
+        prose: Whether it is running text, in which page numbers and the like are noise, counted and logged.
 
     Raises:
         UsageError: If there is no such file or encoding.
@@ -63,7 +64,7 @@ def read_lines(path: str | Path, encoding: str = AUTO) -> Iterator[Line]:
 
     """
     for file in _list_inputs(expand_path(path)):
-        yield from read_file_lines(file, encoding)
+        yield from read_file_lines(file, encoding, prose=prose)
 
 
 class ReadingProgress:
@@ -135,10 +136,10 @@ def list_files(folder: Path) -> list[Path]:
     return sorted(files, key=lambda file: file.parts)
 
 
-def read_file_lines(path: str | Path, encoding: str = AUTO) -> Iterator[Line]:
+def read_file_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[Line]:
     """Yield the lines of one file or of standard input (`-`); a folder is refused."""
     name = _display_name(path)
-    with open_text(path, encoding) as stream:
+    with open_text(path, encoding, prose=prose) as stream:
         for number, raw in enumerate(stream, start=1):
             try:
                 text = raw.decode("utf-8")
@@ -156,7 +157,7 @@ def detect_markup(path: str | Path) -> Literal["html", "epub"] | None:
 
 
 @contextmanager
-def open_text(path: str | Path, encoding: str = AUTO) -> Iterator[BinaryIO]:
+def open_text(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[BinaryIO]:
     """Open a text as bytes of UTF-8 without a byte order mark, whatever its encoding.
 
     HTML pages and EPUB books become plain text. Bytes that fit no encoding pass unchanged.
@@ -164,6 +165,7 @@ def open_text(path: str | Path, encoding: str = AUTO) -> Iterator[BinaryIO]:
     Args:
         path: A file, or `-` for standard input.
         encoding: The encoding of the text; "auto" detects it.
+        prose: Whether it is running text, in which page numbers and the like are noise, counted and logged.
 
     Raises:
         UsageError: If there is no such file or encoding.
@@ -179,7 +181,7 @@ def open_text(path: str | Path, encoding: str = AUTO) -> Iterator[BinaryIO]:
         if kind == "html":
             yield io.BytesIO(read_html(stream, name, codec).text.encode())
             return
-        decoded = NotedStream(stream, name, codec)
+        decoded = NotedStream(stream, name, codec, prose=prose)
         yield cast(BinaryIO, io.BufferedReader(decoded, _BUFFER_BYTES))
     decoded.log_notes()
 

@@ -178,7 +178,7 @@ def _label_lines(file: str | Path, documents: str, encoding: str) -> Iterator[tu
     kind = detect_markup(file)
     if kind == "epub" and documents in ("file", "auto"):
         return _label_chapters(file)
-    lines = read_file_lines(file, encoding)
+    lines = read_file_lines(file, encoding, prose=True)
     if documents in ("line", "block"):
         return split_at_blank_lines(lines, documents)
     if is_pattern(documents):
@@ -378,7 +378,7 @@ def _by_block(blocks: Iterable[_DecodedBlock], max_characters: int) -> Iterator[
 def _blocks(file: Path, block_size: int, encoding: str) -> Iterator[_DecodedBlock]:
     """Complete lines of a plain text file, about `block_size` bytes at once; a longer line is split."""
     number, rest = 1, b""
-    with open_text(file, encoding) as stream:
+    with open_text(file, encoding, prose=True) as stream:
         while True:
             more = stream.read(block_size)
             raw = rest + more
