@@ -4,9 +4,10 @@ r"""Measure the senses that are found without labels: words with several, names 
 
 CoarseWSD-20: at most EACH training sentences of each sense, so that senses are of like size; agreement of the
 groups with the labels, and how many of the words with several senses get several. Names have one sense, so
-each split is a mistake: persons of 三国演义 (sanguo_entity_dict.json; thresholds were chosen on them)
-and, held out, main persons of 红楼梦, 西游记 and 水浒传 (PERSONS, a list made by hand), and names of
-people and places in the training text of CoNLL-2003. Indexes are built in the folder CACHE once.
+each split is a mistake: persons of 三国演义 (sanguo_entity_dict.json), main persons of 红楼梦, 西游记 and
+水浒传 (PERSONS, a list made by hand), and names of people and places in the training text of CoNLL-2003.
+The method was chosen on CoarseWSD-20, 三国演义, 红楼梦 and CoNLL-2003; 西游记 and 水浒传 are held out.
+Indexes are built in the folder CACHE once.
 
     python benchmarks/senses.py CACHE [--wsd COARSEWSD-20] [--novels FOLDER] [--sanguo FOLDER] \
         [--conll eng.train] [--view word]
