@@ -63,7 +63,8 @@ def train(
         settings: Overrides such as "train.seed=7".
         runs: The number of seeds, for a mean and a deviation.
         curve: Shares of the training examples, such as 0.1, each with and without ELMo.
-        compare: Train the same network without ELMo, too.
+        compare: Train the same network without ELMo, too, and TF-IDF with logistic regression if an example
+            has one label; the report says which to use.
         without_elmo: Train only the network without ELMo.
         resume: Continue the interrupted training in `out`.
         force: Replace an earlier training in `out`.

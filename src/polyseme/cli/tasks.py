@@ -56,7 +56,9 @@ def train(
         str | None,
         typer.Option(help="Shares of the training examples, such as 1%,10%,100%, with and without ELMo."),
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Also train without ELMo.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also train without ELMo, and TF-IDF with logistic regression.")
+    ] = False,
     without_elmo: Annotated[bool, typer.Option("--without-elmo", help="Train only without ELMo.")] = False,
     copy: Annotated[
         bool,
@@ -119,11 +121,12 @@ def train(
 def _print_results(trained: TaskModel, part: str) -> None:
     """Print the table of all runs, how much ELMo adds, and the layers that are used."""
     from polyseme.tasks.experiment import best_of
-    from polyseme.tasks.report import elmo_effect, layer_text, results_table
+    from polyseme.tasks.report import advise, elmo_effect, layer_text, results_table
 
-    results = trained.results
+    results, baseline = trained.results, trained.baseline
     layers = layer_text(best_of(results), trained.settings.input)[1:]
-    print("\n\n".join([results_table(results), *elmo_effect(results, part), *layers]))
+    advice = [*elmo_effect(results, part), *advise(results, baseline, part)]
+    print("\n\n".join([results_table(results, baseline), *advice, *layers]))
 
 
 def predict(

@@ -44,6 +44,8 @@ from polyseme.tasks.settings import TaskSettings, read_task_settings, replace_in
 from polyseme.tasks.table import find_task
 from polyseme.tasks.task_folder import NEEDS_PATH, ElmoSource, restore_weights, tuned_prefix
 from polyseme.tasks.task_model import TaskModel, check_layer, make_store
+from polyseme.tasks.tfidf import NAME as TFIDF
+from polyseme.tasks.tfidf import train_baseline
 from polyseme.tasks.trainable import TaskTrainable, as_module
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.fingerprint import checksum, digest
@@ -166,7 +168,7 @@ class Experiment:
     settings: Sequence[str] = ()
     runs: int = 1  # seeds
     curve: Sequence[float] = ()  # shares of the training examples
-    compare: bool = False  # also without ELMo
+    compare: bool = False  # also without ELMo, and TF-IDF with logistic regression
     without_elmo: bool = False  # only without ELMo
 
     def list_runs(self, seed: int) -> list[Run]:
@@ -286,6 +288,9 @@ def train(
         restore_weights(trained.network, folder / RUNS / best.run.name / WEIGHTS)
         as_module(trained.network).to(trained.device).eval()
         trained.results = results
+        if experiment.compare or experiment.curve:
+            progress(ProgressEvent(TFIDF, 0, None))
+            trained.baseline = train_baseline(task, data.train, data.dev, data.test)
         trained.scores = {"main": best.main, "dev": best.dev, "test": best.test}
         scores = None
         if out is not None:

@@ -13,11 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 from polyseme.io import plots
 from polyseme.tasks.experiment import RunResult, TrainedTask
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.settings import InputSettings
+from polyseme.tasks.tfidf import NAME as BASELINE
+from polyseme.tasks.tfidf import Baseline
 
 MAX_LABELS = 40  # of a confusion matrix that is plotted
 NAMES = {True: "with ELMo", False: "without ELMo"}
@@ -28,12 +31,13 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
     model, data = trained.model, trained.data
     part, examples = data.final
     scores = trained.scores or model.score_examples(examples)
-    summary = results_table(trained.results)
+    summary = results_table(trained.results, model.baseline)
     sections = [
         f"# {model.task.name}",
         "Examples: " + ", ".join(f"{name} {len(examples):,}" for name, examples in data.sets.items()) + ".",
         summary,
         *elmo_effect(trained.results, part),
+        *advise(trained.results, model.baseline, part),
         *layer_text(trained.best, model.settings.input),
         f"## By label ({part}, the saved model)" if scores.rows else "",
         label_table(scores) if scores.rows else "",
@@ -41,7 +45,10 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
     (folder / "report.md").write_text(text, encoding="utf-8")
-    values = {"results": [asdict(result) for result in trained.results], part: scores.as_dict()}
+    results = [asdict(result) for result in trained.results]
+    values: dict[str, Any] = {"results": results, part: scores.as_dict()}
+    if model.baseline is not None:
+        values["baseline"] = {"name": BASELINE, **asdict(model.baseline)}
     (folder / "report.json").write_text(
         json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
@@ -70,8 +77,8 @@ def group_results(results: Iterable[RunResult]) -> dict[tuple[bool, float], list
     return groups
 
 
-def results_table(results: Sequence[RunResult]) -> str:
-    """A row for each group of runs: mean and deviation over the seeds."""
+def results_table(results: Sequence[RunResult], baseline: Baseline | None = None) -> str:
+    """A row for each group of runs, with mean and deviation over the seeds, and one for the baseline."""
     main = results[0].main
     lines = [
         f"| | examples | runs | dev {main} | test {main} | epochs | seconds |",
@@ -90,6 +97,10 @@ def results_table(results: Sequence[RunResult]) -> str:
             f"{mean(result.seconds for result in group):.0f}",
         ]
         lines.append("| " + " | ".join(values) + " |")
+    if baseline is not None:
+        tested = f"{baseline.test[main]:.4f}" if baseline.test else ""
+        values = [BASELINE, f"{baseline.examples:,}", "1", f"{baseline.dev[main]:.4f}", tested, ""]
+        lines.append("| " + " | ".join([*values, f"{baseline.seconds:.0f}"]) + " |")
     return "\n".join(lines)
 
 
@@ -104,11 +115,42 @@ def elmo_effect(results: Sequence[RunResult], part: str) -> list[str]:
     if (True, 1.0) not in groups or (False, 1.0) not in groups:
         return []
     with_elmo, bare = (mean(getattr(r, part)[main] for r in groups[elmo, 1.0]) for elmo in (True, False))
-    removed = (with_elmo - bare) / (1 - bare) if bare < 1 else 0.0
+    gain = with_elmo - bare
+    removed = gain / (1 - bare) if bare < 1 else 0.0
+    verbs = ("raises", "cuts") if gain >= 0 else ("lowers", "raises")
     return [
-        f"ELMo changes {main} on {part} by {with_elmo - bare:+.4f}, {removed:+.1%} of the error of the same "
-        "model without it."
+        f"ELMo {verbs[0]} {main} on {part} by {abs(gain):.4f} and {verbs[1]} the error of the same model "
+        f"without it by {abs(removed):.1%}."
     ]
+
+
+def advise(results: Sequence[RunResult], baseline: Baseline | None, part: str) -> list[str]:
+    """Say which of the models to use, if a baseline was trained.
+
+    Args:
+        results: The results of all runs.
+        baseline: TF-IDF with logistic regression.
+        part: The set that is compared: test or dev.
+
+    """
+    if baseline is None:
+        return []
+    main, examples = results[0].main, baseline.sizes[part]
+    groups = {elmo: group for (elmo, share), group in group_results(results).items() if share == 1.0}
+    values = {NAMES[elmo]: mean(getattr(r, part)[main] for r in group) for elmo, group in groups.items()}
+    values[BASELINE] = getattr(baseline, part)[main]
+    best = max(values, key=lambda name: values[name])
+    figures = ", ".join(
+        f"{values[name]:.4f} {name}" for name in sorted(values, key=lambda name: -values[name])
+    )
+    # Two standard errors of a share: what so many examples can show.
+    visible = 2 * (values[best] * max(0.0, 1 - values[best]) / max(examples, 1)) ** 0.5
+    if best != BASELINE and values[best] - values[BASELINE] < visible:
+        reason = (
+            f" {examples:,} examples cannot show that {best} is better, and {BASELINE} is simpler and faster."
+        )
+        return [f"Use {BASELINE}: {main} on {part} is {figures}.{reason}"]
+    return [f"Use {'' if best == BASELINE else 'the model '}{best}: {main} on {part} is {figures}."]
 
 
 def layer_text(best: RunResult, settings: InputSettings) -> list[str]:

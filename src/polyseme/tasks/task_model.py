@@ -66,6 +66,7 @@ class TaskModel:
         segment: How it segments raw text.
         scores: Metrics of training on dev and test, for the card.
         results: Of all runs of training (`experiment.RunResult`); empty for a model that was loaded.
+        baseline: Scores of TF-IDF with logistic regression (`tfidf.Baseline`), if they were compared.
 
     """
 
@@ -76,6 +77,7 @@ class TaskModel:
     segment: str
     scores: dict[str, Any] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
+    baseline: Any = None
 
     @property
     def settings(self) -> TaskSettings:

@@ -140,6 +140,15 @@ class Classification:
             return score_label_sets(labels, predicted, self.labels)
         return score_classes([label for (label,) in labels], [label for (label,) in predicted], self.labels)
 
+    def predict_from(
+        self, example: ClassificationExample, probabilities: Mapping[str, float]
+    ) -> ClassificationPrediction | None:
+        """The prediction with these probabilities, most probable first; None with several labels."""
+        if self.settings.data.multi:
+            return None
+        label, probability = next(iter(probabilities.items()))
+        return ClassificationPrediction(example.text.tokens, label, probability, dict(probabilities))
+
     def format(self, prediction: ClassificationPrediction | MultiLabelPrediction, output_format: str) -> str:
         """There is no format but JSON lines."""
         raise UsageError(f"{self.name} has no output format {output_format!r}.")

@@ -166,6 +166,14 @@ class Pairs:
         candidates = [label for label in self.labels if label.lower() in POSITIVE_NAMES]
         return candidates[0] if len(self.labels) == 2 and len(candidates) == 1 else None
 
+    def predict_from(self, example: PairExample, probabilities: Mapping[str, float]) -> PairPrediction | None:
+        """The prediction with these probabilities, most probable first; None if numbers are predicted."""
+        if self.predicts_numbers:
+            return None
+        label, probability = next(iter(probabilities.items()))
+        tokens = (example.first.tokens, example.second.tokens)
+        return PairPrediction(tokens, label, probability, dict(probabilities))
+
     def format(self, prediction: PairPrediction | NumberPrediction, output_format: str) -> str:
         """There is no format but JSON lines."""
         raise UsageError(f"{self.name} has no output format {output_format!r}.")
