@@ -59,6 +59,17 @@ def test_a_stream_of_many_words_grows_its_table() -> None:
     np.testing.assert_allclose(words["w1400"], expected["w1400"], atol=1e-6)
 
 
+def test_usages_can_be_bounded_and_are_spread_over_the_text() -> None:
+    text = [["early", "the"]] * 30 + [["late", "the"]] * 30
+    words = mean_vectors(small_elmo(), text, min_count=1, max_usages=6)
+    assert words.count("early") == words.count("late") == 6
+    assert words.count("the") == 12
+    with pytest.raises(UsageError, match="max_usages is 0"):
+        mean_vectors(small_elmo(), text, max_usages=0)
+    with pytest.raises(UsageError, match="pass a list, not a generator"):
+        mean_vectors(small_elmo(), iter(text), max_usages=6)
+
+
 def test_words_and_min_count_select_the_words() -> None:
     elmo = small_elmo()
     assert set(mean_vectors(elmo, TEXT, min_count=2).words) == {"the", "bank", "river", "他", "!"}
@@ -176,7 +187,7 @@ def test_reprs_are_short_and_notebooks_get_an_escaped_table() -> None:
     many = np.ones((3000, 4), np.float32)
     names = ("<script>", *(f"w{number}" for number in range(2999)))
     words = WordVectors(names, np.arange(3000, 0, -1), many, np.zeros(4, np.float32))
-    assert repr(words) == "WordVectors(3,000 words, 4 values)"
+    assert repr(words) == f"WordVectors(3,000 words, 4 values, means of {words.counts.sum():,} usages)"
     page = words._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

@@ -29,6 +29,7 @@ from polyseme.io.html import Cell, render_table
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
+from polyseme.text.usage_sample import UsageSample
 from polyseme.text.validate import check_tokens
 
 Key = str | Array
@@ -100,7 +101,8 @@ class WordVectors:
         return vector
 
     def __repr__(self) -> str:
-        return f"WordVectors({len(self):,} words, {self.vectors.shape[1]:,} values)"
+        usages = f"means of {int(self.counts.sum()):,} usages"
+        return f"WordVectors({len(self):,} words, {self.vectors.shape[1]:,} values, {usages})"
 
     def _repr_html_(self) -> str:
         rows = list(zip(self.words[:SHOWN_WORDS], self.counts[:SHOWN_WORDS].tolist(), strict=True))
@@ -420,6 +422,7 @@ def mean_vectors(
     layer: Layer = "top",
     min_count: int = 5,
     words: Iterable[str] | None = None,
+    max_usages: int | None = None,
     centre: bool = True,
     segment: str | None = None,
 ) -> WordVectors:
@@ -427,7 +430,7 @@ def mean_vectors(
 
     A list, or any object whose `__iter__` starts again, is read twice: words are counted first, so that only
     words with enough usages take memory (H float64 values each). With a generator every word takes memory
-    until the end.
+    until the end. All usages count; `max_usages` embeds fewer sentences, evenly over the whole text.
 
     Args:
         elmo: The model.
@@ -435,6 +438,8 @@ def mean_vectors(
         layer: "top", "mean", a number from 0, weights, or (weights, gamma), as for `Elmo.embed`.
         min_count: Only words with at least this many usages.
         words: Only these words; `min_count` applies to them too.
+        max_usages: Enough usages of a word: sentences are left out if they hold no word that needs more. The
+            usages of every word are spread evenly over the text. Needs a list, not a generator.
         centre: Take cosines around the mean over the words.
         segment: How to split strings into tokens; as the model was trained if None.
 
@@ -455,15 +460,24 @@ def mean_vectors(
     spec.require_weights("word")
     if min_count < 1:
         raise UsageError(f"min_count is {min_count}, expected 1 or more.")
+    if max_usages is not None and max_usages < 1:
+        raise UsageError(f"max_usages is {max_usages}, expected 1 or more.")
     wanted = None if words is None else set(words)
+    sample = None
     if iter(sentences) is not sentences:
         counted = Counter(word for tokens in _tokens(elmo, sentences, segment) for word in tokens)
         frequent = {word for word, count in counted.items() if count >= min_count}
         wanted = frequent if wanted is None else frequent & wanted
+        if max_usages is not None:
+            sample = UsageSample({word: counted[word] for word in wanted}, max_usages)
+    elif max_usages is not None:
+        raise UsageError("`max_usages` needs sentences that can be read twice: pass a list, not a generator.")
     sums = _WordSums(elmo.config.size, wanted)
     with elmo.track_counts() as counts:
         for chunk in chunk_sentences(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
-            if wanted is not None:
+            if sample is not None:
+                chunk = [tokens for tokens in chunk if sample.take(tokens)]
+            elif wanted is not None:
                 chunk = [tokens for tokens in chunk if not wanted.isdisjoint(tokens)]
             sums.add(chunk, elmo.embed_tokens(chunk, spec, counts))
     return sums.means(min_count, centre=centre)

@@ -18,9 +18,9 @@ from polyseme.formats.models.save import save_pretrained
 from polyseme.io.progress import ProgressEvent
 from polyseme.tasks.experiment import Experiment
 from polyseme.tasks.probes.probes import probe
-from polyseme.tasks.tfidf import NAME as TFIDF
 from polyseme.tasks.settings import task_presets
 from polyseme.tasks.task_model import TaskModel
+from polyseme.tasks.tfidf import NAME as TFIDF
 from polyseme.tasks.trainable import as_module
 
 FILES = {"classification": "csv", "tagging": "conll", "pairs": "jsonl", "relations": "txt"}

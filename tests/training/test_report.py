@@ -111,7 +111,9 @@ def test_the_word_vectors_of_the_report_are_saved_with_the_model(tmp_path: Path)
     words = polyseme.open_words(tmp_path / "model")
     word = next(word for word in words.words if word in page.cells)
     neighbours = [neighbour for neighbour, _ in words.nearest(word, 3, min_chars=2)]
-    assert page.cells[page.cells.index(word) + 1].split(", ")[0] in neighbours
+    first, usages = page.cells[page.cells.index(word) + 1].split("), ")[0].removesuffix(")").split(" (")
+    assert first in neighbours
+    assert int(usages.replace(",", "")) == words.count(first)
 
 
 def test_the_report_uses_the_model_and_corpus_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -131,7 +133,7 @@ def test_mean_vectors_from_ids_equal_mean_vectors_from_words(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 300)
     run = polyseme.pretrain([text], tmp_path / "model", "tiny", settings=settings)
     names = [word for block in read_types(run.corpus.folder) for word in block]
-    starts = sentence_starts(run.corpus.train, run.corpus.begin)
+    starts = [*sentence_starts(run.corpus.train, run.corpus.begin), len(run.corpus.train)]
     sentences = [[names[t] for t in run.corpus.train[a + 1 : b - 1]] for a, b in pairwise(starts)]
     expected = polyseme.mean_vectors(polyseme.load(tmp_path / "model"), sentences, min_count=5)
     words = compute_word_vectors(run.model, run.corpus)
@@ -148,3 +150,16 @@ def test_a_pretrained_model_can_pool_sentences(tmp_path: Path):
     assert vectors.shape == (2, elmo.config.size)
     assert np.isfinite(vectors).all()
     assert vectors.any(axis=1).all()
+
+
+def test_words_of_the_last_pages_have_vectors_too(tmp_path: Path):
+    lines = [f"then {word} came to {place} ." for word, place in (("anna", "paris"), ("boris", "rome"))]
+    text = tmp_path / "a.txt"
+    text.write_text("\n".join([lines[0]] * 400 + [lines[1]] * 400))
+    settings = ["model.segment=split", "train.epochs=1", "corpus.valid_share=0.01", "corpus.valid_tokens=10"]
+    run = polyseme.pretrain([text], tmp_path / "model", "tiny", settings=settings)
+    words = compute_word_vectors(run.model, run.corpus, tokens=600)
+    assert {"anna", "boris", "rome"} <= set(words.words)
+    assert words.counts.sum() <= 600
+    assert abs(words.count("anna") - words.count("boris")) <= 3
+    assert f"means of {words.counts.sum():,} usages" in repr(words)

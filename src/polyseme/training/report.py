@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from importlib.util import find_spec
@@ -31,13 +32,15 @@ from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.text.corpus.prepared import Corpus, CorpusReport, read_types, sentence_starts
 from polyseme.text.length_batches import batch_by_length
 from polyseme.text.segment.discovery import PERSON, NewWord
+from polyseme.text.usage_sample import choose_sentences
 from polyseme.training.curves import draw_png, draw_svg
 from polyseme.training.loop import METRICS
 from polyseme.training.objective import encode_types
 from polyseme.training.pretrain import Pretraining
 from polyseme.word_vectors import WordVectors
 
-TOKENS = 120_000  # tokens of the text from which the mean vectors are computed
+TOKENS = 250_000  # tokens that are embedded for the mean vectors
+MAX_READ = 5_000_000  # tokens from which they are chosen, all over the text
 MIN_COUNT = 5  # usages that a word needs for a mean vector
 SENTENCES = 3_000  # spread over the text, to fit how sentences are pooled
 WORDS = 12  # words whose nearest ones are shown
@@ -78,7 +81,7 @@ polyline {{ fill: none }}
 {curves}
 <h2>Nearest words</h2>
 <p>The ten nearest words of some frequent ones, by the cosine of mean contextual vectors
-(top layer, centred).</p>
+(top layer, centred). {usages}</p>
 {neighbours}
 {new_words}
 <h2>Corpus</h2>
@@ -112,6 +115,7 @@ def write_report(run: Pretraining) -> None:
         unknown=end["unknown"],
         duration=_describe_duration(end),
         curves=draw_svg(lines),
+        usages=escape(_describe_usages(vectors)),
         neighbours=_format_neighbours(_find_neighbours(vectors)),
         new_words=_format_new_words(run.corpus.new_words),
         corpus=_format_counts(run.report),
@@ -158,21 +162,20 @@ def fit_sentences(model: Pretrained, corpus: Corpus, *, count: int = SENTENCES) 
 def compute_word_vectors(
     model: Pretrained, corpus: Corpus, *, tokens: int = TOKENS, min_count: int = MIN_COUNT
 ) -> WordVectors:
-    """Compute the mean top-layer vector of every frequent word at the start of the training text.
+    """Compute the mean top-layer vector of every frequent word, from usages all over the training text.
 
     Args:
         model: The trained model.
         corpus: The text it was trained on.
-        tokens: How much of the text to read, from its start.
-        min_count: Only words with at least this many usages.
+        tokens: How many tokens to embed, about; of a longer text, sentences are chosen so that the usages of
+            every word are spread evenly over it (`text.usage_sample`).
+        min_count: Only words with at least this many usages among them.
 
     Returns:
-        The words with their vectors, most frequent first.
+        The words with their vectors, most frequent first; `counts` are the usages that were embedded.
 
     """
-    stream = np.asarray(corpus.train[:tokens])
-    starts = sentence_starts(stream, corpus.begin)
-    stream = stream[: starts[-1]] if len(starts) else stream[:0]  # whole sentences only
+    stream, starts = _sample_sentences(corpus, tokens, min_count)
     frequent = _list_frequent_types(stream, (corpus.begin, corpus.end), min_count)
     rows = np.full(corpus.n_types, -1, np.int64)  # type -> row of the sums
     rows[frequent] = np.arange(len(frequent))
@@ -203,6 +206,27 @@ def compute_word_vectors(
     return WordVectors(words, counts, means.astype(np.float32), centre.astype(np.float32))
 
 
+def _sample_sentences(
+    corpus: Corpus, tokens: int, min_count: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Sentences all over the training text, joined, and where they start; one more start is the end."""
+    starts = np.append(sentence_starts(corpus.train, corpus.begin), len(corpus.train))
+    step = max(1, -(-len(corpus.train) // MAX_READ))  # of a very long text only every n-th sentence is read
+    spans = np.stack([starts[:-1:step], starts[1::step]], axis=1)
+    spans = spans[spans[:, 1] > spans[:, 0]]
+    if (spans[:, 1] - spans[:, 0]).sum() > tokens:
+        sentences = [corpus.train[start:stop].tolist() for start, stop in spans]
+        counts = Counter(word for sentence in sentences for word in sentence)
+        for mark in (corpus.begin, corpus.end):
+            counts.pop(mark, None)
+        frequent = {word: count for word, count in counts.items() if count >= min_count}
+        spans = spans[choose_sentences(sentences, frequent, tokens)]
+    lengths = spans[:, 1] - spans[:, 0]
+    parts = [corpus.train[start:stop] for start, stop in spans]
+    stream = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+    return stream, np.concatenate(([0], np.cumsum(lengths)))
+
+
 def _list_frequent_types(
     stream: NDArray[np.integer[Any]], marks: tuple[int, int], min_count: int
 ) -> NDArray[np.int64]:
@@ -222,11 +246,26 @@ def _list_words(corpus: Corpus, types: NDArray[np.int64]) -> tuple[str, ...]:
     return tuple(words[number] for number in types)
 
 
+def _describe_usages(vectors: WordVectors) -> str:
+    """On how many usages the vectors rest."""
+    if not len(vectors):
+        return ""
+    return (
+        f"{len(vectors):,} words have a vector: the mean of {int(np.median(vectors.counts)):,} usages in the "
+        f"median, {int(vectors.counts.min()):,} or more, spread over the whole text. In brackets: usages."
+    )
+
+
 def _find_neighbours(vectors: WordVectors) -> list[tuple[str, str]]:
-    """Some frequent content words, each with its nearest words."""
+    """Some frequent content words, each with the usages its vector rests on and its nearest words."""
     content = (word for word in vectors.words if _is_content(word))
     return [
-        (word, ", ".join(near for near, _ in vectors.nearest(word, 10, min_chars=2)))
+        (
+            word,
+            ", ".join(
+                f"{near} ({vectors.count(near):,})" for near, _ in vectors.nearest(word, 10, min_chars=2)
+            ),
+        )
         for word in islice(content, WORDS)
     ]
 
