@@ -220,7 +220,7 @@ def test_documents_named_by_year_are_grouped_into_periods_weighted_by_usages(vis
 
 def test_a_link_in_the_change_table_keeps_the_table(visit: Visit):
     visit.go("#/senses")
-    visit.page.get_by_label("Words (empty: all frequent words)").fill("曹操 将")
+    visit.page.get_by_label("Words (empty: all frequent content words)").fill("曹操 将")
     visit.page.locator("select[name=to]").select_option("one-index")
     visit.page.get_by_role("button", name="Compare").click()
     visit.page.locator(".change").get_by_role("link", name="将").click()
