@@ -27,6 +27,7 @@ ORDER = (
     ("torch_layer", "language", "word_vectors", "embedding_pipeline", "bulk_embedding"),
     ("training",),
     ("tasks", "search"),
+    ("books",),
     ("integrations",),
     ("api",),
     ("server",),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from polyseme.api import (
+        book,
         cache,
         change,
         convert,
@@ -75,6 +76,7 @@ _MODULES = {
     "Vectors": "formats.vectors.readers",
     "WordVectors": "word_vectors",
     "batch_to_ids": "torch_layer",
+    "book": "api",
     "cache": "api",
     "change": "api",
     "convert": "api",
@@ -123,6 +125,7 @@ __all__ = [
     "Vectors",
     "WordVectors",
     "batch_to_ids",
+    "book",
     "cache",
     "change",
     "convert",

@@ -25,6 +25,9 @@ ModelPrecision = Literal["fp32", "bf16", "int8", "auto"]
 # The language model
 Normalise = Literal["none", "lm", "total"]  # what is divided by the number of tokens
 
+# Books
+BookLanguage = Literal["en", "zh"]  # of the page about a book
+
 # Search
 IndexView = Literal["word", "context"]  # what a vector stands for: the word, or its context alone
 UsageView = Literal["word", "context", "sentence"]

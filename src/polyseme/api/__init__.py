@@ -7,6 +7,7 @@ Paths or open objects in, files or plain values out. Nothing is printed here.
 
 from __future__ import annotations
 
+from polyseme.api.books import BookResult, book
 from polyseme.api.embedding import Embedded, embed
 from polyseme.api.exporting import Exported, export
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
@@ -28,10 +29,12 @@ from polyseme.api.tasks import count_examples, predict, probe, train
 from polyseme.search.similarity import SimilarityPlan
 
 __all__ = [
+    "BookResult",
     "Embedded",
     "Exported",
     "NeighbourGroup",
     "SimilarityPlan",
+    "book",
     "cache",
     "change",
     "convert",

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import language, models, pretraining, serving, tasks, words
+from polyseme.cli import books, language, models, pretraining, serving, tasks, words
 from polyseme.cli.errors import collect_flags, translate_advice
 from polyseme.errors import PolysemeError
 
@@ -25,6 +25,7 @@ COMMANDS = {  # by the panel of `polyseme --help` that lists them
     "Tasks": (tasks.train, tasks.predict),
     "Language model": (language.evaluate, language.score, language.substitutes, language.generate),
     "Words in a corpus": (
+        books.book,
         words.index,
         words.nearest,
         words.similarity,

@@ -1,0 +1,245 @@
+"""The verb book.
+
+api.pretraining, api.search, books  ->  api.books  ->  api
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from polyseme.api.pretraining import pretrain
+from polyseme.api.search import index
+from polyseme.books.characters import Character, find_characters, read_aliases
+from polyseme.books.mentions import BookMentions, Paragraph, count_mentions
+from polyseme.books.network import find_groups, write_tables
+from polyseme.books.page import BookFacts, render_page
+from polyseme.choices import BookLanguage
+from polyseme.elmo import Elmo, load
+from polyseme.errors import DataError, UsageError
+from polyseme.io.atomic import new_file
+from polyseme.io.progress import ProgressOption
+from polyseme.search.index import Index, is_index
+from polyseme.search.usage_store import read_head
+from polyseme.text.corpus.documents import expand_inputs, read_documents
+from polyseme.text.segment.stream import group_lines
+from polyseme.text.simplified import simplify
+from polyseme.training.run_record import RUN
+from polyseme.word_vectors import WordVectors
+
+PAGE = "book.html"
+_FREQUENT_WORDS, _NEAREST = 24, 6
+_MIN_USAGES = 5  # of a word that is shown as a neighbour
+
+
+@dataclass(frozen=True)
+class BookResult:
+    """What `book` made of a text.
+
+    Attributes:
+        folder: The folder with the page, the tables, the model and the index.
+        page: The HTML page.
+        language: `zh` or `en`.
+        characters: The characters, those of the alias file first, then by mentions.
+        mentions: Where they occur, and which of them together; characters by their positions in the list.
+        groups: The group of each character, from 0.
+        index: The index of the book, open.
+
+    """
+
+    folder: Path
+    page: Path
+    language: str
+    characters: list[Character]
+    mentions: BookMentions
+    groups: list[int]
+    index: Index = field(repr=False)
+
+
+def book(
+    texts: str | Path | Sequence[str | Path],
+    out: str | Path,
+    config: str = "novel",
+    *,
+    settings: Sequence[str] = (),
+    alias: str | Path | None = None,
+    words: str | Path | None = None,
+    title: str | None = None,
+    language: BookLanguage | None = None,
+    documents: str = "auto",
+    encoding: str = "auto",
+    characters: int = 40,
+    force: bool = False,
+    progress: ProgressOption = None,
+) -> BookResult:
+    """Train a model on a book, index it, find its characters, and write one HTML page about them.
+
+    `out` gets book.html, characters.csv, chapters.csv, pairs.csv, network.graphml, and the folders model and
+    index. The same call continues after an interruption; another `alias` or `title` needs no new training.
+
+    Args:
+        texts: The book: files or folders; .gz, .zst, .html and .epub are read, too.
+        out: The folder to write.
+        config: A preset (tiny, novel, small, …) or a .toml file for the training.
+        settings: Overrides of the training such as "train.seed=7".
+        alias: A file of characters, one per line: name, tab, aliases.
+        words: A file of words that the segmentation must know, as a dictionary of jieba: word, count, tag.
+        title: The title of the page; the name of the text if None.
+        language: The language of the page, "zh" or "en"; that of the text if None.
+        documents: What is a chapter: "auto", "chapters-zh", "chapters-en", "file", or a regular expression
+            for headings.
+        encoding: The encoding of the files; "auto" detects it.
+        characters: The largest number of characters, unless the alias file has more.
+        force: Replace what `out` holds.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        The characters, their mentions and groups, and the open index.
+
+    Raises:
+        UsageError: If `out` holds something else.
+        ConfigError: If a setting is wrong, or `out` holds a model of another text.
+        DataError: If a text or the alias file cannot be read.
+
+    Example:
+        >>> result = polyseme.book("hongloumeng.txt", "hongloumeng", alias="aliases.tsv")
+        >>> result.characters[0].name, result.mentions.counts[0]
+
+    """
+    if characters < 1:
+        raise UsageError(f"characters is {characters}, expected 1 or more.")
+    folder = Path(out).expanduser()
+    files = expand_inputs([texts] if isinstance(texts, str | Path) else texts)
+    listed = read_aliases(alias) if alias is not None else []
+    _check_folder(folder)
+    model_folder = folder / "model"
+    run = pretrain(
+        files,
+        model_folder,
+        config,
+        settings=settings,
+        words=words,
+        documents=documents,
+        encoding=encoding,
+        resume=not force and (model_folder / RUN).exists(),
+        force=force,
+        progress=progress,
+    )
+    elmo = load(model_folder)
+    usages = index(
+        elmo,
+        files,
+        folder / "index",
+        min_count=2,
+        documents=documents,
+        encoding=encoding,
+        force=force or _is_other_index(folder / "index", elmo),
+        progress=progress,
+    )
+    chapters, paragraphs = _read_paragraphs(elmo, files, documents, encoding)
+    sentences = [elmo.token_texts(text) for paragraph in paragraphs for text in paragraph.sentences]
+    text_language = _detect_language(sentences)
+    found = find_characters(sentences, text_language, elmo.word_list, listed, characters)
+    mentions = count_mentions(paragraphs, chapters, found)
+    found, mentions = _sort_characters(found, mentions, len(listed), paragraphs)
+    groups = find_groups(mentions, len(found))
+    facts = BookFacts(
+        title=files[0].name.split(".")[0] if title is None else title,
+        language=language or text_language,
+        tokens=run.report.tokens + run.report.valid_tokens,
+        perplexity=run.metrics["mean"],
+        nearest=[_find_nearest(usages.words, character) for character in found],
+        words=_list_frequent(usages.words, found),
+    )
+    write_tables(folder, found, mentions, groups)
+    with new_file(folder / PAGE, force=True) as page:
+        page.write_text(render_page(facts, found, mentions, groups), encoding="utf-8")
+    return BookResult(folder, folder / PAGE, text_language, found, mentions, groups, usages)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that holds something else than an earlier page or run."""
+    if folder.exists() and (
+        not folder.is_dir() or (any(folder.iterdir()) and not (folder / "model").is_dir())
+    ):
+        raise UsageError(
+            f"{folder}: exists already and is no book. Choose another name, or use `force=True`."
+        )
+
+
+def _is_other_index(folder: Path, elmo: Elmo) -> bool:
+    """Whether there is an index of another model: a resumed training may have changed it."""
+    return is_index(folder) and read_head(folder)["model"] != elmo.model.fingerprint()
+
+
+def _read_paragraphs(
+    elmo: Elmo, files: Sequence[Path], documents: str, encoding: str
+) -> tuple[list[str], list[Paragraph]]:
+    """The titles of the chapters, and the paragraphs of the book in simplified characters."""
+    chapters: list[str] = []
+    paragraphs: list[Paragraph] = []
+    for document, lines in read_documents(files, documents, encoding):
+        chapters.append(document.name)
+        for unit in group_lines(lines, elmo.config.segment):
+            sentences = [
+                simplify(unit.text[tokens[0].start : tokens[-1].end])
+                for tokens in elmo.split_sentences(unit.text)
+            ]
+            if sentences:
+                paragraphs.append(Paragraph(len(chapters) - 1, sentences))
+    if not paragraphs:
+        raise DataError(f"{files[0]}: contains no words. A book needs text.")
+    return chapters, paragraphs
+
+
+def _detect_language(sentences: Sequence[Sequence[str]]) -> str:
+    """Chinese if most tokens of letters are, else English."""
+    han = latin = 0
+    for sentence in sentences:
+        for token in sentence:
+            han += "\u4e00" <= token[:1] <= "\u9fff"
+            latin += token[:1].isascii() and token[:1].isalpha()
+    return "zh" if han > latin else "en"
+
+
+def _sort_characters(
+    characters: list[Character], mentions: BookMentions, listed: int, paragraphs: Sequence[Paragraph]
+) -> tuple[list[Character], BookMentions]:
+    """Sort by mentions; leave out who is not mentioned, except the characters of the alias file."""
+    order = sorted(
+        (n for n in range(len(characters)) if mentions.counts[n] or n < listed),
+        key=lambda n: (-mentions.counts[n], n),
+    )
+    kept = [characters[n] for n in order]
+    return kept, count_mentions(paragraphs, mentions.chapters, kept)
+
+
+def _find_nearest(words: WordVectors, character: Character) -> list[str]:
+    """Words that are used like a character, by all its names; of "Mr. Darcy", the last word has a vector."""
+    names = {name if name in words else name.split()[-1] for name in character.names}
+    known = sorted(name for name in names if name in words)
+    if not known:
+        return []
+    weighted = [(name, float(words.count(name))) for name in known]
+    near = words.nearest_to_sum(weighted, 4 * _NEAREST, min_count=_MIN_USAGES, min_chars=2)
+    return [neighbour.word for neighbour in near if _is_content(neighbour.word)][:_NEAREST]
+
+
+def _list_frequent(words: WordVectors, characters: Sequence[Character]) -> list[tuple[str, list[str]]]:
+    """Frequent content words that are no names, each with the nearest."""
+    names = {name for character in characters for name in character.names}
+    order = (-words.counts).argsort(kind="stable").tolist()
+    chosen = [
+        words.words[row] for row in order if _is_content(words.words[row]) and words.words[row] not in names
+    ]
+    return [
+        (word, [near.word for near in words.nearest(word, _NEAREST, min_count=_MIN_USAGES, min_chars=2)])
+        for word in chosen[:_FREQUENT_WORDS]
+    ]
+
+
+def _is_content(word: str) -> bool:
+    """Whether a word is long enough to be a content word: two Han characters, or four letters."""
+    return word.isalpha() and len(word) >= (4 if word.isascii() else 2)

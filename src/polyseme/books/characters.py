@@ -1,0 +1,174 @@
+"""Who the characters of a book are: names of persons found in the text, and aliases that a user merges.
+
+    words.txt of a model, sentences, an alias file  ->  books.characters  ->  books.mentions
+
+Chinese names are persons of the model's word list (see text.segment.discovery). English names are capitalised
+words that speak or have a title (Mr., Miss) before them. Both are guesses: a user merges and corrects them
+with an alias file, one character per line: name, tab, aliases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from polyseme.errors import DataError
+from polyseme.text.reading import read_lines
+from polyseme.text.segment import WordList
+from polyseme.text.segment.discovery import PERSON
+from polyseme.text.segment.name_characters import (
+    AMBIGUOUS_SURNAMES,
+    COMPOUND_SURNAMES,
+    NEVER_FIRST,
+    SPEECH,
+    SURNAMES,
+    TITLES,
+)
+
+_MIN_SPEECH = 0.04  # share of mentions before a verb of speech, of a name without a surname
+_MIN_COUNT = 5
+
+
+def _split(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+ENGLISH_TITLES = _split(
+    "Mr. Mrs. Ms. Miss Dr. Sir Lady Lord Captain Colonel Aunt Uncle Madame M. Mme. Monsieur"
+)
+ENGLISH_SPEECH = _split(
+    "said says cried replied asked answered exclaimed thought looked smiled laughed returned whispered "
+    "muttered shouted added observed continued remarked nodded sighed told went came took saw turned "
+    "stood sat felt knew"
+)
+_NOT_NAMES = ENGLISH_TITLES | _split(
+    "I Oh Ah Well Yes No God Heaven English French German American Chapter Christmas Father Mother "
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+)
+
+
+@dataclass(frozen=True)
+class Character:
+    """A character with all names that stand for it; the first is shown."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return self.name, *self.aliases
+
+
+def read_aliases(path: str | Path) -> list[Character]:
+    """Read an alias file: name, tab, aliases separated by tabs or commas, one character per line.
+
+    Raises:
+        DataError: A line has no name, or a name stands for two characters.
+
+    """
+    characters: list[Character] = []
+    owners: dict[str, str] = {}
+    for line in read_lines(path):
+        if not line.text.strip() or line.text.startswith("#"):
+            continue
+        parts = line.text.replace(",", "\t").replace("，", "\t").replace("、", "\t").split("\t")
+        names = list(dict.fromkeys(name.strip() for name in parts if name.strip()))
+        if not names:
+            raise DataError(f"{line.location}: no name. Write a name, a tab, and its aliases.")
+        for name in names:
+            if name in owners:
+                raise DataError(
+                    f"{line.location}: {name!r} is a name of {owners[name]!r} already. Leave one of them out."
+                )
+            owners[name] = names[0]
+        characters.append(Character(names[0], tuple(names[1:])))
+    if not characters:
+        raise DataError(f"{path}: no characters in it. Write one per line: name, tab, aliases.")
+    return characters
+
+
+def find_characters(
+    sentences: Iterable[Sequence[str]],
+    language: str,
+    word_list: WordList | None,
+    listed: Sequence[Character] = (),
+    limit: int = 40,
+) -> list[Character]:
+    """Find the characters of a book: those of an alias file, then the most frequent persons of the text.
+
+    Args:
+        sentences: The sentences of the book as tokens.
+        language: `zh` or `en`.
+        word_list: The word list of the model.
+        listed: Characters of an alias file.
+        limit: The largest number of characters.
+
+    Returns:
+        The characters; without aliases, except those of `listed`.
+
+    """
+    known = {name for character in listed for name in character.names}
+    finder = _find_chinese if language == "zh" else _find_english
+    found = [name for name in finder(sentences, word_list) if name not in known]
+    return [*listed, *map(Character, found)][: max(limit, len(listed))]
+
+
+def _find_chinese(sentences: Iterable[Sequence[str]], word_list: WordList | None) -> list[str]:
+    """Persons of the word list, most frequent first."""
+    persons = (
+        {entry.word for entry in word_list.entries if entry.tag == PERSON and entry.count}
+        if word_list
+        else set()
+    )
+    counts, speech = Counter[str](), Counter[str]()
+    for sentence in sentences:
+        for position, token in enumerate(sentence):
+            if token in persons:
+                counts[token] += 1
+                after = sentence[position + 1] if position + 1 < len(sentence) else ""
+                speech[token] += after[:1] in SPEECH
+    return [
+        name
+        for name, count in counts.most_common()
+        if count >= _MIN_COUNT
+        and name not in TITLES
+        and name[0] not in NEVER_FIRST
+        and (_has_surname(name) or speech[name] >= _MIN_SPEECH * count)
+        and speech[name] >= 0.01 * count
+    ]
+
+
+def _has_surname(name: str) -> bool:
+    return name[0] in SURNAMES or name[0] in AMBIGUOUS_SURNAMES or name[:2] in COMPOUND_SURNAMES
+
+
+def _find_english(sentences: Iterable[Sequence[str]], word_list: WordList | None) -> list[str]:
+    """Capitalised words that speak or have a title, most frequent first; a title is part of the name."""
+    capital, small, acts, titled = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for sentence in sentences:
+        for position, token in enumerate(sentence):
+            if not token[:1].isupper() or not token.isalpha() or len(token) < 2:
+                small[token.capitalize()] += 1
+                continue
+            if token.isupper() and len(token) > 1:
+                continue
+            before = sentence[position - 1] if position else ""
+            near = {*sentence[position + 1 : position + 3], before}
+            if before in ENGLISH_TITLES:
+                titled[f"{before} {token}"] += 1
+                continue
+            capital[token] += position > 0 and before not in {".", "“", '"', "‘", "—", "”"}
+            acts[token] += bool(near & ENGLISH_SPEECH)
+    names = {
+        name: count
+        for name, count in capital.items()
+        if count >= _MIN_COUNT
+        and name not in _NOT_NAMES
+        and small[name] < 0.2 * count
+        and acts[name] >= max(2, 0.03 * count)
+    }
+    names |= {name: count for name, count in titled.items() if count >= _MIN_COUNT}
+    return sorted(names, key=lambda name: (-names[name], name))

@@ -1,0 +1,144 @@
+"""Characters of a book: names, aliases, chapters, pairs, and the page."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import polyseme
+from polyseme.books.characters import Character, find_characters, read_aliases
+from polyseme.books.mentions import BookMentions, Paragraph, count_mentions
+from polyseme.books.network import find_groups, list_companions
+from polyseme.errors import DataError, UsageError
+from polyseme.text.segment import split_token_texts
+from wuxia import NAMES, write_novel
+
+TINY = ["train.tokens=500", "model.segment=zh"]
+
+
+@pytest.fixture(scope="module")
+def novel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("book") / "novel.txt"
+    lines = write_novel(sentences=900).split("\n")
+    chapters = [lines[start : start + 75] for start in range(0, len(lines), 75)]
+    text = "\r\n".join(
+        f"第{number}回\r\n" + "\r\n".join(chapter) for number, chapter in enumerate(chapters, start=1)
+    )
+    path.write_bytes(text.encode("gb18030"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def result(novel: Path) -> polyseme.api.BookResult:
+    return polyseme.book(novel, novel.parent / "out", "tiny", settings=TINY, progress=False)
+
+
+def test_the_characters_of_a_gbk_novel_are_found_and_counted_by_chapter(
+    result: polyseme.api.BookResult, novel: Path
+):
+    text = novel.read_bytes().decode("gb18030")
+    counts = {c.name: result.mentions.counts[n] for n, c in enumerate(result.characters)}
+    assert counts == {name: text.count(name) for name in NAMES}
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    assert result.mentions.chapters == [f"第{n}回" for n in range(1, len(result.mentions.chapters) + 1)]
+    assert all(
+        sum(result.mentions.by_chapter[n, c] for c in range(len(result.mentions.chapters)))
+        == result.mentions.counts[n]
+        for n in range(len(NAMES))
+    )
+
+
+def test_the_page_is_one_chinese_file_that_loads_nothing(result: polyseme.api.BookResult):
+    page = result.page.read_text("utf-8")
+    assert '<html lang="zh-CN">' in page
+    assert page.count("<svg") == 2
+    assert all(name in page for name in NAMES)
+    assert not [mark for mark in ("src=", "href=", "url(", "@import", "<script") if mark in page]
+
+
+def test_the_tables_hold_what_the_page_shows(result: polyseme.api.BookResult):
+    def read(name: str) -> list[dict[str, str]]:
+        with (result.folder / name).open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))
+
+    assert [row["name"] for row in read("characters.csv")] == [c.name for c in result.characters]
+    assert len(read("chapters.csv")) == len(result.mentions.chapters)
+    pairs = read("pairs.csv")
+    assert len(pairs) == len(result.mentions.in_paragraph)
+    assert int(pairs[0]["paragraphs"]) == max(result.mentions.in_paragraph.values())
+    graph = ElementTree.parse(result.folder / "network.graphml").getroot()
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    assert len(graph.findall(f".//{space}node")) == len(NAMES)
+    assert len(graph.findall(f".//{space}edge")) == len(pairs)
+
+
+def test_aliases_are_merged_without_training_again(
+    result: polyseme.api.BookResult, novel: Path, tmp_path: Path
+):
+    weights = (result.folder / "model" / "model.safetensors").read_bytes()
+    (tmp_path / "aliases.tsv").write_text("郭大小姐\t郭芙,程英\n", encoding="utf-8")
+    merged = polyseme.book(
+        novel,
+        result.folder,
+        "tiny",
+        settings=TINY,
+        alias=tmp_path / "aliases.tsv",
+        language="en",
+        title="<A novel>",
+        progress=False,
+    )
+    counts = {c.name: merged.mentions.counts[n] for n, c in enumerate(merged.characters)}
+    text = novel.read_bytes().decode("gb18030")
+    assert counts["郭大小姐"] == text.count("郭芙") + text.count("程英")
+    assert "郭芙" not in counts
+    assert "&lt;A novel&gt;" in merged.page.read_text("utf-8")
+    assert '<html lang="en">' in merged.page.read_text("utf-8")
+    assert (result.folder / "model" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_folder_with_other_files_is_refused(novel: Path, tmp_path: Path):
+    (tmp_path / "letter.txt").write_text("Dear Anna")
+    with pytest.raises(UsageError, match="exists already and is no book"):
+        polyseme.book(novel, tmp_path, "tiny", progress=False)
+
+
+def test_english_characters_speak_or_have_a_title():
+    text = (
+        "“It is late,” said Elizabeth. Then Elizabeth smiled at Mr. Darcy in London. Mr. Darcy replied. "
+        "They walked to London on a Monday, and the Horse followed. The horse was old. "
+    ) * 6
+    found = find_characters(split_token_texts(text, "en"), "en", None)
+    assert {character.name for character in found} == {"Elizabeth", "Mr. Darcy"}
+
+
+def test_a_name_inside_a_longer_name_is_no_mention_of_its_own():
+    characters = [Character("玉"), Character("宝玉", ("贾宝玉",)), Character("Ann")]
+    paragraphs = [Paragraph(0, ["贾宝玉见了宝玉。", "玉在此。"]), Paragraph(1, ["Anna and Ann met."])]
+    mentions = count_mentions(paragraphs, ["一", "二"], characters)
+    assert dict(mentions.counts) == {1: 2, 0: 1, 2: 1}
+    assert dict(mentions.in_sentence) == {}
+    assert dict(mentions.in_paragraph) == {(0, 1): 1}
+
+
+def test_groups_are_those_who_occur_together():
+    mentions = BookMentions(["one"])
+    mentions.in_paragraph.update({(0, 1): 9, (1, 2): 8, (0, 2): 9, (3, 4): 7, (2, 3): 1})
+    assert find_groups(mentions, 6) == [0, 0, 0, 1, 1, 2]
+    assert [c.character for c in list_companions(mentions, 2)] == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("宝玉\t贾宝玉\n贾宝玉\n", ":2: '贾宝玉' is a name of '宝玉' already"),
+        ("\n# none\n", "no characters in it"),
+    ],
+)
+def test_an_invalid_alias_file_is_refused(text: str, message: str, tmp_path: Path):
+    path = tmp_path / "aliases.tsv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_aliases(path)
