@@ -8,7 +8,9 @@ segmenting, embedding, rounding, writing and hashing. If the rest cost nothing, 
 
     python benchmarks/bulk.py TEXT... [--model en-classic] [--precision int8] [--megabytes 2] [--rounds 3]
 
-`--model small` is a model of random weights in the published size.
+With --one-core both are CPU time on one core, which other programs disturb less: the share that the kernels
+have of the wall time if the stages overlap perfectly. `--model small` has random weights in the published
+size.
 """
 
 from __future__ import annotations
@@ -39,7 +41,12 @@ def main() -> None:
     parser.add_argument("--precision", help="fp32, bf16, int8; that of the model if left out")
     parser.add_argument("--megabytes", type=float, default=2, help="how much of the text to embed")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one-core", action="store_true", help="measure CPU time on one core")
     arguments = parser.parse_args()
+    if arguments.one_core:
+        import torch
+
+        torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "text.txt"
         text.write_text(read_start(arguments.texts, round(arguments.megabytes * 1e6)), encoding="utf-8")
@@ -73,15 +80,22 @@ def load_model(name: str, precision: str | None, folder: Path) -> Elmo:
     return polyseme.load(folder / name / "weights.hdf5", folder / name / "options.json", precision=precision)
 
 
+def clock() -> float:
+    """Seconds; of CPU time if torch uses one thread."""
+    import torch
+
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
+
+
 def row(name: str, elmo: Elmo, text: Path, folder: Path, rounds: int) -> str:
     """Embed the text and run its kernels alone, in turn; a line of the table."""
     from polyseme.bulk_embedding import BulkSettings, embed_folder
 
     whole, encoder, stacks = [], [], []
     for number in range(rounds + 1):
-        started = time.perf_counter()
+        started = clock()
         counts = embed_folder(elmo, [text], folder / f"out{number}", BulkSettings())
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         encoding, running = time_kernels(elmo, text)
         if number:  # the first round packs the weights and starts threads
             whole.append(seconds)
@@ -107,9 +121,9 @@ def time_kernels(elmo: Elmo, text: Path) -> tuple[float, float]:
     spent, encode = [0.0], TokenCache._encode  # what the cache adds to the encoder is not a kernel
 
     def timed(self: TokenCache, *args: object, **options: object) -> object:
-        started = time.perf_counter()
+        started = clock()
         result = encode(self, *args, **options)  # type: ignore[arg-type]
-        spent[0] += time.perf_counter() - started
+        spent[0] += clock() - started
         return result
 
     stacks = 0.0
@@ -120,9 +134,9 @@ def time_kernels(elmo: Elmo, text: Path) -> tuple[float, float]:
         for group in chunk_sentences(sentences, CHUNK * elmo.batch_tokens):
             for batch in elmo.batches(group):
                 encoded = elmo.encode_batch(batch.sentences)
-                started = time.perf_counter()
+                started = clock()
                 elmo.run_encoded(encoded)
-                stacks += time.perf_counter() - started
+                stacks += clock() - started
     finally:
         TokenCache._encode = encode  # type: ignore[method-assign]
     return spent[0], stacks
