@@ -9,7 +9,7 @@ from pathlib import Path
 import polyseme
 
 reviews = sys.argv[1] if len(sys.argv) > 1 else str(Path(__file__).parent / "data" / "reviews.csv")
-model = sys.argv[2] if len(sys.argv) > 2 else "en-classic"
+model = sys.argv[2] if len(sys.argv) > 2 else "en"
 
 classifier = polyseme.train(
     "classification",

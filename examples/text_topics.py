@@ -9,7 +9,7 @@ from pathlib import Path
 import polyseme
 
 topics = sys.argv[1] if len(sys.argv) > 1 else str(Path(__file__).parent / "data" / "topics.csv")
-model = polyseme.load(sys.argv[2] if len(sys.argv) > 2 else "en-classic")
+model = polyseme.load(sys.argv[2] if len(sys.argv) > 2 else "en")
 
 for preset in ("classification-joined", "classification-elmo", "classification-pooled"):
     settings = ["train.epochs=30", "train.patience=30", "train.batch=4"]

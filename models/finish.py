@@ -59,7 +59,7 @@ WORDS = {
 SENTENCES = 2000  # held-out sentences whose vectors are compared
 CHARACTERS = {"en": 5, "zh": 2}  # of a token, about
 USAGES = 2_000_000  # tokens of the training text whose vectors are averaged, spread over the text
-NEIGHBOURS = {"en": 5000, "zh": 4000, "en-classic": 3200, "zh-classic": 3200}  # words with a stored vector
+NEIGHBOURS = {"en": 5000, "zh": 3300, "en-classic": 3200, "zh-classic": 3200}  # words with a stored vector
 CURVES = "![curves](curves.png)"  # in the card in models/ only; the image is not bundled
 UNCHANGED = "train.seed="  # a trial that changes nothing but the seed
 METRICS = "metrics.jsonl"
@@ -146,10 +146,11 @@ def write_card(name: str, work_folder: Path, bundled: Path, arguments: argparse.
     if arguments.modern is not None and name in SHARES:
         parts += ["## Sources", sources(name, arguments.modern / f"{name}_modern" / "README.txt")]
     parts += ["## Model", facts(work_folder, bundled), CURVES]
-    parts += ["## Held-out text", perplexities(models, work_folder)]
+    measured = {label: elmo for label, elmo in models.items() if name not in SHARES or "int8" in label}
+    parts += ["## Held-out text", perplexities(measured, work_folder)]
     parts += ["Effect of the bundled precision: " + difference(*models.values(), work_folder)]
     if arguments.wsd is not None:
-        parts += ["## Word senses (CoarseWSD-20)", word_senses(models, arguments.wsd)]
+        parts += ["## Word senses (CoarseWSD-20)", word_senses(measured, arguments.wsd)]
     if arguments.sanguo is not None:
         parts += ["## Persons of 三国演义", persons(models, arguments.sanguo)]
     if (HERE / name / "study.json").exists():
@@ -191,12 +192,12 @@ def sources(name: str, readme: Path) -> str:
 def perplexities(models: dict[str, polyseme.Elmo], work_folder: Path) -> str:
     """Return a table of perplexities and shares of unknown words, of all texts and of each.
 
-    fp32 reads the valid part only. What was evaluated is kept in WORK/NAME/perplexities.json.
+    What was evaluated is kept in WORK/NAME/perplexities.json.
     """
     rows = []
     for name, elmo in models.items():
         for part in ("valid", "test"):
-            if (work_folder / part).exists() and (part == "valid" or elmo.model.network.precision != "fp32"):
+            if (work_folder / part).exists():
                 rows += [[name, *row] for row in evaluate(elmo, work_folder, part)]
     return table(["weights", "text", "words", "forward", "backward", "mean", "unknown words"], rows)
 

@@ -18,11 +18,23 @@ from polyseme.server.catalog import open_catalog
 from polyseme.text.fingerprint import checksum
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("en-classic", "zh-classic")
-MAX_BYTES = 10_000_000  # per model
+NAMES = ("en", "en-classic", "zh", "zh-classic")
+MAX_BYTES = {"en": 16_000_000, "en-classic": 10_000_000, "zh": 16_000_000, "zh-classic": 10_000_000}
 
-# New text in the style of the training books, and bounds of its perplexity.
+# New text in the style of the training text, and bounds of its perplexity.
 TEXTS = {
+    "en": (
+        "The company released a new version of the app last week, and most of the users seem to like it. "
+        "“We wanted to make it easier to share photos with your friends,” the developer told us in an email. "
+        "I think that the old design was better, to be honest. If you have any questions about your account, "
+        "please call us or visit the website.",
+        (15, 90),
+    ),
+    "zh": (
+        "这家公司上周发布了新版本的软件，很多用户都觉得很好用。我们希望大家可以更方便地分享照片。"
+        "如果你有任何问题，可以打电话给我们，或者访问网站。他在大学里学习计算机科学，毕业以后去了北京工作。",
+        (20, 200),
+    ),
     "en-classic": (
         "The old captain came down to the river before dawn, and found the boat where he had left it. "
         "“I do not believe,” said his daughter, “that anybody will come to look for us here.” He made no "
@@ -53,11 +65,11 @@ def elmo(name: str, monkeypatch: pytest.MonkeyPatch) -> Elmo:
     return polyseme.load(name)
 
 
-def test_both_models_are_bundled_and_small():
+def test_all_models_are_bundled_and_small():
     assert bundled_names() == list(NAMES)
     for name in NAMES:
         files = list((FOLDER / name).iterdir())
-        assert sum(file.stat().st_size for file in files) <= MAX_BYTES
+        assert sum(file.stat().st_size for file in files) <= MAX_BYTES[name]
         assert {file.name for file in files} >= {"README.md", "config.json", "model.safetensors", "vocab.txt"}
 
 
@@ -106,6 +118,15 @@ def test_the_perplexity_of_new_text_is_low(tmp_path: Path, name: str, elmo: Elmo
 @pytest.mark.parametrize(
     ("name", "word", "similar"),
     [
+        ("en", "economy", {"market", "industry", "agriculture", "investment", "markets", "nation"}),
+        ("en", "Monday", {"Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}),
+        ("en", "virus", {"viruses", "vaccine", "bacteria", "parasites", "infection", "receptor"}),
+        ("zh", "经济", {"社会", "产业", "政治", "金融", "文化", "农业", "贸易", "科技", "工业", "财政"}),
+        (
+            "zh",
+            "北京",
+            {"上海", "天津", "广州", "南京", "台北", "香港", "深圳", "成都", "武汉", "东京", "重庆"},
+        ),
         ("en-classic", "Monday", {"Sunday", "Friday", "Christmas", "April", "June", "July", "October"}),
         ("en-classic", "seven", {"five", "six", "eight", "nine", "four", "three", "ten"}),
         ("en-classic", "red", {"white", "blue", "green", "yellow", "black", "brown", "grey"}),
@@ -131,6 +152,20 @@ def test_nearest_words_have_similar_meanings(name: str, word: str, similar: set[
 @pytest.mark.parametrize(
     ("name", "word", "text", "same_sense", "different_sense"),
     [
+        (
+            "en",
+            "bank",
+            "They walked along the bank of the river .",
+            "The boat lay close to the muddy bank , among the reeds .",
+            "The bank lent her ten thousand dollars .",
+        ),
+        (
+            "zh",
+            "苹果",
+            "她 吃 了 一个 苹果 。",
+            "他 买 了 三斤 苹果 和 香蕉 。",
+            "微软 和 苹果 都 是 科技 公司 。",
+        ),
         (
             "en-classic",
             "bank",
@@ -164,6 +199,8 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
 
 def test_unknown_words_get_vectors_from_their_characters(name: str, elmo: Elmo):
     unknown, similar, different = {
+        "en": ("unhappinesses", "unkindnesses", "Zq7"),
+        "zh": ("老将军", "小将军", "大宝刀"),
         "en-classic": ("unhappinesses", "unkindnesses", "Zq7"),
         "zh-classic": ("老将军", "小将军", "大宝刀"),
     }[name]
@@ -191,3 +228,23 @@ def test_memory_stays_below_400_megabytes(name: str):
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     _seconds, megabytes = map(float, output.split())
     assert megabytes < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        (
+            "en",
+            ("The cat sat on the sofa.", "A kitten was lying on the couch.", "The stock market fell today."),
+        ),
+        ("zh", ("小猫躺在沙发上睡觉。", "一只猫在沙发上休息。", "今天股市大幅下跌。")),
+    ],
+)
+def test_similar_sentences_have_similar_vectors(name: str, texts: tuple[str, ...]):
+    first, second, third = polyseme.load(name).embed(texts, pool="sentence")
+    assert cosine(first, second) > max(cosine(first, third), cosine(second, third)) + 0.1
+
+
+def test_zh_reads_traditional_characters():
+    elmo = polyseme.load("zh")
+    np.testing.assert_array_equal(elmo.embed("中國的經濟發展"), elmo.embed("中国的经济发展"))

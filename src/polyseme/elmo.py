@@ -109,10 +109,10 @@ class Elmo:
         cache: The token vectors that are computed once per word.
 
     Example:
-        >>> elmo = polyseme.load("en-classic")
+        >>> elmo = polyseme.load("en")
         >>> river, money = elmo.embed(["He sat on the river bank .", "The bank failed ."])
         >>> river.shape
-        (7, 256)
+        (7, 384)
 
     """
 
@@ -185,7 +185,7 @@ class Elmo:
             UsageError: If this machine has no such device.
 
         Example:
-            >>> elmo = polyseme.load("en-classic").to("cuda")
+            >>> elmo = polyseme.load("en").to("cuda")
 
         """
         target = resolve_device(device)
@@ -343,9 +343,9 @@ class Elmo:
 
         Example:
             >>> elmo.embed("The bank failed .").shape
-            (4, 256)
+            (4, 384)
             >>> elmo.embed(frame["text"], pool="mean").shape  # a pandas column of 1,000 rows
-            (1000, 256)
+            (1000, 384)
 
         """
         plan = self.plan_embedding(sentences, layer=layer, pool=pool, direction=direction, segment=segment)
@@ -592,7 +592,7 @@ class Elmo:
 
         Example:
             >>> elmo.fit_sentences(frame["text"]).embed("The bank failed .", pool="sentence").shape
-            (256,)
+            (384,)
 
         """
         tokens = [sentence for sentence in self.token_lists(sentences, segment) if sentence]
@@ -699,9 +699,9 @@ def load(
         UsageError: If an argument is invalid or this machine has no such device.
 
     Example:
-        >>> elmo = polyseme.load("en-classic")
+        >>> elmo = polyseme.load("en")
         >>> elmo.embed("The bank failed .").shape
-        (4, 256)
+        (4, 384)
 
     """
     target = resolve_device(device)

@@ -67,10 +67,10 @@ class ElmoLayer(nn.Module):
             and evaluation.
 
     Example:
-        >>> layer = polyseme.ElmoLayer("en-classic")
+        >>> layer = polyseme.ElmoLayer("en")
         >>> vectors, mask = layer([["The", "bank", "failed", "."], ["Hello"]])
         >>> vectors[0].shape
-        torch.Size([2, 4, 256])
+        torch.Size([2, 4, 384])
 
     """
 

@@ -66,7 +66,7 @@ class WordVectors:
         path: The file they were read from, if any.
 
     Example:
-        >>> words = polyseme.open_words("en-classic")
+        >>> words = polyseme.open_words("en")
         >>> words.nearest("mother", 5)
         >>> words["mother"].shape, words.count("mother"), "mother" in words, len(words)
 
@@ -389,7 +389,7 @@ def open_words(path: str | Path) -> WordVectors:
         FormatError: The model has no word vectors, or the file is damaged.
 
     Example:
-        >>> polyseme.open_words("en-classic").nearest("king", 5)
+        >>> polyseme.open_words("en").nearest("king", 5)
 
     """
     model_path = resolve_model_path(path)

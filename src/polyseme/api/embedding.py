@@ -115,8 +115,8 @@ def embed(
         DataError: If a text cannot be read.
 
     Example:
-        >>> polyseme.embed("en-classic", "books/", "vectors.parquet", layer="top")
-        >>> polyseme.embed("en-classic", "books/", "vectors", shard="1/4")  # the first of four processes
+        >>> polyseme.embed("en", "books/", "vectors.parquet", layer="top")
+        >>> polyseme.embed("en", "books/", "vectors", shard="1/4")  # the first of four processes
 
     """
     out = Path(out).expanduser()

@@ -105,7 +105,7 @@ def evaluate(
         DataError: If the text cannot be read, or holds no words.
 
     Example:
-        >>> polyseme.evaluate("en-classic", "held-out.txt").total.mean
+        >>> polyseme.evaluate("en", "held-out.txt").total.mean
 
     """
     if isinstance(model, TaskModel) or (not isinstance(model, Elmo) and is_task(model)):
@@ -206,8 +206,8 @@ def score(
         DataError: If the text cannot be read.
 
     Example:
-        >>> polyseme.score("en-classic", ["The bank failed .", "Bank the . failed"])[0].totals
-        >>> for sentence in polyseme.score("en-classic", "text.txt"):
+        >>> polyseme.score("en", ["The bank failed .", "Bank the . failed"])[0].totals
+        >>> for sentence in polyseme.score("en", "text.txt"):
         ...     print(sentence.totals, sentence.tokens)
 
     """
@@ -272,7 +272,7 @@ def rerank(
         DataError: If a line is not in one of these forms.
 
     Example:
-        >>> best = next(polyseme.rerank("en-classic", "nbest.txt", weight=0.5))
+        >>> best = next(polyseme.rerank("en", "nbest.txt", weight=0.5))
 
     """
     elmo = ensure_loaded(model, batch_tokens, options, device=device)
@@ -332,7 +332,7 @@ def substitutes(
         UsageError: If the model has no softmax, or no word is in brackets.
 
     Example:
-        >>> polyseme.substitutes("en-classic", "He sat on the [bank] .", 5)
+        >>> polyseme.substitutes("en", "He sat on the [bank] .", 5)
 
     """
     elmo = ensure_loaded(model, options=options, device=device)
@@ -392,7 +392,7 @@ def generate(
         UsageError: If the model has no softmax.
 
     Example:
-        >>> polyseme.generate("en-classic", "The river", tokens=20, seed=3).text
+        >>> polyseme.generate("en", "The river", tokens=20, seed=3).text
 
     """
     elmo = ensure_loaded(model, options=options, device=device)

@@ -48,7 +48,7 @@ def info(
         FormatError: If `model` holds no model that can be read.
 
     Example:
-        >>> polyseme.info("en-classic")["layers"]
+        >>> polyseme.info("en")["layers"]
         3
 
     """
@@ -133,7 +133,7 @@ def cache(
         DataError: If `vocab` cannot be read.
 
     Example:
-        >>> polyseme.cache("en-classic", "vocab.txt", "tokens.hdf5")
+        >>> polyseme.cache("en", "vocab.txt", "tokens.hdf5")
 
     """
     path = Path(out).expanduser()

@@ -112,7 +112,7 @@ def index(
         DataError: If a text cannot be read, or no usage is left to index.
 
     Example:
-        >>> index = polyseme.index("en-classic", "books/", "books-index", min_count=5)
+        >>> index = polyseme.index("en", "books/", "books-index", min_count=5)
         >>> polyseme.nearest(index, "bank", context="He sat on the river bank .")
 
     """
@@ -304,7 +304,7 @@ def nearest(
         UnknownWordError: If a word has no vector.
 
     Example:
-        >>> polyseme.nearest("en-classic", "mother", 5)
+        >>> polyseme.nearest("en", "mother", 5)
         >>> polyseme.nearest("books-index", "bank", context="He sat on the river bank .", same_word=True)
         >>> polyseme.nearest("speeches-index", "liberty", by="year/50")
 
@@ -475,7 +475,7 @@ def similarity(
         UsageError: If there are fewer than two texts, or they are not of one kind.
 
     Example:
-        >>> polyseme.similarity("en-classic", "mother", "father").cosine
+        >>> polyseme.similarity("en", "mother", "father").cosine
         >>> polyseme.similarity(elmo, "the river [bank]", "the [bank] failed", "a [shore]").odd_one_out
 
     """
@@ -662,7 +662,7 @@ def disambiguate(
         DataError: If a file cannot be read.
 
     Example:
-        >>> scores, senses = polyseme.disambiguate("en-classic", "train.tsv", "test.tsv")
+        >>> scores, senses = polyseme.disambiguate("en", "train.tsv", "test.tsv")
 
     """
     check_correction(space)

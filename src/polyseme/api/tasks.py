@@ -82,7 +82,7 @@ def train(
         UsageError: If arguments do not fit.
 
     Example:
-        >>> tagger = polyseme.train("tagging", "en-classic", train="train.conll", dev="dev.conll")
+        >>> tagger = polyseme.train("tagging", "en", train="train.conll", dev="dev.conll")
         >>> rows = [("great film", "pos"), ("dull", "neg"), …]
         >>> classifier = polyseme.train("classification", elmo, train=rows)
 

@@ -49,7 +49,7 @@ def make_app() -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         callback=_polyseme,
-        epilog="Try it without training: polyseme nearest en-classic mother",
+        epilog="Try it without training: polyseme nearest en economy",
     )
     for panel, commands in COMMANDS.items():
         for command in commands:

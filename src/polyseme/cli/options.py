@@ -16,7 +16,7 @@ from polyseme.segmentations import Segmentation
 if TYPE_CHECKING:
     from polyseme.model.output import Layer
 
-MODEL = "A model folder, a .zip or .hdf5 file, or a bundled model: en-classic, zh-classic."
+MODEL = "A model folder, a .zip or .hdf5 file, or a bundled model: en, zh, en-classic, zh-classic."
 LAYER = "top, mean, a number from 0, or weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4 (scaled)."
 
 ENCODING = "Encoding of the text: auto detects it, or gb18030, big5, utf-16, latin-1, …"

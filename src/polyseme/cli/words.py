@@ -142,7 +142,7 @@ def index(
 def nearest(
     source: Annotated[
         str,
-        typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en-classic, …"),
+        typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en, zh, …"),
     ],
     word: Annotated[str, typer.Argument(metavar="WORD", help="The word.")],
     k: Annotated[int, typer.Option("-k", min=1, help="How many results.")] = 10,
@@ -507,7 +507,7 @@ def change(
 def export(
     source: Annotated[
         str,
-        typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en-classic, …"),
+        typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en, zh, …"),
     ],
     out: Annotated[
         Path,

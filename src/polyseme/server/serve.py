@@ -50,7 +50,7 @@ def serve(
         UsageError: If the address is in use, or an index or task model belongs to another ELMo.
 
     Example:
-        polyseme.serve("en-classic", "books.index", port=8000)
+        polyseme.serve("en", "books.index", port=8000)
 
     """
     with ExitStack() as cleanup:

@@ -38,7 +38,7 @@ class Token(NamedTuple):
         end: Offset after its last character.
 
     Example:
-        >>> token = polyseme.load("en-classic").tokenize("It's late.", "en")[1]
+        >>> token = polyseme.load("en").tokenize("It's late.", "en")[1]
         >>> token
         Token(text="'s", start=2, end=4)
 
