@@ -45,20 +45,20 @@ def build_lookup_tables(
     """Compute every part of every filter."""
     filters = list(convolutions)
     characters = embedding.num_embeddings
-    parts = []
-    for position in range(widest):
-        columns = [
-            embedding.weight @ f.weight[:, :, position].t()
-            if position < f.weight.shape[2]
-            else embedding.weight.new_zeros(characters, f.weight.shape[0])
-            for f in filters
-        ]
-        parts.append(torch.cat(columns, dim=1))
+    size = sum(len(f.weight) for f in filters)
+    table = embedding.weight.new_zeros(widest, characters, size)  # filled in place: a copy would be as large
+    first = 0
+    for f in filters:
+        for position in range(f.weight.shape[2]):
+            table[position, :, first : first + len(f.weight)] = (
+                embedding.weight @ f.weight[:, :, position].t()
+            )
+        first += len(f.weight)
     bias = torch.cat([f.bias for f in filters if f.bias is not None])
     widths = torch.cat([torch.full((len(f.weight),), f.weight.shape[2]) for f in filters])
     widest_of_panel = torch.tensor([int(panel.max()) for panel in widths.split(PANEL)])
     snapshot = WeightSnapshot(source_weights(embedding, filters))
-    return LookupTables(torch.cat(parts), bias, characters, widest_of_panel, snapshot)
+    return LookupTables(table.flatten(0, 1), bias, characters, widest_of_panel, snapshot)
 
 
 def source_weights(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:
