@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
-from polyseme.text.simplified import simplify_codes
+from polyseme.text.simplified import pair_characters
 
 IntArray = NDArray[np.int64]
 
@@ -93,7 +93,8 @@ class ByteAlphabet:
 class CodepointAlphabet:
     """An ordered list of characters with six special entries; id = position in the list + 1.
 
-    With `simplify`, a character that is not in the list is looked up as its simplified form.
+    With `simplify`, a traditional Chinese character has the id of its simplified form if that stands before
+    it in the list, which is sorted by falling frequency.
     """
 
     _BOUNDARIES: Mapping[str, int] = {"<S>": 0, "<bos>": 0, "</S>": 1, "<eos>": 1}
@@ -115,6 +116,10 @@ class CodepointAlphabet:
         self.padding = ids["<pad>"]
         self._marks = (ids["<bow>"], ids["<eow>"], ids["<pad>"])
         self._begin, self._end, self._unknown = ids["<bos>"], ids["<eos>"], ids["<oov>"]
+        if simplify:
+            for traditional, simplified in pair_characters():
+                if ids.get(simplified, len(ids)) < ids.get(traditional, len(ids)):
+                    ids[traditional] = ids[simplified]
         single = sorted((ord(c), number) for c, number in ids.items() if len(c) == 1)
         self._codes = np.array([code for code, _ in single], np.uint32)  # sorted, for the binary search
         self._numbers = np.array([number for _, number in single], np.int64)
@@ -164,12 +169,7 @@ class CodepointAlphabet:
         if not len(self._codes):
             return np.full(len(codes), self._unknown, np.int64)
         positions = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
-        is_known = self._codes[positions] == codes
-        if self.simplifies and not is_known.all():
-            codes = np.where(is_known, codes, simplify_codes(codes))
-            positions = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
-            is_known = self._codes[positions] == codes
-        return np.where(is_known, self._numbers[positions], np.int64(self._unknown))
+        return np.where(self._codes[positions] == codes, self._numbers[positions], np.int64(self._unknown))
 
 
 def _check_max_chars(max_chars: int) -> int:

@@ -12,11 +12,6 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-import numpy as np
-from numpy.typing import NDArray
-
-Codes = NDArray[np.uint32]
-
 
 def simplify(text: str) -> str:
     """Replace the traditional characters of a text; the result has the same length.
@@ -29,24 +24,15 @@ def simplify(text: str) -> str:
     return text.translate(_table())
 
 
-def simplify_codes(codes: Codes) -> Codes:
-    """Replace traditional characters in an array of code points."""
-    traditional, simplified = _code_table()
-    positions = np.searchsorted(traditional, codes).clip(max=len(traditional) - 1)
-    return np.where(traditional[positions] == codes, simplified[positions], codes)
+def pair_characters() -> list[tuple[str, str]]:
+    """The traditional characters, each with its simplified form."""
+    return list(zip(*_read_lines(), strict=True))
 
 
 @cache
 def _table() -> dict[int, str]:
     traditional, simplified = _read_lines()
     return str.maketrans(traditional, simplified)  # type: ignore[return-value]  # code points to characters
-
-
-@cache
-def _code_table() -> tuple[Codes, Codes]:
-    pairs = sorted(zip(*(map(ord, line) for line in _read_lines()), strict=True))
-    columns = np.array(pairs, np.uint32).T
-    return columns[0], columns[1]
 
 
 def _read_lines() -> tuple[str, str]:

@@ -35,7 +35,7 @@ class Vocab:
         begin: The word that begins a sentence.
         end: The word that ends a sentence.
         unknown: The word for all others.
-        simplify: Look up a word that is missing in simplified Chinese characters, too.
+        simplify: Look up words in simplified Chinese characters, too; the more frequent form counts.
 
     Raises:
         UsageError: A word is empty, contains a line break, is there twice, or one of the three is missing.
@@ -129,10 +129,11 @@ class Vocab:
 
     def id(self, word: str) -> int:
         """The id of a word; that of the unknown word if it is not in the vocabulary."""
-        number = self._ids.get(word)
-        if number is None and self.simplifies:
-            number = self._ids.get(simplify(word))
-        return self._ids[self.unknown] if number is None else number
+        missing = len(self.words) + 1
+        number = self._ids.get(word, missing)
+        if self.simplifies and not word.isascii():
+            number = min(number, self._ids.get(simplify(word), missing))
+        return self._ids[self.unknown] if number == missing else number
 
     def ids(self, words: Iterable[str]) -> IntArray:
         """The ids of words, (N,)."""
