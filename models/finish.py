@@ -49,7 +49,7 @@ WORDS = {
         "economy bank computer phone doctor virus film music football car Monday seven red mother London "
         "government happy quickly walked because"
     ),
-    "zh": "经济 银行 苹果 电脑 手机 医生 电影 音乐 足球 汽车 星期一 七 红色 母亲 北京 政府 高兴 因为 认为",
+    "zh": "经济 银行 苹果 电脑 手机 医生 电影 音乐 足球 汽车 七 红色 母亲 北京 政府 高兴 因为 认为",
     "en-classic": (
         "king ship Monday seven red mother London river horse bread anger beautiful quickly walked said "
         "because could Darcy Ahab sword"
