@@ -53,7 +53,8 @@ def random_model(
     marks: Mapping[str, str] = BILM_MARKS,
 ) -> Pretrained:
     """A model of `config` with random weights and the vocabulary `marks` + `words` (None: no vocabulary)."""
-    vocab = Vocab([*marks.values(), *words], **marks) if words is not None else None
+    strings: dict[str, Any] = dict(marks)
+    vocab = Vocab([*marks.values(), *words], **strings) if words is not None else None
     alphabet: ByteAlphabet | CodepointAlphabet | None = None
     if config.chars is not None and config.chars.encoding == "bytes":
         alphabet = ByteAlphabet(config.chars.max_chars)

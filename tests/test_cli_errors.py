@@ -63,11 +63,11 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
     [
         (
             "info nowhere",
-            "nowhere: no such file or folder, and no bundled model of that name (there are en-classic",
+            "nowhere: no such file or folder, and no bundled model of that name (there are en, en-classic",
         ),
         (
             "info model",
-            "model: no such file or folder, and no bundled model of that name (there are en-classic, zh",
+            "model: no such file or folder, and no bundled model of that name (there are en, en-classic, zh",
         ),
         ("info text.txt", "text.txt: not a model in a known format. It looks like a part"),
         ("embed nowhere text.txt --out x.hdf5", "nowhere: no such file or folder, and no bundled"),
