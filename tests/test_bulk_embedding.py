@@ -238,7 +238,7 @@ def test_shards_before_an_unreadable_line_are_written(elmo, tmp_path):
     with text.open("ab") as file:
         file.write(b"caf\xe9\n")
     with pytest.raises(DataError, match=r"text\.txt:201: not UTF-8"):
-        api.embed(elmo, text, tmp_path / "out", **SMALL)
+        api.embed(elmo, text, tmp_path / "out", encoding="utf-8", **SMALL)
     assert len(list(tmp_path.glob("out/shard*"))) > 10
 
 
