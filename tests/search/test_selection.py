@@ -198,7 +198,7 @@ def test_all_verbs_take_documents(book: Index, speeches: Index) -> None:
 
 def test_senses_are_counted_by_group(tmp_path: Path, elmo: Elmo) -> None:
     for year in (1900, 1905, 1950):
-        (tmp_path / f"{year}.txt").write_text("the bank failed\nthe river bank\n" * 6)
+        (tmp_path / f"{year}.txt").write_text("the bank failed\nthe river bank\n" * 6 + f"in {year}\n")
     index = api.index(elmo, tmp_path, tmp_path / "index", meta=r"(?P<year>\d{4})", progress=False)
     assert api.senses(index, "bank", by="year/10").documents == {"1900-1909": 24, "1950-1959": 12}
     assert api.senses(index, "bank", documents="year=1950").documents == {str(tmp_path / "1950.txt"): 12}

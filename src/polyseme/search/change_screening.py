@@ -147,7 +147,7 @@ def find_common_words(
     functions = {
         word
         for index in (first, second)
-        for word, is_content in zip(index.words.words, index.context_reader.is_content, strict=True)
+        for word, is_content in zip(index.whole.words.words, index.context_reader.is_content, strict=True)
         if not is_content
     }
     return {
