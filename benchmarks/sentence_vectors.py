@@ -7,8 +7,8 @@ TF-IDF of words (of characters and pairs of them in Chinese). Relatedness: Spear
 cosine with SICK's score, test part; with `centred`, minus the mean of the two columns of sentences.
 Traditional text: the share of unknown words in DRCD, as it is and with simplified characters.
 
-    python benchmarks/sentences.py DATA en en-classic [--examples 6920]
-    python benchmarks/sentences.py DATA zh zh-classic
+    python benchmarks/sentence_vectors.py DATA en en-classic [--examples 6920]
+    python benchmarks/sentence_vectors.py DATA zh zh-classic
 """
 
 from __future__ import annotations
