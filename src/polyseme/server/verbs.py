@@ -110,6 +110,8 @@ class VerbRoutes:
 
     async def embed(self, body: requests.EmbedRequest, request: Request) -> Response:
         """Embed texts, one vector each: the vectors of its tokens, pooled."""
+        if body.pool == "sentence" and self._state.catalog.elmo.model.pooling is None:
+            raise invalid("The model was not fitted for pool=sentence: use another pool, such as mean.")
         plan = await self._state.plan_embedding(
             body.texts, layer=body.layer, pool=body.pool, direction=body.direction
         )

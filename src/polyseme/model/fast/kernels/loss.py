@@ -44,10 +44,10 @@ def mean_loss(
         dtype: Of the factors of the products: float32 or bfloat16.
 
     """
-    return _Loss.apply(outputs, rows, bias, labels, samples, dtype)  # type: ignore[no-any-return, no-untyped-call]
+    return _SoftmaxLoss.apply(outputs, rows, bias, labels, samples, dtype)  # type: ignore[no-any-return, no-untyped-call]
 
 
-class _Loss(torch.autograd.Function):
+class _SoftmaxLoss(torch.autograd.Function):
     """Computes loss and gradients at once: the backward pass only scales them."""
 
     @staticmethod
