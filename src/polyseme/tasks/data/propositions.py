@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError
 from polyseme.tasks.data.sources import Records, Source
+from polyseme.tasks.data.tables import guess_format, read_json_records
 from polyseme.tasks.data.tag_schemes import Span, find_fault, read_spans
-from polyseme.text.corpus.documents import read_record
-from polyseme.text.reading import Line, expand_path, read_lines
+from polyseme.text.reading import Line, read_lines
 
 FORMATS = {
     ".jsonl": "jsonl",
@@ -65,17 +64,11 @@ def read_propositions(source: Source, file_format: str, *, labelled: bool) -> It
         DataError: If the source cannot be read as such a file; the message begins with `file:line`.
 
     """
-    if isinstance(source, Records):
-        rows = ((f"{source.name}:{n}", row) for n, row in enumerate(source.rows, start=1))
-        yield from (_read_values(location, row, labelled=labelled) for location, row in rows)
-        return
     if file_format == "auto":
-        suffixes = [s for s in Path(expand_path(source)).suffixes if s.lower() not in (".gz", ".zst")]
-        file_format = FORMATS.get(suffixes[-1].lower(), "conll2012") if suffixes else "conll2012"
-    if file_format == "jsonl":
-        for line in read_lines(source):
-            if line.text.strip():
-                yield _read_values(line.location, read_record(line), labelled=labelled)
+        file_format = guess_format(str(source), FORMATS, "conll2012")
+    if isinstance(source, Records) or file_format == "jsonl":
+        for location, record in read_json_records(source):
+            yield _read_values(location, record, labelled=labelled)
     elif file_format == "conllup":
         yield from _read_conllup(read_lines(source), labelled=labelled)
     else:

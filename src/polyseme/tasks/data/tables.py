@@ -64,8 +64,22 @@ def table_format(source: Source, chosen: str) -> str:
     path = Path(expand_path(source))
     if path.is_dir():
         return "folder"
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
-    return ENDINGS.get(suffixes[-1], "lines") if suffixes else "lines"
+    return guess_format(str(path), ENDINGS, "lines")
+
+
+def guess_format(path: str, endings: Mapping[str, str], default: str) -> str:
+    """The format of a file by the ending of its name, without that of its compression."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in (".gz", ".zst")]
+    return endings.get(suffixes[-1], default) if suffixes else default
+
+
+def read_json_records(source: Source) -> Iterator[tuple[str, Any]]:
+    """Yield the records in memory, or those of a file of JSON lines, with their locations."""
+    if isinstance(source, Records):
+        yield from ((f"{source.name}:{n}", row) for n, row in enumerate(source.rows, start=1))
+        return
+    for row in _read_json_lines(source):
+        yield row.location, row.fields
 
 
 def read_rows(
