@@ -109,8 +109,11 @@ def test_the_l2_term_keeps_the_weights_of_layers_similar(files: Path, elmo: Elmo
 
 
 def test_training_stops_early_and_keeps_the_best_epoch(files: Path, elmo: Elmo):
-    model = train("classification", elmo, files, "train.rate=1e-9", "train.epochs=9", "train.patience=2")
-    assert model.results[0].epochs == 3
+    settings = ("train.rate=1e-9", "train.epochs=9", "train.patience=2")
+    (result,) = train("classification", elmo, files, *settings, "train.min_steps=0").results
+    assert (result.epochs, result.converged) == (3, True)
+    (result,) = train("classification", elmo, files, *settings).results  # too few steps to lose patience
+    assert (result.epochs, result.converged) == (9, False)
 
 
 def test_gradients_of_several_batches_are_accumulated(files: Path, elmo: Elmo):
@@ -211,6 +214,7 @@ def test_a_model_without_elmo_has_no_mix(tmp_path: Path, files: Path, elmo: Elmo
 
 def test_finished_runs_are_not_trained_again(tmp_path: Path, files: Path, elmo: Elmo):
     first = train("classification", elmo, files, "train.epochs=1", out=tmp_path / "task", compare=True)
+    assert [r.run.seed for r in first.results] == [1, 2, 3, 1, 2, 3]  # with ELMo, then without
     result = tmp_path / "task" / "runs" / "without-1-1" / "result.json"
     result.write_text(result.read_text(encoding="utf-8")[:40], encoding="utf-8")  # truncated
     events: list[ProgressEvent] = []

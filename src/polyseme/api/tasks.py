@@ -38,7 +38,7 @@ def train(
     out: str | Path | None = None,
     config: str | None = None,
     settings: Sequence[str] = (),
-    runs: int = 1,
+    runs: int | None = None,
     curve: Sequence[float] = (),
     compare: bool = False,
     without_elmo: bool = False,
@@ -61,10 +61,10 @@ def train(
         out: A folder for the model, report.md and plots.
         config: A preset or a .toml file; None is the preset of the task.
         settings: Overrides such as "train.seed=7".
-        runs: The number of seeds, for a mean and a deviation.
+        runs: The number of seeds, for a mean and a deviation; None is 3 with `compare`, else 1.
         curve: Shares of the training examples, such as 0.1, each with and without ELMo.
         compare: Train the same network without ELMo, too, and TF-IDF with logistic regression if an example
-            has one label; the report says which to use.
+            has one label; the report says how sure the difference is, and which to use.
         without_elmo: Train only the network without ELMo.
         resume: Continue the interrupted training in `out`.
         force: Replace an earlier training in `out`.

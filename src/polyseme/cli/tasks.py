@@ -51,7 +51,14 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as train.seed=7; can be repeated.")
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Number of seeds, for mean and standard deviation.")] = 1,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of seeds, for mean and standard deviation.",
+            show_default="3 with --compare, else 1",
+        ),
+    ] = None,
     curve: Annotated[
         str | None,
         typer.Option(help="Shares of the training examples, such as 1%,10%,100%, with and without ELMo."),
@@ -79,7 +86,17 @@ def train(
 
     overrides, shares = tuple(settings or ()), _parse_shares(curve)
     if task == "probes":
-        values = (config, runs > 1, curve, compare, without_elmo, not copy, resume, vectors)
+        several = runs is not None and runs > 1
+        values = (
+            config,
+            several,
+            curve,
+            compare,
+            without_elmo,
+            not copy,
+            resume,
+            vectors,
+        )
         unknown = [name for name, value in zip(NOT_FOR_PROBES, values, strict=True) if value]
         if unknown:
             raise UsageError(f"train probes has no {unknown[0]}. Leave it out.")

@@ -84,6 +84,25 @@ def draw_learning_curve(
     _save(figure, path)
 
 
+def draw_training_curves(
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], score_name: str, path: Path
+) -> None:
+    """Draw a score after each epoch: a line per run with its best point marked, a colour per name."""
+    figure, axes = _new_figure(6, 4)
+    names = list(dict.fromkeys(name for name, _ in lines))
+    labelled: set[str] = set()
+    for name, points in lines:
+        if points:
+            colour, label = COLOURS[names.index(name) % len(COLOURS)], None if name in labelled else name
+            axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.2, alpha=0.8, label=label)
+            axes.plot(*max(points, key=lambda point: point[1]), marker="o", color=colour)
+            labelled.add(name)
+    axes.set(xlabel="epoch (dot: the best)", ylabel=score_name)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    _save(figure, path)
+
+
 def draw_layer_scores(scores: Mapping[str, float], baseline: float, score_name: str, path: Path) -> None:
     """Draw the score of a probe for each layer, and the score of each word's most frequent tag."""
     figure, axes = _new_figure(5, 3.5)

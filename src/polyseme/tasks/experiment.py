@@ -41,6 +41,7 @@ from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.protocol import AnyTask, Example
 from polyseme.tasks.run_folder import RUNS, VECTORS, check_resumable, create_folder
 from polyseme.tasks.settings import TaskSettings, read_task_settings, replace_in
+from polyseme.tasks.significance import score_resamples
 from polyseme.tasks.table import find_task
 from polyseme.tasks.task_folder import NEEDS_PATH, ElmoSource, restore_weights, tuned_prefix
 from polyseme.tasks.task_model import TaskModel, check_layer, make_store
@@ -55,6 +56,7 @@ from polyseme.training.devices import choose_device
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
 
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
+COMPARED_RUNS = 3  # seeds of a comparison
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,9 @@ class RunResult:
     seconds: float
     shares: list[Any] = field(default_factory=list)  # of the layers, for each mix
     gammas: list[float] = field(default_factory=list)
+    converged: bool = False  # training stopped because dev did not improve, not because its epochs ended
+    validations: list[list[float]] = field(default_factory=list)  # epoch and main metric on dev
+    resampled: list[float] = field(default_factory=list)  # main metric on draws of the final set
 
 
 @dataclass(frozen=True)
@@ -166,15 +171,16 @@ class Experiment:
     task: str | type[AnyTask]
     config: str | None = None  # a preset or a .toml file
     settings: Sequence[str] = ()
-    runs: int = 1  # seeds
+    runs: int | None = None  # seeds; None: three to compare, else one
     curve: Sequence[float] = ()  # shares of the training examples
     compare: bool = False  # also without ELMo, and TF-IDF with logistic regression
     without_elmo: bool = False  # only without ELMo
 
     def list_runs(self, seed: int) -> list[Run]:
         """All runs, those on all examples first."""
-        if self.runs < 1:
-            raise UsageError(f"runs is {self.runs}, expected 1 or more.")
+        runs = (COMPARED_RUNS if self.compare else 1) if self.runs is None else self.runs
+        if runs < 1:
+            raise UsageError(f"runs is {runs}, expected 1 or more.")
         for share in self.curve:
             if not 0 < share <= 1:
                 raise UsageError(
@@ -182,7 +188,7 @@ class Experiment:
                 )
         shares = sorted({1.0, *self.curve}, reverse=True)
         kinds = [False] if self.without_elmo else [True, False] if self.compare or self.curve else [True]
-        seeds = range(seed, seed + self.runs)
+        seeds = range(seed, seed + runs)
         return [Run(elmo, share, number) for share in shares for elmo in kinds for number in seeds]
 
     def make_task(self) -> AnyTask:
@@ -282,7 +288,8 @@ def train(
         folder = _open_folder(out, stack, plan, resume=resume, force=force)
         vector_folder = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
         runner = _ExperimentRunner(task, data, source, segment, folder, vector_folder, progress)
-        results = [runner.run(run) for run in experiment.list_runs(settings.train.seed)]
+        runs = experiment.list_runs(settings.train.seed)
+        results = [runner.run(run, resample=experiment.compare and run.share == 1.0) for run in runs]
         best = best_of(results)
         trained = runner.make_model(best.run)
         restore_weights(trained.network, folder / RUNS / best.run.name / WEIGHTS)
@@ -335,6 +342,13 @@ def _read_result(path: Path) -> RunResult | None:
         return None
 
 
+def _read_validations(path: Path, main: str, examples: int) -> list[list[float]]:
+    """The epoch and the main metric of each validation, from metrics.jsonl."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    chosen = [line for line in lines if line["event"] == "validation"]
+    return [[round(line["tokens"] / examples, 2), line[main]] for line in chosen]
+
+
 class _ExperimentRunner:
     """The runs of one experiment, which share examples and stored vectors."""
 
@@ -378,14 +392,19 @@ class _ExperimentRunner:
             self._store = make_store(settings.input, self._source.elmo)
         return self._store
 
-    def run(self, run: Run) -> RunResult:
-        """Train a run, or read its result if it is finished."""
+    def run(self, run: Run, *, resample: bool = False) -> RunResult:
+        """Train a run, or read its result if it is finished; `resample` scores it on draws of examples."""
         folder = self._folder / RUNS / run.name
         finished = _read_result(folder / RESULT)
         if finished is not None:
             return finished
         folder.mkdir(parents=True, exist_ok=True)
-        result = self._train(run, self.make_model(run), self._examples(run), folder)
+        model = self.make_model(run)
+        result = self._train(run, model, self._examples(run), folder)
+        if resample:
+            _, examples = self._data.final
+            predictions = model.predict_examples(examples)
+            result = replace(result, resampled=score_resamples(model.task, examples, predictions))
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
         with new_file(folder / RESULT, force=True) as new:
             new.write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
@@ -423,6 +442,8 @@ class _ExperimentRunner:
             loop.position.seconds,
             [mix.shares for mix in model.mixes],
             [float(mix.gamma.detach()) for mix in model.mixes],
+            loop.is_out_of_patience,
+            _read_validations(folder / METRICS, dev.main, len(examples)),
         )
 
     def _report(self, title: str, total: int, position: Position, metrics: Metrics) -> None:

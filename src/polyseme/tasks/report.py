@@ -1,6 +1,6 @@
 """The report of an experiment: report.md, report.json and plots.
 
-    tasks.experiment  ->  tasks.report  ->  OUT/report.md, report.json, layers.png, confusion.png, curve.png
+    tasks.experiment  ->  tasks.report  ->  OUT/report.md, report.json, training.png and other plots
 
 Plots need matplotlib (extra `plot`).
 """
@@ -19,6 +19,7 @@ from polyseme.io import plots
 from polyseme.tasks.experiment import RunResult, TrainedTask
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.settings import InputSettings
+from polyseme.tasks.significance import Difference, compare_runs
 from polyseme.tasks.tfidf import NAME as BASELINE
 from polyseme.tasks.tfidf import Baseline
 
@@ -39,6 +40,8 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
         *elmo_effect(trained.results, part),
         *advise(trained.results, model.baseline, part),
         *layer_text(trained.best, model.settings.input),
+        "## Convergence",
+        convergence_table(trained.results),
         f"## By label ({part}, the saved model)" if scores.rows else "",
         label_table(scores) if scores.rows else "",
         confusion_text(scores),
@@ -57,13 +60,16 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
 
 
 def draw_plots(trained: TrainedTask, scores: Scores, folder: Path) -> None:
-    """Draw the layers, the confusion matrix and the learning curve, as far as there are any."""
+    """Draw the layers, the confusion matrix and the curves, as far as there are any."""
     if not plots.can_draw():
         return
     if trained.best.shares and describe_layer(trained.model.settings.input) is None:
         plots.draw_mixtures(trained.best.shares, folder / "layers.png")
     if 1 < len(scores.labels) <= MAX_LABELS:
         plots.draw_confusion(scores.confusion, scores.labels, folder / "confusion.png")
+    full = [result for result in trained.results if result.run.share == 1.0]
+    lines = [(NAMES[r.run.elmo], [(epoch, value) for epoch, value in r.validations]) for r in full]
+    plots.draw_training_curves(lines, f"dev {trained.best.main}", folder / "training.png")
     points = curve_points(trained.results)
     if any(len(series) > 1 for series in points.values()):
         plots.draw_learning_curve(points, trained.best.main, folder / "curve.png")
@@ -114,14 +120,60 @@ def elmo_effect(results: Sequence[RunResult], part: str) -> list[str]:
     groups, main = group_results(results), results[0].main
     if (True, 1.0) not in groups or (False, 1.0) not in groups:
         return []
-    with_elmo, bare = (mean(getattr(r, part)[main] for r in groups[elmo, 1.0]) for elmo in (True, False))
-    gain = with_elmo - bare
-    removed = gain / (1 - bare) if bare < 1 else 0.0
-    verbs = ("raises", "cuts") if gain >= 0 else ("lowers", "raises")
+    with_elmo, bare = groups[True, 1.0], groups[False, 1.0]
+    difference = compare_runs(
+        *([getattr(r, part)[main] for r in group] for group in (bare, with_elmo)),
+        *([r.resampled for r in group] for group in (bare, with_elmo)),
+    )
+    verbs = ("raises", "cuts") if difference.gain >= 0 else ("lowers", "raises")
     return [
-        f"ELMo {verbs[0]} {main} on {part} by {abs(gain):.4f} and {verbs[1]} the error of the same model "
-        f"without it by {abs(removed):.1%}."
+        f"ELMo {verbs[0]} {main} on {part} by {abs(difference.gain):.4f} and {verbs[1]} the error of the "
+        f"same model without it by {abs(difference.error_cut):.1%}. {describe_certainty(difference, part)}",
+        *warn_of_cap([*with_elmo, *bare]),
     ]
+
+
+def describe_certainty(difference: Difference, part: str) -> str:
+    """Say how sure a difference is, and why."""
+    reasons = []
+    if difference.seeds_p is None:
+        reasons.append("one run of each")
+    else:
+        reasons.append(f"over {difference.runs} seeds of each p = {difference.seeds_p:.2g}")
+    if difference.examples_p is not None:
+        reasons.append(
+            f"over draws of the {part} examples p = {difference.examples_p:.2g}, "
+            f"95% of them between {difference.low:+.4f} and {difference.high:+.4f}"
+        )
+    verdicts = {
+        "sure": "Other seeds and other examples would very likely say the same",
+        "likely": "This is likely, but not sure",
+        "one run": "Other examples would very likely say the same; other seeds may not: use `runs=3`",
+        "not shown": "This may be chance: these runs do not show a difference",
+    }
+    return f"{verdicts[difference.verdict]} ({'; '.join(reasons)})."
+
+
+def warn_of_cap(results: Sequence[RunResult]) -> list[str]:
+    """Say which runs ended before dev stopped improving; a comparison of such runs flatters the quicker."""
+    capped = [result for result in results if not result.converged]
+    if not capped:
+        return []
+    names = sorted({NAMES[result.run.elmo] for result in capped}, reverse=True)
+    return [
+        f"{len(capped)} of {len(results)} runs ({' and '.join(names)}) ended at the cap of train.epochs "
+        "before dev stopped improving: raise it for a fair comparison."
+    ]
+
+
+def convergence_table(results: Sequence[RunResult]) -> str:
+    """A row for each run: how many epochs it took, which was the best on dev, and why it stopped."""
+    lines = ["| run | epochs | best epoch | stopped |", "|---|---|---|---|"]
+    for result in results:
+        best = max(result.validations, key=lambda point: point[1])[0] if result.validations else result.epochs
+        reason = "dev stopped improving" if result.converged else "cap of train.epochs"
+        lines.append(f"| {result.run.title} | {result.epochs} | {best:g} | {reason} |")
+    return "\n".join(lines)
 
 
 def advise(results: Sequence[RunResult], baseline: Baseline | None, part: str) -> list[str]:

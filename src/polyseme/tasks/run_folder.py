@@ -17,7 +17,7 @@ from polyseme.errors import UsageError
 from polyseme.io.atomic import check_output_folder
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
-REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png")
+REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png", "training.png")
 FORMAT = 2  # of plan.json and runs/
 
 

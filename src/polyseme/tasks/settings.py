@@ -20,6 +20,19 @@ from polyseme.config import Settings, parse_settings, read_values, suggest
 from polyseme.errors import ConfigError
 from polyseme.training.settings import Share, TrainSettings, override
 
+LOOP_SETTINGS = (  # of [train], which the loop reads
+    "seed",
+    "rate",
+    "schedule",
+    "plateau",
+    "warmup",
+    "weight_decay",
+    "clip",
+    "accumulate",
+    "patience",
+    "min_steps",
+)
+
 
 class DataSettings(Settings):
     """How a source becomes examples."""
@@ -62,22 +75,23 @@ class TaskTrainSettings(Settings):
     """How a task is trained."""
 
     seed: int = 1
-    epochs: PositiveInt = 20
+    epochs: PositiveInt = 60  # at most; patience usually ends training earlier
     batch: PositiveInt = 32
     rate: PositiveFloat = 0.001
     elmo_rate: PositiveFloat = 0.0001  # of the weights of ELMo, with input.tune = "full"
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "plateau"] = "plateau"
+    plateau: PositiveInt = 2  # epochs without a better one before schedule="plateau" halves the rate
     warmup: Share = 0.0
     weight_decay: NonNegativeFloat = 0.0
     clip: PositiveFloat = 5.0
     accumulate: PositiveInt = 1
-    patience: PositiveInt | None = 4  # epochs without a better one before training stops
+    patience: PositiveInt | None = 5  # epochs without a better one before training stops
+    min_steps: NonNegativeInt = 300  # before them patience and plateau do not count
     device: str = "auto"
 
     def for_loop(self) -> TrainSettings:
         """The settings of the training loop, which counts examples and validates every epoch."""
-        names = ("seed", "rate", "schedule", "warmup", "weight_decay", "clip", "accumulate", "patience")
-        shared: dict[str, Any] = {name: getattr(self, name) for name in names}
+        shared: dict[str, Any] = {name: getattr(self, name) for name in LOOP_SETTINGS}
         return TrainSettings(
             **shared,
             epochs=float(self.epochs),

@@ -40,6 +40,7 @@ class Position:
     evaluations: int = 0
     best: float | None = None  # lowest score so far
     since_best: int = 0  # validations since then
+    halvings: int = 0  # of the learning rate, by schedule="plateau"
     seconds: float = 0.0  # of training, without validation and interruptions
 
 

@@ -128,7 +128,7 @@ class Loop:
         with self._catch_signals(), steady_process():
             self.trainable.module.train()
             started = time.monotonic() - self.position.seconds
-            while self.position.tokens < self.total and not self._out_of_patience():
+            while self.position.tokens < self.total and not self.is_out_of_patience:
                 metrics = self.step()
                 self.position.seconds = time.monotonic() - started
                 self._report(metrics)
@@ -182,6 +182,7 @@ class Loop:
 
     def _set_rate(self) -> float:
         rate = self.settings.rate * compute_rate_share(self.settings, self.position.tokens / self.total)
+        rate *= 0.5**self.position.halvings
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["share"]
         return rate
@@ -199,12 +200,16 @@ class Loop:
             position.best, position.since_best = metrics["score"], 0
             if self.ranks.is_first:
                 checkpoint.save_best(self.checkpoints, self.trainable.module, metrics)
-        else:
+        elif position.step >= self.settings.min_steps:
             position.since_best += 1
+            if self.settings.schedule == "plateau" and position.since_best % self.settings.plateau == 0:
+                position.halvings += 1
         self._log({"event": "validation", **metrics})
         self._report(metrics)
 
-    def _out_of_patience(self) -> bool:
+    @property
+    def is_out_of_patience(self) -> bool:
+        """Whether so many validations brought no improvement that training stops before its end."""
         patience = self.settings.patience
         return patience is not None and self.position.since_best >= patience
 

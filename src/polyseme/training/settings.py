@@ -14,7 +14,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from polyseme.config import ModelSettings, Settings, parse_settings, read_values, suggest
 from polyseme.errors import ConfigError
@@ -45,7 +53,8 @@ class TrainSettings(Settings):
     unroll: PositiveInt = 20  # tokens of a row per step
     optimizer: Literal["adagrad", "adamw", "sgd"] = "adagrad"
     rate: PositiveFloat = 0.2  # learning rate
-    schedule: Literal["constant", "cosine"] = "constant"  # of the learning rate
+    schedule: Literal["constant", "cosine", "plateau"] = "constant"  # of the learning rate
+    plateau: PositiveInt = 2  # validations without improvement before schedule="plateau" halves the rate
     warmup: Share = 0.0  # share of the tokens over which the rate rises
     weight_decay: NonNegativeFloat = 0.0
     clip: PositiveFloat = 10.0  # maximum norm of the gradient
@@ -57,6 +66,7 @@ class TrainSettings(Settings):
     evaluations: PositiveInt = 10  # validations during training
     valid_tokens: PositiveInt = 10_000  # held-out tokens of each; the last validation uses all
     patience: PositiveInt | None = None  # stop after this many validations without improvement
+    min_steps: NonNegativeInt = 0  # before which no validation counts as one without improvement
     save_seconds: PositiveFloat = 120.0  # seconds between checkpoints
     device: str = "auto"  # auto, cpu, cuda, cuda:N or mps
 
