@@ -16,6 +16,7 @@ import task_files as toys
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.task_model import TaskModel
+from polyseme.text.reading import EncodedPath
 
 ROWS = [(f"{word} film", "pos" if word in toys.GOOD else "neg") for word in (*toys.GOOD, *toys.BAD)] * 3
 TAGGED = [(["a", word], ["O", "B-X" if word in toys.GOOD else "O"]) for word in (*toys.GOOD, *toys.BAD)] * 3
@@ -159,3 +160,35 @@ def test_predictions_scores_and_models_have_a_short_repr_and_html(elmo: Elmo):
     assert repr(model) == "TaskModel(classification: neg, pos)"
     assert repr(predictions[1]).startswith("ClassificationPrediction(text='bad', label=")
     assert repr(values[-1]).startswith("Scores(accuracy: ")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "txt", "folder"])
+def test_a_named_encoding_is_used_for_every_kind_of_file(form: str, elmo: Elmo, tmp_path: Path):
+    rows = [("très bon", "pos"), ("très mauvais", "neg")] * 4
+    path = tmp_path / f"a.{form}"
+    if form == "folder":
+        for number, (text, label) in enumerate(rows):
+            (path / label).mkdir(parents=True, exist_ok=True)
+            (path / label / f"{number}.txt").write_text(text, encoding="cp037")
+    else:
+        lines = {
+            "csv": ["text,label", *(f"{text},{label}" for text, label in rows)],
+            "tsv": ["text\tlabel", *(f"{text}\t{label}" for text, label in rows)],
+            "jsonl": [f'{{"text": "{text}", "label": "{label}"}}' for text, label in rows],
+            "txt": [f"{label} {text}" for text, label in rows],
+        }
+        path.write_text("\n".join(lines[form]) + "\n", encoding="cp037")  # EBCDIC: never detected
+    trained = train("classification", elmo, path, encoding="cp037")
+    assert trained.labels == ("neg", "pos")
+    (example, *_) = trained.read(EncodedPath(path, "cp037"))
+    assert example.sentences[0][0] == "très"
+    lines_predicted = list(polyseme.predict(trained, path, encoding="cp037"))
+    assert len(lines_predicted) == len(rows)
+    assert polyseme.evaluate(trained, path, encoding="cp037").metrics["accuracy"] >= 0
+
+
+def test_an_encoding_is_refused_for_rows_and_if_it_is_unknown(elmo: Elmo, files: Path):
+    with pytest.raises(UsageError, match="`encoding` is for files"):
+        train("classification", elmo, ROWS, encoding="gb18030")
+    with pytest.raises(UsageError, match="not an encoding"):
+        train("classification", elmo, files / "train.csv", encoding="gbx")

@@ -93,7 +93,7 @@ def evaluate(
         device: Where a model given as a path computes; None is the default of `load` and `load_task`.
         elmo: Task folder: its ELMo, if it has moved.
         static: Task folder: its static vectors, if they have moved.
-        encoding: Language model: the encoding of the text; "auto" detects it, as always for a task folder.
+        encoding: The encoding of the text; "auto" detects it.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -109,15 +109,13 @@ def evaluate(
 
     """
     if isinstance(model, TaskModel) or (not isinstance(model, Elmo) and is_task(model)):
-        named = None if encoding == "auto" else encoding
-        given = {"segment": segment, "stateful": stateful, "options": options, "encoding": named}
-        _refuse(given, "a language model")
+        _refuse({"segment": segment, "stateful": stateful, "options": options}, "a language model")
         task = (
             model
             if isinstance(model, TaskModel)
             else load_task(model, elmo, static=static, device=device or "auto")
         )
-        return evaluate_task(task, text, progress=progress)
+        return evaluate_task(task, text, encoding=encoding, progress=progress)
     _refuse({"elmo": elmo, "static": static}, "a task folder")
     if not isinstance(text, str | Path):
         raise UsageError(f"text is of type {type(text).__name__}, expected the path of a text.")

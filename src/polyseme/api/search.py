@@ -635,6 +635,7 @@ def disambiguate(
     space: Correction = "senses",
     prior: Prior = "auto",
     segment: str | None = None,
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> tuple[SenseScores | None, list[str | None]]:
     """Learn the senses of words from labelled examples, and predict those of others.
@@ -652,6 +653,7 @@ def disambiguate(
         prior: Weight of the logarithm of a sense's share of the examples beside its cosine; "auto" chooses
             it by leaving examples out.
         segment: How to split sentences into tokens; as the model was trained if None.
+        encoding: The encoding of the files; "auto" detects it for each.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -669,8 +671,8 @@ def disambiguate(
     check_view(view)
     elmo = ensure_loaded(model)
     split = partial(elmo.token_texts, segment=segment)
-    test_usages = read_sense_data(test, "test", split)
-    train_usages = [usage for usage in read_sense_data(train, "train", split) if usage.senses]
+    test_usages = read_sense_data(test, "test", split, encoding)
+    train_usages = [usage for usage in read_sense_data(train, "train", split, encoding) if usage.senses]
     first_senses = None if wordnet is None else read_wordnet_senses(wordnet)
     with open_progress(progress) as on_progress:
         train_vectors = embed_usages(elmo, train_usages, layer, view, on_progress)

@@ -13,8 +13,8 @@ from pathlib import Path
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.io.progress import ProgressOption, open_progress
-from polyseme.tasks.data.sources import Data
-from polyseme.tasks.experiment import Experiment, SetCounts, count_sets, prepare
+from polyseme.tasks.data.sources import Data, name_encoding
+from polyseme.tasks.experiment import Experiment, Files, SetCounts, count_sets, prepare
 from polyseme.tasks.experiment import train as train_experiment
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.probes.probes import Probes, probe_settings
@@ -46,6 +46,7 @@ def train(
     force: bool = False,
     copy: bool = True,
     vectors: str | Path | None = None,
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> TaskModel:
     """Train a task model.
@@ -70,6 +71,7 @@ def train(
         force: Replace an earlier training in `out`.
         copy: Copy ELMo and static vectors into `out`, instead of noting their paths.
         vectors: A folder that keeps the vectors of a frozen ELMo for other calls.
+        encoding: The encoding of the files; "auto" detects it for each.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -94,7 +96,7 @@ def train(
         trained = train_experiment(
             experiment,
             model,
-            (train, dev, test),
+            _name_encodings((train, dev, test), encoding),
             out,
             resume=resume,
             force=force,
@@ -125,6 +127,7 @@ def count_examples(
     config: str | None = None,
     settings: Sequence[str] = (),
     curve: Sequence[float] = (),
+    encoding: str = "auto",
 ) -> DataCounts:
     """Read and check everything that `train` needs, without training.
 
@@ -137,6 +140,7 @@ def count_examples(
         config: As for `train`.
         settings: As for `train`.
         curve: As for `train`.
+        encoding: As for `train`.
 
     Returns:
         Examples, tokens and labels of each set.
@@ -147,7 +151,7 @@ def count_examples(
     else:
         experiment = Experiment(task, config, settings, curve=curve)
     elmo = ensure_loaded(model)
-    prepared, data, segment = prepare(experiment, elmo, (train, dev, test))
+    prepared, data, segment = prepare(experiment, elmo, _name_encodings((train, dev, test), encoding))
     return DataCounts(segment, count_sets(prepared, data))
 
 
@@ -160,6 +164,7 @@ def probe(
     out: str | Path | None = None,
     settings: Sequence[str] = (),
     force: bool = False,
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> Probes:
     """Train a linear classifier of tags on each layer, and on the mix of all layers.
@@ -172,6 +177,7 @@ def probe(
         out: A folder for the table and a plot.
         settings: Overrides of `data.*` and `train.*`; those that make a probe nonlinear are refused.
         force: Replace what is in `out`.
+        encoding: As for `train`.
         progress: As for `train`.
 
     Returns:
@@ -180,7 +186,12 @@ def probe(
     """
     with open_progress(progress) as on_progress:
         return probe_layers(
-            model, (train, dev, test), out, settings=settings, force=force, progress=on_progress
+            model,
+            _name_encodings((train, dev, test), encoding),
+            out,
+            settings=settings,
+            force=force,
+            progress=on_progress,
         )
 
 
@@ -192,6 +203,7 @@ def predict(
     format: str = "jsonl",  # noqa: A002  # as the option is named
     elmo: Elmo | str | Path | None = None,
     static: str | Path | None = None,
+    encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> Iterator[str]:
     """Predict for the examples of a file, as lines of text.
@@ -206,6 +218,7 @@ def predict(
         format: "jsonl", or "columns" for tagging.
         elmo: The ELMo of the folder, if it has moved.
         static: The static vectors of the folder, if they have moved.
+        encoding: The encoding of a file; "auto" detects it.
         progress: As for `train`.
 
     Yields:
@@ -221,7 +234,8 @@ def predict(
         raise UsageError(
             f"{task.name} has no format {format!r}: choose {' or '.join(task.output_formats)} as `format`."
         )
-    examples = loaded.read_plain_text(data) if plain_text else loaded.read(data, labelled=False)
+    named = name_encoding(data, encoding)
+    examples = loaded.read_plain_text(named) if plain_text else loaded.read(named, labelled=False)
     with open_progress(progress) as on_progress:
         for prediction in loaded.iterate_predictions(examples, on_progress):
             if format == "jsonl":
@@ -231,15 +245,27 @@ def predict(
                 yield "" if prediction is None else task.format(prediction, format)
 
 
-def evaluate_task(model: TaskModel | str | Path, data: Data, *, progress: ProgressOption = None) -> Scores:
+def _name_encodings(files: Files, encoding: str) -> Files:
+    train, dev, test = files
+    return (
+        name_encoding(train, encoding),
+        None if dev is None else name_encoding(dev, encoding),
+        None if test is None else name_encoding(test, encoding),
+    )
+
+
+def evaluate_task(
+    model: TaskModel | str | Path, data: Data, *, encoding: str = "auto", progress: ProgressOption = None
+) -> Scores:
     """Score a task model on labelled examples.
 
     Args:
         model: A task model, or its folder.
         data: Examples as `train` takes them.
+        encoding: The encoding of a file; "auto" detects it.
         progress: As for `train`.
 
     """
     loaded = model if isinstance(model, TaskModel) else load_task(model)
     with open_progress(progress) as on_progress:
-        return loaded.score_examples(loaded.read(data), on_progress)
+        return loaded.score_examples(loaded.read(name_encoding(data, encoding)), on_progress)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyseme.cli.options import MODEL, Force
+from polyseme.cli.options import MODEL, Encoding, Force
 from polyseme.errors import UsageError
 from polyseme.tasks.table import TASKS
 
@@ -79,6 +79,7 @@ def train(
         bool, typer.Option("--dry-run", help="Check all files and print counts; train nothing.")
     ] = False,
     vectors: Annotated[Path | None, typer.Option(help="Folder to cache ELMo vectors for later runs.")] = None,
+    encoding: Encoding = "auto",
     force: Force = False,
 ) -> None:
     """Train a task model on labelled examples."""
@@ -101,13 +102,21 @@ def train(
         if unknown:
             raise UsageError(f"train probes has no {unknown[0]}. Leave it out.")
     if dry_run:
-        _print_counts(task, model, train, dev, test, config, overrides, shares)
+        _print_counts(task, model, train, dev, test, config, overrides, shares, encoding)
         return
     if out is None:
         raise UsageError(NEEDS_OUT)
     if task == "probes":
         probes = api.probe(
-            model, train=train, dev=dev, test=test, out=out, settings=overrides, force=force, progress=True
+            model,
+            train=train,
+            dev=dev,
+            test=test,
+            out=out,
+            settings=overrides,
+            force=force,
+            encoding=encoding,
+            progress=True,
         )
         print(probes.table())
         return
@@ -128,6 +137,7 @@ def train(
         force=force,
         copy=copy,
         vectors=vectors,
+        encoding=encoding,
         progress=True,
     )
     _print_results(trained, "test" if test else "dev")
@@ -159,13 +169,21 @@ def predict(
     ] = False,
     elmo: ElmoPath = None,
     static: StaticPath = None,
+    encoding: Encoding = "auto",
 ) -> None:
     """Predict the labels of the examples in a file; print one line per example."""
     from polyseme import api
 
     progress = not sys.stdout.isatty()  # on a terminal the predictions themselves show it
     lines = api.predict(
-        model, data, format=format, plain_text=plain_text, elmo=elmo, static=static, progress=progress
+        model,
+        data,
+        format=format,
+        plain_text=plain_text,
+        elmo=elmo,
+        static=static,
+        encoding=encoding,
+        progress=progress,
     )
     for line in lines:
         print(line)
@@ -202,12 +220,21 @@ def _print_counts(
     config: str | None,
     settings: tuple[str, ...],
     curve: list[float],
+    encoding: str,
 ) -> None:
     """Print what `--dry-run` finds: all files are read and checked."""
     from polyseme import api
 
     counts = api.count_examples(
-        task, model, train=train, dev=dev, test=test, config=config, settings=settings, curve=curve
+        task,
+        model,
+        train=train,
+        dev=dev,
+        test=test,
+        config=config,
+        settings=settings,
+        curve=curve,
+        encoding=encoding,
     )
     print(f"raw text is segmented as {counts.segment}")
     for name, counted in counts.sets.items():

@@ -389,6 +389,7 @@ def disambiguate(
         str, typer.Option(help="Weight of how frequent a sense is in the examples: a number, or auto.")
     ] = "auto",
     segment: Segment = None,
+    encoding: Encoding = "auto",
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Also print the predicted senses.")
     ] = False,
@@ -406,6 +407,7 @@ def disambiguate(
         space=space,
         prior=_parse_prior(prior),
         segment=segment,
+        encoding=encoding,
         progress=True,
     )
     if predictions or scores is None:

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from polyseme.errors import DataError, UsageError
 from polyseme.text.brackets import parse_brackets
+from polyseme.text.encodings import AUTO
 from polyseme.text.reading import read_lines
 
 SegmentText = Callable[[str], list[str]]
@@ -46,7 +47,7 @@ class LabelledUsage:
 
 
 def read_sense_data(
-    path: str | Path, part: str, segment_text: SegmentText = str.split
+    path: str | Path, part: str, segment_text: SegmentText = str.split, encoding: str = AUTO
 ) -> list[LabelledUsage]:
     """Read the labelled usages of a file, or of a CoarseWSD-20 folder.
 
@@ -54,6 +55,7 @@ def read_sense_data(
         path: A file (.xml, or text in SemCor columns or plain rows), or a folder.
         part: Which files of a folder to read: "train" or "test".
         segment_text: Splits the sentences of plain rows into tokens; the other formats contain tokens.
+        encoding: The encoding of the files; "auto" detects it. XML declares its own.
 
     Raises:
         DataError: The file has no labelled words, or a line is malformed; the message starts with file:line.
@@ -62,13 +64,13 @@ def read_sense_data(
     """
     file = Path(path).expanduser()
     if file.is_dir():
-        usages = list(_read_coarse_wsd(file, part))
+        usages = list(_read_coarse_wsd(file, part, encoding))
     elif file.suffix == ".xml":
         usages = list(_read_xml(file))
     else:
-        first_line = next((line.text for line in read_lines(file) if line.text.strip()), "")
+        first_line = next((line.text for line in read_lines(file, encoding) if line.text.strip()), "")
         is_semcor = first_line.startswith("# ")
-        usages = list(_read_semcor(file) if is_semcor else _read_rows(file, segment_text))
+        usages = list(_read_semcor(file, encoding) if is_semcor else _read_rows(file, segment_text, encoding))
     if not usages:
         raise DataError(f"{path}: no labelled words in it.")
     return usages
@@ -105,12 +107,12 @@ def read_wordnet_senses(path: str | Path) -> dict[str, str]:
     return first_senses
 
 
-def _read_coarse_wsd(folder: Path, part: str) -> Iterator[LabelledUsage]:
+def _read_coarse_wsd(folder: Path, part: str, encoding: str) -> Iterator[LabelledUsage]:
     """One folder per word, with PART.data.txt (position, tab, tokens) and PART.gold.txt."""
     word_folders = sorted(file.parent for file in folder.rglob(f"{part}.data.txt"))
     for word_folder in word_folders:
-        labels = [line.text.strip() for line in read_lines(word_folder / f"{part}.gold.txt")]
-        lines = list(read_lines(word_folder / f"{part}.data.txt"))
+        labels = [line.text.strip() for line in read_lines(word_folder / f"{part}.gold.txt", encoding)]
+        lines = list(read_lines(word_folder / f"{part}.data.txt", encoding))
         if len(labels) != len(lines):
             raise DataError(f"{word_folder}: {len(lines)} sentences and {len(labels)} senses in {part}.")
         for line, label in zip(lines, labels, strict=True):
@@ -123,9 +125,9 @@ def _read_coarse_wsd(folder: Path, part: str) -> Iterator[LabelledUsage]:
             yield LabelledUsage(location, word_folder.name, tokens, start, start + 1, (label,))
 
 
-def _read_rows(path: Path, segment_text: SegmentText) -> Iterator[LabelledUsage]:
+def _read_rows(path: Path, segment_text: SegmentText, encoding: str) -> Iterator[LabelledUsage]:
     """Rows of word, sentence with the word in [brackets], sense; brackets are split at spaces only."""
-    for line in read_lines(path):
+    for line in read_lines(path, encoding):
         if not line.text.strip():
             continue
         location = f"{line.source}:{line.number}"
@@ -147,10 +149,10 @@ def _read_rows(path: Path, segment_text: SegmentText) -> Iterator[LabelledUsage]
 Part = tuple[str, list[str], str | None, tuple[str, ...]]  # name, tokens, key, senses
 
 
-def _read_semcor(path: Path) -> Iterator[LabelledUsage]:
+def _read_semcor(path: Path, encoding: str) -> Iterator[LabelledUsage]:
     """Columns of token, lemma, part of speech, sense key or _, …; a blank line ends a sentence."""
     parts: list[Part] = []
-    for line in [*read_lines(path), None]:
+    for line in [*read_lines(path, encoding), None]:
         if line is not None and line.text.strip() and not line.text.startswith("# "):
             location = f"{line.source}:{line.number}"
             fields = line.text.split("\t")

@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Self, cast
 
 from polyseme.errors import DataError, UsageError, require
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter
@@ -50,12 +50,24 @@ class Line(NamedTuple):
         return f"{self.source}:{self.number}"
 
 
+class EncodedPath(str):
+    """A path with the encoding of its text, for readers that pass paths on: `read_lines` knows both."""
+
+    encoding: str
+
+    def __new__(cls, path: str | Path, encoding: str) -> Self:
+        """Make the path; raises `UsageError` if there is no such encoding."""
+        named = super().__new__(cls, path)
+        named.encoding = check_encoding(encoding)
+        return named
+
+
 def read_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[Line]:
     """Yield the lines of a file, of all files in a folder, or of standard input.
 
     Args:
         path: A file, a folder, or `-` for standard input.
-        encoding: The encoding of the text; "auto" detects it for each file.
+        encoding: The encoding of the text; "auto" is that of an `EncodedPath`, else detects it for each file.
         prose: Whether it is running text, in which page numbers and the like are noise, counted and logged.
 
     Raises:
@@ -63,6 +75,7 @@ def read_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -
         DataError: If a file cannot be read or decoded.
 
     """
+    encoding = encoding_of(path, encoding)
     for file in _list_inputs(expand_path(path)):
         yield from read_file_lines(file, encoding, prose=prose)
 
@@ -138,7 +151,7 @@ def list_files(folder: Path) -> list[Path]:
 
 def read_file_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[Line]:
     """Yield the lines of one file or of standard input (`-`); a folder is refused."""
-    name = _display_name(path)
+    name, encoding = _display_name(path), encoding_of(path, encoding)
     with open_text(path, encoding, prose=prose) as stream:
         for number, raw in enumerate(stream, start=1):
             try:
@@ -146,6 +159,11 @@ def read_file_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = Fal
             except UnicodeDecodeError as error:
                 raise DataError(_describe_bad_byte(name, number, raw, error.start)) from error
             yield Line(name, number, text.removesuffix("\n").removesuffix("\r"))
+
+
+def encoding_of(path: str | Path, encoding: str = AUTO) -> str:
+    """The named encoding; for "auto" that of the path, if it is an `EncodedPath`."""
+    return path.encoding if encoding == AUTO and isinstance(path, EncodedPath) else encoding
 
 
 def detect_markup(path: str | Path) -> Literal["html", "epub"] | None:

@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.classification.example import (
@@ -68,7 +68,7 @@ class Classification:
         data = self.settings.data
         file_format = table_format(source, data.format)
         if file_format == "lines" and not labelled:
-            lines = remove_labels(list(read_lines(str(source))), self.labels)
+            lines = remove_labels(list(read_lines(cast(str, source))), self.labels)
             return [self.parse(line.text, segmenter, line.location) for line in lines]
         columns = {"data.text": data.text, "data.label": data.label}
         examples, long = [], 0

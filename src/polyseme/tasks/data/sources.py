@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import UsageError
+from polyseme.text.encodings import AUTO
+from polyseme.text.reading import EncodedPath
 from polyseme.text.validate import is_missing
 
 
@@ -31,6 +33,20 @@ Source = str | Records  # a path, or rows
 Data = str | Path | Iterable[Any]  # what a user passes; DataFrames and Arrow tables are iterable, too
 
 
+def name_encoding(data: Data, encoding: str) -> Data:
+    """What a user passed, with the encoding of its files.
+
+    Raises:
+        UsageError: If there is no such encoding, or rows in memory, which have none.
+
+    """
+    if encoding == AUTO:
+        return data
+    if not isinstance(data, str | Path):
+        raise UsageError(f"`encoding` is for files, not for a {type(data).__name__}. Leave it out.")
+    return EncodedPath(data, encoding)
+
+
 def open_source(data: Data, name: str) -> Source:
     """The source of what a user passed as the argument `name`.
 
@@ -47,7 +63,7 @@ def open_source(data: Data, name: str) -> Source:
             raise UsageError(
                 f"{name} is a text of several lines, expected a path, a DataFrame or a list of rows."
             )
-        return str(data)
+        return data if isinstance(data, EncodedPath) else str(data)
     for method in ("to_dicts", "to_pylist"):  # polars, Arrow
         if hasattr(data, method):
             return Records(name, tuple(getattr(data, method)()))

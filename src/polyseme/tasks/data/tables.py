@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.text.corpus.documents import read_record
-from polyseme.text.reading import Line, expand_path, list_files, read_file_lines, read_lines
+from polyseme.text.reading import Line, encoding_of, expand_path, list_files, read_file_lines, read_lines
 
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
 MAX_FIELD = 10_000_000  # characters of a field of a CSV file
@@ -101,18 +101,17 @@ def read_rows(
     """
     names = list(columns.values())
     *_, text, label = names
-    path = str(source)
-    readers: dict[str, Callable[[], Iterator[TableRow]]] = {
-        "csv": lambda: _read_delimited(path, ","),
-        "tsv": lambda: _read_delimited(path, "\t"),
-        "jsonl": lambda: _read_json_lines(path),
-        "lines": lambda: _read_labelled_lines(path, text, label),
-        "folder": lambda: _read_folder(Path(expand_path(path)), text, label, labelled=labelled),
+    readers: dict[str, Callable[[str], Iterator[TableRow]]] = {
+        "csv": lambda path: _read_delimited(path, ","),
+        "tsv": lambda path: _read_delimited(path, "\t"),
+        "jsonl": _read_json_lines,
+        "lines": lambda path: _read_labelled_lines(path, text, label),
+        "folder": lambda path: _read_folder(path, text, label, labelled=labelled),
     }
     if isinstance(source, Records):
         rows = _read_records(source, names, labelled=labelled)
     elif file_format in readers:
-        rows = readers[file_format]()
+        rows = readers[file_format](source)
     else:
         raise UsageError(
             f"{source}: not a format of tables: {file_format}. Set data.format to {', '.join(readers)}."
@@ -240,11 +239,12 @@ def _remove_fasttext(text: str) -> str:
     return " ".join(words)
 
 
-def _read_folder(folder: Path, text: str, label: str, *, labelled: bool) -> Iterator[TableRow]:
+def _read_folder(path: str, text: str, label: str, *, labelled: bool) -> Iterator[TableRow]:
     """A folder for each label, with a text in each file; without labels, files are enough."""
+    folder = Path(expand_path(path))
     for file in list_files(folder):
         parts = file.relative_to(folder).parts
         if len(parts) < 2 and labelled:
             raise DataError(f"{file}: not in the folder of a label. Expected {folder}/LABEL/{file.name}.")
-        lines = [line.text for line in read_lines(file)]
+        lines = [line.text for line in read_lines(file, encoding_of(path))]
         yield TableRow(f"{file}:1", {label: parts[0], text: " ".join(lines)})
