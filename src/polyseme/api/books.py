@@ -24,6 +24,7 @@ from polyseme.search.index import Index, is_index
 from polyseme.search.usage_store import read_head
 from polyseme.text.corpus.documents import expand_inputs, read_documents
 from polyseme.text.segment.stream import group_lines
+from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.simplified import simplify
 from polyseme.training.run_record import RUN
 from polyseme.word_vectors import WordVectors
@@ -119,7 +120,7 @@ def book(
         files,
         model_folder,
         config,
-        settings=settings,
+        settings=["corpus.names=true", *settings],
         words=words,
         documents=documents,
         encoding=encoding,
@@ -184,7 +185,7 @@ def _read_paragraphs(
         chapters.append(document.name)
         for unit in group_lines(lines, elmo.config.segment):
             sentences = [
-                simplify(unit.text[tokens[0].start : tokens[-1].end])
+                simplify(" ".join(unit.text[tokens[0].start : tokens[-1].end].split()))
                 for tokens in elmo.split_sentences(unit.text)
             ]
             if sentences:
@@ -217,29 +218,38 @@ def _sort_characters(
 
 
 def _find_nearest(words: WordVectors, character: Character) -> list[str]:
-    """Words that are used like a character, by all its names; of "Mr. Darcy", the last word has a vector."""
-    names = {name if name in words else name.split()[-1] for name in character.names}
+    """Words that are used like a character, by all its names."""
+    names = {NAME_SEPARATOR.join(name.split()) for name in character.names}
     known = sorted(name for name in names if name in words)
     if not known:
         return []
     weighted = [(name, float(words.count(name))) for name in known]
     near = words.nearest_to_sum(weighted, 4 * _NEAREST, min_count=_MIN_USAGES, min_chars=2)
-    return [neighbour.word for neighbour in near if _is_content(neighbour.word)][:_NEAREST]
+    return [_show(neighbour.word) for neighbour in near if _is_content(neighbour.word)][:_NEAREST]
 
 
 def _list_frequent(words: WordVectors, characters: Sequence[Character]) -> list[tuple[str, list[str]]]:
     """Frequent content words that are no names, each with the nearest."""
-    names = {name for character in characters for name in character.names}
+    names = {NAME_SEPARATOR.join(name.split()) for character in characters for name in character.names}
     order = (-words.counts).argsort(kind="stable").tolist()
     chosen = [
         words.words[row] for row in order if _is_content(words.words[row]) and words.words[row] not in names
     ]
     return [
-        (word, [near.word for near in words.nearest(word, _NEAREST, min_count=_MIN_USAGES, min_chars=2)])
+        (
+            _show(word),
+            [_show(near.word) for near in words.nearest(word, _NEAREST, min_count=_MIN_USAGES, min_chars=2)],
+        )
         for word in chosen[:_FREQUENT_WORDS]
     ]
 
 
+def _show(word: str) -> str:
+    """A word as people write it."""
+    return word.replace(NAME_SEPARATOR, " ")
+
+
 def _is_content(word: str) -> bool:
     """Whether a word is long enough to be a content word: two Han characters, or four letters."""
-    return word.isalpha() and len(word) >= (4 if word.isascii() else 2)
+    letters = word.replace(NAME_SEPARATOR, "").replace(".", "")
+    return letters.isalpha() and len(letters) >= (4 if letters.isascii() else 2)

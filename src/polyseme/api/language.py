@@ -46,7 +46,9 @@ def evaluate(
 
 
 @overload
-def evaluate(model: TaskModel, text: Data, *, progress: ProgressOption = ...) -> Scores: ...
+def evaluate(
+    model: TaskModel, text: Data, *, encoding: str = ..., progress: ProgressOption = ...
+) -> Scores: ...
 
 
 @overload

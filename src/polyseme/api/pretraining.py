@@ -31,6 +31,7 @@ def pretrain(
     valid: Sequence[str | Path] = (),
     base: str | Path | None = None,
     words: str | Path | None = None,
+    names: bool | None = None,
     options: str | Path | None = None,
     new_vocabulary: bool = False,
     documents: str | None = None,
@@ -52,6 +53,8 @@ def pretrain(
         valid: Held-out text; a part of `texts` is held out if empty.
         base: A model to fine-tune; it decides the settings of the model.
         words: A file of words that the segmentation must know, as a dictionary of jieba: word, count, tag.
+        names: Find names of several words in English text and make each one token (Elizabeth_Bennet), the
+            setting corpus.names; as the setting says if None.
         options: The options.json of `base`, if it is an .hdf5 file and they are not beside it.
         new_vocabulary: With `base`: take the vocabulary of the new text.
         documents: What is a document, the setting corpus.documents: "file", "line", "block", "chapters-zh",
@@ -79,7 +82,7 @@ def pretrain(
 
     """
     folder = Path(out).expanduser()
-    named = {"corpus.documents": documents, "corpus.encoding": encoding}
+    named = {"corpus.documents": documents, "corpus.encoding": encoding, "corpus.names": names}
     arguments = [f"{name} = {json.dumps(value)}" for name, value in named.items() if value is not None]
     run_settings = read_pretrain_settings(config, [*settings, *arguments])
     word_list = WordList.read(words) if words is not None else None

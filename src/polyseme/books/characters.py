@@ -2,9 +2,10 @@
 
     words.txt of a model, sentences, an alias file  ->  books.characters  ->  books.mentions
 
-Chinese names are persons of the model's word list (see text.segment.discovery). English names are capitalised
-words that speak or have a title (Mr., Miss) before them. Both are guesses: a user merges and corrects them
-with an alias file, one character per line: name, tab, aliases.
+Chinese names are persons of the model's word list (see text.segment.discovery). English names are those of
+the word list (Mr. Darcy, Elizabeth Bennet; see text.segment.english_names), capitalised words behind a title,
+and those that speak. Both are guesses: a user merges and corrects them with an alias file, one character per
+line: name, tab, aliases.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from polyseme.errors import DataError
 from polyseme.text.reading import read_lines
 from polyseme.text.segment import WordList
 from polyseme.text.segment.discovery import PERSON
+from polyseme.text.segment.english_names import NO_NAMES
+from polyseme.text.segment.english_names import SPEECH as ENGLISH_SPEECH
+from polyseme.text.segment.english_names import TITLES as ENGLISH_TITLES
 from polyseme.text.segment.name_characters import (
     AMBIGUOUS_SURNAMES,
     COMPOUND_SURNAMES,
@@ -26,27 +30,10 @@ from polyseme.text.segment.name_characters import (
     SURNAMES,
     TITLES,
 )
+from polyseme.text.segment.word_list import NAME_SEPARATOR
 
 _MIN_SPEECH = 0.04  # share of mentions before a verb of speech, of a name without a surname
 _MIN_COUNT = 5
-
-
-def _split(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-ENGLISH_TITLES = _split(
-    "Mr. Mrs. Ms. Miss Dr. Sir Lady Lord Captain Colonel Aunt Uncle Madame M. Mme. Monsieur"
-)
-ENGLISH_SPEECH = _split(
-    "said says cried replied asked answered exclaimed thought looked smiled laughed returned whispered "
-    "muttered shouted added observed continued remarked nodded sighed told went came took saw turned "
-    "stood sat felt knew"
-)
-_NOT_NAMES = ENGLISH_TITLES | _split(
-    "I Oh Ah Well Yes No God Heaven English French German American Chapter Christmas Father Mother "
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-)
 
 
 @dataclass(frozen=True)
@@ -116,13 +103,16 @@ def find_characters(
     return [*listed, *map(Character, found)][: max(limit, len(listed))]
 
 
+def _list_persons(word_list: WordList | None) -> set[str]:
+    """The persons of a word list."""
+    if word_list is None:
+        return set()
+    return {entry.word for entry in word_list.entries if entry.tag == PERSON and entry.count}
+
+
 def _find_chinese(sentences: Iterable[Sequence[str]], word_list: WordList | None) -> list[str]:
     """Persons of the word list, most frequent first."""
-    persons = (
-        {entry.word for entry in word_list.entries if entry.tag == PERSON and entry.count}
-        if word_list
-        else set()
-    )
+    persons = _list_persons(word_list)
     counts, speech = Counter[str](), Counter[str]()
     for sentence in sentences:
         for position, token in enumerate(sentence):
@@ -146,29 +136,36 @@ def _has_surname(name: str) -> bool:
 
 
 def _find_english(sentences: Iterable[Sequence[str]], word_list: WordList | None) -> list[str]:
-    """Capitalised words that speak or have a title, most frequent first; a title is part of the name."""
-    capital, small, acts, titled = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    """Persons of the word list and capitalised words that speak, most frequent first."""
+    persons = _list_persons(word_list)
+    capital, small, acts, listed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for sentence in sentences:
         for position, token in enumerate(sentence):
+            if token in persons:
+                listed[token] += 1
+                continue
             if not token[:1].isupper() or not token.isalpha() or len(token) < 2:
                 small[token.capitalize()] += 1
                 continue
-            if token.isupper() and len(token) > 1:
+            if token.isupper():
                 continue
             before = sentence[position - 1] if position else ""
             near = {*sentence[position + 1 : position + 3], before}
             if before in ENGLISH_TITLES:
-                titled[f"{before} {token}"] += 1
+                listed[f"{before} {token}"] += 1
                 continue
             capital[token] += position > 0 and before not in {".", "“", '"', "‘", "—", "”"}
-            acts[token] += bool(near & ENGLISH_SPEECH)
+            acts[token] += not near.isdisjoint(ENGLISH_SPEECH)
     names = {
         name: count
         for name, count in capital.items()
         if count >= _MIN_COUNT
-        and name not in _NOT_NAMES
+        and name not in NO_NAMES
+        and name not in ENGLISH_TITLES
         and small[name] < 0.2 * count
         and acts[name] >= max(2, 0.03 * count)
     }
-    names |= {name: count for name, count in titled.items() if count >= _MIN_COUNT}
+    names |= {
+        name.replace(NAME_SEPARATOR, " "): count for name, count in listed.items() if count >= _MIN_COUNT
+    }
     return sorted(names, key=lambda name: (-names[name], name))

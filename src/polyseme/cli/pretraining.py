@@ -35,6 +35,12 @@ def pretrain(
     words: Annotated[
         Path | None, typer.Option(help="Words that the segmentation must know: word, count, tag.")
     ] = None,
+    names: Annotated[
+        bool | None,
+        typer.Option(
+            "--names/--no-names", help="Make English names of several words one token.", show_default="no"
+        ),
+    ] = None,
     new_vocabulary: Annotated[
         bool, typer.Option("--new-vocabulary", help="With --from: take the vocabulary of the new text.")
     ] = False,
@@ -62,6 +68,7 @@ def pretrain(
         valid=valid or (),
         base=base,
         words=words,
+        names=names,
         options=options,
         new_vocabulary=new_vocabulary,
         documents=documents,

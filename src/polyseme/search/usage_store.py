@@ -86,6 +86,7 @@ class UsageBlockWriter:
         self._file.write(b" " * HEADER_BYTES)
         self._words: list[int] = []
         self._starts: list[int] = []
+        self._stops: list[int] = []
         self._sizes: list[int] = []  # usages of each sentence
         self._texts: list[bytes] = []
         self._documents: list[int] = []
@@ -102,10 +103,12 @@ class UsageBlockWriter:
         line: int,
         words: Sequence[str],
         starts: Sequence[int],
+        stops: Sequence[int],
     ) -> None:
-        """Add a sentence, the words in it whose usages are stored, and the offsets where they start."""
+        """Add a sentence, the words in it whose usages are stored, and their offsets."""
         self._words += map(self._types.__getitem__, words)
         self._starts += starts
+        self._stops += stops
         self._sizes.append(len(words))
         self._texts.append(sentence.encode("utf-8", "replace"))
         self._documents.append(document)
@@ -135,15 +138,13 @@ class UsageBlockWriter:
     def _tensors(self) -> dict[str, NDArray[Any]]:
         """All tensors but the vectors, those of wider numbers first."""
         types = [word.encode("utf-8", "replace") for word in self._types]
-        words, starts = np.array(self._words, np.int32), np.array(self._starts, np.int32)
-        widths = np.fromiter(map(len, self._types), np.int32, len(types))
         return {
             "text_ends": _ends(self._texts),
             "type_ends": _ends(types),
-            "words": words,
+            "words": np.array(self._words, np.int32),
             "sentences": np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes),
-            "starts": starts,
-            "stops": starts + widths[words],
+            "starts": np.array(self._starts, np.int32),
+            "stops": np.array(self._stops, np.int32),
             "documents": np.array(self._documents, np.int32),
             "lines": np.array(self._lines, np.int32),
             "text": np.frombuffer(b"".join(self._texts) or b" ", np.uint8),

@@ -35,7 +35,7 @@ from polyseme.search.usage_store import (
 from polyseme.text.corpus.documents import Document
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import Line, ReadingProgress
-from polyseme.text.segment import WordList
+from polyseme.text.segment import WordList, locate
 from polyseme.text.segment.stream import group_lines, segment_unit
 
 MAX_FP16 = float(np.finfo(np.float16).max)
@@ -82,13 +82,14 @@ class WordFilter:
 
 
 class IndexedSentence(NamedTuple):
-    """A sentence of the corpus: its text, location, words, and the offsets where the words start."""
+    """A sentence of the corpus: its text, location, words, and the offsets where the words start and stop."""
 
     text: str
     document: Document
     line: int
     words: list[str]
     starts: list[int]
+    stops: list[int]
 
 
 def read_indexed_sentences(
@@ -118,26 +119,26 @@ def read_indexed_sentences(
         for words in segment_unit(unit.text, segment, word_list):
             if not words:
                 continue
-            first = unit.text.index(words[0], end)
+            starts, stops = _find_offsets(unit.text, words, end, word_list)
+            first = starts[0]
             line += unit.text.count("\n", end, first)
-            starts = _find_starts(unit.text, words, first)
-            end = first + starts[-1] + len(words[-1])
+            end = stops[-1]
             text = unit.text[first:end].replace("\n", " ")
-            yield number, IndexedSentence(text, document, line, words, starts)
+            offsets = [start - first for start in starts], [stop - first for stop in stops]
+            yield number, IndexedSentence(text, document, line, words, *offsets)
             line += unit.text.count("\n", first, end)
 
 
-def _find_starts(text: str, words: list[str], first: int) -> list[int]:
-    """The offset of each word of a sentence from its first word, which is at `first`."""
-    joined = "".join(words)
-    if text.startswith(joined, first):  # nothing between the words, as in Chinese
-        return list(accumulate(map(len, words[:-1]), initial=0))
-    find, end, starts = text.index, first, []
-    for word in words:
-        start = find(word, end)
-        starts.append(start - first)
-        end = start + len(word)
-    return starts
+def _find_offsets(
+    text: str, words: list[str], end: int, word_list: WordList | None
+) -> tuple[list[int], list[int]]:
+    """Where the words of a sentence start and stop in a text, from `end` on."""
+    first = next(locate(text, words[:1], word_list, end))[0]
+    if text.startswith("".join(words), first):  # nothing between the words, as in Chinese
+        bounds = list(accumulate(map(len, words), initial=first))
+        return bounds[:-1], bounds[1:]
+    starts, stops = zip(*locate(text, words, word_list, first), strict=True)
+    return list(starts), list(stops)
 
 
 def batch_sentences(
@@ -209,7 +210,9 @@ class UsageWriter:
             if not self._documents or self._documents[-1] != sentence.document:
                 self._documents.append(sentence.document)
             document = len(self._documents) - 1
-            self._block.add(sentence.text, document, sentence.line, sentence.words, sentence.starts)
+            self._block.add(
+                sentence.text, document, sentence.line, sentence.words, sentence.starts, sentence.stops
+            )
 
     def close(self, units: int) -> None:
         """Finish the open block and list it in index.json; `units` of the text have been read."""
@@ -230,7 +233,8 @@ def _drop_words(sentences: list[IndexedSentence], is_kept: IsKept) -> Iterator[I
         if positions:
             words = [sentence.words[position] for position in positions]
             starts = [sentence.starts[position] for position in positions]
-            yield sentence._replace(words=words, starts=starts)
+            stops = [sentence.stops[position] for position in positions]
+            yield sentence._replace(words=words, starts=starts, stops=stops)
 
 
 def _are_finite(rows: Vectors) -> bool:

@@ -347,7 +347,11 @@ def make_corpus_spec(
     A model to fine-tune keeps its word list: new words would change the segmentation it was trained with.
     """
     chars = config.model.chars
-    corpus = config.corpus if base is None else config.corpus.model_copy(update={"new_words": False})
+    corpus = (
+        config.corpus
+        if base is None
+        else config.corpus.model_copy(update={"new_words": False, "names": False})
+    )
     return CorpusSpec(
         corpus,
         segment=config.model.segment,

@@ -31,7 +31,8 @@ from polyseme.model.output import resolve_output
 from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.text.corpus.prepared import Corpus, CorpusReport, read_types, sentence_starts
 from polyseme.text.length_batches import batch_by_length
-from polyseme.text.segment.discovery import PERSON, NewWord
+from polyseme.text.segment.discovery import PERSON, PLACE, NewWord
+from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.usage_sample import choose_sentences
 from polyseme.training.curves import draw_png, draw_svg
 from polyseme.training.loop import METRICS
@@ -291,10 +292,11 @@ def _is_han(word: str) -> bool:
 
 def _format_new_words(words: Sequence[NewWord]) -> str:
     """The names and new words that were found in the text, and what is no word in spite of jieba."""
-    kinds: dict[str, list[str]] = {"Persons": [], "Other words": [], "No words": []}
+    kinds: dict[str, list[str]] = {"Persons": [], "Places": [], "Other words": [], "No words": []}
     for new in words:
-        kind = "No words" if not new.count else "Persons" if new.tag == PERSON else "Other words"
-        kinds[kind].append(f"{escape(new.word)} {new.count:,}" if new.count else escape(new.word))
+        kind = {PERSON: "Persons", PLACE: "Places"}.get(new.tag, "Other words") if new.count else "No words"
+        name = escape(new.word.replace(NAME_SEPARATOR, " "))
+        kinds[kind].append(f"{name} {new.count:,}" if new.count else name)
     rows = "".join(
         f"<tr lang=zh><th lang=en>{name}<td>{', '.join(found[:NEW_WORDS])}"
         f"{f' and {len(found) - NEW_WORDS:,} more' if len(found) > NEW_WORDS else ''}"

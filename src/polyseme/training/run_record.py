@@ -110,7 +110,9 @@ def _comparable(config: dict[str, Any]) -> dict[str, Any]:
     """
     train = {name: value for name, value in config["train"].items() if name != "device"}
     corpus = {
-        name: value for name, value in config["corpus"].items() if (name, value) != ("encoding", "auto")
+        name: value
+        for name, value in config["corpus"].items()
+        if (name, value) not in (("encoding", "auto"), ("names", False))
     }
     corpus = {"new_words": False} | corpus
     if config["model"].get("segment") not in ("zh", "auto"):

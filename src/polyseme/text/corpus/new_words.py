@@ -1,6 +1,7 @@
 """Find the names and new words of a corpus before it is segmented, and keep them in its folder.
 
-    text.corpus.documents, text.segment.discovery  ->  text.corpus.new_words  ->  text.corpus.prepared
+    text.corpus.documents, text.segment (discovery, english_names)  ->  text.corpus.new_words
+        ->  text.corpus.prepared
 
 words.txt is the word list that the corpus is segmented with: the user's words, then what was found.
 new_words.json has what was found with its score, for the report.
@@ -16,16 +17,17 @@ from pathlib import Path
 from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.text.corpus.documents import read_pieces
 from polyseme.text.corpus.settings import CorpusSpec
-from polyseme.text.segment import WordList
+from polyseme.text.segment import WordList, split_blocks
 from polyseme.text.segment.discovery import NewWord, SampledText, discover_words
+from polyseme.text.segment.english_names import discover_names
 from polyseme.text.segment.word_list import ListedWord
 
 WORD_LIST, NEW_WORDS = "words.txt", "new_words.json"
 
 
 def find_new_words(files: Sequence[Path], spec: CorpusSpec, on_progress: OnProgress) -> list[NewWord]:
-    """Find the new words of files, if the settings ask for it and the text has Chinese."""
-    if not spec.finds_words:
+    """Find the new words of Chinese text and the names of English text, as the settings ask for."""
+    if not (spec.finds_words or spec.joins_names):
         return []
     sample, size = SampledText(), 0
     settings = spec.settings
@@ -34,11 +36,20 @@ def find_new_words(files: Sequence[Path], spec: CorpusSpec, on_progress: OnProgr
         if not piece.tokenised:
             sample.add(piece.text)
         size += piece.size
-    words = discover_words(sample.blocks)
+    words = discover_words(sample.blocks) if spec.finds_words else []
+    if spec.joins_names:
+        words += discover_names(_list_english(sample.blocks, spec.segment))
     if words:
         found = sum(1 for new in words if new.count)
         on_progress(ProgressEvent("finding words", size, size, f"{found:,} names and new words"))
     return words
+
+
+def _list_english(blocks: Sequence[str], segment: str) -> list[str]:
+    """The English parts of a text."""
+    if segment == "en":
+        return list(blocks)
+    return [part for block in blocks for part, rule in split_blocks(block) if rule == "en"]
 
 
 def write_word_list(folder: Path, listed: WordList | None, found: Sequence[NewWord]) -> WordList | None:

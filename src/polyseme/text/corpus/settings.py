@@ -39,6 +39,7 @@ class CorpusSettings(Settings):
     valid_tokens: NonNegativeInt = 2_000  # hold out at least this many words, but at most a fifth of the text
     valid_every: Annotated[int, Field(ge=2)] | None = None  # hold out every n-th sentence, not documents
     new_words: bool = True  # find names and new words of Chinese text (segmentations zh and auto)
+    names: bool = False  # find names of several words in English text and join them (en and auto)
 
 
 _DEFAULTS = CorpusSettings()
@@ -72,6 +73,11 @@ class CorpusSpec:
         """Whether new words are searched for: in text that jieba may segment."""
         return self.settings.new_words and self.segment in ("zh", "auto")
 
+    @property
+    def joins_names(self) -> bool:
+        """Whether names of several words are searched for: in text that is segmented as English."""
+        return self.settings.names and self.segment in ("en", "auto")
+
     def as_dict(self) -> dict[str, Any]:
         """Flat values, as meta.json and the fingerprint of a corpus hold them; must not change.
 
@@ -79,7 +85,7 @@ class CorpusSpec:
         """
         values: dict[str, Any] = {
             "segment": self.segment,
-            **self.settings.model_dump(exclude={"encoding", "new_words"}),
+            **self.settings.model_dump(exclude={"encoding", "new_words", "names"}),
             **({} if self.settings.encoding == AUTO else {"text_encoding": self.settings.encoding}),
             "encoding": self.encoding,
             "max_chars": self.max_chars,
@@ -88,6 +94,8 @@ class CorpusSpec:
         }
         if self.finds_words:
             values["new_words"] = True
+        if self.joins_names:
+            values["names"] = True
         if self.word_list is not None:
             values["word_list"] = digest(self.word_list.lines())
         return values

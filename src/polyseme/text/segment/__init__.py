@@ -14,10 +14,11 @@ lines together, because English books are wrapped. A line without letters follow
 it.
 
 The rules return the texts of tokens. All they leave out is white space, so offsets are found afterwards.
+A word list may join the words of an English name to one token, with `_` between them.
 
-What must not change: `text[token.start:token.end] == token.text`; no token is empty or contains white space,
-and only white space is between tokens; the tokens of `split_sentences`, chained, are those of `tokenize`;
-time is linear in the length of the text.
+What must not change: `text[token.start:token.end] == token.text`, but for white space, which is `_` in a
+joined name; no token is empty or contains white space, and only white space is between tokens; the tokens of
+`split_sentences`, chained, are those of `tokenize`; time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -33,7 +34,16 @@ from polyseme.text.segment import chinese, english
 from polyseme.text.segment.token import HAN, Token
 from polyseme.text.segment.word_list import WordList
 
-__all__ = ["Token", "WordList", "split_sentences", "split_token_texts", "token_texts", "tokenize"]
+__all__ = [
+    "Token",
+    "WordList",
+    "locate",
+    "split_blocks",
+    "split_sentences",
+    "split_token_texts",
+    "token_texts",
+    "tokenize",
+]
 
 _HAN_RUN = re.compile(f"[{HAN}]++")
 _OTHER_WORD = re.compile(rf"[^\W\d_{HAN}]++")
@@ -45,7 +55,7 @@ def tokenize(text: str, segment: str, word_list: WordList | None = None) -> list
     Args:
         text: Text of any length.
         segment: A segmentation: split, en, zh, zh-char or auto.
-        word_list: Words that `zh` must know in addition to jieba's dictionary.
+        word_list: Words that `zh` must know in addition to jieba's dictionary, and names that `en` must join.
 
     Returns:
         The tokens with their offsets.
@@ -58,21 +68,27 @@ def tokenize(text: str, segment: str, word_list: WordList | None = None) -> list
         Token(text="'s", start=2, end=4)
 
     """
-    return list(_locate(text, token_texts(text, segment, word_list)))
+    words = token_texts(text, segment, word_list)
+    return [Token(word, *span) for word, span in zip(words, locate(text, words, word_list), strict=True)]
 
 
 def split_sentences(text: str, segment: str, word_list: WordList | None = None) -> list[list[Token]]:
     """Split text into sentences of tokens; arguments as in `tokenize`. No sentence is empty."""
     sentences = split_token_texts(text, segment, word_list)
-    tokens = _locate(text, chain.from_iterable(sentences))
-    return [list(islice(tokens, len(sentence))) for sentence in sentences]
+    spans = locate(text, chain.from_iterable(sentences), word_list)
+    return [
+        [Token(word, *span) for word, span in zip(sentence, islice(spans, len(sentence)), strict=True)]
+        for sentence in sentences
+    ]
 
 
 def token_texts(text: str, segment: str, word_list: WordList | None = None) -> list[str]:
     """Split text into tokens as plain strings, as one sentence; faster than `tokenize`."""
     _check(segment)
-    if segment in ("split", "en"):
-        return text.split() if segment == "split" else english.split_words(text)
+    if segment == "split":
+        return text.split()
+    if segment == "en" and (word_list is None or not word_list.joined):
+        return english.split_words(text)
     return list(chain.from_iterable(split_token_texts(text, segment, word_list)))
 
 
@@ -80,18 +96,24 @@ def split_token_texts(text: str, segment: str, word_list: WordList | None = None
     """Split text into sentences of plain strings; faster than `split_sentences`. No sentence is empty."""
     _check(segment)
     if segment == "auto":
-        blocks = _split_blocks(text)
+        blocks = split_blocks(text)
         return [sentence for block, rule in blocks for sentence in _apply_rule(block, rule, word_list)]
     return list(_apply_rule(text, segment, word_list))
 
 
-def _locate(text: str, words: Iterable[str]) -> Iterator[Token]:
-    """Find the offsets of words, which are in the order of the text."""
-    end = 0
+def locate(
+    text: str, words: Iterable[str], word_list: WordList | None = None, end: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Find the offsets of words, which are in the order of the text, from `end` on."""
+    names = word_list.joined if word_list is not None else {}
     for word in words:
-        start = text.index(word, end)
-        end = start + len(word)
-        yield Token(word, start, end)
+        match = names[word].search(text, end) if word in names else None
+        if match is None:
+            start = text.index(word, end)
+            end = start + len(word)
+        else:
+            start, end = match.span()
+        yield start, end
 
 
 def _check(segment: str) -> None:
@@ -107,15 +129,17 @@ def _check(segment: str) -> None:
 def _apply_rule(text: str, rule: str, word_list: WordList | None) -> Iterable[list[str]]:
     """Split text into sentences by one rule, not auto."""
     if rule == "en":
-        return english.split_sentences(text)
+        sentences = english.split_sentences(text)
+        return sentences if word_list is None else map(word_list.join_names, sentences)
     if rule == "split":
         return filter(None, map(str.split, text.split("\n")))
     if rule == "zh":
-        return filter(None, chinese.split_sentence_words(text, word_list))
+        known = word_list if word_list is not None and word_list.has_chinese else None
+        return filter(None, chinese.split_sentence_words(text, known))
     return filter(None, map(chinese.split_characters, chinese.split_sentences(text)))
 
 
-def _split_blocks(text: str) -> Iterator[tuple[str, str]]:
+def split_blocks(text: str) -> Iterator[tuple[str, str]]:
     """Yield (block, rule) for runs of lines under one rule; the blocks cover the text."""
     if text.isascii() or not _HAN_RUN.search(text):
         yield text, "en"

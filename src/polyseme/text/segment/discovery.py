@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 8_000_000  # of a text; of a longer one, blocks are taken evenly
 BLOCK_CHARACTERS = 1 << 14
-PERSON, OTHER, NO_WORD = "nr", "nz", "x"  # jieba's tags
+PERSON, PLACE, OTHER, NO_WORD = "nr", "ns", "nz", "x"  # jieba's tags
 
 _MIN_COUNT = 5  # in a text of up to a million characters
 _CHARACTERS_PER_COUNT = 200_000
@@ -58,7 +58,7 @@ class NewWord:
     Attributes:
         word: The string.
         count: How often the string occurs in the text that was read; 0: not a word, although jieba thinks so.
-        tag: `nr` for a person, `nz` for another word, `x` for what is no word.
+        tag: `nr` for a person, `ns` for a place, `nz` for another word, `x` for what is no word.
         score: Cohesion at its weakest split, in nats; 0 for what is no word.
 
     """

@@ -3,7 +3,9 @@
     words.txt, text.segment.discovery  ->  text.segment.word_list  ->  text.segment, formats, text.corpus
 
 The file is a dictionary of jieba: one `word count tag` per line, count and tag optional. A count of 0 says
-that a word of jieba's dictionary is none (玄德曰 0).
+that a word of jieba's dictionary is none (玄德曰 0). An English name of several words is written with spaces
+or with `_` between them, and becomes one token with `_` (Elizabeth_Bennet 120 nr); its offsets are those of
+the words in the text.
 
 jieba segments a text twice: with its own dictionary, and with the listed words. Where the two differ, the
 second is right if it has a listed word, else the first: text without listed words stays as it was. Words are
@@ -21,13 +23,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polyseme.errors import DataError
 from polyseme.text.reading import Line, read_lines
+from polyseme.text.segment.token import HAN
 from polyseme.text.simplified import simplify
 
 if TYPE_CHECKING:
     import rjieba
 
 MAX_WORDS = 1_000_000
+NAME_SEPARATOR = "_"  # between the words of an English name, which are one token
 _MAX_COUNT = 1_000_000_000
+_HAN = re.compile(f"[{HAN}]")
 _LINE = re.compile(r"(.+?)(?:[ \t]+([0-9]{1,18}))?(?:[ \t]+([a-zA-Z]{1,8}))?")
 # Frequencies in jieba's dictionary add up to 60 million. Listed words get a quarter of that, by their counts.
 _ALL_FREQUENCIES = 15_000_000
@@ -102,6 +107,49 @@ class WordList:
         known = {entry.word for entry in self.entries}
         return WordList((*self.entries, *(entry for entry in entries if entry.word not in known)))
 
+    def join_names(self, words: list[str]) -> list[str]:
+        """Join the words of a sentence that are a listed name, the longest name first."""
+        names = self._names
+        if names.keys().isdisjoint(words):
+            return words
+        joined: list[str] = []
+        position = 0
+        while position < len(words):
+            for name in names.get(words[position], ()):
+                if tuple(words[position : position + len(name)]) == name:
+                    joined.append(NAME_SEPARATOR.join(name))
+                    position += len(name)
+                    break
+            else:
+                joined.append(words[position])
+                position += 1
+        return joined
+
+    @cached_property
+    def joined(self) -> dict[str, re.Pattern[str]]:
+        """The names of several words, each with the pattern that finds it in raw text."""
+        space = rf"(?:\s+|{NAME_SEPARATOR})?"
+        return {
+            NAME_SEPARATOR.join(name): re.compile(space.join(map(re.escape, name)))
+            for names in self._names.values()
+            for name in names
+        }
+
+    @cached_property
+    def _names(self) -> dict[str, list[tuple[str, ...]]]:
+        """Names of several words by their first word, the longest first."""
+        names: dict[str, list[tuple[str, ...]]] = {}
+        for entry in self.entries:
+            parts = tuple(filter(None, entry.word.split(NAME_SEPARATOR)))
+            if len(parts) > 1 and entry.count != 0 and not _HAN.search(entry.word):
+                names.setdefault(parts[0], []).append(parts)
+        return {first: sorted(found, key=lambda name: (-len(name), name)) for first, found in names.items()}
+
+    @cached_property
+    def has_chinese(self) -> bool:
+        """Whether any word is Chinese: without one, jieba needs no list."""
+        return any(_HAN.search(entry.word) for entry in self.entries)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return WordList, (self.entries,)  # without jieba's objects
 
@@ -134,6 +182,8 @@ class WordList:
         total = sum(counts) or 1
         least = min(_MIN_FREQUENCY, _ALL_FREQUENCIES // len(self.entries))
         for entry, count in zip(self.entries, counts, strict=True):
+            if NAME_SEPARATOR in entry.word:
+                continue
             share = _ALL_FREQUENCIES * count // total
             frequency = 0 if entry.count == 0 else min(_MAX_FREQUENCY, max(least, share))
             listed.add_word(simplify(entry.word), frequency, entry.tag or "n")
@@ -170,13 +220,23 @@ def _parse_line(line: Line) -> ListedWord | None:
     text = line.text.strip().removeprefix("\ufeff")
     if not text or text.startswith("#"):
         return None
-    match = _LINE.fullmatch(text)
-    word = match[1].strip() if match else ""
-    if match is None or not word or len(word) > 50 or any(character.isspace() for character in word):
+    word, count, tag = _split_line(text)
+    if len(word) > 50 or any(character.isspace() for character in word):
         raise DataError(
             f"{line.location}: {text!r:.60} is not a word. Expected word, count, tag: 郭芙 850 nr"
         )
-    count = int(match[2]) if match[2] is not None else None
     if count is not None and count > _MAX_COUNT:
         raise DataError(f"{line.location}: count {count} is above {_MAX_COUNT:,}. Check the line.")
-    return ListedWord(word, count, match[3] or "")
+    return ListedWord(word, count, tag)
+
+
+def _split_line(text: str) -> tuple[str, int | None, str]:
+    """Word, count and tag of a line; without a count, a name such as New York has no tag."""
+    match = _LINE.fullmatch(text)
+    if match is None:
+        return text, None, ""
+    count = int(match[2]) if match[2] is not None else None
+    if _HAN.search(text):
+        return match[1].strip(), count, match[3] or ""
+    word = text if count is None else match[1]
+    return NAME_SEPARATOR.join(word.split()), count, "" if count is None else match[3] or ""
