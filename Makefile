@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 FAST    = -m "not slow and not peers" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench peers rivals bench-rivals clean
+.PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench peers rivals bench-rivals duel-environments duel clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,11 +61,18 @@ rivals: peers  ## install flair and onnxruntime, too, each in an environment of 
 bench-rivals: $(VENV)/.installed rivals  ## measure beside ELMo's programs, flair and BERT: make bench-rivals TEXT=tokenised.txt
 	$(BIN)/python benchmarks/rivals.py "$(TEXT)" --page benchmarks/RESULTS.md
 
+duel-environments:  ## install the rivals of the duel: flair; transformers, stanza, spaCy and gensim
+	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-flair flair
+	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-duel duel
+
+duel: $(VENV)/.installed duel-environments  ## compare vectors made in equal CPU time: make duel DATA=folder (days; resumes)
+	$(BIN)/python benchmarks/duel.py "$(DATA)" --page benchmarks/RESULTS.md
+
 test-peers: $(VENV)/.installed peers  ## check that AllenNLP and simple_elmo read our files with the same vectors
 	$(BIN)/python -m pytest -m peers
 
 clean:  ## remove environments, caches and build products
-	rm -rf $(VENV) .venv-peers .venv-flair .venv-onnx demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-flair .venv-duel .venv-onnx demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment is made once, and again only when pyproject.toml or the C library changes.
 NATIVE = hatch_build.py $(wildcard src/polyseme/model/fast/kernels/*.[ch])

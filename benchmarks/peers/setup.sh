@@ -7,6 +7,7 @@
 #   peers  AllenNLP's ELMo on torch, simple_elmo and bilm-tf on TensorFlow (default)
 #   flair  flair's language models
 #   onnx   onnxruntime, for BERT
+#   duel   transformers, stanza, spaCy and gensim, for benchmarks/duel.py
 #
 # PYTHON       Python 3.11, the latest that TensorFlow 2.15 supports; simple_elmo needs its graph API
 # TORCH_INDEX  index of CPU-only torch builds: https://download.pytorch.org/whl/cpu
