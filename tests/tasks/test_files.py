@@ -173,6 +173,25 @@ def test_a_mistake_in_a_file_of_one_scheme_is_refused_with_its_line(
     assert len(read("tagging", path, "data.scheme=none")) == 21
 
 
+def test_a_few_slips_of_a_published_file_are_mended_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    good = "张 B-NAME\n三 E-NAME\n丰 O\n\n"
+    path = write(tmp_path, "resume.bmes", good * 150 + "中 O\n国 M-ORG\n人 O\n\n" + good * 149)
+    examples = read("tagging", path)
+    assert len(examples) == 300
+    assert examples[150].tags == ("O", "S-ORG", "O")
+    (record,) = caplog.records
+    assert "1 of 300 sentences have tags that break BMES" in record.message
+    assert "resume.bmes:602: M-ORG cannot follow O" in record.message
+
+
+def test_the_advice_for_bmes_does_not_name_iob1(tmp_path: Path):
+    path = write(tmp_path, "a.bmes", "张 B-NAME\n三 E-NAME\n\n" * 20 + "国 M-ORG\n")
+    with pytest.raises(DataError, match=r"in BMES\. Correct the line; or set data\.scheme to none"):
+        read("tagging", path)
+
+
 def test_tags_without_types_are_not_read_as_spans(tmp_path: Path):
     path = write(tmp_path, "a.conll", "a B\nb E\nc S\n")
     assert read("tagging", path)[0].tags == ("B", "E", "S")

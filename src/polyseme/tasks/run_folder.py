@@ -18,7 +18,7 @@ from polyseme.io.atomic import check_output_folder
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
 REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png", "training.png")
-FORMAT = 2  # of plan.json and runs/
+FORMAT = 3  # of plan.json and runs/
 
 
 def create_folder(folder: Path, plan: dict[str, str], *, force: bool) -> None:

@@ -11,6 +11,7 @@ from polyseme.tasks.data.tag_schemes import (
     find_fault,
     guess_scheme,
     may_follow,
+    mend_tags,
     read_spans,
     split_tag,
     write_spans,
@@ -31,6 +32,23 @@ def test_every_scheme_can_encode_the_same_spans(scheme: str):
     assert read_spans(TAGS[scheme]) == SPANS
     assert write_spans(SPANS, 5, scheme) == TAGS[scheme]
     assert find_fault(TAGS[scheme], scheme) is None
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags", "mended"),
+    [
+        ("bmes", ["B-A", "M-A", "O"], ["B-A", "E-A", "O"]),
+        ("bmes", ["O", "M-A", "E-A"], ["O", "B-A", "E-A"]),
+        ("bmes", ["B-A", "M-B", "E-B"], ["S-A", "B-B", "E-B"]),
+        ("bmes", ["B-A", "x", "S-A"], ["S-A", "O", "S-A"]),
+        ("bioes", ["B-A", "I-A", "B-A"], ["B-A", "E-A", "S-A"]),
+        ("bilou", ["L-A", "O", "I-A"], ["U-A", "O", "U-A"]),
+        ("iob2", ["I-A", "I-A", "I"], ["B-A", "I-A", "O"]),
+    ],
+)
+def test_illegal_tags_are_mended_to_the_nearest_spans(scheme: str, tags: list[str], mended: list[str]):
+    assert mend_tags(tags, scheme) == mended
+    assert find_fault(mended, scheme) is None
 
 
 @given(st.lists(st.sampled_from(["", "A", "B"]), max_size=8), st.sampled_from(sorted(TAGS)))

@@ -117,6 +117,13 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
     return spans
 
 
+def mend_tags(tags: Sequence[str], scheme: str) -> list[str]:
+    """The nearest legal tags of a scheme: its spans as conlleval reads them; what is no tag becomes O."""
+    letters = set(LETTERS[scheme])
+    known = [tag if split_tag(tag)[0] in letters and split_tag(tag)[1] else "O" for tag in tags]
+    return write_spans(read_spans(known), len(known), scheme)
+
+
 def write_spans(spans: Sequence[Span], length: int, scheme: str) -> list[str]:
     """The tags of a sentence of `length` tokens in a scheme."""
     tags = ["O"] * length

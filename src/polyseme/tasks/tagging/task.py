@@ -7,6 +7,7 @@ Tags that spell spans become BIOES for the network, and again the scheme of the 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,14 @@ from polyseme.tasks.data.columns import (
     tagged_format,
 )
 from polyseme.tasks.data.sources import Records, Source
-from polyseme.tasks.data.tag_schemes import find_fault, guess_scheme, read_spans, split_tag, write_spans
+from polyseme.tasks.data.tag_schemes import (
+    find_fault,
+    guess_scheme,
+    mend_tags,
+    read_spans,
+    split_tag,
+    write_spans,
+)
 from polyseme.tasks.examples import Segmenter, TokenizedText, check_tokens, source_of, tokenize_text
 from polyseme.tasks.labels import class_weights, require_labels, sort_labels
 from polyseme.tasks.metrics import Scores, score_classes, score_spans
@@ -35,6 +43,8 @@ from polyseme.tasks.tagging.settings import TaggingSettings
 from polyseme.text.reading import read_lines
 from polyseme.text.segment.token import HAN
 
+logger = logging.getLogger(__name__)
+MAX_SLIPS = 0.01  # of the sentences of a file may break its scheme; they are mended
 HAN_TOKEN = re.compile(f"[{HAN}]+")
 SINGLE_SHARE = 0.98  # of the Chinese tokens of a file that is segmented into characters
 
@@ -71,11 +81,13 @@ class Tagging:
         scheme: str = data.scheme
         if labelled and scheme == "auto":
             scheme = guess_scheme([sentence.tags for sentence in sentences])
+        if labelled and scheme != "none":
+            sentences = _mend_slips(sentences, scheme, str(source))
         examples = []
         for tokens, tags, locations in sentences:
             check_tokens(tokens, locations[0], data.max_tokens)
             lines = tuple(int(location.rpartition(":")[2]) for location in locations[: len(tokens)])
-            labels = _to_bioes(tags, scheme, locations) if labelled else None
+            labels = _to_bioes(tags, scheme) if labelled else None
             text = TokenizedText(tuple(tokens))
             examples.append(TaggingExample(locations[0], text, labels, scheme, lines, columns))
         return examples
@@ -162,18 +174,32 @@ def is_per_character(examples: Sequence[TaggingExample]) -> bool:
     return 2 * len(chinese) > len(tokens) and single >= SINGLE_SHARE * len(chinese)
 
 
-def _to_bioes(tags: Sequence[str], scheme: str, locations: Sequence[str]) -> tuple[str, ...]:
-    """Tags in BIOES, if they spell spans; a tag that breaks its scheme is refused."""
-    if scheme == "none":
-        return tuple(tags)
-    fault = find_fault(tags, scheme)
-    if fault is not None:
-        position, problem = fault
-        raise DataError(
-            f"{locations[min(position, len(locations) - 1)]}: {problem} in {scheme.upper()}. Correct "
-            "the line; or set data.scheme to iob1 (spans may begin with I) or to none (tags are not spans)."
-        )
-    return tuple(write_spans(read_spans(tags), len(tags), "bioes"))
+def _mend_slips(sentences: list[TaggedSentence], scheme: str, source: str) -> list[TaggedSentence]:
+    """The sentences with legal tags: a few that break the scheme are mended and counted in one warning.
+
+    Raises:
+        DataError: If more than a few break it, which says that the scheme is another one.
+
+    """
+    faults = {n: fault for n, s in enumerate(sentences) if (fault := find_fault(s.tags, scheme)) is not None}
+    if not faults:
+        return sentences
+    number, (position, problem) = next(iter(faults.items()))
+    locations = sentences[number].locations
+    first = f"{locations[min(position, len(locations) - 1)]}: {problem} in {scheme.upper()}"
+    if len(faults) > MAX_SLIPS * len(sentences):
+        other = "iob1 (spans may begin with I) or to none" if scheme == "iob2" else "none"
+        raise DataError(f"{first}. Correct the line; or set data.scheme to {other} (tags are not spans).")
+    logger.warning(
+        f"{source}: {len(faults):,} of {len(sentences):,} sentences have tags that break {scheme.upper()} "
+        f"and were read as the nearest spans; the first is {first}."
+    )
+    return [s._replace(tags=mend_tags(s.tags, scheme)) if n in faults else s for n, s in enumerate(sentences)]
+
+
+def _to_bioes(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """Tags in BIOES, if they spell spans."""
+    return tuple(tags if scheme == "none" else write_spans(read_spans(tags), len(tags), "bioes"))
 
 
 def _flatten(rows: Iterable[Iterable[str]]) -> list[str]:
