@@ -44,6 +44,14 @@ def test_a_run_can_be_resumed_after_its_text_was_renamed(out: Path):
     assert pretrain([moved], out, CONFIG, resume=True, workers=1).position.step > 0
 
 
+def test_a_run_of_a_version_without_a_setting_can_be_resumed(out: Path):
+    record = out / "run.json"
+    values = json.loads(record.read_text(encoding="utf-8"))
+    del values["config"]["train"]["plateau"]
+    record.write_text(json.dumps(values), encoding="utf-8")
+    assert pretrain([out.parent / "story.txt"], out, CONFIG, resume=True, workers=1).position.step > 0
+
+
 def test_force_resumes_with_another_text(out: Path):
     other_text = story.write(out.parent / "other.txt", 120, seed=1)
     assert pretrain([other_text], out, CONFIG, resume=True, force=True, workers=1).report.sentences > 100

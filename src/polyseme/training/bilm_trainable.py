@@ -55,10 +55,9 @@ class BilmTrainable:
         train = self._config.train
         if train.tokens is not None:
             return train.tokens
-        if train.order == "rows":
-            return ceil(train.epochs * len(self._corpus.train))
         report = self._corpus.report
-        return ceil(train.epochs * (report.tokens + report.sentences))
+        passed = len(self._corpus.train) if train.order == "rows" else report.tokens + report.sentences
+        return max(train.min_tokens, ceil(train.epochs * passed))
 
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
         """Compute the loss of a batch; all processes sample the same words."""
@@ -87,7 +86,7 @@ class BilmTrainable:
         self._state = None
 
     def evaluate(self, *, final: bool) -> Metrics:
-        """Compute the perplexity of the held-out text; of a part of it unless `final`."""
+        """Compute the perplexity of the held-out text, or of a part of it; of a larger one if `final`."""
         carried = self._valid.carried
         perplexity = self._reduce(self.module.perplexity(self._valid_batches(final), carried=carried))
         return {
@@ -100,14 +99,12 @@ class BilmTrainable:
         }
 
     def _valid_batches(self, final: bool) -> Iterator[TrainingBatch]:
-        """Batches of all held-out text, or of a part: the start of all rows, or a spread of sentences."""
-        count = self._valid.count_batches(0)
-        numbers = np.arange(count)
-        if not final:
-            share = self._config.train.valid_tokens / max(1, len(self._corpus.valid))
-            wanted = max(1, min(count, round(share * count)))
-            spread = np.linspace(0, count - 1, wanted).round().astype(int)
-            numbers = numbers[:wanted] if self._valid.carried else spread
+        """Batches of the held-out text, or of a part: the start of all rows, or a spread of sentences."""
+        train, count = self._config.train, self._valid.count_batches(0)
+        share = (train.last_valid_tokens if final else train.valid_tokens) / max(1, len(self._corpus.valid))
+        wanted = max(1, min(count, round(share * count)))
+        spread = np.linspace(0, count - 1, wanted).round().astype(int)
+        numbers = np.arange(wanted) if self._valid.carried else spread
         return (self._valid.make_batch(0, int(number)) for number in numbers)
 
     def _reduce(self, local: BatchPerplexity) -> BatchPerplexity:

@@ -22,7 +22,7 @@ from polyseme.text.chars import CodepointAlphabet
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.fingerprint import Stamp, digest, stamp
 from polyseme.text.segment import WordList
-from polyseme.training.settings import PretrainSettings
+from polyseme.training.settings import PretrainSettings, TrainSettings
 
 RUN = "run.json"
 
@@ -106,9 +106,11 @@ def record_run(
 def _comparable(config: dict[str, Any]) -> dict[str, Any]:
     """The settings without those that decide only where the run is computed, or that old runs have not.
 
-    A run of a version that did not search for new words has no corpus.new_words: it was off.
+    A run of a version that did not search for new words has no corpus.new_words: it was off. A setting of
+    [train] that an older version had not has its default, which changes nothing.
     """
-    train = {name: value for name, value in config["train"].items() if name != "device"}
+    train = TrainSettings().model_dump(mode="json") | config["train"]
+    del train["device"]
     corpus = {
         name: value
         for name, value in config["corpus"].items()

@@ -46,7 +46,8 @@ class TrainSettings(Settings):
 
     seed: int = 1  # decides all that is random
     epochs: PositiveFloat = 10.0  # passes over the text
-    tokens: PositiveInt | None = None  # tokens to train on, instead of epochs
+    min_tokens: NonNegativeInt = 0  # tokens to train on at least: a short text is read more often
+    tokens: PositiveInt | None = None  # tokens to train on, instead of epochs and min_tokens
     # rows: contiguous text with carried state; sentences: each sentence from zero state
     order: Literal["rows", "sentences"] = "rows"
     batch: PositiveInt = 128  # rows, or sentences of mean length
@@ -64,7 +65,8 @@ class TrainSettings(Settings):
     precision: Literal["fp32", "bf16"] = "fp32"
     accumulate: PositiveInt = 1  # batches per step
     evaluations: PositiveInt = 10  # validations during training
-    valid_tokens: PositiveInt = 10_000  # held-out tokens of each; the last validation uses all
+    valid_tokens: PositiveInt = 10_000  # held-out tokens of each
+    last_valid_tokens: PositiveInt = 50_000  # held-out tokens of the last validation
     patience: PositiveInt | None = None  # stop after this many validations without improvement
     min_steps: NonNegativeInt = 0  # before which no validation counts as one without improvement
     save_seconds: PositiveFloat = 120.0  # seconds between checkpoints
