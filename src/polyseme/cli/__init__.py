@@ -8,6 +8,7 @@ traceback. Commands import torch when they run, so that `polyseme --help` is fas
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
 from typing import Annotated, NoReturn
@@ -79,6 +80,11 @@ def main() -> None:
     except PolysemeError as problem:
         message = translate_advice(str(problem), collect_flags(app), _find_command(app))
         _refuse(message, code=problem.exit_code)
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        file = f"{problem.filename}: " if problem.filename else ""
+        _refuse(f"{file}writing failed ({problem.strerror}). Free space, or choose another path.")
     except typer.TyperException as problem:  # an unknown command or option, or a wrong value
         _refuse(problem.format_message(), getattr(problem, "ctx", None))
     if code == STOPPED:

@@ -1,15 +1,20 @@
-"""Read a safetensors file, with one-line errors.
+"""Read and write safetensors files, with one-line errors.
 
-formats.models.native, formats.vectors.word_file, search.statistics, tasks.task_folder
-->  formats.tensors  ->  safetensors
+    formats.models, formats.vectors.word_file, training.checkpoint, search.statistics, tasks
+    <->  formats.tensors  <->  safetensors
+
+What the library raises becomes a FormatError for a damaged file, and an OSError for a full disk.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from polyseme.errors import FormatError
@@ -30,3 +35,26 @@ def read_tensors(path: Path, content: str, advice: str = "Copy it again.") -> di
         raise FormatError(f"{path}: no such file; {content} are missing. {advice}") from None
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
         raise FormatError(f"{path}: not a safetensors file, or damaged ({problem}). {advice}") from None
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], *, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write tensors to a safetensors file.
+
+    Args:
+        path: The file.
+        tensors: Contiguous tensors on the CPU, by name.
+        metadata: Strings for the header of the file.
+
+    Raises:
+        OSError: The disk is full, or nothing can be written there.
+
+    """
+    try:
+        save_file(dict(tensors), path, metadata=None if metadata is None else dict(metadata))
+    except SafetensorError as problem:
+        number = re.search(r"os error (\d+)", str(problem))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None

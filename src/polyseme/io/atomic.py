@@ -1,22 +1,32 @@
-"""Write files and folders completely or not at all.
+"""Write files, folders and groups of files completely or not at all.
 
-    text.corpus.prepared, formats, training, search, api  ->  io.atomic  ->  disk
+    text.corpus.prepared, formats, training, tasks, search, api  ->  io.atomic  ->  disk
 
-Paths are checked before the work begins. Files are written under a temporary name beside the output path and
-renamed at the end, so that an error leaves what was there before.
+Paths are checked before the work begins. Everything is written under a temporary name beside the output path
+and renamed at the end, so that an error leaves what was there before. A process may be killed at any moment:
+a folder is exchanged in one step where the system can do that, and `complete_write`, which readers and
+writers call first, finishes what a killed process had begun to move.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from polyseme.errors import UsageError
+from polyseme.errors import FormatError, UsageError
+
+COMMITTED = ".committed"  # ends the name of a group of files that is complete, but not yet moved
+REMOVED = ".removed"  # in such a folder: names of files to remove, one per line
+REPLACED = ".replaced-"  # begins the names of folders in it that were replaced
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
+RENAME_SWAP = 2  # of macOS
 
 
 def check_output_path(path: Path, *, force: bool = False) -> None:
@@ -27,6 +37,7 @@ def check_output_path(path: Path, *, force: bool = False) -> None:
 
     """
     try:
+        complete_write(path)
         if path.exists() and not force:
             raise UsageError(f"{path}: exists already. Choose another name, or `force=True` to replace it.")
         folder = path.absolute().parent
@@ -118,15 +129,72 @@ def new_folder(path: Path, *, force: bool = False, known_names: Collection[str] 
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:40]}-"))
         try:
             yield temporary
-            mask = _read_umask()
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    file.chmod(0o666 & ~mask)  # safetensors makes files private to the user
-                    _sync(file)
-            temporary.chmod(0o777 & ~mask)
-            _swap(temporary, path)
+            _finish_files(temporary)
+            _replace(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def new_group(folder: Path, name: str, *, known_names: Collection[str] = ()) -> Iterator[Path]:
+    """Replace several files of a folder as one: after a kill all of them are the old or all the new ones.
+
+    The files are complete when their temporary folder is renamed to `.NAME.committed`. They move to their
+    names after that; if the process is killed meanwhile, `complete_write` moves the rest.
+
+    Args:
+        folder: The folder, which may contain other files.
+        name: Names the group: only one process at a time may write it.
+        known_names: Names that such a group may have; those that the block does not write are removed.
+
+    Yields:
+        A temporary folder, whose files and folders replace those of the same names in `folder`.
+
+    Raises:
+        UsageError: Writing failed.
+
+    """
+    committed = _committed_path(folder, name)
+    with _parent_of(committed):
+        complete_write(folder)
+        remove_leftovers(folder, re.escape(name[:40]))
+        temporary = Path(tempfile.mkdtemp(dir=folder, prefix=f".{name[:40]}-"))
+        try:
+            yield temporary
+            removed = set(known_names) - {entry.name for entry in temporary.iterdir()}
+            lines = "".join(f"{entry}\n" for entry in sorted(removed))
+            (temporary / REMOVED).write_text(lines, encoding="utf-8")
+            _finish_files(temporary)
+            temporary.rename(committed)
+            _move_group(committed)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def complete_write(path: Path) -> None:
+    """Finish a write that a killed process had begun to move: afterwards everything is old or new.
+
+    Args:
+        path: A file or folder that is about to be read or written.
+
+    Raises:
+        FormatError: It cannot be finished, since nothing can be written there.
+
+    """
+    groups = [_committed_path(path.parent, path.name)]
+    if path.is_dir():
+        groups += sorted(path.glob(f".*{COMMITTED}"))
+    try:
+        for group in groups:
+            if group.is_dir() and not group.is_symlink():
+                _move_group(group)
+        if path.name and not path.exists() and path.parent.is_dir():
+            _restore_replaced(path)
+    except OSError as problem:
+        raise FormatError(
+            f"{path}: a killed process left it half replaced, and it cannot be completed "
+            f"({problem.strerror or problem}). Open it once with permission to write."
+        ) from None
 
 
 def remove_leftovers(folder: Path, *names: str) -> None:
@@ -168,21 +236,87 @@ def _parent_of(path: Path) -> Iterator[None]:
         raise
 
 
-def _swap(temporary: Path, path: Path) -> None:
+def _committed_path(folder: Path, name: str) -> Path:
+    """Where the files of a group are when they are complete and not yet moved."""
+    return folder / f".{name[:40]}{COMMITTED}"
+
+
+def _finish_files(folder: Path) -> None:
+    """Give new files the permissions of the umask, and fsync them."""
+    mask = _read_umask()
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.chmod(0o666 & ~mask)  # safetensors makes files private to the user
+            _sync(file)
+    folder.chmod(0o777 & ~mask)
+
+
+def _move_group(committed: Path) -> None:
+    """Move the files of a complete group to their names, and remove those that are not part of it.
+
+    Every step can be repeated: what was moved is no longer in `committed`, where folders that were replaced
+    are kept until the end.
+    """
+    folder, removed = committed.parent, committed / REMOVED
+    for entry in sorted(committed.iterdir()):
+        path = folder / entry.name
+        if entry.name == REMOVED or entry.name.startswith(REPLACED):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            path.rename(committed / f"{REPLACED}{entry.name}")
+        entry.replace(path)
+    names = removed.read_text(encoding="utf-8").splitlines() if removed.is_file() else []
+    for name in names:
+        if Path(name).name == name:  # nothing outside of the folder
+            _remove(folder / name)
+    shutil.rmtree(committed)
+
+
+def _replace(temporary: Path, path: Path) -> None:
     """Rename `temporary` to `path`; what was there is removed only after that."""
-    old = temporary.with_name(temporary.name + "-old")
-    if path.exists():
-        path.rename(old)
+    if not path.exists() and not path.is_symlink():
+        temporary.rename(path)
+        return
+    if _exchange(temporary, path):
+        _remove(temporary)
+        return
+    old = temporary.with_name(temporary.name + "-old")  # see _restore_replaced
+    path.rename(old)
     try:
         temporary.rename(path)
     except OSError:
-        if old.exists():
-            old.rename(path)
+        old.rename(path)
         raise
-    if old.is_dir() and not old.is_symlink():
-        shutil.rmtree(old)
+    _remove(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths in one step; False if the system or the file system cannot do that."""
+    names = (os.fsencode(one), os.fsencode(other))
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            return bool(libc.renamex_np(*names, RENAME_SWAP) == 0)
+        return bool(libc.renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0)
+    except (OSError, AttributeError, TypeError):  # a C library without these calls; Windows
+        return False
+
+
+def _restore_replaced(path: Path) -> None:
+    """Move a folder back that was moved away, if its replacement is missing."""
+    pattern = re.compile(rf"\.{re.escape(path.name[:40])}-[a-z0-9_]{{8}}-old")
+    for entry in sorted(path.parent.iterdir()):
+        if pattern.fullmatch(entry.name) and not entry.is_symlink():
+            entry.rename(path)
+            return
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
     else:
-        old.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _sync(file: Path) -> None:

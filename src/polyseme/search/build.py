@@ -23,6 +23,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_folder, check_replaceable_folder
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.approximate import GRAPH_FILE
@@ -128,17 +129,17 @@ def build_index(
         "encoding": None if check_encoding(encoding) == AUTO else encoding,
     }
     metadata = Metadata.parse(meta)
-    head = _open_head(folder, settings, files, add=add, force=force)
-    read = partial(
-        read_documents, files, documents, encoding, metadata, first=head["corpora"][-1].get("first", 1)
-    )
-    try:
-        _write_blocks(elmo, folder, head, files, read, spec, filters, block_usages, on_progress)
-    except BaseException as problem:
-        if isinstance(problem, DataError) or not _has_blocks(head):  # nothing that a second call resumes
-            _remove_last_corpus(folder, head)
-        raise
-    write_statistics(folder, head)
+    with lock_output(folder):
+        head = _open_head(folder, settings, files, add=add, force=force)
+        first = head["corpora"][-1].get("first", 1)
+        read = partial(read_documents, files, documents, encoding, metadata, first=first)
+        try:
+            _write_blocks(elmo, folder, head, files, read, spec, filters, block_usages, on_progress)
+        except BaseException as problem:
+            if isinstance(problem, DataError) or not _has_blocks(head):  # nothing that a second call resumes
+                _remove_last_corpus(folder, head)
+            raise
+        write_statistics(folder, head)
     return head
 
 

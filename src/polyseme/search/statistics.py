@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 from torch import Tensor
 
 from polyseme.errors import FormatError
-from polyseme.formats.tensors import read_tensors
+from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.formats.vectors.word_file import WORDS_FILE, StoredWords, write_words
 from polyseme.io.atomic import new_file
 from polyseme.model.fast.kernels import dots, native
@@ -68,7 +67,7 @@ def write_statistics(folder: Path, head: dict[str, Any]) -> None:
     lengths = measure_lengths(space, vectors, meanwhile=(write_means, note_anisotropy))
     for name, values in ((SPACE_FILE, tensors), (LENGTHS_FILE, {"lengths": lengths})):
         with new_file(folder / name, force=True) as new:
-            save_file(values, new)
+            write_tensors(new, {key: torch.from_numpy(array) for key, array in values.items()})
     head["finished"] = len(head["blocks"])
     write_head(folder, head)
 

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import DataError, UsageError
+from polyseme.formats.tensors import write_tensors
 from polyseme.io.atomic import new_file
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.tasks.data.sources import Data, open_source
 from polyseme.tasks.examples import (
@@ -314,6 +315,7 @@ def _open_folder(
     if out is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polyseme-")))
     folder = Path(out).expanduser()
+    stack.enter_context(lock_output(folder))
     if resume:
         check_resumable(folder, plan)
     else:
@@ -428,7 +430,8 @@ class _ExperimentRunner:
         if not loop.resume():
             (folder / METRICS).unlink(missing_ok=True)
         loop.run()
-        save_file(collect_weights(as_module(network)), folder / WEIGHTS)
+        with new_file(folder / WEIGHTS, force=True) as new:
+            write_tensors(new, collect_weights(as_module(network)))
         as_module(network).eval()
         dev = work.scores  # the last validation of the loop uses the best weights
         test = {} if self._data.test is None else model.score_examples(self._data.test).metrics

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import UsageError
-from polyseme.io.atomic import check_output_folder
+from polyseme.io.atomic import check_output_folder, new_file
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
 REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png", "training.png")
@@ -33,9 +33,8 @@ def create_folder(folder: Path, plan: dict[str, str], *, force: bool) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)
         for name in REPORTS:
             (folder / name).unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"format": FORMAT, "plan": plan}, indent=1) + "\n"
-    (folder / PLAN).write_text(text, encoding="utf-8")
+    with new_file(folder / PLAN, force=True) as new:
+        new.write_text(json.dumps({"format": FORMAT, "plan": plan}, indent=1) + "\n", encoding="utf-8")
 
 
 def check_resumable(folder: Path, plan: dict[str, str]) -> None:

@@ -47,14 +47,13 @@ class StaticLookup:
 
 
 def save_static(path: str | None, folder: Path, *, copy: bool) -> dict[str, str] | None:
-    """Copy the file into a task folder, or only its path; returns what task.json says about it."""
+    """Copy the file into a new task folder, or only its path; returns what task.json says about it."""
+    if path is None:
+        return None
+    if not copy:
+        return {"path": path, "fingerprint": checksum(Path(path))}
     target = folder / COPY
-    if path is None or not copy:
-        if path is None or not target.exists() or not target.samefile(path):
-            target.unlink(missing_ok=True)  # of an earlier model in this folder
-        return None if path is None else {"path": path, "fingerprint": checksum(Path(path))}
-    if not (target.exists() and target.samefile(path)):
-        shutil.copyfile(path, target)
+    shutil.copyfile(path, target)
     return {"file": COPY, "fingerprint": checksum(target)}
 
 

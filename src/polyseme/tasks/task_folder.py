@@ -8,7 +8,6 @@ task.json holds the settings, what was learned, the words and characters of the 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from polyseme.formats.models.bundled import bundled_names
 from polyseme.formats.models.open import make_portable
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.tensors import read_tensors
+from polyseme.io.atomic import complete_write
 from polyseme.tasks.protocol import AnyNetwork, AnyTask
 from polyseme.tasks.table import find_task
 from polyseme.tasks.trainable import as_module
@@ -45,7 +45,9 @@ class ElmoSource:
 
 def is_task(path: str | Path) -> bool:
     """Whether a folder holds a task."""
-    return (Path(path).expanduser() / TASK).is_file()
+    folder = Path(path).expanduser()
+    complete_write(folder)
+    return (folder / TASK).is_file()
 
 
 def is_fine_tuned(path: str | Path) -> bool:
@@ -61,7 +63,7 @@ def read_task_file(folder: Path) -> dict[str, Any]:
         FormatError: If the folder has none, or its values are not those of a task.
 
     """
-    if not (folder / TASK).is_file():
+    if not is_task(folder):
         raise FormatError(
             f"{folder}: no {TASK} in it. Train one with `polyseme.train(task, model, train=…, out=…)`."
         )
@@ -199,7 +201,6 @@ def save_elmo(source: ElmoSource, network: AnyNetwork, folder: Path, *, copy: bo
     """Write the ELMo of a task into its folder, or only its path; returns what task.json says about it."""
     elmo, featurizer = source.elmo, network.featurizer
     if elmo is None or featurizer.settings.elmo == "none":
-        shutil.rmtree(folder / ELMO, ignore_errors=True)  # of an earlier model in this folder
         return None
     if featurizer.layer is not None:  # fine-tuned: another model than before
         tuned = replace(elmo.model, network=featurizer.layer.network, softmax=None)

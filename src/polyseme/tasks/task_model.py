@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Self, overload
 
 import torch
-from safetensors.torch import save_file
 
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, PolysemeError, UsageError
-from polyseme.io.atomic import new_folder
+from polyseme.formats.tensors import write_tensors
+from polyseme.io.atomic import new_folder, new_group
 from polyseme.io.html import render_table
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
@@ -51,6 +51,7 @@ from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.reading import read_lines
 from polyseme.text.validate import list_values
 
+FILES = (TASK, HEAD, ELMO, CARD, COPY)
 CHUNK = 512  # examples between two progress events
 
 
@@ -261,11 +262,18 @@ class TaskModel:
 
         """
         folder = Path(path).expanduser()
-        with new_folder(folder, force=force, known_names=(TASK, HEAD, ELMO, CARD, COPY)) as new:
-            self.write_into(new, copy=copy)
+        with new_folder(folder, force=force, known_names=FILES) as new:
+            self._write_files(new, copy=copy)
 
     def write_into(self, folder: Path, *, copy: bool = True) -> None:
-        """Write all files of the task into an existing folder."""
+        """Write the task into a folder with other files; an earlier task in it is replaced as one."""
+        used = [Path(path).resolve() for path in (self.source.path, self.settings.input.static) if path]
+        known_names = [name for name in FILES if (folder / name).resolve() not in used]  # stay where they are
+        with new_group(folder, "task", known_names=known_names) as new:
+            self._write_files(new, copy=copy)
+
+    def _write_files(self, folder: Path, *, copy: bool) -> None:
+        """Write all files of the task into a new folder."""
         reader = self.featurizer.reader
         values = {
             "polyseme_task": FORMAT,
@@ -279,10 +287,10 @@ class TaskModel:
             "static": save_static(self.settings.input.static, folder, copy=copy),
             "scores": self.scores,
         }
-        save_file(head_weights(self.network), folder / HEAD)
+        write_tensors(folder / HEAD, head_weights(self.network))
         write_card(self.task, self.scores, folder)
         text = json.dumps(values, ensure_ascii=False, indent=1)
-        (folder / TASK).write_text(text + "\n", encoding="utf-8")  # last: it makes the folder a task
+        (folder / TASK).write_text(text + "\n", encoding="utf-8")
 
     def _settings_to_save(self, *, copy: bool) -> TaskSettings:
         """The settings; a copy of the static vectors is in the folder, wherever that moves."""

@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from polyseme.errors import FormatError
+from polyseme.formats.tensors import write_tensors
 from polyseme.io.atomic import new_folder
 
 KEPT = 2  # checkpoints that stay on disk
@@ -65,10 +66,10 @@ def save(
     with new_folder(
         path, force=True, known_names=(POSITION, MODEL, OPTIMIZER, *map(_carried, range(len(carried))))
     ) as new:
-        save_file(collect_weights(module), new / MODEL)
-        save_file(_optimizer_tensors(module, optimizer), new / OPTIMIZER)
+        write_tensors(new / MODEL, collect_weights(module))
+        write_tensors(new / OPTIMIZER, _optimizer_tensors(module, optimizer))
         for rank, tensors in enumerate(carried):
-            save_file(tensors, new / _carried(rank))
+            write_tensors(new / _carried(rank), tensors)
         (new / POSITION).write_text(json.dumps(asdict(position)) + "\n", encoding="utf-8")
     for old in list_checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old)
@@ -107,7 +108,7 @@ def restore(
 def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> None:
     """Save the weights of the best validation so far."""
     with new_folder(folder / "best", force=True, known_names=(MODEL, METRICS)) as new:
-        save_file(collect_weights(module), new / MODEL)
+        write_tensors(new / MODEL, collect_weights(module))
         (new / METRICS).write_text(json.dumps(dict(metrics)) + "\n", encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from polyseme.errors import ConfigError, FormatError, PolysemeError, UsageError
 from polyseme.formats.models import native
 from polyseme.formats.models.pretrained import Pretrained, build_network
 from polyseme.io.atomic import check_output_path, remove_leftovers
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.bilm import BiLM
 from polyseme.model.init import initialise
@@ -40,7 +42,7 @@ from polyseme.training.fine_tuning import adapt_modules
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, OnMetrics
 from polyseme.training.out_of_memory import explain_out_of_memory
 from polyseme.training.progress import make_step_reporter, report_corpus
-from polyseme.training.run_record import RunRecord, record_run
+from polyseme.training.run_record import RUN, RunRecord, record_run
 from polyseme.training.settings import PretrainSettings
 from polyseme.training.static_words import (
     StaticCoverage,
@@ -123,12 +125,17 @@ def pretrain(
     """
     if base is None:
         check_static_words(config.model.words)
-    with explain_out_of_memory(config):
+    with explain_out_of_memory(config), ExitStack() as stack:
         ranks = join_ranks(config.train.device)
         try:
             run = _PretrainRun(out, config, ranks, base, words, new_vocabulary)
             options = _RunOptions(resume=resume, force=force, workers=workers, on_progress=on_progress)
-            ranks.run_first("prepared", lambda: run.prepare(inputs, valid, options))
+
+            def begin() -> None:
+                stack.enter_context(lock_output(out))
+                run.prepare(inputs, valid, options)
+
+            ranks.run_first("prepared", begin)
             return run.train(open_corpus(out / CORPUS), on_progress, on_metrics)
         finally:
             ranks.close()
@@ -208,6 +215,8 @@ class _PretrainRun:
             return True  # torchrun restarted a killed process
         if not options.resume:
             return False
+        if earlier is None and self.has_only_text():
+            return False  # killed before the run began
         if earlier is None:
             raise UsageError(f"{self.out}: no run to resume. Leave out `resume=True` to start one.")
         if differences and not options.force:
@@ -225,9 +234,14 @@ class _PretrainRun:
         """Refuse to overwrite; a folder with nothing but a prepared text may be used."""
         if self.out.is_file():
             raise UsageError(f"{self.out}: is a file, but a folder will be written. Choose another name.")
-        names = {entry.name for entry in self.out.iterdir()} if self.out.is_dir() else set()
-        only_text = bool(names) and all(name == CORPUS or name.startswith(f".{CORPUS}-") for name in names)
-        check_output_path(self.out, force=force or only_text)
+        check_output_path(self.out, force=force or self.has_only_text())
+
+    def has_only_text(self) -> bool:
+        """Whether the folder holds what a run leaves that was killed before it began: a text, or nothing."""
+        leftovers = (f".{CORPUS}-", f".{Path(RUN).stem}-")
+        return self.out.is_dir() and all(
+            entry.name == CORPUS or entry.name.startswith(leftovers) for entry in self.out.iterdir()
+        )
 
     def remove_empty_folder(self) -> None:
         """Remove the folder if nothing is in it, so that the next attempt need not overwrite it."""

@@ -3,7 +3,7 @@
     settings, files of text  ->  training.run_record  <->  OUT/run.json
 
 A resumed run is compared with it before anything is written. Text is compared by content, not by names and
-times; where a run is computed (processes, train.device) may change.
+times; where a run is computed (processes, train.device) and how often it is saved may change.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from polyseme.text.segment import WordList
 from polyseme.training.settings import PretrainSettings, TrainSettings
 
 RUN = "run.json"
+WITHOUT_EFFECT = ("device", "save_seconds")  # settings of `train` that do not change the result
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class RunRecord:
 
     def write(self, folder: Path) -> None:
         """Write run.json to `folder`."""
+        for leftover in folder.glob(f".{Path(RUN).stem}-*.json"):  # of a killed process
+            leftover.unlink()
         text = json.dumps(self.__dict__, ensure_ascii=False, indent=2)
         with new_file(folder / RUN, force=True) as new:
             new.write_text(text + "\n", encoding="utf-8")
@@ -104,13 +107,13 @@ def record_run(
 
 
 def _comparable(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that decide only where the run is computed, or that old runs have not.
+    """The settings without those that do not change the result, or that old runs have not.
 
     A run of a version that did not search for new words has no corpus.new_words: it was off. A setting of
     [train] that an older version had not has its default, which changes nothing.
     """
     train = TrainSettings().model_dump(mode="json") | config["train"]
-    del train["device"]
+    train = {name: value for name, value in train.items() if name not in WITHOUT_EFFECT}
     corpus = {
         name: value
         for name, value in config["corpus"].items()

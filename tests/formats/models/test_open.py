@@ -271,7 +271,7 @@ def test_a_failed_save_leaves_the_old_model(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(hdf5, "write", fail)
-    monkeypatch.setattr("polyseme.formats.models.native.save_file", fail)
+    monkeypatch.setattr("polyseme.formats.models.native.write_tensors", fail)
     with pytest.raises(UsageError, match="No space left on device"):
         save_pretrained(random_model(small_config(), 2), tmp_path / name, to=to, force=True)
     assert names(tmp_path) == before

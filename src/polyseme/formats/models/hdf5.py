@@ -16,7 +16,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from polyseme.config import CharsSettings, ModelSettings, RecurrentSettings, read_values
 from polyseme.errors import FormatError
+from polyseme.formats.hdf5_writing import Hdf5File
 from polyseme.formats.models.options import read_options, read_word_list
 from polyseme.formats.models.pretrained import Pretrained, assemble
 from polyseme.formats.safe_hdf5 import SafeFile, open_hdf5
@@ -184,7 +184,7 @@ def write(model: Pretrained, weights: Path, options: Path) -> None:
     """Write `model` as an hdf5 file and its options, as bilm-tf and AllenNLP read them."""
     check_representable(model)
     options.write_text(json.dumps(_options(model), indent=2) + "\n", encoding="utf-8")
-    with h5py.File(weights, "w") as file:
+    with Hdf5File(weights) as file:
         for name, values in _datasets(model).items():
             file.create_dataset(name, data=values, dtype="float32")
 

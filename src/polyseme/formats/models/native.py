@@ -14,15 +14,12 @@ the segmentation needs.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
 from torch import Tensor
 
 from polyseme.config import ModelSettings, parse_settings, read_values
@@ -35,9 +32,9 @@ from polyseme.formats.models.sentence_file import (
     read_sentence_pooling,
     write_sentence_pooling,
 )
-from polyseme.formats.tensors import read_tensors
+from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
-from polyseme.io.atomic import new_folder
+from polyseme.io.atomic import new_folder, new_group
 from polyseme.model.fast.quantisation import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.segment import WordList
@@ -121,11 +118,9 @@ def write(
 
 
 def write_into(model: Pretrained, folder: Path) -> None:
-    """Write `model` into a folder with other files; config.json, which makes it a model, comes last."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".model-") as new:
-        _write_files(model, Path(new), folder.name)
-        for name in sorted(os.listdir(new), key=lambda name: name == CONFIG):
-            os.replace(Path(new) / name, folder / name)
+    """Write `model` into a folder with other files; what an earlier model left there is replaced as one."""
+    with new_group(folder, "model", known_names=FILES) as new:
+        _write_files(model, new, folder.name)
 
 
 def _write_files(
@@ -148,7 +143,7 @@ def _write_files(
         key: value.detach().cpu().contiguous()
         for key, value in quantise_tensors(model, precision, tables=tables).items()
     }
-    save_file(tensors, new / WEIGHTS, metadata={"format": "pt"})
+    write_tensors(new / WEIGHTS, tensors, metadata={"format": "pt"})
     if model.vocab is not None:
         model.vocab.write(new / VOCAB)
     if model.pooling is not None:

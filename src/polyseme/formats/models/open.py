@@ -24,6 +24,7 @@ from polyseme.formats.models.bundled import FOLDER, bundled_names, verify_bundle
 from polyseme.formats.models.precision import set_precision
 from polyseme.formats.models.pretrained import OpenedFile, Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
+from polyseme.io.atomic import complete_write
 from polyseme.model.fast.weight_versions import WeightSnapshot
 
 HDF5_ENDINGS = (".hdf5", ".h5")
@@ -110,6 +111,7 @@ def resolve_model_path(path: str | Path) -> Path:
     """
     source = Path(path).expanduser()
     if str(path) not in bundled_names():
+        complete_write(source)
         if not source.exists():
             raise FormatError(_describe_missing(source))
         return source

@@ -8,7 +8,6 @@ Everything that can be checked is checked before the first byte is written.
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
 from pathlib import Path
 
 from polyseme.config import suggest
@@ -17,7 +16,7 @@ from polyseme.formats.models import hdf5, native
 from polyseme.formats.models.open import weights_prefix
 from polyseme.formats.models.precision import has_narrow_tables
 from polyseme.formats.models.pretrained import Pretrained
-from polyseme.io.atomic import check_output_file, new_file, new_folder
+from polyseme.io.atomic import check_output_file, new_folder, new_group
 from polyseme.model.fast.quantisation import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -105,14 +104,11 @@ def _check_marks(model: Pretrained) -> None:
 
 
 def _write_files(model: Pretrained, weights: Path, *, force: bool) -> None:
-    """Write the three files; the weights get their name last."""
-    options, vocab = (weights.with_name(f"{weights_prefix(weights)}_{rest}") for rest in (OPTIONS, VOCAB))
-    for file in (weights, options, vocab):  # an old vocabulary would be taken for this model's
-        check_output_file(file, force=force)
-    with ExitStack() as files:
-        new_weights, new_options = (files.enter_context(new_file(f, force=force)) for f in (weights, options))
+    """Write the three files as one: an old vocabulary would be taken for this model's."""
+    names = [weights.name, *(f"{weights_prefix(weights)}_{rest}" for rest in (OPTIONS, VOCAB))]
+    for name in names:
+        check_output_file(weights.with_name(name), force=force)
+    with new_group(weights.parent, weights.name, known_names=names) as new:
+        hdf5.write(model, new / names[0], new / names[1])
         if model.vocab is not None:
-            model.vocab.write(files.enter_context(new_file(vocab, force=force)))
-        hdf5.write(model, new_weights, new_options)
-    if model.vocab is None:
-        vocab.unlink(missing_ok=True)
+            model.vocab.write(new / names[2])

@@ -10,10 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 
 from polyseme.errors import FormatError
-from polyseme.formats.tensors import read_tensors
+from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.model.sentence_pooling import SentencePooling
 
 SENTENCE_FILE = "sentence.safetensors"  # in the folder of a model
@@ -23,7 +22,7 @@ _ADVICE = "Copy it again, or delete it and make it with `Elmo.fit_sentences` and
 
 def write_sentence_pooling(path: Path, pooling: SentencePooling) -> None:
     """Write the file."""
-    save_file({name: getattr(pooling, name).half().cpu().contiguous() for name in _NAMES}, path)
+    write_tensors(path, {name: getattr(pooling, name).half().cpu().contiguous() for name in _NAMES})
 
 
 def read_sentence_pooling(path: Path, n_words: int, n_layers: int, size: int) -> SentencePooling:

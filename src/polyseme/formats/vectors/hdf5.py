@@ -15,6 +15,7 @@ import h5py
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, UsageError
+from polyseme.formats.hdf5_writing import Hdf5File
 from polyseme.formats.safe_hdf5 import SafeFile
 
 MAX_ATTRIBUTE_BYTES = 60_000  # hdf5 holds at most 64 kB of attributes in a header
@@ -24,7 +25,7 @@ class Hdf5Writer:
     """Writes one dataset per sentence."""
 
     def __init__(self, path: Path, empty: NDArray[Any], pooled: bool) -> None:
-        self._file = h5py.File(path, "w")
+        self._file = Hdf5File(path)
         self._count = 0
 
     def add(self, tokens: Sequence[str], vectors: NDArray[Any]) -> None:

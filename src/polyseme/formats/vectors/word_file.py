@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 from torch import Tensor
 
 from polyseme.errors import FormatError
-from polyseme.formats.tensors import read_tensors
+from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.io.atomic import new_file
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.fast.quantisation import QuantisedMatrix, quantise
@@ -57,7 +56,7 @@ def write_words(path: Path, content: StoredWords, *, force: bool = False) -> Non
         "words": torch.frombuffer(bytearray("\n".join(content.words).encode()), dtype=torch.uint8),
     }
     with new_file(path, force=force) as new:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new)
+        write_tensors(new, {name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
 def _quantise_rows(content: StoredWords) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,69 @@
+"""Kill a process before each of its changes to the disk.
+
+    do()  ->  kill_points.killed_runs  ->  the state that each kill leaves
+
+The process is a fork, which counts the audit events of Python that precede a change: opening a file for
+writing, rename, remove, mkdir, rmdir, truncate. Before the N-th of them it is killed, as by `kill -9`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+CHANGES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "ctypes.dlopen"})
+MOST = 2000  # points; more would be an endless loop
+
+
+def killed_runs(do: Callable[[], object], *, step: int = 1) -> Iterator[int]:
+    """Run `do` in child processes that are killed before change 1, 1 + `step`, … until one finishes.
+
+    Yields:
+        The number of the change that was prevented; between two of them the caller restores the state.
+
+    """
+    for number in range(1, MOST, step):
+        if not _is_killed(do, number):
+            return
+        yield number
+    raise AssertionError(f"More than {MOST} changes.")
+
+
+def _is_killed(do: Callable[[], object], number: int) -> bool:
+    child = os.fork()
+    if child == 0:
+        _kill_before(number)
+        code = 1
+        try:
+            do()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        return True
+    assert os.WEXITSTATUS(status) == 0, f"failed at point {number}"
+    return False
+
+
+def _kill_before(number: int) -> None:
+    left = number
+
+    def count(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal left
+        if event in CHANGES or (event == "open" and _writes(arguments)):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def _writes(arguments: tuple[object, ...]) -> bool:
+    mode, flags = arguments[1], arguments[2]
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wxa+")
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
