@@ -79,7 +79,7 @@ _OPENERS = frozenset(['"', "“", "‘", "'", "``", "(", "—", "--", ":", "_", 
 
 
 @dataclass
-class _Counts:
+class _RunCounts:
     """What is counted in the text; names are tuples of words."""
 
     words: int = 0
@@ -106,7 +106,7 @@ def discover_names(blocks: Iterable[str]) -> list[NewWord]:
 
     """
     sentences = [sentence for block in blocks for sentence in english.split_sentences(block)]
-    counts = _Counts()
+    counts = _RunCounts()
     for sentence in sentences:
         _count_words(sentence, counts)
     for sentence in sentences:
@@ -136,7 +136,7 @@ def _starts_anew(sentence: Sequence[str], position: int) -> bool:
     return not before or before in _OPENERS or (before[-1] in ".!?" and before not in TITLES)
 
 
-def _count_words(sentence: Sequence[str], counts: _Counts) -> None:
+def _count_words(sentence: Sequence[str], counts: _RunCounts) -> None:
     for position, word in enumerate(sentence):
         if not word[0].isalpha():
             continue
@@ -148,7 +148,7 @@ def _count_words(sentence: Sequence[str], counts: _Counts) -> None:
             counts.inside[word] += 1
 
 
-def _count_runs(sentence: Sequence[str], counts: _Counts) -> None:
+def _count_runs(sentence: Sequence[str], counts: _RunCounts) -> None:
     for start, stop in _list_runs(sentence, counts):
         before = sentence[start - 1] if start else ""
         for first in range(start, stop):
@@ -164,7 +164,7 @@ def _count_runs(sentence: Sequence[str], counts: _Counts) -> None:
                     counts.located[name] += before in _PLACE_PREPOSITIONS
 
 
-def _list_runs(sentence: Sequence[str], counts: _Counts) -> Iterator[tuple[int, int]]:
+def _list_runs(sentence: Sequence[str], counts: _RunCounts) -> Iterator[tuple[int, int]]:
     """Start and stop of runs of name words, with connectors between them."""
     position = 0
     while position < len(sentence):
@@ -188,7 +188,7 @@ def _list_runs(sentence: Sequence[str], counts: _Counts) -> Iterator[tuple[int, 
         position = stop
 
 
-def _is_member(sentence: Sequence[str], position: int, counts: _Counts) -> bool:
+def _is_member(sentence: Sequence[str], position: int, counts: _RunCounts) -> bool:
     """Whether a word may be part of a name; at the start of a sentence, it must be one elsewhere, too."""
     word = sentence[position]
     if word in TITLES:
@@ -200,7 +200,7 @@ def _is_member(sentence: Sequence[str], position: int, counts: _Counts) -> bool:
     return counts.inside[word] >= 2 and counts.small[word] <= _MAX_SMALL * counts.inside[word]
 
 
-def _measure_cohesion(name: tuple[str, ...], counts: _Counts) -> float:
+def _measure_cohesion(name: tuple[str, ...], counts: _RunCounts) -> float:
     """Mutual information at the weakest split."""
     total = log(counts.runs[name]) + log(counts.words)
     splits = range(1, len(name))
@@ -209,14 +209,14 @@ def _measure_cohesion(name: tuple[str, ...], counts: _Counts) -> float:
     )
 
 
-def _count(part: tuple[str, ...], counts: _Counts) -> int:
+def _count(part: tuple[str, ...], counts: _RunCounts) -> int:
     """How often a part of a name occurs; one that begins or ends with a connector was not counted."""
     if len(part) == 1:
         return counts.single[part[0]]
     return counts.runs[part] or min(counts.single[word] for word in part)
 
 
-def _is_part(name: tuple[str, ...], names: Iterable[tuple[str, ...]], counts: _Counts) -> bool:
+def _is_part(name: tuple[str, ...], names: Iterable[tuple[str, ...]], counts: _RunCounts) -> bool:
     """Whether a name nearly always stands in one longer name."""
     return any(
         len(longer) > len(name)
@@ -226,7 +226,7 @@ def _is_part(name: tuple[str, ...], names: Iterable[tuple[str, ...]], counts: _C
     )
 
 
-def _classify(name: tuple[str, ...], counts: _Counts) -> str:
+def _classify(name: tuple[str, ...], counts: _RunCounts) -> str:
     """The tag of a name: a person, a place or something else."""
     count = counts.runs[name]
     if name[0] in TITLES and name[0] not in ("St.", "Saint"):
