@@ -97,7 +97,7 @@ RIVALS = [
     Rival("word2vec", "word2vec (static)", "gensim_static.py", DUEL, {"": {"kind": "word2vec"}}),
 ]
 TEXTS = {"wikitext2": "en", "zh_modern": "zh", "sanguo": "zh"}
-TITLES = {"wikitext2": "WikiText-2", "zh_modern": "Modern Chinese", "sanguo": "三国演义"}
+TITLES = {"wikitext2": "WikiText-2", "zh_modern": "Modern Chinese", "sanguo": "Three Kingdoms"}
 STYLES = {  # colour and marker in the picture
     "polyseme": ("#c0272d", "o"),
     "polyseme-characters": ("#e8853d", "o"),
@@ -188,7 +188,11 @@ def train(data: Path, text: str, rival: Rival, seconds: int, seed: int, changes:
     shutil.rmtree(folder, ignore_errors=True)
     settings = [f"--set={line}" for line in [*rival.list_settings(TEXTS[text]), *changes]]
     command = ["pretrain", prepare_text(data, text), seconds, folder / "model", f"--seed={seed}", *settings]
-    run_rival(rival, TEXTS[text], *command)
+    try:
+        run_rival(rival, TEXTS[text], *command)
+    except RivalFailedError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return folder
 
 
@@ -315,7 +319,7 @@ def make_tables(results: Results) -> Iterator[str]:
             best = [max(found[number][0] for found in means.values()) for number in range(len(tasks) + 1)]
             for rival, found in means.items():
                 cells = [
-                    f"**{mean:.3f}**{spread}" if mean == top else f"{mean:.3f}{spread}"
+                    f"**{mean:.3f}**{spread}" if mean == top and len(means) > 1 else f"{mean:.3f}{spread}"
                     for (mean, spread), top in zip(found, best, strict=True)
                 ]
                 yield f"| {seconds} s | {rival.name} | {len(here[rival])} | {' | '.join(cells)} |"
@@ -361,7 +365,6 @@ def draw(results: Results, picture: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    mpl.rcParams["font.sans-serif"] = ["DejaVu Sans", "WenQuanYi Zen Hei", "Noto Sans CJK SC"]
     panels = [
         (text, task)
         for text in TEXTS

@@ -63,6 +63,11 @@ def test_a_table_marks_the_best_and_gives_the_mean_of_the_seeds(duel: ModuleType
     assert "| 200 s | fastText (static) | 1 | 0.700 | **0.600** | 0.650 |" in lines
 
 
+def test_a_program_without_rivals_is_not_marked_as_the_best(duel: ModuleType) -> None:
+    lines = list(duel.make_tables({"wikitext2 / polyseme / 200 / 1": cell(POS=0.8)}))
+    assert "| 200 s | Polyseme `novel` | 1 | 0.800 | 0.800 |" in lines
+
+
 def test_trials_with_other_settings_stay_out_of_the_tables(duel: ModuleType) -> None:
     assert list(duel.make_tables({"wikitext2 / flair / 200 / 1 / hidden=512": cell(POS=0.8)})) == []
 
