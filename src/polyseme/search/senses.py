@@ -9,7 +9,9 @@ groups are senses only if there is evidence for it; otherwise they are called gr
 for.
 Two kinds of evidence count, either is enough:
 
-    topic        two separate parts of the context point to the same group, see `measure_topic_evidence`
+    topic        two separate parts of the context point to the same group, see `measure_topic_evidence`, and
+                 do so more than around words that are used alike: where the contexts of all names of a text
+                 divide into battles and talk, that is no sense of one name
     neighbours   the words nearest to one group are not those nearest to another
 
 N usages, H values, K groups.
@@ -43,7 +45,9 @@ MIN_GROUP = 5  # usages of a group
 MIN_STABILITY = 0.7  # of groups
 MIN_TOPIC = 0.55  # evidence of topics that makes groups senses, chosen in benchmarks/senses.py
 COMPARED_NEIGHBOURS = 30  # nearest words of a group that are compared with those of another
-MAX_OVERLAP = 0.15  # share of nearest words in common that makes groups senses
+MIN_EXCESS = 0.2  # by which that evidence must be larger than around similar words
+SIMILAR_WORDS, SIMILAR_USAGES, MIN_SIMILAR_COUNT = 12, 400, 30  # words used alike, and usages of each
+MAX_OVERLAP = 0.12  # share of nearest words in common that makes groups senses
 SIGNIFICANCE = 0.05
 FOLDS = 2
 PERMUTATIONS = 200
@@ -57,21 +61,27 @@ class Evidence(NamedTuple):
     Attributes:
         topic: Correlation of what two separate parts of the context say about the group, -1 to 1.
         p: How often parts of contexts that are paired at random correlate at least as much.
+        usual: The same correlation around words that are used alike, the median of them.
         overlap: Share of the nearest words that groups have in common, 0 to 1.
 
     """
 
     topic: float
     p: float
+    usual: float
     overlap: float
 
     @property
     def supports_senses(self) -> bool:
         """Whether the groups are senses: they differ in their topics or in their nearest words."""
-        return (self.topic >= MIN_TOPIC and self.p < SIGNIFICANCE) or self.overlap <= MAX_OVERLAP
+        differs_in_topic = self.topic >= max(MIN_TOPIC, self.usual + MIN_EXCESS) and self.p < SIGNIFICANCE
+        return differs_in_topic or self.overlap <= MAX_OVERLAP
 
     def __str__(self) -> str:
-        return f"topics agree {self.topic:.2f}, nearest words in common {self.overlap:.0%}"
+        return (
+            f"topics agree {self.topic:.2f}, around similar words {self.usual:.2f}, "
+            f"nearest words in common {self.overlap:.0%}"
+        )
 
 
 @dataclass(frozen=True)
@@ -239,7 +249,8 @@ def find_senses(
     evidence = None
     if candidates > 1:
         topic, p = measure_topic_evidence(reader, contexts, word, clusters.labels, seed)
-        evidence = Evidence(topic, p, measure_overlap(index, word, vectors, clusters.labels))
+        usual = measure_usual_topics(index, word, contexts, clusters.labels)
+        evidence = Evidence(topic, p, usual, measure_overlap(index, word, vectors, clusters.labels))
     kind: Kind = "senses" if evidence is not None and evidence.supports_senses else "groups"
     if kind == "groups" and not groups:
         clusters = merge(joined)
@@ -305,9 +316,7 @@ def measure_topic_evidence(
         learnt, tested = folds != fold, folds == fold
         sums = [whole[learnt & (labels == label)].sum(axis=0) for label in range(scores.shape[2])]
         for part in range(2):
-            nearness = parts[part][tested] @ normalize(np.stack(sums)).T
-            nearness = nearness - nearness.mean(axis=1, keepdims=True)
-            scores[part, tested] = nearness - nearness.mean(axis=0)
+            scores[part, tested] = _centre(parts[part][tested] @ normalize(np.stack(sums)).T)
     first, second = scores
     scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
     if scale == 0:  # no content words around the usages
@@ -316,6 +325,49 @@ def measure_topic_evidence(
     shuffled = (second[rng.permutation(len(labels))] for _ in range(PERMUTATIONS))
     larger = sum(float((first * values).sum()) / scale >= score for values in shuffled)
     return score, (larger + 1) / (PERMUTATIONS + 1)
+
+
+def measure_usual_topics(index: Index, word: str, contexts: Contexts, labels: NDArray[np.int64]) -> float:
+    """Measure how much two parts of the context agree about these groups around words that are used alike.
+
+    The groups are those of `word`; the contexts are those of the words nearest to it. If they agree as much,
+    the groups belong to the text, not to the word.
+
+    Args:
+        index: The index.
+        word: The word.
+        contexts: The contexts of its usages.
+        labels: (N,) the group of each usage.
+
+    Returns:
+        The median correlation, as in `measure_topic_evidence`; 0 if no similar word has enough usages.
+
+    """
+    reader, words = index.context_reader, index.words
+    topics = reader.unusual_topics(reader.topics(contexts, word))
+    groups = range(int(labels.max()) + 1)
+    centres = normalize(np.stack([topics[labels == group].sum(axis=0) for group in groups]))
+    is_compared = reader.is_content & (words.counts >= MIN_SIMILAR_COUNT)
+    is_compared[words.row(word)] = False
+    cosines = np.where(is_compared, index.word_directions @ index.word_directions[words.row(word)], -np.inf)
+    nearest = np.argsort(-cosines, kind="stable")[: min(SIMILAR_WORDS, int(is_compared.sum()))]
+    scores = []
+    for similar in (words.words[row] for row in nearest):
+        numbers = index.usage_numbers(similar)
+        numbers = numbers[:: -(-len(numbers) // SIMILAR_USAGES)]
+        around = reader.read(numbers)
+        parts = [reader.unusual_topics(reader.topics(around, similar, part)) @ centres.T for part in (0, 1)]
+        first, second = (_centre(part) for part in parts)
+        scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
+        scores.append(float((first * second).sum()) / scale if scale else 0.0)
+    return float(np.median(scores)) if scores else 0.0
+
+
+def _centre(nearness: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Nearness (N, K) to groups, without what a usage shares with all groups, and a group with all usages."""
+    centred: NDArray[np.float32] = nearness - nearness.mean(axis=1, keepdims=True)
+    centred -= centred.mean(axis=0)
+    return centred
 
 
 def measure_overlap(

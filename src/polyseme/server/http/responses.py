@@ -174,6 +174,7 @@ class SenseEvidence(BaseModel):
 
     topic: float = Field(description="Agreement of the topics in two parts of the context, from -1 to 1.")
     p: float = Field(description="p-value of topic, from a permutation test.")
+    usual: float = Field(description="The same correlation around words that are used alike.")
     overlap: float = Field(description="Share of nearest words that the groups have in common.")
 
 

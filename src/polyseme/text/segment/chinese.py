@@ -73,14 +73,24 @@ def split_sentence_words(text: str, word_list: WordList | None = None) -> Iterat
     sentences = split_sentences(text)
     while group := list(islice(sentences, _GROUP)):
         joined = _SEPARATOR.join(group)
+        plain = group
         if _MAYBE_UNSPLIT.search(joined) or joined.count(_SEPARATOR) >= len(group):
-            yield from (split_words(sentence, word_list) for sentence in group)
-            continue
+            plain = [sentence for sentence in group if not _needs_care(sentence)]
+            joined = _SEPARATOR.join(plain)
         simplified = simplify(joined)
-        has_space = _SPACE.search(joined) is not None
-        for sentence, parts in zip(group, _cut_joined(simplified, len(group), word_list), strict=True):
+        cut = _cut_joined(simplified, len(plain), word_list)
+        for sentence in group:
+            if plain is not group and _needs_care(sentence):
+                yield split_words(sentence, word_list)
+                continue
+            parts = next(cut)
             words = parts if simplified == joined else _restore(sentence, parts)
-            yield [word for word in words if not word.isspace()] if has_space else words
+            yield [word for word in words if not word.isspace()] if _SPACE.search(sentence) else words
+
+
+def _needs_care(sentence: str) -> bool:
+    """Whether a sentence cannot be segmented together with others: emoji, surrogates, the separator."""
+    return _SEPARATOR in sentence or _MAYBE_UNSPLIT.search(sentence) is not None
 
 
 def _cut_joined(joined: str, number: int, word_list: WordList | None) -> Iterator[list[str]]:

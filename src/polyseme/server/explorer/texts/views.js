@@ -145,8 +145,8 @@ export const VIEW_TEXTS = {
   "senses.count": ["{word}: {count} senses", "{word}：{count} 个义项"],
   "senses.single": ["{word}: one group of usages", "{word}：用法只有一组"],
   "senses.evidence": [
-    "Evidence: agreement of the topics in two parts of the context {topic}, nearest words in common {overlap}, stability {stability}.",
-    "依据：上下文两部分的话题一致度 {topic}，共同的最近邻词 {overlap}，稳定性 {stability}。",
+    "Evidence: agreement of the topics in two parts of the context {topic}, around similar words {usual}, nearest words in common {overlap}, stability {stability}.",
+    "依据：上下文两部分的话题一致度 {topic}，相似词为 {usual}，共同的最近邻词 {overlap}，稳定性 {stability}。",
   ],
   "senses.with": ["with {words}", "常与 {words} 同现"],
   "groups.count": ["{word}: {count} groups of usages", "{word}：{count} 组用法"],

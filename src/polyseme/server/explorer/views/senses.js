@@ -141,8 +141,13 @@ function SenseResult({ result, index, params, navigate }) {
 
 // Why the groups are senses, or are not; shows groups without evidence on request.
 function Evidence({ result, navigate }) {
-  const { topic, overlap } = result.evidence;
-  const values = { topic: number(topic, 2), overlap: percent(overlap), stability: number(result.stability, 2) };
+  const { topic, usual, overlap } = result.evidence;
+  const values = {
+    topic: number(topic, 2),
+    usual: number(usual, 2),
+    overlap: percent(overlap),
+    stability: number(result.stability, 2),
+  };
   const isMerged = result.senses.length === 1;
   const show = (groups) => navigate({ groups, sense: null, area: null }, true);
   return html`
