@@ -52,8 +52,8 @@ def train(
     """Train a task model.
 
     Args:
-        task: "classification", "tagging", "pairs", "relations", "roles" or "coref"; or a class that
-            follows `polyseme.tasks.protocol.Task`.
+        task: "classification", "tagging", "pairs", "relations", "roles", "coref" or "answers"; or a
+            class that follows `polyseme.tasks.protocol.Task`.
         model: The ELMo, loaded or as a path.
         train: Training examples: a path, a DataFrame of pandas or polars (columns by the settings `data.*`),
             or an iterable of (text, label), (tokens, tags) or (text, text, label), as the task has it.
@@ -199,6 +199,7 @@ def predict(
     model: TaskModel | str | Path,
     data: Data,
     *,
+    question: str | Sequence[str] | None = None,
     plain_text: bool = False,
     format: str = "jsonl",  # noqa: A002  # as the option is named
     elmo: Elmo | str | Path | None = None,
@@ -213,9 +214,12 @@ def predict(
     Args:
         model: A task model, or its folder.
         data: Examples as `train` takes them; their labels may be missing.
+        question: For answers: one question, or several, about `data`, which is then a text file (also HTML
+            or EPUB) or a folder of them. The best passages are found first, then read.
         plain_text: Whether `data` is plain text with one example per line; for pairs, two texts separated
             by a tab.
-        format: "jsonl", or "columns" for tagging.
+        format: "jsonl"; or "columns" for tagging, "frames" for roles, "characters" or "html" for coref,
+            "text" or "html" for answers.
         elmo: The ELMo of the folder, if it has moved.
         static: The static vectors of the folder, if they have moved.
         encoding: The encoding of a file; "auto" detects it.
@@ -235,9 +239,16 @@ def predict(
             f"{task.name} has no format {format!r}: choose {' or '.join(task.output_formats)} as `format`."
         )
     named = name_encoding(data, encoding)
-    examples = loaded.read_plain_text(named) if plain_text else loaded.read(named, labelled=False)
     with open_progress(progress) as on_progress:
-        for prediction in loaded.iterate_predictions(examples, on_progress):
+        if question is not None:
+            if plain_text or not isinstance(named, str | Path):
+                raise UsageError("`question` is about a file or folder of text: leave out `plain_text`.")
+            asked = [question] if isinstance(question, str) else list(question)
+            predictions = iter(loaded.ask(asked, named, on_progress))
+        else:
+            examples = loaded.read_plain_text(named) if plain_text else loaded.read(named, labelled=False)
+            predictions = loaded.iterate_predictions(examples, on_progress)
+        for prediction in predictions:
             if format == "jsonl":
                 values = NO_TEXT if prediction is None else prediction.as_dict()
                 yield json.dumps(values, ensure_ascii=False)

@@ -159,7 +159,13 @@ def _print_results(trained: TaskModel, part: str) -> None:
 def predict(
     model: Annotated[Path, typer.Argument(metavar="TASK", help="A folder that train wrote.")],
     data: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their labels may be missing.")],
-    format: Annotated[str, typer.Option(help="jsonl; or columns, for tagging.")] = "jsonl",  # noqa: A002
+    question: Annotated[
+        list[str] | None,
+        typer.Option(help="For answers: a question about FILE, a text or a folder of them; can be repeated."),
+    ] = None,
+    format: Annotated[  # noqa: A002
+        str, typer.Option(help="jsonl; or a format of the task, such as columns for tagging.")
+    ] = "jsonl",
     plain_text: Annotated[
         bool,
         typer.Option(
@@ -178,6 +184,7 @@ def predict(
     lines = api.predict(
         model,
         data,
+        question=question or None,
         format=format,
         plain_text=plain_text,
         elmo=elmo,

@@ -8,5 +8,6 @@ examples     functions over examples of any task   labels         functions over
 metrics      scores                                report         report.md, report.json, plots
 vector_store, static_vectors                       vectors of a frozen ELMo; static vectors
 data/        readers of labelled data              nn/            featurizer, encoder, CRF, pooling, dense
-classification/  tagging/  pairs/  relations/  probes/     one task each: settings, example, network, task
+classification/  tagging/  pairs/  relations/  roles/  coref/  answers/  probes/
+             one task each: settings, example, network, task
 """

@@ -144,7 +144,8 @@ def hold_out(
 ) -> tuple[list[AnyExample], list[AnyExample]]:
     """Split examples into a training and a dev set: `share` of them, at least one, for dev.
 
-    Every label keeps an example in the training set.
+    Every label keeps an example in the training set. Examples with the same `group`, such as questions about
+    one article, stay together, unless there is only one group.
 
     Args:
         examples: All examples.
@@ -156,14 +157,19 @@ def hold_out(
         DataError: If every example is the only one of a label.
 
     """
-    order = list(range(len(examples)))
+    groups: dict[str, list[int]] = {}
+    for number, example in enumerate(examples):
+        groups.setdefault(getattr(example, "group", "") or f" {number}", []).append(number)
+    order = list(groups.values()) if len(groups) > 1 else [[number] for number in range(len(examples))]
     random.Random(seed).shuffle(order)  # noqa: S311
+    order.sort(key=lambda numbers: max(0, len(numbers) - max(1, share * len(examples))))  # too large: last
     remaining = Counter(label for example in examples for label in labels(example))
     wanted, chosen = max(1, round(share * len(examples))), set[int]()
-    for number in order:
-        its_labels = labels(examples[number])
-        if len(chosen) < wanted and all(remaining[label] > 1 for label in its_labels):
-            chosen.add(number)
+    for numbers in order:
+        its_labels = Counter(label for number in numbers for label in labels(examples[number]))
+        fits = not chosen or len(chosen) + len(numbers) <= wanted
+        if fits and all(remaining[label] > count for label, count in its_labels.items()):
+            chosen.update(numbers)
             remaining.subtract(its_labels)
     if not chosen:
         raise DataError(

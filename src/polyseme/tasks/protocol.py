@@ -10,10 +10,11 @@ A task never sees training or model folders.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
+from polyseme.elmo import Elmo
 from polyseme.io.html import Cell
 from polyseme.tasks.data.sources import Source
 from polyseme.tasks.examples import Segmenter, Tokens
@@ -61,6 +62,14 @@ class TaskNetwork(Protocol[ExampleIn, PredictionType]):
 
     def decode(self, batch: Sequence[ExampleIn]) -> list[PredictionType]:
         """A prediction for each example; called in evaluation mode, without gradients."""
+
+
+@runtime_checkable
+class TunedNetwork(Protocol):
+    """A network with a value that is chosen on the dev set, such as a threshold, kept as a buffer."""
+
+    def tune(self, examples: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
+        """Choose the value by labelled examples and their predictions; the predictions with it."""
 
 
 class Task(Protocol[ExampleType, PredictionType]):
@@ -131,6 +140,26 @@ class Task(Protocol[ExampleType, PredictionType]):
 
     def format(self, prediction: PredictionType, output_format: str) -> str:
         """Write a prediction in one of `output_formats` other than "jsonl"."""
+
+
+class DocumentSearch(Protocol):
+    """Documents in which questions can be answered."""
+
+    def find(self, question: str) -> Sequence[Any]:
+        """The examples to predict for a question, such as its best passages; none if there is no text."""
+
+    def choose(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Any:
+        """The best of the predictions for these examples."""
+
+
+@runtime_checkable
+class DocumentTask(Protocol):
+    """A task that answers questions over documents: those of a file or of a folder."""
+
+    def open_documents(
+        self, documents: Sequence[tuple[str, str]], segmenter: Segmenter, elmo: Elmo | None
+    ) -> DocumentSearch:
+        """Make documents searchable, each with its name and text."""
 
 
 AnyTask = Task[Any, Any]

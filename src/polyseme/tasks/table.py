@@ -50,6 +50,12 @@ def _coref() -> type[AnyTask]:
     return Coref
 
 
+def _answers() -> type[AnyTask]:
+    from polyseme.tasks.answers.task import Answers
+
+    return Answers
+
+
 TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
     "classification": _classification,
     "tagging": _tagging,
@@ -57,6 +63,7 @@ TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
     "relations": _relations,
     "roles": _roles,
     "coref": _coref,
+    "answers": _answers,
 }
 
 

@@ -28,7 +28,7 @@ from polyseme.tasks.data.sources import Data, open_source
 from polyseme.tasks.examples import Segmenter, Tokens, drop_empty, is_empty
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
-from polyseme.tasks.protocol import AnyNetwork, AnyTask, Example
+from polyseme.tasks.protocol import AnyNetwork, AnyTask, DocumentTask, Example
 from polyseme.tasks.settings import InputSettings, TaskSettings, replace_in
 from polyseme.tasks.static_vectors import COPY, find_static, save_static
 from polyseme.tasks.task_folder import (
@@ -218,6 +218,49 @@ class TaskModel:
                 question = tuple(line.text.split("\t")) if line.text.strip() else ("",) * count
             examples.append(self.task.parse(question, self._segmenter(), line.location))
         return _require_text(examples, path)
+
+    def ask(
+        self, questions: str | Iterable[str], path: str | Path, progress: OnProgress = ignore_progress
+    ) -> Any:
+        """Answer questions over a file, or over all files of a folder.
+
+        Args:
+            questions: One, or several.
+            path: Plain text, HTML or EPUB; a folder of them; or `-` for standard input.
+            progress: Receives an event after each question.
+
+        Returns:
+            A prediction, or a list of them, with offsets in the file; a line break is one character.
+
+        Raises:
+            UsageError: If the task does not answer questions over documents, or there is no such file.
+            DataError: If there is no text in it, or a question is empty.
+
+        Example:
+            >>> polyseme.load_task("models/answers").ask("Who wrote it?", "book.txt").answer
+
+        """
+        if not isinstance(self.task, DocumentTask):
+            raise UsageError(f"{self.task.name} answers no questions over documents: leave out `question`.")
+        if not isinstance(path, str | Path):
+            raise UsageError(f"Documents are read from a file or folder, not from a {type(path).__name__}.")
+        asked = [questions] if isinstance(questions, str) else list_values(questions, "questions")
+        for number, question in enumerate(asked, start=1):
+            if not isinstance(question, str) or not question.strip():
+                raise UsageError(f"question {number} is {question!r:.40}, expected text.")
+        documents = [
+            (name, "\n".join(line.text for line in lines))
+            for name, lines in groupby(read_lines(path, prose=True), key=lambda line: line.source)
+        ]
+        search = self.task.open_documents(documents, self._segmenter(), self.source.elmo)
+        answers = []
+        for number, question in enumerate(asked, start=1):
+            examples = search.find(question)
+            if not examples:
+                raise DataError(f"{path}: no text in it.")
+            answers.append(search.choose(examples, self.predict_examples(examples)))
+            progress(ProgressEvent("answering", number, len(asked)))
+        return answers[0] if isinstance(questions, str) else ResultList(answers)
 
     def evaluate(self, data: Data) -> Scores:
         """Score the predictions for labelled examples.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.protocol import AnyNetwork, AnyTask, Example
+from polyseme.tasks.protocol import AnyNetwork, AnyTask, Example, TunedNetwork
 from polyseme.text.length_batches import batch_by_length
 from polyseme.training.loop import Metrics
 
@@ -75,6 +75,8 @@ class TaskTrainable:
     def evaluate(self, *, final: bool) -> Metrics:
         """The metrics of the dev set; the loop minimises `score`."""
         predictions = decode_examples(self._task, self._network, self._dev)
+        if isinstance(self._network, TunedNetwork):
+            predictions = self._network.tune(self._dev, predictions)
         self.scores = self._task.score(self._dev, predictions)
         return {"score": -self.scores.value, **self.scores.metrics}
 

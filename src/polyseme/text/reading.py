@@ -76,7 +76,7 @@ def read_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -
 
     """
     encoding = encoding_of(path, encoding)
-    for file in _list_inputs(expand_path(path)):
+    for file in list_inputs(expand_path(path)):
         yield from read_file_lines(file, encoding, prose=prose)
 
 
@@ -268,7 +268,8 @@ def _explain(name: str, error: OSError) -> UsageError | DataError:
     return DataError(f"{name}: cannot be read ({error.strerror or error}). Check the disk or the path.")
 
 
-def _list_inputs(path: str | Path) -> Iterator[str | Path]:
+def list_inputs(path: str | Path) -> Iterator[str | Path]:
+    """Yield the files of a folder; another path, or `-`, is yielded as it is."""
     if str(path) == "-" or not os.path.isdir(path):
         yield path
         return
