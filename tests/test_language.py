@@ -267,6 +267,7 @@ def test_a_gru_of_word_ids_is_scored() -> None:
     scored = score(elmo, [["the", "never-seen", "<UNK>"]])[0]
     assert scored.unknown.tolist() == [False, True, True]
     assert np.isfinite(scored.totals).all()
+    np.testing.assert_allclose(np.array(scored.per_token) * len(scored.forward), scored.totals)
 
 
 NBEST = lines("n.tsv", "0\tthe bank failed\t-3.5", "0\tbank the failed\t-2", "", "1\triver\t-1.0", "1\t\t-9")

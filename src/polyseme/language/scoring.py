@@ -62,6 +62,12 @@ class SentenceScore:
         forward, backward = float(self.forward.sum()), float(self.backward.sum())
         return forward, backward, (forward + backward) / 2
 
+    @property
+    def per_token(self) -> tuple[float, float, float]:
+        """The totals divided by the n + 1 predictions: to compare sentences of different lengths."""
+        forward, backward, mean = (total / (len(self.tokens) + 1) for total in self.totals)
+        return forward, backward, mean
+
     def as_row(self) -> dict[str, Cell]:
         """Return the cells of a table."""
         forward, backward, mean = self.totals
