@@ -28,6 +28,7 @@ from polyseme.server.http import rendering, request_log
 from polyseme.server.http.limits import Limits
 from polyseme.server.jobs import worker_pool
 from polyseme.server.state import ServerState
+from polyseme.tasks.task_model import TaskModel
 
 ELMO = Elmo(random_model(small_config(), softmax=True))
 RUNNER = asyncio.Runner()  # an application needs one event loop for all its requests
@@ -42,10 +43,15 @@ def close_event_loop():
 class InProcessServer:
     """An application with its model loaded; `sizes` are arguments of `create_app`."""
 
-    def __init__(self, sizes: dict[str, Any] | None = None, elmo: Elmo = ELMO, **limits: Any) -> None:
-        self.app, self.state = create_app(
-            lambda: Catalog("toy", None, elmo), limits=Limits(**limits), **(sizes or {})
-        )
+    def __init__(
+        self,
+        sizes: dict[str, Any] | None = None,
+        elmo: Elmo = ELMO,
+        task: TaskModel | None = None,
+        **limits: Any,
+    ) -> None:
+        catalog = Catalog("toy", None, elmo, tasks={} if task is None else {"task": task})
+        self.app, self.state = create_app(lambda: catalog, limits=Limits(**limits), **(sizes or {}))
         self.state.load()
 
     def client(self) -> httpx.AsyncClient:
@@ -133,6 +139,45 @@ def test_scores_do_not_depend_on_the_batch_size():
     np.testing.assert_allclose(
         [score["mean"] for score in chunked], [score["mean"] for score in at_once], rtol=1e-5
     )
+
+
+@pytest.fixture(scope="module")
+def classifier() -> TaskModel:
+    rows = [("the bank", "money"), ("the river", "water"), ("a bank", "money"), ("of the river", "water")]
+    return polyseme.train("classification", ELMO, train=rows, dev=rows, settings=["train.epochs=1"])
+
+
+def test_an_abandoned_prediction_stops_after_its_current_chunk(
+    monkeypatch: pytest.MonkeyPatch, classifier: TaskModel
+):
+    server, decoded, release = (
+        InProcessServer({"chunk_tokens": 4}, task=classifier, timeout=2),
+        [],
+        threading.Event(),
+    )
+    network, decode = classifier.network, classifier.network.decode
+
+    def decode_slowly(batch: Any) -> Any:
+        decoded.append(batch)
+        release.wait(60)
+        return decode(batch)
+
+    monkeypatch.setattr(network, "decode", decode_slowly)
+    assert_error(server.post("/predict", {"texts": ["a", "bank", "of", "the", "river"]}), 504, "timeout")
+    release.set()
+    RUNNER.run(until(lambda: len(server.state.queries) == 0))
+    assert [len(batch) for batch in decoded] == [2]
+
+
+@pytest.mark.parametrize("chunk_tokens", [1, 2048])
+def test_predictions_are_those_of_the_function(classifier: TaskModel, chunk_tokens: int):
+    texts = ["the bank of the river", "bank", "the river", "a bank"]
+    server = InProcessServer({"chunk_tokens": chunk_tokens}, task=classifier)
+    predictions = server.post("/predict", {"texts": texts}).json()["predictions"]
+    lines = [json.loads(line) for line in polyseme.predict(classifier, texts, plain_text=True)]
+    assert [prediction["tokens"] for prediction in predictions] == [line["tokens"] for line in lines]
+    for prediction, line in zip(predictions, lines, strict=True):
+        assert prediction["probabilities"] == pytest.approx(line["probabilities"], rel=1e-4)
 
 
 def test_large_responses_are_not_rendered_on_the_event_loop(monkeypatch: pytest.MonkeyPatch):

@@ -7,15 +7,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from polyseme import api
 from polyseme.elmo import Elmo
+from polyseme.server.catalog import Catalog
 from polyseme.server.http import requests
+from polyseme.server.http.limits import Limits
+from polyseme.server.state import ServerState
+from polyseme.server.verbs import VerbRoutes
 
 # Arguments that a server has fixed when it starts (its models, devices, memory and limits), or that concern
 # what a response does not have: progress, files, state from call to call, other ways to segment and correct.
 SERVER_ARGUMENTS = {
-    *("self", "model", "source", "options", "device", "memory", "batch_tokens", "timeout", "computed"),
+    *("self", "model", "elmo", "static", "source", "options", "device", "memory", "batch_tokens", "timeout"),
+    "computed",
     *("progress", "out", "force", "segment", "stateful", "uncorrected", "encoding"),
 }
 # Fields that only routes have: names of an index or a task, and a sentence that is segmented already, which
@@ -61,6 +68,14 @@ ROUTES: dict[str, Route] = {
     "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
     "/change": (requests.ChangeRequest, api.change, {}, set(), set(), {}),
     "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {}),
+    "/predict": (
+        requests.PredictRequest,
+        api.predict,
+        {"texts": "data"},
+        {"plain_text", "format"},  # a request holds texts, a response JSON
+        set(),
+        {},
+    ),
 }
 
 
@@ -79,3 +94,14 @@ def test_a_route_has_the_arguments_and_defaults_of_its_function(route: str):
             assert fields[name].is_required()
         else:
             assert fields[name].get_default(call_default_factory=True) == ([] if default == () else default)
+
+
+def test_every_verb_over_http_has_a_row():
+    app = FastAPI()
+    VerbRoutes(ServerState(open_nothing, Limits())).add_to(app)
+    paths = {route.path for route in app.routes if isinstance(route, APIRoute)}
+    assert paths - set(ROUTES) == {"/tokenize"}  # part of embed, not a verb
+
+
+def open_nothing() -> Catalog:
+    raise AssertionError("no route is called")

@@ -66,6 +66,15 @@ def test_a_blank_line_gives_a_line_of_output(classifier: TaskModel, files: Path,
         list(polyseme.predict(classifier, tmp_path / "a.txt", plain_text=True))
 
 
+def test_texts_in_a_list_are_predicted_as_those_of_a_file(classifier: TaskModel, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("good film\nbad\n", encoding="utf-8")
+    lines = list(polyseme.predict(classifier, tmp_path / "a.txt", plain_text=True))
+    assert list(polyseme.predict(classifier, ["good film", "bad"], plain_text=True)) == lines
+    assert list(polyseme.predict(classifier, iter(["good film", "bad"]), plain_text=True)) == lines
+    with pytest.raises(DataError, match=r"question 2: the text is empty\."):
+        list(polyseme.predict(classifier, ["good film", " "], plain_text=True))
+
+
 # ---- tags ----
 
 

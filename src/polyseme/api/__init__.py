@@ -25,7 +25,15 @@ from polyseme.api.search import (
     senses,
     similarity,
 )
-from polyseme.api.tasks import count_examples, predict, probe, train
+from polyseme.api.tasks import (
+    PredictionPlan,
+    count_examples,
+    plan_prediction,
+    predict,
+    prediction_values,
+    probe,
+    train,
+)
 from polyseme.search.similarity import SimilarityPlan
 
 __all__ = [
@@ -33,6 +41,7 @@ __all__ = [
     "Embedded",
     "Exported",
     "NeighbourGroup",
+    "PredictionPlan",
     "SimilarityPlan",
     "book",
     "cache",
@@ -49,8 +58,10 @@ __all__ = [
     "map_usages",
     "nearest",
     "open_source",
+    "plan_prediction",
     "plan_similarity",
     "predict",
+    "prediction_values",
     "pretrain",
     "probe",
     "rerank",

@@ -9,22 +9,23 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
-from polyseme.io.progress import ProgressOption, open_progress
+from polyseme.io.progress import OnProgress, ProgressOption, ignore_progress, open_progress
 from polyseme.tasks.data.sources import Data, name_encoding
 from polyseme.tasks.experiment import Experiment, Files, SetCounts, count_sets, prepare
 from polyseme.tasks.experiment import train as train_experiment
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.probes.probes import Probes, probe_settings
 from polyseme.tasks.probes.probes import probe as probe_layers
-from polyseme.tasks.protocol import AnyTask
+from polyseme.tasks.protocol import AnyTask, Example, Prediction
 from polyseme.tasks.report import write_report
 from polyseme.tasks.tagging.task import Tagging
-from polyseme.tasks.task_model import TaskModel, load_task
+from polyseme.tasks.task_model import CHUNK_TOKENS, TaskModel, load_task
 
-NO_TEXT = {"tokens": list[str]()}  # the JSON line of a question without text
+NO_TEXT: dict[str, Any] = {"tokens": []}  # the values of an example without text
 PROBES = "probes"  # trained as a task, but not a model
 
 
@@ -195,6 +196,71 @@ def probe(
         )
 
 
+@dataclass(frozen=True, eq=False)
+class PredictionPlan:
+    """The examples to predict, read and checked.
+
+    Attributes:
+        model: The task model.
+        examples: In the order of the data.
+
+    """
+
+    model: TaskModel
+    examples: list[Example]
+
+    def run(
+        self, progress: OnProgress = ignore_progress, *, chunk_tokens: int = CHUNK_TOKENS
+    ) -> Iterator[Prediction | None]:
+        """Yield a prediction per example; None for an example without text.
+
+        Args:
+            progress: Receives a `ProgressEvent` after each chunk; an exception that it raises ends the work.
+            chunk_tokens: Tokens of a chunk.
+
+        """
+        return self.model.iterate_predictions(self.examples, progress, chunk_tokens=chunk_tokens)
+
+
+def plan_prediction(
+    model: TaskModel | str | Path,
+    data: Data,
+    *,
+    plain_text: bool = False,
+    elmo: Elmo | str | Path | None = None,
+    static: str | Path | None = None,
+    encoding: str = "auto",
+) -> PredictionPlan:
+    """Read and check what `predict` predicts, without predicting.
+
+    A server checks the lengths of the examples before it runs the plan.
+
+    Args:
+        model: As in `predict`.
+        data: As in `predict`.
+        plain_text: As in `predict`.
+        elmo: As in `predict`.
+        static: As in `predict`.
+        encoding: As in `predict`.
+
+    Returns:
+        The examples, and `run`, which predicts.
+
+    Raises:
+        DataError: As in `predict`.
+
+    """
+    loaded = model if isinstance(model, TaskModel) else load_task(model, elmo, static=static)
+    named = name_encoding(data, encoding)
+    if not plain_text:
+        examples = loaded.read(named, labelled=False)
+    elif isinstance(named, str | Path):
+        examples = loaded.read_plain_text(named)
+    else:
+        examples = loaded.parse_all(named)
+    return PredictionPlan(loaded, examples)
+
+
 def predict(
     model: TaskModel | str | Path,
     data: Data,
@@ -207,7 +273,7 @@ def predict(
     encoding: str = "auto",
     progress: ProgressOption = None,
 ) -> Iterator[str]:
-    """Predict for the examples of a file, as lines of text.
+    """Predict for the examples of a file or a list, as lines of text.
 
     `TaskModel.predict` takes texts and returns objects.
 
@@ -216,8 +282,8 @@ def predict(
         data: Examples as `train` takes them; their labels may be missing.
         question: For answers: one question, or several, about `data`, which is then a text file (also HTML
             or EPUB) or a folder of them. The best passages are found first, then read.
-        plain_text: Whether `data` is plain text with one example per line; for pairs, two texts separated
-            by a tab.
+        plain_text: Whether `data` has only texts: a file with one example per line (for pairs, two texts
+            separated by a tab), or an iterable of texts (for pairs, of tuples).
         format: "jsonl"; or "columns" for tagging, "frames" for roles, "characters" or "html" for coref,
             "text" or "html" for answers.
         elmo: The ELMo of the folder, if it has moved.
@@ -226,10 +292,15 @@ def predict(
         progress: As for `train`.
 
     Yields:
-        A prediction per example, as JSON or in columns; an example without text has an empty prediction.
+        A prediction per example, as JSON or in columns; a blank line of a file has an empty prediction.
 
     Raises:
         UsageError: If the task has no such format.
+        DataError: If the examples cannot be read, or a text of an iterable is empty.
+
+    Example:
+        >>> for line in polyseme.predict("models/reviews", ["great film", "dull"], plain_text=True):
+        ...     print(line)
 
     """
     loaded = model if isinstance(model, TaskModel) else load_task(model, elmo, static=static)
@@ -238,22 +309,26 @@ def predict(
         raise UsageError(
             f"{task.name} has no format {format!r}: choose {' or '.join(task.output_formats)} as `format`."
         )
-    named = name_encoding(data, encoding)
     with open_progress(progress) as on_progress:
-        if question is not None:
+        if question is None:
+            plan = plan_prediction(loaded, data, plain_text=plain_text, encoding=encoding)
+            predictions = plan.run(on_progress)
+        else:
+            named = name_encoding(data, encoding)
             if plain_text or not isinstance(named, str | Path):
                 raise UsageError("`question` is about a file or folder of text: leave out `plain_text`.")
             asked = [question] if isinstance(question, str) else list(question)
             predictions = iter(loaded.ask(asked, named, on_progress))
-        else:
-            examples = loaded.read_plain_text(named) if plain_text else loaded.read(named, labelled=False)
-            predictions = loaded.iterate_predictions(examples, on_progress)
         for prediction in predictions:
             if format == "jsonl":
-                values = NO_TEXT if prediction is None else prediction.as_dict()
-                yield json.dumps(values, ensure_ascii=False)
+                yield json.dumps(prediction_values(prediction), ensure_ascii=False)
             else:
                 yield "" if prediction is None else task.format(prediction, format)
+
+
+def prediction_values(prediction: Prediction | None) -> dict[str, Any]:
+    """A prediction as values for JSON; an example without text has no tokens."""
+    return NO_TEXT if prediction is None else prediction.as_dict()
 
 
 def _name_encodings(files: Files, encoding: str) -> Files:

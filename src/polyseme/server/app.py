@@ -55,7 +55,7 @@ def create_app(
         limits: Limits of requests; None for the defaults.
         key: API key that requests must send; None if they need none.
         inline_size: Characters to segment, or numbers to serialise, that need no thread.
-        chunk_tokens: Tokens to score or predict before checking whether the request is gone.
+        chunk_tokens: Tokens to predict before checking whether the request is gone.
         piece_bytes: Bytes of a response to write at once.
 
     """

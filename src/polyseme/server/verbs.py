@@ -11,8 +11,8 @@ may repeat a part of the text.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
@@ -47,19 +47,17 @@ from polyseme.server.http.rendering import (
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
 from polyseme.text.brackets import WordInSentence
-from polyseme.text.length_batches import chunk_sentences
 from polyseme.word_vectors import WordVectors
 
 MAP_USAGES = 400  # of a word, on its map
 CHANGE_TIME = 1 / 3  # of the timeout of a request, for comparing words
-CHUNK_TOKENS = 2048  # scored or predicted before checking whether the request is gone
+CHUNK_TOKENS = 2048  # predicted before checking whether the request is gone
 TOO_FEW_USAGES = "The word has too few usages to find senses."
 NO_DOCUMENTS = "No document fits documents or by, or the word does not occur in these documents."
 MODELS_DIFFER = "These indexes cannot be compared: their models differ."
 ONE_WORD_IN_BRACKETS = "Put one word of each text in [brackets], or none."
 INVALID_QUESTION = "These are not questions of this task."
 CODES = {TOO_FEW_USAGES: "too_few_for_senses", MODELS_DIFFER: "models_differ"}
-Item = TypeVar("Item")
 
 
 class VerbRoutes:
@@ -67,7 +65,7 @@ class VerbRoutes:
 
     Args:
         state: The state of the server.
-        chunk_tokens: Tokens to score or predict before checking whether the request is gone.
+        chunk_tokens: Tokens to predict before checking whether the request is gone.
 
     """
 
@@ -438,23 +436,21 @@ class VerbRoutes:
             raise invalid(f"A question of this task has {count} text{'s' if count > 1 else ''}.")
         characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in body.texts)
         try:
-            examples = await self._state.run_light(
-                lambda: [model.parse(question, "the question") for question in questions], characters
+            plan = await self._state.run_light(
+                lambda: api.plan_prediction(model, questions, plain_text=True), characters
             )
         except PolysemeError:
             raise invalid(INVALID_QUESTION) from None
-        for tokens in (tokens for example in examples for tokens in example.sentences):
+        sentences = [tokens for example in plan.examples for tokens in example.sentences]
+        for tokens in sentences:
             self._state.check_length(tokens)
-        texts = [[token for tokens in example.sentences for token in tokens] for example in examples]
         abandoned = threading.Event()
 
         def run() -> Response:
-            chunks = _chunks_until(abandoned, examples, texts, self._chunk_tokens)
-            predictions = [prediction for chunk in chunks for prediction in model.predict_examples(chunk)]
-            return json_response({"predictions": [prediction.as_dict() for prediction in predictions]})
+            predictions = plan.run(stop_when(abandoned), chunk_tokens=self._chunk_tokens)
+            return json_response({"predictions": [*map(api.prediction_values, predictions)]})
 
-        tokens_read = sum(map(len, texts))
-        return await self._run(run, INVALID_QUESTION, abandoned=abandoned, tokens=tokens_read)
+        return await self._run(run, INVALID_QUESTION, abandoned=abandoned, tokens=sum(map(len, sentences)))
 
     async def _run(
         self,
@@ -554,15 +550,3 @@ def stop_when(abandoned: threading.Event) -> OnProgress:
             raise RequestGoneError
 
     return on_progress
-
-
-def _chunks_until(
-    abandoned: threading.Event, items: Sequence[Item], sentences: Sequence[list[str]], chunk_tokens: int
-) -> Iterator[Sequence[Item]]:
-    """Items in chunks, by the tokens of their sentences, until the request is gone."""
-    start = 0
-    for chunk in chunk_sentences(sentences, chunk_tokens):
-        if abandoned.is_set():
-            return
-        yield items[start : start + len(chunk)]
-        start += len(chunk)

@@ -25,7 +25,7 @@ from polyseme.io.result_list import ResultList
 from polyseme.model.device import resolve_device
 from polyseme.model.mix import Mix
 from polyseme.tasks.data.sources import Data, open_source
-from polyseme.tasks.examples import Segmenter, Tokens, drop_empty, is_empty
+from polyseme.tasks.examples import Segmenter, Tokens, count_tokens, drop_empty, is_empty
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
 from polyseme.tasks.protocol import AnyNetwork, AnyTask, DocumentTask, Example
@@ -48,11 +48,12 @@ from polyseme.tasks.task_folder import (
 )
 from polyseme.tasks.trainable import as_module, decode_examples
 from polyseme.tasks.vector_store import VectorStore
+from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import read_lines
 from polyseme.text.validate import list_values
 
 FILES = (TASK, HEAD, ELMO, CARD, COPY)
-CHUNK = 512  # examples between two progress events
+CHUNK_TOKENS = 16_384  # tokens between two progress events
 
 
 @dataclass
@@ -145,9 +146,12 @@ class TaskModel:
         """
         if isinstance(questions, str | tuple):
             return self.predict_examples([self.parse(questions, "the question")])[0]
+        return ResultList(self.predict_examples(self.parse_all(questions)))
+
+    def parse_all(self, questions: Iterable[Any]) -> list[Example]:
+        """The examples of questions; an empty one is refused."""
         values = list_values(questions, "questions")
-        examples = [self.parse(question, f"question {n}") for n, question in enumerate(values, start=1)]
-        return ResultList(self.predict_examples(examples))
+        return [self.parse(question, f"question {n}") for n, question in enumerate(values, start=1)]
 
     def parse(self, question: Any, location: str) -> Example:
         """The example of a question; an empty one is refused."""
@@ -163,18 +167,30 @@ class TaskModel:
         return list(self.iterate_predictions(examples, progress))
 
     def iterate_predictions(
-        self, examples: Sequence[Example], progress: OnProgress = ignore_progress
+        self,
+        examples: Sequence[Example],
+        progress: OnProgress = ignore_progress,
+        *,
+        chunk_tokens: int = CHUNK_TOKENS,
     ) -> Iterator[Any]:
-        """Yield the predictions for examples; None for those without text."""
+        """Yield the predictions for examples; None for those without text.
+
+        Args:
+            examples: What to predict.
+            progress: Receives a `ProgressEvent` after each chunk of examples.
+            chunk_tokens: Tokens of a chunk.
+
+        """
         sentences: Iterable[Tokens] = (tokens for example in examples for tokens in example.sentences)
         self.featurizer.reader.load_static(sentences)
-        for start in range(0, len(examples), CHUNK):
-            chunk = examples[start : start + CHUNK]
+        done = 0
+        for chunk in chunk_by_size(examples, chunk_tokens, lambda e: 1 + count_tokens([e])):
             predictions = iter(
                 decode_examples(self.task, self.network, [e for e in chunk if not is_empty(e)])
             )
             yield from (None if is_empty(example) else next(predictions) for example in chunk)
-            progress(ProgressEvent("predicting", start + len(chunk), len(examples)))
+            done += len(chunk)
+            progress(ProgressEvent("predicting", done, len(examples)))
 
     def read(self, data: Data, *, labelled: bool = True) -> list[Example]:
         """The examples of a file, a DataFrame or an iterable of rows, read as in training.
@@ -196,16 +212,12 @@ class TaskModel:
             raise DataError(f"{source}: no examples in it.")
         return examples
 
-    def read_plain_text(self, path: Data) -> list[Example]:
+    def read_plain_text(self, path: str | Path) -> list[Example]:
         """Questions of a file of plain text: a line, or for some tasks the whole file.
 
         Several texts of a line are separated by tabs. A blank line gives an example without text, so that
         predictions are on the lines of their questions.
         """
-        if not isinstance(path, str | Path):
-            raise UsageError(
-                f"Plain text is read from a file, not from a {type(path).__name__}: use `predict`."
-            )
         count, examples = self.task.texts_per_question, []
         if self.task.question_unit == "file":
             for name, lines in groupby(read_lines(path), key=lambda line: line.source):
