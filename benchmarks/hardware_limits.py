@@ -142,7 +142,7 @@ def _onednn_int8(x: torch.Tensor, weight: torch.Tensor) -> Callable[[], object]:
     return lambda: torch.ops.onednn.qlinear_pointwise(inputs, 1.0, 128, *options)
 
 
-def packed_peak(*, bf16: bool) -> float:
+def packed_peak(*, bf16: bool, repeats: int = REPEATS) -> float:
     """GFLOP/s of the matrix product of 512 rows by weights packed by oneDNN."""
     import torch
 
@@ -156,7 +156,7 @@ def packed_peak(*, bf16: bool) -> float:
         except RuntimeError:  # the hardware does not support this precision
             packed = None
         best = 0.0
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             started = time.perf_counter()
             if packed is None:
                 torch.nn.functional.linear(x, weight)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from measure import peak_memory
 
+from hardware_limits import REPEATS, packed_peak
+
 PRESETS = ["novel", "small", "notebook", "notebook:train.batch=128"]
 WARM_UP = 5  # steps
 ROUNDS = 3  # the median counts
@@ -102,7 +104,7 @@ def format_row(name: str, fp32: Figures, bf16: Figures, one: Figures | None) -> 
     return f"| {' | '.join(cells)} |"
 
 
-def measure(text: Path, preset: str, settings: list[str], steps: int) -> Figures:
+def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats: int = REPEATS) -> Figures:
     """Some steps of one preset: tokens a second, useful operations a token, the peak, memory."""
     import numpy as np
 
@@ -117,7 +119,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> Figures
 
     config = read_pretrain_settings(preset, settings)
     ranks, low = join_ranks(config.train.device), config.train.precision == "bf16"
-    before = device_peak(ranks.device, bf16=low)
+    before = device_peak(ranks.device, bf16=low, repeats=repeats)
     with tempfile.TemporaryDirectory() as folder, steady_process():
         corpus = prepare_corpus([text], Path(folder) / "corpus", make_corpus_spec(config), workers=1)
         network, softmax = make_fresh_modules(config, corpus)
@@ -132,7 +134,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int) -> Figures
     return {
         "tokens_per_second": float(np.median(rates)),
         "operations": operations,
-        "peak": max(before, device_peak(ranks.device, bf16=low)),
+        "peak": max(before, device_peak(ranks.device, bf16=low, repeats=repeats)),
         "memory": device_memory(ranks.device),
     }
 
@@ -151,12 +153,10 @@ def time_steps(loop: Loop, steps: int, device: torch.device) -> float:
     return (loop.position.tokens - before) / (clock() - started)
 
 
-def device_peak(device: torch.device, *, bf16: bool) -> float:
+def device_peak(device: torch.device, *, bf16: bool, repeats: int = REPEATS) -> float:
     """GFLOP/s of the matrix product: packed on a CPU, a large one on a GPU."""
     if device.type == "cpu":
-        from hardware_limits import packed_peak
-
-        return packed_peak(bf16=bf16)
+        return packed_peak(bf16=bf16, repeats=repeats)
     return product_peak(device, GPU_SIZE, bf16=bf16)
 
 

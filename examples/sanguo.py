@@ -33,7 +33,7 @@ CONTEXTS = ("操 大怒 ， 欲 斩 此 [将] 。", "玄德 [将] 兵 来 攻 �
 console = Console(highlight=False)
 
 
-def pretrain() -> None:
+def pretrain(preset: str) -> None:
     """Train the model, unless it exists."""
     if (MODEL / "config.json").exists():
         console.print(f"{MODEL} exists: not trained again.")
@@ -42,7 +42,7 @@ def pretrain() -> None:
     result = polyseme.pretrain(
         [TEXT],
         MODEL,
-        PRESET,
+        preset,
         resume=(MODEL / "checkpoints").exists(),
         force=MODEL.exists(),
         progress=True,
@@ -99,13 +99,13 @@ def show_senses(index: Index) -> None:
             console.print("     " + usage.marked("【", "】"))
 
 
-def main() -> None:
+def main(preset: str = PRESET) -> None:
     """Download the novel, train, index and explore."""
     FOLDER.mkdir(exist_ok=True)
     console.rule("An ELMo of 三国演义")
     if not TEXT.exists():
         TEXT.write_text(polyseme.sample("sanguo"), encoding="utf-8")
-    pretrain()
+    pretrain(preset)
     model = polyseme.load(MODEL)
     index = polyseme.index(MODEL, TEXT, INDEX, progress=True)
     show_neighbours(index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -15,9 +16,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import polyseme
 from polyseme import api, cli
 from polyseme.errors import UsageError
-from polyseme.io import progress as progress_module
+from polyseme.io.progress import ProgressDisplay
 from polyseme.text.reading import measure_bytes
 from programs import TEXT, Ran, run_program
 
@@ -261,26 +263,29 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_behind(models, tmp_path):
 # ---- progress ----
 
 
-def test_progress_is_plain_lines_without_a_terminal(run, monkeypatch):
-    monkeypatch.setattr(progress_module, "LINE_INTERVAL", 0.0)
-    ran = run("embed models/bilm text.txt --out x.npz --batch-tokens 1")
-    assert ran.out == "x.npz: 3 sentences, 11 tokens\n"
-    lines = ran.err.splitlines()
+def test_progress_is_plain_lines_without_a_terminal(run, capsys):
+    progress = ProgressDisplay(line_interval=0)
+    polyseme.embed("models/bilm", "text.txt", "x.npz", batch_tokens=1, progress=progress)
+    lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
     assert all(re.fullmatch(r"embedding: \d+ tokens, [\d,]+/s, \d+%, \d+ s left", line) for line in lines)
     assert lines[-1].startswith("embedding: 11 tokens, ")
     assert ", 100%, 0 s left" in lines[-1]
-    piped = run("embed models/bilm - --out y.npz", stdin=TEXT.encode())
-    assert re.fullmatch(r"embedding: 11 tokens, [\d,]+/s\n", piped.err)  # the size of the input is unknown
+    assert run("embed models/bilm text.txt --out y.npz").out == "y.npz: 3 sentences, 11 tokens\n"
 
 
-def test_progress_is_a_bar_on_a_terminal(run, monkeypatch):
-    console = Console(force_terminal=True, width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    monkeypatch.setattr(progress_module, "Console", lambda stderr: console)
-    monkeypatch.setattr(progress_module, "BAR_DELAY", 0.0)
-    assert run("embed models/bilm text.txt --out x.npz --batch-tokens 1").err == ""
+def test_progress_of_standard_input_has_a_rate_but_no_total(run, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    polyseme.embed("models/bilm", "-", "x.npz", progress=ProgressDisplay(line_interval=0))
+    assert re.fullmatch(r"embedding: 11 tokens, [\d,]+/s\n", capsys.readouterr().err)
+
+
+def test_progress_is_a_bar_on_a_terminal(run, capsys):
+    console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
+    with ProgressDisplay(delay=0, console=console) as progress:
+        polyseme.embed("models/bilm", "text.txt", "x.npz", batch_tokens=1, progress=progress)
+    assert capsys.readouterr().err == ""
     text = console.export_text()
-    console.file.close()
     assert re.search(r"embedding: 11 tokens, [\d,]+/s ━+ +100% 0:00:0\d", text)
 
 

@@ -87,14 +87,13 @@ def test_the_demo_trains_a_model_on_a_novel_only_once(example, tmp_path, monkeyp
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(polyseme, "sample", lambda name: lines, raising=False)
-    monkeypatch.setattr(example, "PRESET", "tiny")
-    example.main()
+    example.main("tiny")
     printed = capsys.readouterr().out
     for part in ("held-out perplexity", "曹操", "荆州", "【将】", "demo/sanguo/report.html"):
         assert part in printed
     assert (tmp_path / "demo/sanguo/curves.png").stat().st_size > 5000
     assert "曹操" in (tmp_path / "demo/sanguo/report.html").read_text(encoding="utf-8")
-    example.main()
+    example.main("tiny")
     assert "exists: not trained again" in capsys.readouterr().out
 
 

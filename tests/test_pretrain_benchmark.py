@@ -23,10 +23,9 @@ def benchmark(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_a_preset_is_measured_on_the_device_of_its_settings(benchmark, monkeypatch, tmp_path):
-    monkeypatch.setattr("hardware_limits.REPEATS", 1)
+def test_a_preset_is_measured_on_the_device_of_its_settings(benchmark, tmp_path):
     text = story.write(tmp_path / "story.txt", 300)
-    figures = benchmark.measure(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=1)
+    figures = benchmark.measure(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=1, repeats=1)
     assert figures.keys() == {"tokens_per_second", "operations", "peak", "memory"}
     assert all(value > 0 for value in figures.values())
 

@@ -109,17 +109,17 @@ def kill_an_actor(folder: Path, killed: list[int], finished: threading.Event) ->
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # warnings of Ray
-def test_every_sentence_is_written_once_even_if_an_actor_is_killed(model, text, tmp_path, monkeypatch):
+def test_every_sentence_is_written_once_even_if_an_actor_is_killed(model, text, tmp_path):
     ray = pytest.importorskip("ray")
-    monkeypatch.setattr(on_ray, "MIN_PARTS", 8)
-    options: dict[str, Any] = {"shard_mb": 2000 / 2**20, "batch_tokens": 64}
+    bulk = bulk_embedding.BulkSettings(shard_bytes=2000)
+    cluster = on_ray.Cluster(actors=2, batch_tokens=64, min_parts=8)
     killed: list[int] = []
     finished = threading.Event()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
     try:
         killer = threading.Thread(target=kill_an_actor, args=(tmp_path / "out", killed, finished))
         killer.start()
-        counts = api.embed(model, text, tmp_path / "out", engine="ray", actors=2, **options)
+        counts = on_ray.embed_on_ray(model, None, [text], tmp_path / "out", bulk, cluster)
         finished.set()
         killer.join()
     finally:
@@ -127,7 +127,7 @@ def test_every_sentence_is_written_once_even_if_an_actor_is_killed(model, text, 
         ray.shutdown()
     assert killed
     assert counts.sentences == 20_000
-    api.embed(model, text, tmp_path / "local", **options)
+    api.embed(model, text, tmp_path / "local", shard_mb=2000 / 2**20, batch_tokens=64)
     with (
         polyseme.open_vectors(tmp_path / "out") as vectors,
         polyseme.open_vectors(tmp_path / "local") as expected,

@@ -67,6 +67,7 @@ class Cluster:
     actors: int | None = None  # None: one per core
     batch_tokens: int = BATCH_TOKENS
     precision: str | None = None
+    min_parts: int = MIN_PARTS
 
 
 def embed_on_ray(
@@ -102,7 +103,7 @@ def embed_on_ray(
         manifest.remove_output(folder)
     with _connected(ray, cluster):
         n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        n_parts = _count_parts(folder) or max(MIN_PARTS, 4 * n_actors)
+        n_parts = _count_parts(folder) or max(cluster.min_parts, 4 * n_actors)
         settings = replace(bulk, part=Part(1, n_parts))
         arguments = worker_arguments(model, options, texts, folder, settings, cluster)
         data.DataContext.get_current().enable_progress_bars = False

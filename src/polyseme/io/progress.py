@@ -58,12 +58,12 @@ ProgressOption = bool | OnProgress | None  # what a user passes as `progress`
 
 
 @contextmanager
-def open_progress(progress: ProgressOption, *, delay: float | None = None) -> Iterator[OnProgress]:
+def open_progress(progress: ProgressOption, *, delay: float = BAR_DELAY) -> Iterator[OnProgress]:
     """Open what a user asked for with `progress`: a bar, plain lines, a callback, or nothing.
 
     Args:
         progress: As every verb takes it; see the module. What a callback raises ends the work.
-        delay: Seconds before a bar appears; None: BAR_DELAY.
+        delay: Seconds before a bar appears.
 
     """
     if callable(progress):
@@ -94,13 +94,21 @@ class ProgressDisplay:
     """Shows events: a bar on a terminal or in a notebook with ipywidgets, plain lines elsewhere.
 
     Args:
-        delay: Seconds before a bar appears, None: BAR_DELAY; messages are shown at once.
+        delay: Seconds before a bar appears; messages are shown at once.
+        line_interval: Seconds between two plain lines.
+        console: Where to show the bar; None is standard error.
 
     """
 
-    def __init__(self, delay: float | None = None) -> None:
-        delay = BAR_DELAY if delay is None else delay
-        console = Console(stderr=True)
+    def __init__(
+        self,
+        delay: float = BAR_DELAY,
+        *,
+        line_interval: float = LINE_INTERVAL,
+        console: Console | None = None,
+    ) -> None:
+        console = console or Console(stderr=True)
+        self._line_interval = line_interval
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
         times = (TimeElapsedColumn(), TimeRemainingColumn())
         has_bar = _has_bar(console)
@@ -169,7 +177,7 @@ class ProgressDisplay:
             if not self._has_event:
                 self._has_event = True
                 self._show_bar()
-        elif now - self._last_line >= LINE_INTERVAL:
+        elif now - self._last_line >= self._line_interval:
             self._last_line = now
             print(f"{text}{self._time_left(event, now)}", file=sys.stderr, flush=True)
 

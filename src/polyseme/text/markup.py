@@ -254,11 +254,18 @@ def read_html(stream: IO[bytes], name: str, encoding: str = AUTO) -> Chapter:
     return Chapter(page.title or Path(name).stem, join_paragraphs(page.paragraphs))
 
 
-def read_epub(path: str | Path) -> Iterator[Chapter]:
+def read_epub(
+    path: str | Path, *, max_bytes: int = MAX_BOOK_BYTES, max_entries: int = MAX_ENTRIES
+) -> Iterator[Chapter]:
     """Yield the chapters of an EPUB book in reading order; titles are those of its table of contents.
 
     A chapter goes from one entry of the table of contents to the next. Without a table every page is a
     chapter, whose title is its first heading. Pages without text are left out.
+
+    Args:
+        path: The book.
+        max_bytes: Text of all pages together.
+        max_entries: Files in the archive.
 
     Raises:
         DataError: The file is not an EPUB book, is encrypted, damaged or larger than any book.
@@ -266,7 +273,7 @@ def read_epub(path: str | Path) -> Iterator[Chapter]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            yield from _Book(archive, str(path)).read_chapters()
+            yield from _Book(archive, str(path), max_bytes, max_entries).read_chapters()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as problem:
         raise DataError(f"{path}: a damaged EPUB book ({problem}). Copy or download it again.") from None
     except OSError as problem:
@@ -277,11 +284,11 @@ def read_epub(path: str | Path) -> Iterator[Chapter]:
 class _Book:
     """An open EPUB archive."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
-        self._archive, self._name = archive, name
+    def __init__(self, archive: zipfile.ZipFile, name: str, max_bytes: int, max_entries: int) -> None:
+        self._archive, self._name, self._max_bytes = archive, name, max_bytes
         entries = archive.infolist()
-        if len(entries) > MAX_ENTRIES:
-            raise DataError(f"{name}: {len(entries):,} files, more than a book has ({MAX_ENTRIES:,}).")
+        if len(entries) > max_entries:
+            raise DataError(f"{name}: {len(entries):,} files, more than a book has ({max_entries:,}).")
         self._members = {entry.filename: entry for entry in entries}
         self._bytes = 0
 
@@ -380,8 +387,8 @@ class _Book:
         with self._archive.open(entry) as member:
             raw = member.read(MAX_PAGE_BYTES + 1)
         self._bytes += len(raw)
-        if len(raw) > MAX_PAGE_BYTES or self._bytes > MAX_BOOK_BYTES:
-            raise DataError(f"{self._name}: more text than a book has ({MAX_BOOK_BYTES:,} bytes).")
+        if len(raw) > MAX_PAGE_BYTES or self._bytes > self._max_bytes:
+            raise DataError(f"{self._name}: more text than a book has ({self._max_bytes:,} bytes).")
         return decode_markup(raw, f"{self._name}/{path}")
 
 

@@ -258,10 +258,13 @@ def test_unknown_precisions_are_refused(folder: Path, tmp_path: Path):
     assert not (tmp_path / "new").exists()
 
 
-def test_an_older_version_refuses_a_quantised_folder(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_newer_format_is_refused_and_a_quantised_folder_is_newer_than_the_first(folder: Path):
     target = save_in_precision(folder, "int8")
-    monkeypatch.setattr(native_format, "FORMAT", 1)
-    with pytest.raises(FormatError, match=r"format 2, this Polyseme reads 1 to 1.*upgrade"):
+    values = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    assert values["polyseme_format"] == 2  # versions that read only format 1 refuse it
+    newer = native_format.FORMAT + 1
+    (target / "config.json").write_text(json.dumps(values | {"polyseme_format": newer}), encoding="utf-8")
+    with pytest.raises(FormatError, match=rf"format {newer}, this Polyseme reads 1 to {newer - 1}.*upgrade"):
         polyseme.load(target)
 
 

@@ -20,7 +20,7 @@ from polyseme.errors import UsageError
 from polyseme.text.reading import Line
 
 MAX_HEADING = 100  # characters of a line that may be a heading
-_MAX_SECONDS = 10.0  # of matching, beyond which the time for each line counts
+MAX_SECONDS = 10.0  # of matching, beyond which the time for each line counts
 _MAX_SECONDS_PER_LINE = 1e-3
 _MAX_WAYS = 1e8  # four times .* in a line of a hundred characters
 _REPEAT = re.compile(r"(?:[*+?]|\{(?P<low>\d{0,6})(?:,(?P<high>\d{0,6}))?\})[?+]?")
@@ -143,8 +143,9 @@ class HeadingFinder:
 
     """
 
-    def __init__(self, documents: str) -> None:
+    def __init__(self, documents: str, *, max_seconds: float = MAX_SECONDS) -> None:
         check_documents(documents)
+        self._max_seconds = max_seconds
         presets = PRESETS.get(documents)
         self._documents = documents
         if presets is None:
@@ -177,7 +178,7 @@ class HeadingFinder:
         )
         self._seconds += perf_counter() - start
         self._lines += 1
-        if self._seconds > max(_MAX_SECONDS, _MAX_SECONDS_PER_LINE * self._lines):
+        if self._seconds > max(self._max_seconds, _MAX_SECONDS_PER_LINE * self._lines):
             raise UsageError(
                 f"{line.location}: documents: {self._documents!r} takes too long. Write a simpler pattern."
             )
