@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -202,6 +204,27 @@ def test_embedding_reports_bytes_and_tokens(elmo, text, tmp_path):
     events.clear()
     api.embed(elmo, text, tmp_path / "folder", progress=events.append)
     assert (events[-1].stage, events[-1].done, events[-1].total) == ("embedding", size, size)
+
+
+def test_reading_and_converting_a_model_report_bytes_with_a_total_and_a_rate(elmo, tmp_path):
+    elmo.save(tmp_path / "model")
+    steps: list[tuple[str, str, dict[str, Any], list[str]]] = [
+        ("model", "int8", {"precision": "int8"}, ["reading", "rounding to int8"]),
+        ("model", "x.hdf5", {"to": "hdf5"}, ["reading", "writing"]),
+        ("x.hdf5", "back", {}, ["reading"]),
+    ]
+    for source, target, options, stages in steps:
+        events = []
+        api.convert(tmp_path / source, tmp_path / target, **options, progress=events.append)
+        counted = [event for event in events if event.total]
+        assert list(dict.fromkeys(event.stage for event in counted)) == stages
+        last = {event.stage: event for event in counted}
+        if source != "x.hdf5":  # a small hdf5 file is mostly headers
+            assert all(event.done == event.total for event in last.values())
+        assert all(re.fullmatch(r"\d+ MB, [\d,]+ MB/s", event.detail) for event in counted)
+    events = []
+    api.info(tmp_path / "model", progress=events.append)
+    assert events[-1].done == events[-1].total > 0
 
 
 def test_truncated_tokens_are_counted_per_call(elmo, text, tmp_path):

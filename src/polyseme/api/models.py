@@ -17,7 +17,7 @@ from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
-from polyseme.io.progress import ProgressEvent, ProgressOption, open_progress
+from polyseme.io.progress import OnProgress, ProgressEvent, ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.samples import write_documents
 from polyseme.text.vocab import Vocab
@@ -58,16 +58,19 @@ def info(
     values: dict[str, Any] = {"facts": {}}
     if model is not None:
         with open_progress(progress) as on_progress:
-            on_progress(ProgressEvent("reading", detail=str(model)))
-            values = _describe_model(model, options)
+            values = _describe_model(model, options, on_progress)
     if runtime:
         values["runtime"] = _describe_runtime()
         values["facts"] |= values["runtime"]
     return values
 
 
-def _describe_model(source: Elmo | str | Path, options: str | Path | None) -> dict[str, Any]:
-    model = source.model if isinstance(source, Elmo) else open_pretrained(source, options)
+def _describe_model(
+    source: Elmo | str | Path, options: str | Path | None, on_progress: OnProgress
+) -> dict[str, Any]:
+    model = (
+        source.model if isinstance(source, Elmo) else open_pretrained(source, options, progress=on_progress)
+    )
     return {
         "path": model.path if isinstance(source, Elmo) else str(source),
         "facts": describe(model),
@@ -182,13 +185,13 @@ def convert(
     path = Path(target).expanduser()
     check_output_path(path, force=force)
     with open_progress(progress) as on_progress:
-        on_progress(ProgressEvent("reading", detail=str(source)))
-        model = open_pretrained(source, options, precision=None)
+        model = open_pretrained(source, options, precision=None, progress=on_progress)
         words_file = locate_model(source) / WORDS_FILE
         # Read before saving, because source may be the target.
         words = words_file.read_bytes() if to == "native" and words_file.exists() else None
-        on_progress(ProgressEvent("writing", detail=str(target)))
-        save_pretrained(model, path, to=to, precision=precision, tables=tables, force=force)
+        save_pretrained(
+            model, path, to=to, precision=precision, tables=tables, force=force, progress=on_progress
+        )
     if words is not None:
         (path / WORDS_FILE).write_bytes(words)
 

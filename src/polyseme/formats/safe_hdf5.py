@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
+from polyseme.io.progress import ByteProgress, OnProgress, ignore_progress
 
 KNOWN_FILTERS = {1, 2, 3, 32000}  # gzip, shuffle, checksum, lzf: those of h5py itself
 MAX_EXPANSION = 1100  # gzip reaches 1032 to 1
@@ -26,9 +27,10 @@ MAX_EXPANSION = 1100  # gzip reaches 1032 to 1
 class SafeFile:
     """An open hdf5 file: `name in file`, `names()`, `shape(name)`, `read(name)`."""
 
-    def __init__(self, file: Any, path: Path) -> None:
+    def __init__(self, file: Any, path: Path, progress: OnProgress = ignore_progress) -> None:
         self._file = file
         self.path = path
+        self._progress = ByteProgress(progress, "reading", path.stat().st_size)
 
     def __contains__(self, name: str) -> bool:
         return self._find(name) is not None
@@ -53,6 +55,7 @@ class SafeFile:
         values: NDArray[np.float32] = self._guarded(name, np.asarray, dataset, dtype=np.float32)
         if not np.isfinite(values).all():
             raise FormatError(f"{self.path}: {name} contains NaN or infinite weights. The model is broken.")
+        self._progress.add(values.nbytes)
         return values
 
     def _dataset(self, name: str) -> Any:
@@ -104,8 +107,8 @@ class SafeFile:
 
 
 @contextmanager
-def open_hdf5(path: Path) -> Iterator[SafeFile]:
-    """Open `path` for reading."""
+def open_hdf5(path: Path, progress: OnProgress = ignore_progress) -> Iterator[SafeFile]:
+    """Open `path` for reading; `progress` receives an event for each dataset."""
     if path.is_dir():
         raise FormatError(f"{path}: is a folder, expected an hdf5 file. Name the file in it.")
     try:
@@ -115,4 +118,4 @@ def open_hdf5(path: Path) -> Iterator[SafeFile]:
     except OSError as problem:
         raise FormatError(f"{path}: not an hdf5 file, or damaged ({problem}). Copy it again.") from None
     with file:
-        yield SafeFile(file, path)
+        yield SafeFile(file, path, progress)

@@ -218,6 +218,30 @@ class TokenProgress:
             self._on_progress(ProgressEvent(self._stage, self._meter.count, self._total, detail))
 
 
+class ByteProgress:
+    """Reports how many bytes of a job have been processed: '410 MB, 95 MB/s'.
+
+    Args:
+        on_progress: Receives an event for each call of `add`.
+        stage: The stage of the events.
+        total: Bytes of the whole job.
+
+    """
+
+    def __init__(self, on_progress: OnProgress, stage: str, total: int) -> None:
+        self._on_progress, self._stage, self._total = on_progress, stage, total
+        self._done, self._start = 0, time.monotonic()
+
+    def add(self, count: int) -> None:
+        """Count bytes that have been processed, and report."""
+        if self._on_progress is ignore_progress:
+            return
+        self._done += count
+        rate = self._done / max(time.monotonic() - self._start, 1e-9)
+        detail = f"{self._done / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s"
+        self._on_progress(ProgressEvent(self._stage, self._done, self._total, detail))
+
+
 class RateMeter:
     """Tokens, or whatever is counted, per second since the first call, for `ProgressEvent.detail`."""
 

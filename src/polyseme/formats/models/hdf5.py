@@ -27,6 +27,7 @@ from polyseme.formats.hdf5_writing import Hdf5File
 from polyseme.formats.models.options import read_options, read_word_list
 from polyseme.formats.models.pretrained import Pretrained, assemble
 from polyseme.formats.safe_hdf5 import SafeFile, open_hdf5
+from polyseme.io.progress import ByteProgress, OnProgress, ignore_progress
 from polyseme.model.softmax import AdaptiveSoftmax, Softmax
 from polyseme.text.chars import ByteAlphabet
 from polyseme.text.vocab import Vocab
@@ -36,11 +37,13 @@ DIRECTIONS = ("forward_stack", "backward_stack")
 SAME_MODEL = "Are options and weights of the same model?"
 
 
-def read(weights: Path, options: Path, vocab: Path | None) -> Pretrained:
+def read(
+    weights: Path, options: Path, vocab: Path | None, progress: OnProgress = ignore_progress
+) -> Pretrained:
     """Read the model in `weights` as described by `options`."""
     values = read_values(options)
     config = read_options(values, options)
-    with open_hdf5(weights) as file:
+    with open_hdf5(weights, progress) as file:
         tensors, projected = _read_tokens(file, config, options)
         for direction, stack in enumerate(DIRECTIONS):
             for layer in range(config.recurrent.layers):
@@ -180,13 +183,16 @@ def _to_their_gates(columns: Array) -> Array:
     return np.concatenate([i, j, f, o], axis=-1)
 
 
-def write(model: Pretrained, weights: Path, options: Path) -> None:
+def write(model: Pretrained, weights: Path, options: Path, progress: OnProgress = ignore_progress) -> None:
     """Write `model` as an hdf5 file and its options, as bilm-tf and AllenNLP read them."""
     check_representable(model)
     options.write_text(json.dumps(_options(model), indent=2) + "\n", encoding="utf-8")
+    datasets = _datasets(model)
+    written = ByteProgress(progress, "writing", sum(values.nbytes for values in datasets.values()))
     with Hdf5File(weights) as file:
-        for name, values in _datasets(model).items():
+        for name, values in datasets.items():
             file.create_dataset(name, data=values, dtype="float32")
+            written.add(values.nbytes)
 
 
 def check_representable(model: Pretrained) -> None:

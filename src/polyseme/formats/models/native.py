@@ -35,6 +35,7 @@ from polyseme.formats.models.sentence_file import (
 from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import new_folder, new_group
+from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.model.fast.quantisation import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.segment import WordList
@@ -60,7 +61,7 @@ def is_native(folder: Path) -> bool:
         return False
 
 
-def read(folder: Path, *, copy: bool = False) -> Pretrained:
+def read(folder: Path, *, copy: bool = False, progress: OnProgress = ignore_progress) -> Pretrained:
     """Read a model folder; without `copy` the weights are memory-mapped."""
     path = folder / CONFIG
     values = read_values(path)
@@ -81,10 +82,10 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
     precision = _precision(values, path)
     quantised = {} if precision == "fp32" else pop_quantised(tensors, precision, str(weights))
     shapes = {name: tensor for name, tensor in tensors.items() if tensor.is_meta}
+    exact = {name: tensors[name] for name in tensors.keys() - shapes.keys()}
     model = assemble(
         config,
-        check_weights({name: tensors[name] for name in tensors.keys() - shapes.keys()}, str(weights))
-        | shapes,
+        check_weights(exact, str(weights), progress) | shapes,
         alphabet=_alphabet(config, folder),
         vocab=_vocab(values.get("vocab_marks", {}), folder, simplify=_reads_chinese(config)),
         origin=_texts(values.get("origin", {}), "origin", path),
@@ -101,7 +102,13 @@ def read(folder: Path, *, copy: bool = False) -> Pretrained:
 
 
 def write(
-    model: Pretrained, folder: Path, *, force: bool = False, precision: str = "fp32", tables: bool = False
+    model: Pretrained,
+    folder: Path,
+    *,
+    force: bool = False,
+    precision: str = "fp32",
+    tables: bool = False,
+    progress: OnProgress = ignore_progress,
 ) -> None:
     """Write `model` as a folder, completely or not at all.
 
@@ -111,10 +118,11 @@ def write(
         force: Replace an existing model.
         precision: Of the large weights.
         tables: Write the tables of words, characters and softmax in that precision, too.
+        progress: Receives an event for each tensor that is rounded.
 
     """
     with new_folder(folder, force=force, known_names=FILES) as new:
-        _write_files(model, new, folder.name, precision, tables=tables)
+        _write_files(model, new, folder.name, precision, tables=tables, progress=progress)
 
 
 def write_into(model: Pretrained, folder: Path) -> None:
@@ -124,7 +132,13 @@ def write_into(model: Pretrained, folder: Path) -> None:
 
 
 def _write_files(
-    model: Pretrained, new: Path, name: str, precision: str = "fp32", *, tables: bool = False
+    model: Pretrained,
+    new: Path,
+    name: str,
+    precision: str = "fp32",
+    *,
+    tables: bool = False,
+    progress: OnProgress = ignore_progress,
 ) -> None:
     """Write all files of `model` into the folder `new`."""
     values: dict[str, Any] = {
@@ -141,8 +155,10 @@ def _write_files(
     _write_json(new / CONFIG, values)
     tensors = {
         key: value.detach().cpu().contiguous()
-        for key, value in quantise_tensors(model, precision, tables=tables).items()
+        for key, value in quantise_tensors(model, precision, tables=tables, progress=progress).items()
     }
+    size = sum(value.nbytes for value in tensors.values())
+    progress(ProgressEvent("writing", detail=f"{size / 1e6:,.0f} MB"))
     write_tensors(new / WEIGHTS, tensors, metadata={"format": "pt"})
     if model.vocab is not None:
         model.vocab.write(new / VOCAB)

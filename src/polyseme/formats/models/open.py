@@ -25,6 +25,7 @@ from polyseme.formats.models.precision import set_precision
 from polyseme.formats.models.pretrained import OpenedFile, Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
 from polyseme.io.atomic import complete_write
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.fast.weight_versions import WeightSnapshot
 
 HDF5_ENDINGS = (".hdf5", ".h5")
@@ -37,7 +38,11 @@ logger = logging.getLogger(__name__)
 
 
 def open_pretrained(
-    path: str | Path, options: str | Path | None = None, *, precision: str | None = "fp32"
+    path: str | Path,
+    options: str | Path | None = None,
+    *,
+    precision: str | None = "fp32",
+    progress: OnProgress = ignore_progress,
 ) -> Pretrained:
     """Open a model of any known format.
 
@@ -45,6 +50,7 @@ def open_pretrained(
         path: A folder, a .zip or .hdf5 file, or the name of a bundled model.
         options: The options.json of an .hdf5 file; None if it is beside it under its usual name.
         precision: "fp32", "bf16", "int8", "auto", or None for that of the file; see `set_precision`.
+        progress: Receives progress events.
 
     Returns:
         The model.
@@ -53,7 +59,7 @@ def open_pretrained(
         FormatError: If there is no model at `path`, or it is damaged.
 
     """
-    model = _open(path, options)
+    model = _open(path, options, progress)
     set_precision(model, precision)
     opened = OpenedFile(
         reopen_pretrained,
@@ -81,7 +87,7 @@ def reopen_pretrained(path: str, options: str | None, precision: str, fingerprin
     return model
 
 
-def _open(path: str | Path, options: str | Path | None) -> Pretrained:
+def _open(path: str | Path, options: str | Path | None, progress: OnProgress) -> Pretrained:
     """Open a model in the precision in which it is stored."""
     source = resolve_model_path(path)
     options_path = Path(options).expanduser() if options is not None else None
@@ -89,11 +95,11 @@ def _open(path: str | Path, options: str | Path | None) -> Pretrained:
         raise FormatError(_describe_missing(options_path))
     ending = source.suffix.lower()
     if source.is_dir():
-        return _open_folder(source, options_path)
+        return _open_folder(source, options_path, progress)
     if ending in HDF5_ENDINGS or h5py.is_hdf5(source):
-        return _open_hdf5(source, options_path)
+        return _open_hdf5(source, options_path, progress)
     if ending == ".zip" or (ending not in PART_ENDINGS and is_zipfile(source)):
-        return _open_zip(source, options_path)
+        return _open_zip(source, options_path, progress)
     advice = (
         f"It looks like a part of a model: load its folder, {source.absolute().parent}."
         if ending in PART_ENDINGS
@@ -142,28 +148,30 @@ def weights_prefix(weights: Path) -> str:
     return weights.stem.removesuffix("_weights")
 
 
-def _open_zip(path: Path, options: Path | None) -> Pretrained:
+def _open_zip(path: Path, options: Path | None, progress: OnProgress) -> Pretrained:
     """Open the model in a zip; its tensors are copied, since the unpacked files are removed."""
     with unpack_archive(path) as folder:
         try:
-            model = _open_folder(folder, options, copy=True)
+            model = _open_folder(folder, options, progress, copy=True)
         except PolysemeError as problem:  # name the zip, not the temporary folder
             raise type(problem)(str(problem).replace(str(folder), str(path))) from None
     return replace(model, origin={**model.origin, "archive": path.name})
 
 
-def _open_folder(folder: Path, options: Path | None, *, copy: bool = False) -> Pretrained:
+def _open_folder(
+    folder: Path, options: Path | None, progress: OnProgress, *, copy: bool = False
+) -> Pretrained:
     files = sorted(entry for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith("."))
     is_native = native.is_native(folder) or (folder / native.WEIGHTS).is_file()
     if options is not None and (is_native or manylangs.is_manylangs(folder)):
         raise UsageError(f"{folder}: `options` is for .hdf5 files only. Leave it out.")
     if is_native:
-        return native.read(folder, copy=copy)
+        return native.read(folder, copy=copy, progress=progress)
     if manylangs.is_manylangs(folder):
         return manylangs.read(folder)
     weights = [file for file in files if file.suffix.lower() in HDF5_ENDINGS]
     if weights:
-        return _open_hdf5(_choose_weights(weights, folder), options)
+        return _open_hdf5(_choose_weights(weights, folder), options, progress)
     entries = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
     more = f" and {len(entries) - 8} more" if len(entries) > 8 else ""
     raise FormatError(
@@ -172,8 +180,8 @@ def _open_folder(folder: Path, options: Path | None, *, copy: bool = False) -> P
     )
 
 
-def _open_hdf5(weights: Path, options: Path | None) -> Pretrained:
-    return hdf5.read(weights, options or _options_of(weights), _vocabulary_of(weights))
+def _open_hdf5(weights: Path, options: Path | None, progress: OnProgress) -> Pretrained:
+    return hdf5.read(weights, options or _options_of(weights), _vocabulary_of(weights), progress)
 
 
 def _choose_weights(weights: list[Path], folder: Path) -> Path:

@@ -21,6 +21,7 @@ from torch.nn.functional import cosine_similarity
 from polyseme.config import suggest
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.pretrained import Pretrained
+from polyseme.io.progress import ByteProgress, OnProgress, ignore_progress
 from polyseme.model.fast.kernels import native
 from polyseme.model.fast.quantisation import DTYPES, PRECISIONS, QuantisedMatrix, quantise
 from polyseme.model.recurrent import RecurrentCell
@@ -115,7 +116,9 @@ def _random_words(model: Pretrained, rng: random.Random) -> list[str]:
     return ["".join(rng.choices(letters, k=rng.randint(1, 10))) for _ in range(SENTENCES * LENGTH)]
 
 
-def quantise_tensors(model: Pretrained, precision: str, *, tables: bool = False) -> dict[str, Tensor]:
+def quantise_tensors(
+    model: Pretrained, precision: str, *, tables: bool = False, progress: OnProgress = ignore_progress
+) -> dict[str, Tensor]:
     """All tensors of `model` as a folder of that precision contains them; `tables`: these, too."""
     tensors = model.tensors()
     if precision == "fp32":
@@ -123,8 +126,12 @@ def quantise_tensors(model: Pretrained, precision: str, *, tables: bool = False)
     large = [
         f"{path}.{name}" for path, m in model.network.quantisable_modules().items() for name in m.matrices()
     ]
-    for name in [*large, *(name for name in TABLES if tables and name in tensors)]:
+    names = [*large, *(name for name in TABLES if tables and name in tensors)]
+    rounded = ByteProgress(progress, f"rounding to {precision}", sum(tensors[name].nbytes for name in names))
+    for name in names:
+        rounded_bytes = tensors[name].nbytes
         tensors[name], scales = quantise(tensors[name], precision)
+        rounded.add(rounded_bytes)
         if scales is not None:
             tensors[f"{name}.scales"] = scales
     return tensors

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from polyseme.config import ModelSettings
 from polyseme.errors import FormatError
+from polyseme.io.progress import ByteProgress, OnProgress, ignore_progress
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.weight_versions import WeightSnapshot
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
@@ -247,14 +248,18 @@ def assemble(
     return Pretrained(config, network, alphabet, vocab, softmax, dict(origin), word_list=word_list)
 
 
-def check_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+def check_weights(
+    tensors: Mapping[str, Tensor], source: str, progress: OnProgress = ignore_progress
+) -> dict[str, Tensor]:
     """`tensors` as float32; an error for other types and for NaN or infinite values."""
+    checked = ByteProgress(progress, "reading", sum(values.nbytes for values in tensors.values()))
     for name, values in tensors.items():
         if not values.is_floating_point():
             raise FormatError(f"{source}: {name} is {values.dtype}, expected floating-point numbers.")
         # The sum is one fast pass, but it can overflow for finite numbers: then check each.
         if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
             raise FormatError(f"{source}: {name} contains NaN or infinite weights. The model is broken.")
+        checked.add(values.nbytes)
     return {name: values.detach().float() for name, values in tensors.items()}
 
 

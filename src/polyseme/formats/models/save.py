@@ -17,6 +17,7 @@ from polyseme.formats.models.open import weights_prefix
 from polyseme.formats.models.precision import has_narrow_tables
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.io.atomic import check_output_file, new_folder, new_group
+from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.fast.quantisation import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ def save_pretrained(
     *,
     precision: str | None = None,
     tables: bool = False,
+    progress: OnProgress = ignore_progress,
 ) -> None:
     """Write `model` to `path`, completely or not at all.
 
@@ -46,6 +48,7 @@ def save_pretrained(
             precision, so that the folder gives the same vectors. hdf5 holds fp32 only.
         tables: Write the tables of words, characters and softmax in that precision, too: they take less
             space, and become fp32 when opened. With `precision=None`, tables are if that loses nothing.
+        progress: Receives progress events.
 
     Raises:
         UsageError: If the arguments do not fit, or something exists at `path`.
@@ -79,15 +82,15 @@ def save_pretrained(
     if tables and precision == "fp32":
         raise UsageError("`tables` needs a `precision` of bf16 or int8.")
     if to == "native":
-        native.write(model, target, force=force, precision=precision, tables=tables)
+        native.write(model, target, force=force, precision=precision, tables=tables, progress=progress)
         return
     hdf5.check_representable(model)
     _check_marks(model)
     if target.suffix.lower() == ".hdf5":
-        _write_files(model, target, force=force)
+        _write_files(model, target, force=force, progress=progress)
     else:
         with new_folder(target, force=force, known_names=(WEIGHTS, OPTIONS, VOCAB)) as new:
-            hdf5.write(model, new / WEIGHTS, new / OPTIONS)
+            hdf5.write(model, new / WEIGHTS, new / OPTIONS, progress)
             if model.vocab is not None:
                 model.vocab.write(new / VOCAB)
 
@@ -103,12 +106,12 @@ def _check_marks(model: Pretrained) -> None:
         )
 
 
-def _write_files(model: Pretrained, weights: Path, *, force: bool) -> None:
+def _write_files(model: Pretrained, weights: Path, *, force: bool, progress: OnProgress) -> None:
     """Write the three files as one: an old vocabulary would be taken for this model's."""
     names = [weights.name, *(f"{weights_prefix(weights)}_{rest}" for rest in (OPTIONS, VOCAB))]
     for name in names:
         check_output_file(weights.with_name(name), force=force)
     with new_group(weights.parent, weights.name, known_names=names) as new:
-        hdf5.write(model, new / names[0], new / names[1])
+        hdf5.write(model, new / names[0], new / names[1], progress)
         if model.vocab is not None:
             model.vocab.write(new / names[2])
