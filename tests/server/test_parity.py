@@ -72,7 +72,7 @@ ROUTES: dict[str, Route] = {
         requests.PredictRequest,
         api.predict,
         {"texts": "data"},
-        {"plain_text", "format"},  # a request holds texts, a response JSON
+        {"plain_text", "format", "question"},  # a request holds texts (a question and its text), no files
         set(),
         {},
     ),
