@@ -18,7 +18,7 @@ from pathlib import Path
 from polyseme.errors import DataError
 from polyseme.text.reading import read_lines
 from polyseme.text.segment import WordList
-from polyseme.text.segment.discovery import PERSON
+from polyseme.text.segment.discovery import PERSON, plain_jieba
 from polyseme.text.segment.english_names import NO_NAMES
 from polyseme.text.segment.english_names import SPEECH as ENGLISH_SPEECH
 from polyseme.text.segment.english_names import TITLES as ENGLISH_TITLES
@@ -126,9 +126,19 @@ def _find_chinese(sentences: Iterable[Sequence[str]], word_list: WordList | None
         if count >= _MIN_COUNT
         and name not in TITLES
         and name[0] not in NEVER_FIRST
+        and _may_be_person(name)
         and (_has_surname(name) or speech[name] >= _MIN_SPEECH * count)
         and speech[name] >= 0.01 * count
     ]
+
+
+def _may_be_person(name: str) -> bool:
+    """Whether a string is no troop (魏兵), place (徐州), number (左右), pronoun (汝等) or verb (分付)."""
+    if name[-1] in "兵军等诗":
+        return False
+    jieba = plain_jieba()
+    tag = jieba.tag(name)[0][1] if jieba.has_word(name) else ""
+    return tag[:1] not in ("m", "v", "r", "f", "d") and not (tag == "ns" and name[-1] in "州都城郡县")
 
 
 def _has_surname(name: str) -> bool:

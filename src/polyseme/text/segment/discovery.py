@@ -148,7 +148,7 @@ class _Search:
         self._text, self._codes, self._tables, self._min_count = text, codes, tables, min_count
         self._after, self._before = set(AFTER_NAMES), set(BEFORE_NAMES)
         self._found: dict[str, NewWord] = {}
-        self._jieba = _plain_jieba()
+        self._jieba = plain_jieba()
 
     def run(self) -> list[NewWord]:
         self._learn_neighbours([c for table in self._tables[:2] for c in self._list_free(table)])
@@ -359,7 +359,8 @@ def _has_surname(word: str) -> bool:
 
 
 @cache
-def _plain_jieba() -> rjieba.Jieba:
+def plain_jieba() -> rjieba.Jieba:
+    """Jieba with its own dictionary."""
     import rjieba  # here, because it loads a dictionary
 
     return rjieba.Jieba()
