@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.model.fast.char_filters import max_over_windows
+from polyseme.model.fast.kernels import linears as linears_in_c
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.encoding import filter_words, run_highway
 from polyseme.model.fast.lookup_tables import (
@@ -113,6 +114,9 @@ def apply_elementwise(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor
 
 def apply_linears(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
     """Apply each of `linears` to x (N, inputs); in C, where a product uses one core, on all cores."""
+    if linears_in_c.is_supported(x, *(linear.weight for linear in linears)):
+        weights, biases = [linear.weight for linear in linears], [linear.bias for linear in linears]
+        return linears_in_c.apply_in_c(x, weights, biases)
     parts = x.chunk(max(1, min(torch.get_num_threads() // len(linears), len(x) // MIN_WORDS_PER_THREAD)))
     prepared = [linear.prepare(part) for linear in linears for part in parts]
     native = [product for product in prepared if product is not None]

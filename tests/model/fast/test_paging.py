@@ -1,4 +1,4 @@
-"""page_out returns the memory of a tensor to the system; its values stay the same."""
+"""Pages can be returned to the system without changing values; weights are allocated in large pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from polyseme.model.fast.paging import page_out
+from polyseme.model.fast.paging import LARGE_PAGE, allocate_bytes, page_out
 
 SIZE = 1 << 20  # values in a file, 4 MB
 
@@ -68,3 +68,12 @@ def test_a_tensor_without_memory_is_skipped() -> None:
     values = torch.zeros(4000, device="meta")
     page_out(values)
     assert values.is_meta
+
+
+@pytest.mark.parametrize("size", [0, 5, LARGE_PAGE - 1, LARGE_PAGE, 2 * LARGE_PAGE + 77])
+def test_memory_for_weights_has_the_size_and_starts_a_page_if_it_fills_one(size: int) -> None:
+    values = allocate_bytes(size)
+    assert values.shape == (size,)
+    values.fill_(7)
+    assert values.sum(dtype=torch.int64) == 7 * size
+    assert size < LARGE_PAGE or values.data_ptr() % LARGE_PAGE == 0

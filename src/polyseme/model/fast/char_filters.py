@@ -1,10 +1,11 @@
 """The filters of a char-CNN: multiply each distinct character once, then add up windows.
 
-    model.tokens  ->  model.fast.char_filters
+    model.tokens  ->  model.fast.char_filters  ->  kernels.windows, model.fast.parallel
 
 A filter of width w is a sum of w parts; each part depends only on one character and its position in the
 filter. The parts of all characters that occur are one product per filter width; a window adds up w of them.
-Only the strongest window of each word and filter has a gradient.
+Only the strongest window of each word and filter has a gradient. On the CPU, training runs in C if the
+library is available, the widths on several cores; torch computes the same otherwise.
 
 N words, C positions, K distinct characters, n filters of one width w, F filters in all.
 `model.fast.lookup_tables` does the same with stored parts, for small alphabets at inference.
@@ -12,11 +13,18 @@ N words, C positions, K distinct characters, n filters of one width w, F filters
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from polyseme.model.fast.kernels import lstm
+from polyseme.model.fast.kernels.windows import find_gradients, find_strongest
+from polyseme.model.fast.parallel import run_parallel
 
 BLOCK_WORDS = 256  # words of similar length whose windows are added up together
 
@@ -41,6 +49,10 @@ def max_over_windows(
     """
     used, columns = torch.unique(chars, return_inverse=True)
     vectors = F.embedding(used, embedding, 0)
+    if torch.is_grad_enabled() and len(chars) and lstm.is_supported(vectors, *weights):
+        low = torch.is_autocast_enabled("cpu") and lstm.multiplies_bf16()
+        dtype = torch.bfloat16 if low else torch.float32
+        return _NativeWindows.apply(vectors, columns, lengths, dtype, *weights)  # type: ignore[no-any-return, no-untyped-call]
     return _MaxOverWindows.apply(vectors, columns, lengths, block_words, *weights)  # type: ignore[no-any-return, no-untyped-call]
 
 
@@ -72,8 +84,7 @@ class _MaxOverWindows(torch.autograd.Function):
         vectors, columns, *weights = ctx.saved_tensors
         d_vectors = torch.zeros_like(vectors)
         d_weights: list[Tensor] = []
-        counts = [len(weight) for weight in weights]
-        for weight, d, first in zip(weights, d_values.split(counts, dim=1), ctx.windows, strict=True):
+        for weight, d, first in zip(weights, _split(d_values, weights), ctx.windows, strict=True):
             n, dim, w = weight.shape
             d_parts = d.new_zeros(len(vectors), w, n)
             for offset in range(w):
@@ -82,6 +93,55 @@ class _MaxOverWindows(torch.autograd.Function):
             d_vectors.addmm_(d_parts, _flat(weight).t())
             d_weights.append((vectors.t() @ d_parts).view(dim, w, n).permute(2, 0, 1))
         return d_vectors, None, None, None, *d_weights
+
+
+class _NativeWindows(torch.autograd.Function):
+    """The C version of `_MaxOverWindows`; the widest filters, which take longest, start first."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, columns: Tensor, lengths: Tensor, dtype: torch.dtype, *weights: Tensor
+    ) -> Tensor:
+        values = vectors.new_empty(len(columns), sum(len(weight) for weight in weights))
+        tasks = [
+            # Windows from the end of the word on are all padding, and equal.
+            partial(
+                find_strongest,
+                vectors,
+                columns,
+                lengths.clamp(max=columns.shape[1] - weight.shape[2]) + 1,
+                weight,
+                dtype,
+                part,
+            )
+            for weight, part in zip(weights, _split(values, weights), strict=True)
+        ]
+        windows = run_parallel(tasks[::-1])[::-1]
+        ctx.save_for_backward(vectors, columns, *weights, *windows)
+        ctx.dtype = dtype
+        return values
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_values: Tensor) -> tuple[Tensor | None, ...]:
+        vectors, columns, *rest = ctx.saved_tensors
+        weights, windows = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        tasks = [
+            partial(find_gradients, vectors, columns, weight, ctx.dtype, part, first)
+            for weight, part, first in zip(
+                weights, _split(d_values.contiguous(), weights), windows, strict=True
+            )
+        ]
+        gradients = run_parallel(tasks[::-1])[::-1]
+        d_vectors = gradients[0][0]
+        for more, _ in gradients[1:]:
+            d_vectors += more
+        return d_vectors, None, None, None, *(d_weight for _, d_weight in gradients)
+
+
+def _split(values: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+    """The columns of each width."""
+    return list(values.split([len(weight) for weight in weights], dim=1))
 
 
 def _flat(weight: Tensor) -> Tensor:

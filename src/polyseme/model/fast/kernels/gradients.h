@@ -37,6 +37,38 @@ static INLINE void NAME(pack_line)(const int pairs, const float *first, const fl
     }
 }
 
+/* A panel of fp32 rounded to bf16, two values of k in a word: PANEL columns that are adjacent (row_step 1), or whose
+ * values of k are (column_step 1). */
+static void NAME(round_panel)(const float *rows, int64_t k, int64_t row_step, int64_t column_step, uint32_t *packed)
+{
+    const float zeros[PANEL] = {0};
+    if (row_step == 1) {
+        for (int64_t at = 0; at < k; at += 2, packed += PANEL)
+            NAME(pack_line)(1, rows + at * column_step, at + 1 < k ? rows + (at + 1) * column_step : zeros, (float *)packed);
+        return;
+    }
+    for (int64_t top = 0; top < k; top += 2 * PANEL) {
+        const int64_t count = k - top < 2 * PANEL ? k - top : 2 * PANEL;
+        uint32_t words[PANEL][PANEL];
+        for (int r = 0; r < PANEL; r++) {
+            float values[2 * PANEL] = {0};
+            uint32_t bits[2 * PANEL];
+            uint16_t halves[2 * PANEL];
+            memcpy(values, rows + r * row_step + top, 4 * (size_t)count);
+            for (int at = 0; at < 2 * PANEL; at += LANES) {
+                const ivec rounded = NAME(upper_half)(NAME(load)(values + at));
+                memcpy(bits + at, &rounded, sizeof rounded);
+            }
+            for (int at = 0; at < 2 * PANEL; at++)
+                halves[at] = (uint16_t)(bits[at] >> 16);
+            memcpy(words[r], halves, sizeof halves);
+        }
+        for (int w = 0; 2 * w < count; w++, packed += PANEL)
+            for (int r = 0; r < PANEL; r++)
+                packed[r] = words[r][w];
+    }
+}
+
 /* Pack `width` columns of some tokens, in panels that are `next` apart. Zeros fill up the last panel and word. */
 static INLINE void NAME(pack_tokens)(const int pairs, const float *from, int64_t step, int64_t tokens, int64_t width,
                                      float *to, int64_t next)

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from polyseme.model.fast.kernels import native
+from polyseme.model.fast.paging import allocate_bytes
 from polyseme.model.fast.quantisation import QuantisedMatrix
 
 PANEL = 16  # columns that are packed together
@@ -306,7 +307,7 @@ def pack_weight(weight: QuantisedMatrix, groups: int = 1) -> PackedWeight:
     kind = native.KINDS[values.dtype]
     if weight.scales is not None and k > MAX_INT8_VALUES:
         raise ValueError(f"int8 sums are exact for up to {MAX_INT8_VALUES} values, not {k}")
-    packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
+    packed = allocate_bytes(library.polyseme_packed_size(kind, groups, rows // groups, k))
     address = values.data_ptr()
     library.polyseme_pack(kind, address, groups, rows // groups, k, *values.stride(), packed.data_ptr())
     return PackedWeight(packed, kind, _scales(weight.scales, groups), _padded_rows(rows, groups), k)

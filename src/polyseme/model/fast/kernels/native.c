@@ -1,7 +1,7 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
  *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h,
- *     gradients.py, loss.py                                           encode.h, gradients.h, loss.h, dots.h
+ *     gradients.py, loss.py                                           encode.h, windows.h, gradients.h, loss.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
  * call. No allocation: callers provide the memory, and any number of threads may call at once. The only other state are
@@ -164,6 +164,23 @@ struct filters {
     float *out;
 };
 
+/* Filters of one width over words in training: the strongest of the first counts[word] windows of each filter, and its
+ * number. parts (characters, width, size) is what each character adds to each filter at each position of it. Backward,
+ * the gradient of a value is added to the parts of its window.
+ *
+ *             forward                        backward
+ * chars       in   (words, columns): window + width <= columns for every window
+ * counts      in   (words)                   -
+ * parts       in   (characters, width, size) in/out, the gradient
+ * values      out  (words, size)             in, the gradient; rows are `step` apart
+ * first       out  (words, size)             in, as forward left it */
+struct windows {
+    int64_t words, columns, size, width, step;
+    const int64_t *chars, *counts;
+    float *parts, *values;
+    int32_t *first;
+};
+
 /* A highway: out (rows, size) = g * relu(transform x) + (1 - g) * x with g = sigmoid(carry x). size is a multiple of
  * PANEL; the weights are packed. memory: 2 * HIGHWAY_ROWS * size; scratch: for each thread, of INT8 and BF16. */
 struct highway {
@@ -206,6 +223,8 @@ struct kernels {
     void (*unpack)(const struct unpack *);
     void (*filter)(const struct filters *);
     void (*highway)(const struct highway *, int64_t, int64_t, char *);
+    void (*scan)(const struct windows *);
+    void (*round_panel)(const float *, int64_t, int64_t, int64_t, uint32_t *);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -314,7 +333,7 @@ static const struct kernels *best(void)
 }
 
 /* Increased with every change of the structs and functions below, so that an old library is refused. */
-int polyseme_interface(void) { return 11; }
+int polyseme_interface(void) { return 12; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -397,26 +416,14 @@ static INLINE uint32_t round_bits(float x)
 static void pack_rounded_panel(const float *rows, int64_t width, int64_t k, int64_t row_step, int64_t column_step,
                                uint32_t *packed)
 {
-    for (int64_t top = 0; top < k; top += 2 * PANEL) {
-        const int64_t end = k < top + 2 * PANEL ? k : top + 2 * PANEL;
-        if (row_step == 1) {
-            for (int64_t at = top; at < end; at += 2) {
-                const float *first = rows + at * column_step, *second = first + column_step;
-                for (int64_t r = 0; r < width; r++)
-                    packed[at / 2 * PANEL + r] = round_bits(first[r]);
-                for (int64_t r = 0; r < width && at + 1 < end; r++)
-                    packed[at / 2 * PANEL + r] |= round_bits(second[r]) << 16;
-            }
-            continue;
-        }
-        for (int64_t r = 0; r < width; r++) {
-            uint32_t bits[2 * PANEL] = {0};
-            for (int64_t at = top; at < end; at++)
-                bits[at - top] = round_bits(rows[r * row_step + at * column_step]);
-            for (int64_t at = top; at < end; at += 2)
-                packed[at / 2 * PANEL + r] = bits[at - top] | bits[at - top + 1] << 16;
-        }
+    if (width == PANEL && (row_step == 1 || column_step == 1)) {
+        best()->round_panel(rows, k, row_step, column_step, packed);
+        return;
     }
+    memset(packed, 0, (size_t)panel_bytes(BF16, k));
+    for (int64_t r = 0; r < width; r++)
+        for (int64_t at = 0; at < k; at++)
+            packed[at / 2 * PANEL + r] |= round_bits(rows[r * row_step + at * column_step]) << at % 2 * 16;
 }
 
 /* polyseme_pack of fp32, rounded to bf16. */
@@ -427,11 +434,8 @@ void polyseme_pack_rounded(const float *weight, int64_t groups, int64_t n, int64
     char *to = packed;
     for (int64_t from = 0; from < n; from += PANEL) {
         const int64_t width = n - from < PANEL ? n - from : PANEL;
-        for (int64_t g = 0; g < groups; g++, to += panel) {
-            if (width < PANEL)
-                memset(to, 0, (size_t)panel);
+        for (int64_t g = 0; g < groups; g++, to += panel)
             pack_rounded_panel(weight + (g * n + from) * row_step, width, k, row_step, column_step, (uint32_t *)to);
-        }
     }
 }
 
@@ -528,6 +532,22 @@ void polyseme_filter(const struct filters *f, int64_t threads)
         jobs[at] = (struct job){filter_words, parts + at};
     }
     run_jobs(jobs, count, count);
+}
+
+void polyseme_windows(const struct windows *q) { best()->scan(q); }
+
+/* The gradient of polyseme_windows: each filter of a word has another window, so this is scalar in every instruction set. */
+void polyseme_windows_backward(const struct windows *q)
+{
+    for (int64_t word = 0; word < q->words; word++) {
+        const int32_t *first = q->first + word * q->size;
+        const float *d_values = q->values + word * q->step;
+        for (int64_t at = 0; at < q->width; at++) {
+            const int64_t *chars = q->chars + word * q->columns + at;
+            for (int64_t filter = 0; filter < q->size; filter++)
+                q->parts[(chars[first[filter]] * q->width + at) * q->size + filter] += d_values[filter];
+        }
+    }
 }
 
 struct highway_part {

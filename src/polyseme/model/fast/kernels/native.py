@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 11  # the value of polyseme_interface() that this file expects
+INTERFACE = 12  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -96,6 +96,15 @@ class Filters(ctypes.Structure):
     _fields_ = [
         *((name, _Count) for name in ("words", "columns", "size", "characters", "relu")),
         *((name, _Floats) for name in ("chars", "lengths", "widths", "table", "bias", "out")),
+    ]
+
+
+class Windows(ctypes.Structure):
+    """`struct windows` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("words", "columns", "size", "width", "step")),
+        *((name, _Floats) for name in ("chars", "counts", "parts", "values", "first")),
     ]
 
 
@@ -196,6 +205,8 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_highway.argtypes = [ctypes.POINTER(HighwayTask), _Count]
     library.polyseme_highway_scratch_size.argtypes = [_Count]
     library.polyseme_highway_scratch_size.restype = _Count
+    for function in (library.polyseme_windows, library.polyseme_windows_backward):
+        function.argtypes, function.restype = [ctypes.POINTER(Windows)], None
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
     library.polyseme_squares_scratch_size.argtypes = [_Count]
     for kind in (Outer, Loss, Dots, Above, Squares, Totals):
