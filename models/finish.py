@@ -80,6 +80,7 @@ def main() -> None:
     arguments = parser.parse_args()
     work_folder = arguments.work / arguments.name
     bundled = FOLDER / arguments.name
+    (bundled / METRICS).unlink(missing_ok=True)  # no file of a model: `convert` would not replace it
     api.convert(work_folder / "model", bundled, precision="int8", tables=True, force=True)
     for name in (METRICS, "curves.png"):
         shutil.copy(work_folder / "model" / name, HERE / arguments.name / name)
