@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         senses,
         similarity,
         substitutes,
+        summarise,
         train,
     )
     from polyseme.elmo import Elmo, load
@@ -106,6 +107,7 @@ _MODULES = {
     "serve": "server.serve",
     "similarity": "api",
     "substitutes": "api",
+    "summarise": "api",
     "train": "api",
 }
 
@@ -155,6 +157,7 @@ __all__ = [
     "serve",
     "similarity",
     "substitutes",
+    "summarise",
     "train",
 ]
 

@@ -67,6 +67,7 @@ ROUTES: dict[str, Route] = {
     ),
     "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
     "/change": (requests.ChangeRequest, api.change, {}, set(), set(), {}),
+    "/summarise": (requests.SummariseRequest, api.summarise, {}, set(), set(), {}),
     "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {}),
     "/predict": (
         requests.PredictRequest,

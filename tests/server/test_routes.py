@@ -456,3 +456,12 @@ def test_every_response_has_security_headers_and_a_request_id(client: httpx.Clie
         assert response.headers["x-request-id"]
     response = client.get("/health", headers={"x-request-id": "abc-1"})
     assert response.headers["x-request-id"] == "abc-1"
+
+
+def test_summarise_returns_sentences_of_the_text(client: httpx.Client):
+    text = "曹操大怒。刘备大喜。却说曹操引兵来攻荆州。刘备走了。"
+    summary = post(client, "/summarise", text=text, sentences=2)
+    assert len(summary["sentences"]) == 2
+    assert all(text[slice(*sentence["offsets"])] == sentence["text"] for sentence in summary["sentences"])
+    assert client.post("/summarise", json={"text": " "}).status_code == 422
+    assert client.post("/summarise", json={"text": "a", "sentences": 0}).status_code == 422

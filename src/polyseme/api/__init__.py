@@ -25,6 +25,7 @@ from polyseme.api.search import (
     senses,
     similarity,
 )
+from polyseme.api.summaries import summarise
 from polyseme.api.tasks import (
     PredictionPlan,
     count_examples,
@@ -70,5 +71,6 @@ __all__ = [
     "senses",
     "similarity",
     "substitutes",
+    "summarise",
     "train",
 ]

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import books, language, models, pretraining, serving, tasks, words
+from polyseme.cli import books, language, models, pretraining, serving, summaries, tasks, words
 from polyseme.cli.errors import collect_flags, translate_advice
 from polyseme.errors import PolysemeError
 
@@ -23,7 +23,7 @@ STOPPED = 130  # exit code of shells for a program that Ctrl-C stopped
 COMMANDS = {  # by the panel of `polyseme --help` that lists them
     "Models": (pretraining.pretrain, models.info, models.convert, models.cache, models.sample),
     "Vectors": (models.embed,),
-    "Tasks": (tasks.train, tasks.predict),
+    "Tasks": (tasks.train, tasks.predict, summaries.summarise),
     "Language model": (language.evaluate, language.score, language.substitutes, language.generate),
     "Words in a corpus": (
         books.book,

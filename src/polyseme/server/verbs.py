@@ -85,6 +85,7 @@ class VerbRoutes:
             self.change,
             self.similarity,
             self.predict,
+            self.summarise,
         ):
             route = f"/{handler.__name__}"
             docs = response_docs(route)
@@ -451,6 +452,29 @@ class VerbRoutes:
             return json_response({"predictions": [*map(api.prediction_values, predictions)]})
 
         return await self._run(run, INVALID_QUESTION, abandoned=abandoned, tokens=sum(map(len, sentences)))
+
+    async def summarise(self, body: requests.SummariseRequest) -> Response:
+        """Summarise a text by its most central sentences."""
+        elmo, abandoned = self._state.catalog.elmo, threading.Event()
+        sentences = await self._state.run_light(lambda: elmo.split_sentences(body.text), len(body.text))
+        if not sentences:
+            raise invalid("The text has no sentences.")
+        for sentence in sentences:
+            self._state.check_length(sentence)
+        count = sum(map(len, sentences))
+        self._state.check_total(count)
+
+        def run() -> Response:
+            summary = api.summarise(
+                elmo,
+                body.text,
+                sentences=body.sentences,
+                diversity=body.diversity,
+                progress=stop_when(abandoned),
+            )
+            return json_response(summary.as_dict())
+
+        return await self._run(run, abandoned=abandoned, tokens=count)
 
     async def _run(
         self,

@@ -26,6 +26,7 @@ RESPONSES: dict[str, type[BaseModel]] = {
     "/change": responses.ChangeResponse,
     "/similarity": responses.SimilarityResponse,
     "/predict": responses.PredictResponse,
+    "/summarise": responses.SummariseResponse,
     "/v1/embeddings": responses.OpenAiResponse,
     "/v1/models": responses.OpenAiModelsResponse,
     "/health": responses.HealthResponse,

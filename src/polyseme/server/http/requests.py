@@ -79,6 +79,16 @@ class ScoreRequest(Request):
     texts: Texts
 
 
+class SummariseRequest(Request):
+    """A text to summarise by its most central sentences."""
+
+    text: Text
+    sentences: Count = Field(3, description="Number of sentences.")
+    diversity: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.3, description="0: most central sentences, even if alike; 1: as different as possible."
+    )
+
+
 class TokenPosition(Request):
     """A position in a list of tokens, for clients that have segmented the text before."""
 

@@ -64,6 +64,23 @@ class ScoreResponse(BaseModel):
     scores: list[TextScore] = Field(description="One score per text.")
 
 
+class SentenceOfSummary(BaseModel):
+    """A sentence of a summary."""
+
+    text: str = Field(description="As it is in the text.")
+    number: int = Field(description="Of the sentence in the text, from 0.")
+    rank: float = Field(description="In the graph of sentences; 1 for the most central one.")
+    offsets: tuple[int, int] = Field(description="Start and stop in characters of the text.")
+
+
+class SummariseResponse(BaseModel):
+    """A summary."""
+
+    text: str = Field(description="The summary as one text.")
+    sentences: list[SentenceOfSummary] = Field(description="Its sentences, in the order of the text.")
+    total: int = Field(description="How many sentences the text has.")
+
+
 class SubstituteWord(BaseModel):
     """A word that fits."""
 
