@@ -53,8 +53,8 @@ def train(
     """Train a task model.
 
     Args:
-        task: "classification", "tagging", "pairs", "relations", "roles", "coref" or "answers"; or a
-            class that follows `polyseme.tasks.protocol.Task`.
+        task: "classification", "tagging", "pairs", "relations", "roles", "coref", "answers", "translate" or
+            "summarise"; or a class that follows `polyseme.tasks.protocol.Task`.
         model: The ELMo, loaded or as a path.
         train: Training examples: a path, a DataFrame of pandas or polars (columns by the settings `data.*`),
             or an iterable of (text, label), (tokens, tags) or (text, text, label), as the task has it.

@@ -204,6 +204,8 @@ def print_scores(scores: Scores) -> None:
         print(f"{name}\t{value:.4f}")
     if scores.rows:
         print("\n" + label_table(scores))
+    for note in scores.notes:
+        print(f"\n{note}")
 
 
 def _parse_shares(text: str | None) -> list[float]:

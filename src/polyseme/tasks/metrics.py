@@ -42,6 +42,7 @@ class Scores:
         rows: The scores of each label.
         confusion: Counts, labels down and predictions across; empty if single labels are not predicted.
         labels: Those of the confusion.
+        notes: Lines that say how the metrics were computed.
 
     """
 
@@ -50,6 +51,7 @@ class Scores:
     rows: list[LabelScore] = field(default_factory=list)
     confusion: list[list[int]] = field(default_factory=list)
     labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:
@@ -71,7 +73,7 @@ class Scores:
             "metrics": self.metrics,
             "labels": [vars(row) for row in self.rows],
             "confusion": {"labels": list(self.labels), "counts": self.confusion},
-        }
+        } | ({"notes": list(self.notes)} if self.notes else {})
 
 
 def precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float, float, float]:

@@ -45,6 +45,7 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
         f"## By label ({part}, the saved model)" if scores.rows else "",
         label_table(scores) if scores.rows else "",
         confusion_text(scores),
+        *scores.notes,
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
     (folder / "report.md").write_text(text, encoding="utf-8")

@@ -56,6 +56,18 @@ def _answers() -> type[AnyTask]:
     return Answers
 
 
+def _translate() -> type[AnyTask]:
+    from polyseme.tasks.translate.task import Translate
+
+    return Translate
+
+
+def _summarise() -> type[AnyTask]:
+    from polyseme.tasks.summarise.task import Summarise
+
+    return Summarise
+
+
 TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
     "classification": _classification,
     "tagging": _tagging,
@@ -64,6 +76,8 @@ TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
     "roles": _roles,
     "coref": _coref,
     "answers": _answers,
+    "translate": _translate,
+    "summarise": _summarise,
 }
 
 

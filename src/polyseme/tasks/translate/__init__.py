@@ -1,0 +1,1 @@
+"""Translation: a text in another language."""
