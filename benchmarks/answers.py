@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from tasks import Dataset, gain, high_water, keep, spread
+from tasks import Dataset, gain, high_water, keep, known, spread
 
 PUBLISHED = Path(__file__).with_suffix(".json")
 MODELS = {"en": "en", "zh": "zh"}
@@ -90,18 +90,10 @@ def main() -> None:
                 late = arguments.minutes is not None and time.monotonic() - start > 60 * arguments.minutes
                 if not (arguments.table or late):
                     compute(SETS[name], variant, seed, arguments)
-    cells = known(arguments.work)
+    cells = known(arguments.work, PUBLISHED)
     if arguments.table:
         PUBLISHED.write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
     print(table(cells))
-
-
-def known(work: Path) -> dict[str, dict[str, Any]]:
-    """All cells by dataset, variant and seed: those of answers.json and of WORK."""
-    computed = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.exists() else {}
-    for path in (work / "cells").glob("*.json"):
-        computed[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-    return dict(sorted(computed.items()))
 
 
 def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Namespace) -> None:
@@ -110,7 +102,7 @@ def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Names
 
     tried = "".join(f"+{setting}" for setting in arguments.also)
     path = arguments.work / "cells" / f"{dataset.name}.{variant}{tried}.{seed}.json"
-    if path.stem in known(arguments.work):
+    if path.stem in known(arguments.work, PUBLISHED):
         return
     train, dev, test = dataset.files(arguments.data, arguments.work)
     if variant == "overlap":

@@ -183,9 +183,9 @@ def main() -> None:
     print(table(cells_known))
 
 
-def known(work: Path) -> dict[str, dict[str, Any]]:
-    """All cells by dataset, variant and seed: those of tasks.json and of WORK."""
-    computed = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.exists() else {}
+def known(work: Path, published: Path = PUBLISHED) -> dict[str, dict[str, Any]]:
+    """All cells by dataset, variant and seed: those of the published file and of WORK."""
+    computed = json.loads(published.read_text(encoding="utf-8")) if published.exists() else {}
     for path in (work / "cells").glob("*.json"):
         computed[path.stem] = json.loads(path.read_text(encoding="utf-8"))
     return dict(sorted(computed.items()))
