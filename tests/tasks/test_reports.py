@@ -133,7 +133,13 @@ def test_training_with_batch_norm_works_on_texts_of_one_token(tmp_path: Path, el
     )
 
 
-OWN_PAGES = ("roles", "coref")  # tasks whose data, encoder and head are documented on a page of their own
+OWN_PAGES = (
+    "roles",
+    "coref",
+    "answers",
+    "translate",
+    "summarise",
+)  # tasks whose data, encoder and head are documented on a page of their own
 
 
 def documented_settings(pattern: str, page_name: str = "tasks") -> dict[str, str]:

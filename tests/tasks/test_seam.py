@@ -31,8 +31,12 @@ def test_only_the_table_mentions_tasks_by_name():
         if not any(path.is_relative_to(folder) for folder in folders)
         and set(text_constants(path)) & TASK_NAMES
     ]
-    squad = SOURCE / "tasks" / "data" / "questions.py"  # whose fields include "answers"
-    assert [path for path in modules if path != squad] == [SOURCE / "tasks" / "table.py"]
+    others = {
+        SOURCE / "tasks" / "data" / "questions.py",  # SQuAD's fields include "answers"
+        SOURCE / "__init__.py",  # the verb `summarise`
+        SOURCE / "api" / "__init__.py",
+    }
+    assert [path for path in modules if path not in others] == [SOURCE / "tasks" / "table.py"]
 
 
 def test_tasks_do_not_import_each_other():

@@ -334,7 +334,7 @@ def measure_usual_topics(index: Index, word: str, contexts: Contexts, labels: ND
     the groups belong to the text, not to the word.
 
     Args:
-        index: The index.
+        index: The index, or a part of it; similar words are those of the whole index.
         word: The word.
         contexts: The contexts of its usages.
         labels: (N,) the group of each usage.
@@ -343,17 +343,18 @@ def measure_usual_topics(index: Index, word: str, contexts: Contexts, labels: ND
         The median correlation, as in `measure_topic_evidence`; 0 if no similar word has enough usages.
 
     """
-    reader, words = index.context_reader, index.words
+    reader, whole = index.context_reader, index.whole
+    words, directions = whole.words, whole.word_directions
     topics = reader.unusual_topics(reader.topics(contexts, word))
     groups = range(int(labels.max()) + 1)
     centres = normalize(np.stack([topics[labels == group].sum(axis=0) for group in groups]))
     is_compared = reader.is_content & (words.counts >= MIN_SIMILAR_COUNT)
     is_compared[words.row(word)] = False
-    cosines = np.where(is_compared, index.word_directions @ index.word_directions[words.row(word)], -np.inf)
+    cosines = np.where(is_compared, directions @ directions[words.row(word)], -np.inf)
     nearest = np.argsort(-cosines, kind="stable")[: min(SIMILAR_WORDS, int(is_compared.sum()))]
     scores = []
     for similar in (words.words[row] for row in nearest):
-        numbers = index.usage_numbers(similar)
+        numbers = whole.usage_numbers(similar)
         numbers = numbers[:: -(-len(numbers) // SIMILAR_USAGES)]
         around = reader.read(numbers)
         parts = [reader.unusual_topics(reader.topics(around, similar, part)) @ centres.T for part in (0, 1)]

@@ -33,6 +33,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("/change", {**BOTH, "words": ["曹操"]}),
     ("/similarity", {"texts": TEXTS}),
     ("/similarity", {"texts": [*TEXTS, *TEXTS]}),
+    ("/summarise", {"text": "曹操大怒。玄德走了。将军出马。", "sentences": 2}),
     ("/predict", {"texts": ["这家酒店很好。"]}),
     ("/v1/embeddings", {"input": TEXTS, "model": "zh-classic"}),
     ("/v1/embeddings", {"input": "曹操", "model": "zh-classic", "encoding_format": "base64"}),
