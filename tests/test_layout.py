@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -36,8 +37,20 @@ ORDER = (
 RANK = {name: number for number, names in enumerate(ORDER) for name in names}
 
 
+# Settings, and names of other packages, that stand beside modules in headers.
+NOT_MODULES = {"train.device", "model.words.static", "torch.device", "os.fork", "polyseme.serve"}
+FILE_ENDINGS = (
+    *(".c", ".hdf5", ".html", ".json", ".jsonl", ".npz", ".parquet", ".png", ".safetensors", ".txt", ".vec"),
+    *(".csv", ".md", ".npy", ".toml", ".usearch", ".epub", ".zip"),
+)
+
+
 def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imported_modules(tree: ast.Module) -> Iterator[str]:
@@ -76,6 +89,31 @@ def test_no_class_name_is_defined_twice() -> None:
 def test_every_module_has_a_header_and_a_descriptive_name() -> None:
     assert not [path for path, tree in MODULES.items() if not ast.get_docstring(tree)]
     assert not {path.stem for path in MODULES} & {"utils", "util", "common", "base", "helpers", "misc"}
+
+
+def test_headers_name_modules_that_exist() -> None:
+    names = {module_name(path) for path in MODULES}
+    endings = {name.split(".", start)[-1] for name in names for start in range(name.count(".") + 1)}
+    unknown = []
+    for path, tree in MODULES.items():
+        arrows = [line for line in (ast.get_docstring(tree) or "").splitlines() if "->" in line]
+        named = re.findall(r"(?<![\w./`<(])([a-z]\w*(?:\.[a-z]\w*)+)(?![\w(`/])", " ".join(arrows))
+        unknown += [
+            f"{path.relative_to(SOURCE)}: {name}"
+            for name in named
+            if name not in endings | NOT_MODULES and not name.endswith(FILE_ENDINGS)
+        ]
+    assert not unknown, "\n".join(unknown)
+
+
+def test_a_package_header_that_lists_modules_lists_all_of_them() -> None:
+    for path, tree in MODULES.items():
+        lines = [line for line in (ast.get_docstring(tree) or "").splitlines()[1:] if "->" not in line]
+        listed = {match[1] for line in lines if (match := re.match(r" *([a-z_]\w*/?)(?:  +\S|$)", line))}
+        entries = {file.stem for file in path.parent.glob("*.py")} - {"__init__"}
+        entries |= {f"{child.name}/" for child in path.parent.glob("[!_]*/")}
+        if path.stem == "__init__" and len(listed & entries) > 2:
+            assert listed == entries, path
 
 
 def test_the_model_uses_no_files_and_no_settings() -> None:

@@ -1,6 +1,6 @@
 """One HTML page about a book, in Chinese or English, that loads nothing from elsewhere.
 
-book.mentions, books.network, books.pictures  ->  books.page  ->  OUT/book.html
+books.mentions, books.network, books.pictures  ->  books.page  ->  OUT/book.html
 """
 
 from __future__ import annotations

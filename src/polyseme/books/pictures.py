@@ -1,6 +1,6 @@
 """Pictures of a book as SVG: who occurs when, and who occurs with whom.
 
-book.mentions, books.network  ->  books.pictures  ->  books.page
+books.mentions, books.network  ->  books.pictures  ->  books.page
 
 Colours come from the classes g0, g1, … and the variables of the page, so that light and dark both work.
 """

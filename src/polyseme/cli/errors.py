@@ -1,6 +1,6 @@
 """Translate advice of the library, which is in Python terms, into the flags of a command.
 
-    PolysemeError  ->  cli.errors  ->  cli.main  ->  standard error
+    PolysemeError  ->  cli.errors  ->  cli  ->  standard error
 
 The library writes advice in backticks: an argument (`force=True`, `min_count`) or a call
 (`polyseme.index(model, texts, out, layer=2)`). Arguments become flags only if the command has them, so that

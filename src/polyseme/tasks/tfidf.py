@@ -1,6 +1,6 @@
 """TF-IDF with logistic regression: the baseline that a classifier has to beat.
 
-    tasks.examples, task.score  ->  tasks.tfidf  ->  tasks.experiment, tasks.report
+    tasks.examples, a task's scores  ->  tasks.tfidf  ->  tasks.experiment, tasks.report
 
 Features are words and pairs of neighbouring words, in lower case, with a logarithmic count and the inverse
 document frequency, scaled to length 1; for several texts, those of each text and the words they share. A

@@ -1,6 +1,6 @@
 """From raw text to tokens to ids.
 
-    reading  ->  segment  ->  chars, vocab, static_vectors, corpus  ->  model
+    reading  ->  segment/  ->  chars, vocab, static_vectors, corpus/  ->  model
 
 Nothing here imports torch.
 """

@@ -1,6 +1,6 @@
 """Gradients of weights in C: sums over tokens.
 
-    kernels.training, kernels.linear  ->  kernels.gradients  ->  kernels.native
+    kernels.training, kernels.linears  ->  kernels.gradients  ->  kernels.native
 
 A call uses one core and releases the GIL. The sums have the same order for any number of cores.
 """
