@@ -186,10 +186,10 @@ def measure_indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
 def measure_statistics(folder: Path) -> None:
     """Measure the part of indexing after all text is read: the statistics, and of these the lengths."""
     from polyseme.search import statistics
-    from polyseme.search.usage_store import UsageBlock, block_path, read_head
+    from polyseme.search.usage_store import UsageBlock, get_block_path, read_head
 
     head = read_head(folder)
-    vectors = [UsageBlock(block_path(folder, n)).vectors for n in range(len(head["blocks"]))]
+    vectors = [UsageBlock(get_block_path(folder, n)).vectors for n in range(len(head["blocks"]))]
     space = statistics.read_space(folder, head)
     whole, lengths = in_turns(
         lambda: statistics.write_statistics(folder, {**head, "finished": 0}),

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import polyseme
-from polyseme.search.clusters import adjusted_rand, cluster
+from polyseme.search.clusters import cluster, measure_rand
 from polyseme.search.index import Index
 from polyseme.search.sense_data import read_sense_data
 from polyseme.search.senses import find_senses
@@ -120,8 +120,8 @@ def measure_words(cache: Path, folder: Path, view: str) -> None:
             if Path(usage.document).stem == word and key in labels:
                 chosen.append(row)
                 gold.append(labels[key])
-        rand = adjusted_rand(found.labels[chosen], np.array(gold))
-        before = adjusted_rand(cluster(index.vectors(found.numbers[chosen])).labels, np.array(gold))
+        rand = measure_rand(found.labels[chosen], np.array(gold))
+        before = measure_rand(cluster(index.vectors(found.numbers[chosen])).labels, np.array(gold))
         table.append((len(senses) > 1, len(found.senses) > 1, found.kind == "senses", rand, before))
         print(
             f"{word}\t{len(senses)} labelled\t{found.summary}\tARI {rand:.2f}, by vectors alone {before:.2f}"

@@ -13,7 +13,7 @@ import pytest
 
 import polyseme
 from polyseme.elmo import Elmo
-from polyseme.formats.models.bundled import FOLDER, SUMS_FILE, bundled_names
+from polyseme.formats.models.bundled import FOLDER, SUMS_FILE, list_bundled
 from polyseme.server.catalog import open_catalog
 from polyseme.text.fingerprint import checksum
 
@@ -66,7 +66,7 @@ def elmo(name: str, monkeypatch: pytest.MonkeyPatch) -> Elmo:
 
 
 def test_all_models_are_bundled_and_small():
-    assert bundled_names() == list(NAMES)
+    assert list_bundled() == list(NAMES)
     for name in NAMES:
         files = list((FOLDER / name).iterdir())
         assert sum(file.stat().st_size for file in files) <= MAX_BYTES[name]

@@ -115,4 +115,4 @@ def test_substitutes_show_three_rankings_side_by_side() -> None:
     assert len(rows) == 3
     assert substitutes._repr_html_().count("<tr>") == 4
     assert "&lt;b&gt; the [bank] failed" in substitutes._repr_html_()
-    assert find_substitutes(random_elmo(), "the []", 2)._table()[2] == "the []"
+    assert find_substitutes(random_elmo(), "the []", 2)._make_table()[2] == "the []"

@@ -35,8 +35,8 @@ from polyseme.errors import UsageError
 from polyseme.formats.vectors import manifest
 from polyseme.formats.vectors.file_formats import (
     VECTOR_FORMATS,
+    find_vector_format,
     has_vector_ending,
-    vector_format_of,
 )
 from polyseme.formats.vectors.manifest import ALL, ManifestHeader, Part, Shard, ShardJournal, TextFile
 from polyseme.formats.vectors.writers import open_writer
@@ -73,7 +73,7 @@ class BulkSettings:
             raise UsageError(f"format is {self.format!r}, expected one of {', '.join(VECTOR_FORMATS)}.")
         if self.shard_bytes < 1:
             raise UsageError(f"shard_bytes is {self.shard_bytes}, expected 1 or more.")
-        vector_format_of(Path(f"shard.{self.format}"))  # an error if a package is missing
+        find_vector_format(Path(f"shard.{self.format}"))  # an error if a package is missing
 
 
 def parse_part(text: str) -> Part:
@@ -115,7 +115,7 @@ def check_embed_output(
             )
         _check_folder(out, part=part, force=force)
         return
-    vector_format_of(out)
+    find_vector_format(out)
     check_output_file(out, force=force)
     if part.of > 1:
         raise UsageError(f"{out}: several processes cannot write one file. Name a folder for `shard`.")
@@ -174,11 +174,11 @@ def embed_folder(
     lines = (line for file in files for line in read_lines(file, bulk.encoding, prose=True))
     reading = ReadingProgress(on_progress, *files, stage="embedding")
     units = (unit.text for unit in group_lines(reading.count_lines(lines), segment))
-    stamps = stamp(files, () if force else _known_stamps(folder))
+    stamps = stamp(files, () if force else _read_known_stamps(folder))
     header = ManifestHeader(
         model=elmo.model.fingerprint(),
-        settings=_manifest_settings(bulk, spec, segment, elmo),
-        text=tuple(_text_file(file, its_stamp) for file, its_stamp in zip(files, stamps, strict=True)),
+        settings=_make_manifest_settings(bulk, spec, segment, elmo),
+        text=tuple(_make_text_file(file, its_stamp) for file, its_stamp in zip(files, stamps, strict=True)),
         part=bulk.part,
     )
     _make_folder(folder, force)
@@ -188,7 +188,7 @@ def embed_folder(
             finished = _group_by_block(journal.shards.values())
             groups = (
                 group
-                for number, block in _blocks(units, header.settings["block_characters"])
+                for number, block in _number_blocks(units, header.settings["block_characters"])
                 if bulk.part.has(number)
                 for group in plan.plan_block(number, _segment(elmo, block, segment), finished.get(number, ()))
             )
@@ -304,7 +304,7 @@ class _ShardWriter:
         )
 
 
-def _manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo: Elmo) -> dict[str, Any]:
+def _make_manifest_settings(bulk: BulkSettings, spec: OutputSpec, segment: str, elmo: Elmo) -> dict[str, Any]:
     """Settings as the manifest has them, with the size of blocks that follows from them."""
     row_bytes = _count_row_bytes(bulk, spec, elmo)
     characters = SENTENCE_CHARACTERS if spec.pool else TOKEN_CHARACTERS
@@ -340,16 +340,16 @@ def _segment(elmo: Elmo, units: Iterable[str], segment: str) -> Iterator[list[st
     return (sentence for unit in units for sentence in elmo.segment_unit(unit, segment))
 
 
-def _blocks(units: Iterator[str], characters: int) -> Iterator[tuple[int, Iterator[str]]]:
+def _number_blocks(units: Iterator[str], characters: int) -> Iterator[tuple[int, Iterator[str]]]:
     """Numbered blocks of units with at least `characters`; what is not read of a block is skipped."""
     for number, first in enumerate(units):
-        block = _block(first, units, characters)
+        block = _take_block(first, units, characters)
         yield number, block
         for _ in block:
             pass
 
 
-def _block(unit: str, more: Iterator[str], characters: int) -> Iterator[str]:
+def _take_block(unit: str, more: Iterator[str], characters: int) -> Iterator[str]:
     """One block, which begins with `unit`."""
     size = len(unit) + 1
     yield unit
@@ -361,14 +361,14 @@ def _block(unit: str, more: Iterator[str], characters: int) -> Iterator[str]:
         yield following
 
 
-def _known_stamps(folder: Path) -> list[Stamp]:
+def _read_known_stamps(folder: Path) -> list[Stamp]:
     """Stamps of text files in the manifests: unchanged files need not be hashed again."""
     headers = manifest.read_headers(folder).values()
     files = {file.file: file for header in headers for file in header.text}
     return [Stamp(os.path.abspath(name), file.bytes, file.time, file.content) for name, file in files.items()]
 
 
-def _text_file(path: Path, its_stamp: Stamp) -> TextFile:
+def _make_text_file(path: Path, its_stamp: Stamp) -> TextFile:
     return TextFile(file=str(path), bytes=its_stamp.size, time=its_stamp.time, content=its_stamp.content)
 
 

@@ -397,7 +397,7 @@ class Elmo:
             [TokenBatch(list(range(len(tokens))), tokens)] if stateful else self.batches(tokens, batch_tokens)
         )
         if spec.pool == SENTENCE:
-            self._pooling()  # refuses a model that has none, before anything is computed
+            self._require_pooling()  # refuses a model that has none, before anything is computed
         counter = TokenProgress(on_progress, "embedding", tokens)
         for batch in batches:
             for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, stateful), strict=True):
@@ -529,7 +529,7 @@ class Elmo:
             if not sentence:
                 result = empty
             elif spec.pool == SENTENCE:
-                result = self._pooling().pool(tokens, self._word_ids(sentence))
+                result = self._require_pooling().pool(tokens, self._look_up_words(sentence))
             else:
                 result = spec.pool_tokens(tokens)
             results.append(result.clone().numpy())
@@ -613,7 +613,9 @@ class Elmo:
         averages = torch.empty(len(tokens), size)
         for batch in self.batches(tokens):
             for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, False), strict=True):
-                averages[number] = plain.average(torch.from_numpy(vectors), self._word_ids(tokens[number]))
+                averages[number] = plain.average(
+                    torch.from_numpy(vectors), self._look_up_words(tokens[number])
+                )
         pooling = SentencePooling(weights, *fit_directions(averages, self.config.size))
         self.model = replace(self.model, pooling=pooling, opened=None)
         self.cache = TokenCache(self.model, self.cache.max_bytes)
@@ -624,10 +626,10 @@ class Elmo:
             raise UsageError("This model has no vocabulary, so pool='sentence' cannot weigh its words.")
         return self.model.vocab
 
-    def _word_ids(self, sentence: Sequence[str]) -> Tensor:
+    def _look_up_words(self, sentence: Sequence[str]) -> Tensor:
         return torch.from_numpy(self._require_vocab().ids(sentence))
 
-    def _pooling(self) -> SentencePooling:
+    def _require_pooling(self) -> SentencePooling:
         """How sentences are pooled.
 
         Raises:

@@ -157,9 +157,9 @@ class TokenCache:
             on_progress: Receives the progress.
 
         """
-        write_token_file(path, self._blocks(vocab, on_progress), self._size, force=force)
+        write_token_file(path, self._encode_blocks(vocab, on_progress), self._size, force=force)
 
-    def _blocks(self, vocab: Vocab, on_progress: OnProgress) -> Iterator[NDArray[np.float32]]:
+    def _encode_blocks(self, vocab: Vocab, on_progress: OnProgress) -> Iterator[NDArray[np.float32]]:
         ends, meter = {vocab.begin: 0, vocab.end: 1}, RateMeter("words")
         for start in range(0, len(vocab), BLOCK):
             words = vocab.words[start : start + BLOCK]
@@ -211,10 +211,12 @@ class TokenCache:
             return network.tokens(*ids)  # type: ignore[no-any-return]
 
     def _check_weights(self) -> None:
-        if self._precision != self._model.network.precision or not self._snapshot.matches(self._weights()):
+        if self._precision != self._model.network.precision or not self._snapshot.matches(
+            self._list_weights()
+        ):
             self._clear()
 
-    def _weights(self) -> list[Tensor]:
+    def _list_weights(self) -> list[Tensor]:
         """The parameters of the token encoder, listed faster than `parameters` does."""
         return [
             weight for module in self._modules for weight in module._parameters.values() if weight is not None
@@ -222,7 +224,7 @@ class TokenCache:
 
     def _clear(self) -> None:
         self._modules = list(self._model.network.tokens.modules())
-        weights = self._weights()
+        weights = self._list_weights()
         self._snapshot, self._precision = WeightSnapshot(weights), self._model.network.precision
         self._rows: OrderedDict[str, int] = OrderedDict()  # least recently used first
         self._table = weights[0].new_empty(0, self._size).detach()

@@ -127,7 +127,7 @@ class ElmoLayer(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out a network that only shares the weights of the model, which are copied or pickled once."""
         state = self.__dict__.copy()
-        if self._shares_weights():
+        if self._has_shared_weights():
             state["_modules"] = {name: m for name, m in self._modules.items() if name != "network"}
         return state
 
@@ -139,7 +139,7 @@ class ElmoLayer(nn.Module):
             self._modules["mixes"] = mixes  # the order of the state dict
         self._register()
 
-    def _shares_weights(self) -> bool:
+    def _has_shared_weights(self) -> bool:
         """Whether the network still uses the model's memory: not moved, converted or trained."""
         mine, theirs = self.network.parameters(), self.pretrained.network.parameters()
         return not self.fine_tune and all(
@@ -174,10 +174,10 @@ class ElmoLayer(nn.Module):
             UsageError: If the model has a word table, or `sentences` holds anything but token lists.
 
         """
-        alphabet = self._char_alphabet()
+        alphabet = self._require_alphabet()
         return _pad([torch.from_numpy(alphabet.encode(tokens)) for tokens in _check_batch(sentences)])
 
-    def _char_alphabet(self) -> Alphabet:
+    def _require_alphabet(self) -> Alphabet:
         alphabet = self.pretrained.alphabet
         if alphabet is None or self.pretrained.config.words is not None:
             raise UsageError("This model reads word ids too: give its layer token lists, not character ids.")
@@ -229,19 +229,19 @@ class ElmoLayer(nn.Module):
 
         """
         chars, words, lengths = (
-            self._from_ids(sentences)
+            self._read_ids(sentences)
             if isinstance(sentences, Tensor)
-            else self._from_tokens(_check_batch(sentences))
+            else self._read_tokens(_check_batch(sentences))
         )
         with torch.set_grad_enabled(self.fine_tune and torch.is_grad_enabled()):
             if not torch.is_grad_enabled():
                 self.network.pack()
-            layers, after = self.network(chars, words, lengths, self._carried())
+            layers, after = self.network(chars, words, lengths, self._get_carried())
         if self.stateful:
             self._state = BiState(*([(a.detach(), b.detach()) for a, b in half] for half in after))
         return layers, lengths
 
-    def _carried(self) -> BiState | None:
+    def _get_carried(self) -> BiState | None:
         """The state of the previous batch, with the device and dtype of the weights."""
         if self._state is None:
             return None
@@ -258,7 +258,7 @@ class ElmoLayer(nn.Module):
             vectors = [mixed[:, 1:-1] for mixed in vectors]
         return Representations([mixed * mask[..., None] for mixed in vectors], mask)
 
-    def _from_tokens(self, sentences: list[list[str]]) -> tuple[Tensor | None, Tensor | None, Tensor]:
+    def _read_tokens(self, sentences: list[list[str]]) -> tuple[Tensor | None, Tensor | None, Tensor]:
         """Ids of all tokens in <S> … </S>; a sentence without tokens has none."""
         ids = [self.pretrained.token_ids(tokens) for tokens in sentences]
         lengths = [len(tokens) + 2 if tokens else 0 for tokens in sentences]
@@ -275,7 +275,7 @@ class ElmoLayer(nn.Module):
             torch.tensor(lengths, device=device),
         )
 
-    def _from_ids(self, ids: Tensor) -> tuple[Tensor, None, Tensor]:
+    def _read_ids(self, ids: Tensor) -> tuple[Tensor, None, Tensor]:
         """Add the rows of <S> and </S> to character ids (B, T, C)."""
         alphabet = self._check_ids(ids)
         ids = ids.to(self.network.device)
@@ -290,7 +290,7 @@ class ElmoLayer(nn.Module):
 
     def _check_ids(self, ids: Tensor) -> Alphabet:
         """Refuse ids that are not of this model's shape (B, T, C)."""
-        alphabet = self._char_alphabet()
+        alphabet = self._require_alphabet()
         if ids.ndim != 3 or ids.shape[2] != alphabet.max_chars:
             raise UsageError(
                 f"The ids are {tuple(ids.shape)}, expected (sentences, tokens, {alphabet.max_chars}). "

@@ -203,10 +203,12 @@ class WordVectors:
         if k < 1:
             raise UsageError(f"k is {k}, expected 1 or more.")
         cosines = self._directions @ self._sum(weighted_words)
-        usable = self._usable(min_count, min_chars)
+        usable = self._select_usable(min_count, min_chars)
         usable[rows] = False
         signs = (f"{'-' if weight < 0 else '+'} {word}" for word, weight in weighted_words)
-        return ResultList(self._best(cosines, usable, k), f"Nearest to {' '.join(signs).removeprefix('+ ')}")
+        return ResultList(
+            self._list_best(cosines, usable, k), f"Nearest to {' '.join(signs).removeprefix('+ ')}"
+        )
 
     def most_similar(
         self,
@@ -249,7 +251,7 @@ class WordVectors:
             raise UsageError("indexer is not supported, the search is exact. Leave it out.")
         if topn is not None and topn < 1:
             return []
-        keys = _weighted_keys(positive, 1.0) + _weighted_keys(negative, -1.0)
+        keys = _weigh_keys(positive, 1.0) + _weigh_keys(negative, -1.0)
         if not keys:
             raise UsageError("most_similar needs a word.")
         cosines = self._directions @ self._sum(keys)
@@ -257,9 +259,9 @@ class WordVectors:
         if topn is None:
             return cosines[span]
         usable = np.zeros(len(self), np.bool_)
-        usable[span] = self._usable(min_count, min_chars)[span]
+        usable[span] = self._select_usable(min_count, min_chars)[span]
         usable[[self.row(key) for key, _ in keys if isinstance(key, str)]] = False
-        return [(word, cosine) for word, cosine in self._best(cosines, usable, topn)]
+        return [(word, cosine) for word, cosine in self._list_best(cosines, usable, topn)]
 
     def odd_one_out(self, words: Sequence[str]) -> str:
         """Return the word farthest from the mean of three or more words.
@@ -321,10 +323,10 @@ class WordVectors:
 
     def _sum(self, keys: Sequence[tuple[str | Array, float]]) -> Array:
         """The direction of the weighted sum of words and vectors, each centred and of length 1."""
-        rows = [self.direction(key) if isinstance(key, str) else self._centred(key) for key, _ in keys]
+        rows = [self.direction(key) if isinstance(key, str) else self._centre(key) for key, _ in keys]
         return _scale_to_one(np.array([weight for _, weight in keys], np.float32) @ np.stack(rows))
 
-    def _centred(self, values: Array) -> Array:
+    def _centre(self, values: Array) -> Array:
         """The direction of a vector that the caller passed."""
         vector = np.asarray(values, np.float32)
         if vector.shape != self.centre.shape or not np.isfinite(vector).all():
@@ -333,14 +335,14 @@ class WordVectors:
             )
         return _scale_to_one(vector - self.centre)
 
-    def _usable(self, min_count: int, min_chars: int) -> NDArray[np.bool_]:
+    def _select_usable(self, min_count: int, min_chars: int) -> NDArray[np.bool_]:
         """Which words have enough usages and characters."""
         usable: NDArray[np.bool_] = self.counts >= min_count
         if min_chars > 1:
             usable &= np.array([len(word) >= min_chars for word in self.words], dtype=np.bool_)
         return usable
 
-    def _best(self, cosines: Array, usable: NDArray[np.bool_], k: int) -> list[Neighbour]:
+    def _list_best(self, cosines: Array, usable: NDArray[np.bool_], k: int) -> list[Neighbour]:
         """The `k` usable words with the highest cosines."""
         rows = np.flatnonzero(usable)
         best = rows[np.argsort(-cosines[rows], kind="stable")[:k]]
@@ -358,7 +360,7 @@ def _scale_to_one(vector: Array) -> Array:
     return scaled
 
 
-def _weighted_keys(keys: Keys, weight: float) -> list[tuple[str | Array, float]]:
+def _weigh_keys(keys: Keys, weight: float) -> list[tuple[str | Array, float]]:
     """Words and vectors with their weights: `weight`, unless a pair has its own."""
     if keys is None:
         return []
@@ -465,7 +467,7 @@ def mean_vectors(
     wanted = None if words is None else set(words)
     sample = None
     if iter(sentences) is not sentences:
-        counted = Counter(word for tokens in _tokens(elmo, sentences, segment) for word in tokens)
+        counted = Counter(word for tokens in _segment_sentences(elmo, sentences, segment) for word in tokens)
         frequent = {word for word, count in counted.items() if count >= min_count}
         wanted = frequent if wanted is None else frequent & wanted
         if max_usages is not None:
@@ -474,7 +476,7 @@ def mean_vectors(
         raise UsageError("`max_usages` needs sentences that can be read twice: pass a list, not a generator.")
     sums = _WordSums(elmo.config.size, wanted)
     with elmo.track_counts() as counts:
-        for chunk in chunk_sentences(_tokens(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
+        for chunk in chunk_sentences(_segment_sentences(elmo, sentences, segment), CHUNK * elmo.batch_tokens):
             if sample is not None:
                 chunk = [tokens for tokens in chunk if sample.take(tokens)]
             elif wanted is not None:
@@ -483,7 +485,7 @@ def mean_vectors(
     return sums.means(min_count, centre=centre)
 
 
-def _tokens(
+def _segment_sentences(
     elmo: Elmo, sentences: Iterable[str] | Iterable[list[str]], segment: str | None
 ) -> Iterator[list[str]]:
     for number, sentence in enumerate(sentences):

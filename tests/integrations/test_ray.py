@@ -49,7 +49,7 @@ def test_actors_get_absolute_paths_and_names_of_bundled_models(model, text, tmp_
     monkeypatch.chdir(tmp_path)
     settings = bulk_embedding.BulkSettings()
     for name, expected in (("en-classic", "en-classic"), ("model", str(model))):
-        path, options, cluster, work = on_ray.worker_arguments(
+        path, options, cluster, work = on_ray.make_worker_arguments(
             name, Path("options.json"), ["text.txt"], Path("out"), settings, CLUSTER
         )
         assert (path, options, cluster) == (expected, str(tmp_path / "options.json"), CLUSTER)

@@ -144,7 +144,7 @@ def test_small_blocks_of_input_products_change_nothing(kind: str, input_bytes: i
     x = torch.randn(sum(SIZES), 2, dtype=torch.double)
     with torch.no_grad():
         whole, end = stack(x, SIZES, stack.zero_state(4))
-        blocks = [rows for rows, _ in small.cells[0]._blocks(SIZES)]
+        blocks = [rows for rows, _ in small.cells[0]._group_steps(SIZES)]
         parts, last = small(x, SIZES, small.zero_state(4))
     assert len(blocks) > 1
     assert [block.stop for block in blocks[:-1]] == [block.start for block in blocks[1:]]

@@ -22,7 +22,7 @@ from polyseme.search import exact
 from polyseme.search.build import build_index
 from polyseme.search.index import Index, open_index
 from polyseme.search.sense_data import LabelledUsage
-from polyseme.search.space import fit_space, measure_anisotropy, uncorrected_space
+from polyseme.search.space import fit_space, make_uncorrected_space, measure_anisotropy
 from polyseme.search.statistics import measure_lengths
 from polyseme.search.usage_store import UsageBlockWriter, read_head, write_head
 from polyseme.search.usage_vectors import embed_usages
@@ -119,7 +119,7 @@ def test_several_cores_return_the_first_of_equals_and_report_each_block_once(mon
     rows, queries = np.ones((6000, 8), np.float16), np.full((3, 8), 8**-0.5, np.float32)
     lengths = np.full(6000, 2, np.float32)
     lengths[[300, 2900, 2901, 5999]] = 1  # nearer
-    blocks, space = [rows[:2900], rows[2900:2900], rows[2900:]], uncorrected_space(8)
+    blocks, space = [rows[:2900], rows[2900:2900], rows[2900:]], make_uncorrected_space(8)
     done: list[int] = []
     piece_rows = exact.dots.TOGETHER
     for _ in range(20):
@@ -137,7 +137,7 @@ def test_many_queries_find_the_last_usages_and_no_excluded_ones(monkeypatch, use
         monkeypatch.setattr("polyseme.search.exact.native.is_available", lambda: False)
     rows, queries = np.ones((1000, 8), np.float32), np.full((6, 8), 8**-0.5, np.float32)
     falling, keep = np.linspace(9, 1, 1000, dtype=np.float32), np.zeros(1000, np.bool_)  # shorter is nearer
-    space = uncorrected_space(8)
+    space = make_uncorrected_space(8)
     for numbers, cosines in exact.find_nearest([rows[:500], rows[500:]], falling, queries, space, 5):
         assert numbers.tolist() == [999, 998, 997, 996, 995]
         assert (np.diff(cosines) < 0).all()

@@ -16,7 +16,7 @@ from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.io.progress import ProgressEvent
 from polyseme.search.build import build_index
 from polyseme.search.index import Index, open_index
-from polyseme.search.space import measure_anisotropy, uncorrected_space
+from polyseme.search.space import make_uncorrected_space, measure_anisotropy
 from polyseme.search.usage_writer import WordFilter
 
 TEXT = "He sat on the river bank .\nThe bank failed , and the bank closed .\nThe river rose .\n"
@@ -88,7 +88,7 @@ def test_an_index_can_be_opened_uncorrected(tmp_path: Path, elmo: Elmo, corpus: 
     assert [usage.number for usage in usages] == [usage.number for usage in expected]
     with pytest.raises(UsageError, match="opened uncorrected"):
         uncorrected.usages("bank", "The bank failed .", 1, approximate=True)
-    assert uncorrected_space(8).kind == uncorrected.space.kind
+    assert make_uncorrected_space(8).kind == uncorrected.space.kind
 
 
 PARTS = ["space", "lengths", "words"]

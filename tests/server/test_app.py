@@ -218,7 +218,7 @@ def test_after_a_request_ran_out_of_memory_the_next_one_succeeds(monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(api, "score", run_out_of_memory)
         assert_error(server.post("/score", {"texts": ["a"]}), 503, "memory")
-        patch.setattr(verbs, "accepted_raw_type", run_out_of_memory)  # on the event loop
+        patch.setattr(verbs, "choose_raw_type", run_out_of_memory)  # on the event loop
         assert_error(server.post("/embed", {"texts": ["a"]}), 503, "memory")
     assert server.post("/score", {"texts": ["a"]}).status_code == 200
 

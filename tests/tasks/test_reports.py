@@ -17,7 +17,7 @@ from polyseme.errors import UsageError
 from polyseme.tasks.classification.settings import ClassificationSettings
 from polyseme.tasks.metrics import LabelScore, Scores, score_classes
 from polyseme.tasks.nn.featurizer import Featurizer, TokenReader
-from polyseme.tasks.report import confusion_text, layer_text
+from polyseme.tasks.report import describe_mixes, explain_confusion
 from polyseme.tasks.settings import DataSettings, InputSettings, read_task_settings
 from polyseme.tasks.table import TASKS, find_task
 
@@ -40,7 +40,7 @@ def test_a_report_names_the_layer_that_is_used(
     assert message in report
     assert "layer 0: 1.000" not in report
     assert not (out / "layers.png").exists()
-    assert message in layer_text(model.results[0], model.settings.input)[1]
+    assert message in describe_mixes(model.results[0], model.settings.input)[1]
 
 
 def test_a_report_says_why_there_is_no_confusion_matrix(tmp_path: Path, files: Path, elmo: Elmo):
@@ -48,11 +48,11 @@ def test_a_report_says_why_there_is_no_confusion_matrix(tmp_path: Path, files: P
     report = (tmp_path / "task" / "report.md").read_text(encoding="utf-8")
     assert "There is no confusion matrix: spans" in report
     labels = tuple(f"label{n}" for n in range(50))
-    text = confusion_text(score_classes(labels, labels, labels))
+    text = explain_confusion(score_classes(labels, labels, labels))
     assert text.startswith("The confusion matrix is not plotted: 50 labels are more than 40.")
-    assert confusion_text(score_classes(["a"], ["b"], ("a", "b"))) == ""
-    assert confusion_text(Scores("Pearson", {"Pearson": 1.0})) == ""
-    assert "several labels" in confusion_text(Scores("micro F1", {}, [LabelScore("a", 1, 1, 1, 1)]))
+    assert explain_confusion(score_classes(["a"], ["b"], ("a", "b"))) == ""
+    assert explain_confusion(Scores("Pearson", {"Pearson": 1.0})) == ""
+    assert "several labels" in explain_confusion(Scores("micro F1", {}, [LabelScore("a", 1, 1, 1, 1)]))
 
 
 # ---- probes ----

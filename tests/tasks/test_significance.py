@@ -8,8 +8,8 @@ from scipy import stats
 
 from polyseme.tasks.experiment import Run, RunResult
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.report import convergence_table, elmo_effect
-from polyseme.tasks.significance import compare_runs, draw_resamples, score_resamples, welch_p
+from polyseme.tasks.report import describe_elmo_effect, render_convergence
+from polyseme.tasks.significance import compare_runs, compute_welch_p, draw_resamples, score_resamples
 
 
 class MatchTask:
@@ -42,11 +42,11 @@ def test_the_p_value_of_seeds_is_that_of_welch(sizes: tuple[int, int]):
     chance = np.random.default_rng(sum(sizes))
     before, after = (chance.normal(shift, 0.02, size) for shift, size in zip((0.8, 0.83), sizes, strict=True))
     expected = stats.ttest_ind(before, after, equal_var=False).pvalue
-    assert welch_p(before.tolist(), after.tolist()) == pytest.approx(expected, abs=1e-9)
+    assert compute_welch_p(before.tolist(), after.tolist()) == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_run_says_nothing_about_seeds():
-    assert welch_p([0.5], [0.6, 0.7]) is None
+    assert compute_welch_p([0.5], [0.6, 0.7]) is None
 
 
 def test_draws_are_always_the_same_and_have_every_size():
@@ -83,7 +83,7 @@ def test_a_difference_that_all_draws_show_is_not_blurred_by_how_hard_the_example
 def test_the_report_says_how_sure_the_difference_is(bare: tuple[float, ...], verdict: str):
     results = [make_result(elmo=True, seed=n, value=0.83 + n / 1000) for n in range(3)]
     results += [make_result(elmo=False, seed=n, value=value) for n, value in enumerate(bare)]
-    (text,) = elmo_effect(results, "test")
+    (text,) = describe_elmo_effect(results, "test")
     assert verdict in text
     assert "over 3 seeds of each p = " in text
 
@@ -93,7 +93,7 @@ def test_the_report_names_runs_that_ended_at_the_cap():
         make_result(elmo=True, seed=1, value=0.8),
         make_result(elmo=False, seed=1, value=0.7, converged=False),
     ]
-    text = elmo_effect(results, "test")[-1]
+    text = describe_elmo_effect(results, "test")[-1]
     assert text.startswith("1 of 2 runs (without ELMo) ended at the cap")
-    assert "| with ELMo, seed 1 | 8 | 2 | dev stopped improving |" in convergence_table(results)
-    assert "| without ELMo, seed 1 | 8 | 2 | cap of train.epochs |" in convergence_table(results)
+    assert "| with ELMo, seed 1 | 8 | 2 | dev stopped improving |" in render_convergence(results)
+    assert "| without ELMo, seed 1 | 8 | 2 | cap of train.epochs |" in render_convergence(results)

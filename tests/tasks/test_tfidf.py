@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from polyseme.tasks.examples import Segmenter
 from polyseme.tasks.experiment import Experiment, Run, RunResult
-from polyseme.tasks.report import advise, elmo_effect, results_table
+from polyseme.tasks.report import advise, describe_elmo_effect, render_results
 from polyseme.tasks.tfidf import Baseline, TfidfVectors, fit_regression, list_features, train_baseline
 
 
@@ -113,7 +113,7 @@ def make_baseline(value: float, size: int = 1000) -> Baseline:
 
 
 def test_the_effect_of_elmo_is_said_in_plain_words() -> None:
-    gain, capped = elmo_effect(make_results(0.65, 0.60), "test")
+    gain, capped = describe_elmo_effect(make_results(0.65, 0.60), "test")
     assert gain == (
         "ELMo raises accuracy on test by 0.0500 and cuts the error of the same model without it by 12.5%. "
         "This may be chance: these runs do not show a difference (one run of each)."
@@ -122,7 +122,7 @@ def test_the_effect_of_elmo_is_said_in_plain_words() -> None:
         "2 of 2 runs (without ELMo and with ELMo) ended at the cap of train.epochs before dev stopped "
         "improving: raise it for a fair comparison."
     )
-    loss, _ = elmo_effect(make_results(0.60, 0.65), "test")
+    loss, _ = describe_elmo_effect(make_results(0.60, 0.65), "test")
     assert loss.startswith("ELMo lowers accuracy on test by 0.0500 and raises the error")
 
 
@@ -139,6 +139,6 @@ def test_the_report_says_which_model_to_use() -> None:
     assert advice.startswith("Use TF-IDF + logistic regression: ")
     assert "1,000 examples cannot show that with ELMo is better" in advice
     assert advise(results, None, "test") == []
-    assert "| TF-IDF + logistic regression | 100 | 1 | 0.7350 | 0.7350 |" in results_table(
+    assert "| TF-IDF + logistic regression | 100 | 1 | 0.7350 | 0.7350 |" in render_results(
         results, make_baseline(0.735)
     )

@@ -18,7 +18,7 @@ from polyseme.formats.models.save import save_pretrained
 from polyseme.io.progress import ProgressEvent
 from polyseme.tasks.experiment import Experiment
 from polyseme.tasks.probes.probes import probe
-from polyseme.tasks.settings import task_presets
+from polyseme.tasks.settings import list_task_presets
 from polyseme.tasks.task_model import TaskModel
 from polyseme.tasks.tfidf import NAME as TFIDF
 from polyseme.tasks.trainable import as_module
@@ -79,7 +79,9 @@ def test_a_task_is_saved_and_loaded(task: str, tmp_path: Path, files: Path, elmo
     assert "vectors" not in names
 
 
-@pytest.mark.parametrize("preset", [name for name in task_presets() if name.startswith("classification-")])
+@pytest.mark.parametrize(
+    "preset", [name for name in list_task_presets() if name.startswith("classification-")]
+)
 def test_every_classification_preset_can_be_trained(preset: str, tmp_path: Path, files: Path, elmo: Elmo):
     settings = ["train.epochs=1", "encoder.size=8"]
     train, dev = files / "train.csv", files / "dev.csv"
@@ -281,5 +283,5 @@ def test_texts_may_have_several_labels(tmp_path: Path, elmo: Elmo):
 
 
 def test_each_preset_belongs_to_the_task_in_its_name():
-    for name in task_presets():
+    for name in list_task_presets():
         assert Experiment(name.partition("-")[0], name).make_task().name == name.partition("-")[0]

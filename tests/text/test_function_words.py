@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyseme.text.function_words import frequent_function_words, is_content_word
+from polyseme.text.function_words import find_frequent_function_words, is_content_word
 
 
 def test_function_words_numbers_and_punctuation_are_no_content_words():
@@ -12,6 +12,6 @@ def test_function_words_numbers_and_punctuation_are_no_content_words():
 
 def test_frequent_words_of_an_unlisted_language_are_function_words():
     rare = {f"mot{number}": 3 for number in range(2000)}
-    assert frequent_function_words(rare | {"le": 900, "chat": 5}) == {"le"}
-    assert frequent_function_words(rare | {"the": 2000, "cat": 900}) == frozenset()
-    assert frequent_function_words({"le": 900, "chat": 5}) == frozenset()
+    assert find_frequent_function_words(rare | {"le": 900, "chat": 5}) == {"le"}
+    assert find_frequent_function_words(rare | {"the": 2000, "cat": 900}) == frozenset()
+    assert find_frequent_function_words({"le": 900, "chat": 5}) == frozenset()

@@ -9,7 +9,7 @@ import torch
 
 import training_story as story
 from polyseme.errors import UsageError
-from polyseme.training.devices import backend_for, choose_device
+from polyseme.training.devices import choose_backend, choose_device
 from polyseme.training.pretrain import pretrain
 from polyseme.training.settings import read_pretrain_settings
 
@@ -61,8 +61,8 @@ def test_a_gpu_that_does_not_exist_is_refused(gpus, monkeypatch: pytest.MonkeyPa
 
 
 def test_processes_communicate_by_nccl_on_gpus_and_by_gloo_otherwise():
-    assert backend_for(torch.device("cuda:1")) == "nccl"
-    assert backend_for(torch.device("cpu")) == "gloo"
+    assert choose_backend(torch.device("cuda:1")) == "nccl"
+    assert choose_backend(torch.device("cpu")) == "gloo"
 
 
 def test_a_run_without_its_gpu_is_refused_before_anything_is_written(tmp_path: Path, gpus):

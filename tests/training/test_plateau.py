@@ -90,7 +90,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path: Path):
     first = make_loop(tmp_path / "parts", rates, save_seconds=1e-9)
     while first.position.step < 22:
         first._report(first.step())
-        if first._evaluation_due():
+        if first._is_evaluation_due():
             first._evaluate()
     first.save()
     second = make_loop(tmp_path / "parts", rates)

@@ -13,8 +13,8 @@ import pytest
 
 import polyseme
 import training_story as story
-from polyseme.text.corpus.prepared import read_types, sentence_starts
-from polyseme.training.curves import draw_svg, even_ticks, log_ticks
+from polyseme.text.corpus.prepared import find_sentence_starts, read_types
+from polyseme.training.curves import choose_even_ticks, choose_log_ticks, draw_svg
 from polyseme.training.report import compute_word_vectors
 
 NOVEL = ("曹操 大怒 。", "刘备 大喜 。", "却说 曹操 引兵 来攻 荆州 。", "刘备 走了 。")
@@ -90,7 +90,7 @@ def test_a_curve_is_drawn_with_one_validation_and_with_none():
 
 @pytest.mark.parametrize(("low", "high"), [(61.8, 118.0), (1.0, 1.0), (2.9, 8e5), (124.0, 124.5), (30, 2e30)])
 def test_ticks_are_few_and_cover_all_values(low: float, high: float):
-    ticks = log_ticks(low, high)
+    ticks = choose_log_ticks(low, high)
     assert len(ticks) <= 9
     assert ticks == sorted(set(ticks))
     assert ticks[0] <= low
@@ -99,7 +99,7 @@ def test_ticks_are_few_and_cover_all_values(low: float, high: float):
 
 @pytest.mark.parametrize("high", [0.0004, 0.15, 0.176, 1.0, 1.5, 2.9, 10.0, 99.0, 1080.0])
 def test_the_token_axis_has_round_ticks(high: float):
-    ticks = even_ticks(high)
+    ticks = choose_even_ticks(high)
     assert 3 <= len(ticks) <= 11
     assert ticks[0] == 0
     assert high * 0.6 < ticks[-1] <= high * 1.001
@@ -133,7 +133,7 @@ def test_mean_vectors_from_ids_equal_mean_vectors_from_words(tmp_path: Path):
     text = story.write(tmp_path / "story.txt", 300)
     run = polyseme.pretrain([text], tmp_path / "model", "tiny", settings=settings)
     names = [word for block in read_types(run.corpus.folder) for word in block]
-    starts = [*sentence_starts(run.corpus.train, run.corpus.begin), len(run.corpus.train)]
+    starts = [*find_sentence_starts(run.corpus.train, run.corpus.begin), len(run.corpus.train)]
     sentences = [[names[t] for t in run.corpus.train[a + 1 : b - 1]] for a, b in pairwise(starts)]
     expected = polyseme.mean_vectors(polyseme.load(tmp_path / "model"), sentences, min_count=5)
     words = compute_word_vectors(run.model, run.corpus)

@@ -29,9 +29,9 @@ from polyseme.api.summaries import summarise
 from polyseme.api.tasks import (
     PredictionPlan,
     count_examples,
+    describe_prediction,
     plan_prediction,
     predict,
-    prediction_values,
     probe,
     train,
 )
@@ -49,6 +49,7 @@ __all__ = [
     "change",
     "convert",
     "count_examples",
+    "describe_prediction",
     "disambiguate",
     "embed",
     "evaluate",
@@ -62,7 +63,6 @@ __all__ = [
     "plan_prediction",
     "plan_similarity",
     "predict",
-    "prediction_values",
     "pretrain",
     "probe",
     "rerank",

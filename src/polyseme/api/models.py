@@ -11,7 +11,7 @@ from typing import Any, get_args
 from polyseme.choices import ModelFormat, SavedPrecision
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
-from polyseme.formats.models.bundled import bundled_names
+from polyseme.formats.models.bundled import list_bundled
 from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
@@ -53,7 +53,7 @@ def info(
 
     """
     if model is None and not runtime:
-        names = ", ".join(bundled_names())
+        names = ", ".join(list_bundled())
         raise UsageError(f"info needs a model, such as a bundled one ({names}), or `runtime=True`.")
     values: dict[str, Any] = {"facts": {}}
     if model is not None:

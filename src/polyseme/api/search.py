@@ -413,7 +413,7 @@ def open_source(
 
     """
     if isinstance(source, str | Path) and is_index(source):
-        opened = open_index(source, model, memory=_bytes(memory), corrected=not uncorrected)
+        opened = open_index(source, model, memory=_to_bytes(memory), corrected=not uncorrected)
         if layer is not None:
             opened.check_layer(layer)
         if model is not None:
@@ -751,14 +751,14 @@ def change(
 
 
 def _open(index: Index | str | Path, memory: int | None = None) -> Index:
-    return index if isinstance(index, Index) else open_index(index, memory=_bytes(memory))
+    return index if isinstance(index, Index) else open_index(index, memory=_to_bytes(memory))
 
 
 def _restrict(index: Index, documents: Documents | None) -> Index:
     return index if documents is None else index.restrict(documents)
 
 
-def _bytes(megabytes: int | None) -> int | None:
+def _to_bytes(megabytes: int | None) -> int | None:
     return None if megabytes is None else megabytes * MEGABYTE
 
 

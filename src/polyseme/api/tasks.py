@@ -321,12 +321,12 @@ def predict(
             predictions = iter(loaded.ask(asked, named, on_progress))
         for prediction in predictions:
             if format == "jsonl":
-                yield json.dumps(prediction_values(prediction), ensure_ascii=False)
+                yield json.dumps(describe_prediction(prediction), ensure_ascii=False)
             else:
                 yield "" if prediction is None else task.format(prediction, format)
 
 
-def prediction_values(prediction: Prediction | None) -> dict[str, Any]:
+def describe_prediction(prediction: Prediction | None) -> dict[str, Any]:
     """A prediction as values for JSON; an example without text has no tokens."""
     return NO_TEXT if prediction is None else prediction.as_dict()
 

@@ -85,7 +85,7 @@ def _translate_argument(name: str, value: str | None, flags: Flags) -> str | Non
         return flag.on
     if value == "False":
         return flag.off or f"without {flag.on}"
-    return f"{flag.on} {_plain_value(value)}"
+    return f"{flag.on} {_format_value(value)}"
 
 
 def _translate_call(verb: str, arguments: str, flags: Mapping[str, Flags]) -> str | None:
@@ -98,15 +98,15 @@ def _translate_call(verb: str, arguments: str, flags: Mapping[str, Flags]) -> st
         name, is_keyword, value = argument.partition("=")
         flag = flags[command].get(name)
         if flag is None:
-            words.append(_plain_value(value if is_keyword else name))
+            words.append(_format_value(value if is_keyword else name))
         elif value == "True":
             words.append(flag.on)
         else:
-            words += [flag.on, _plain_value(value if is_keyword else name)]
+            words += [flag.on, _format_value(value if is_keyword else name)]
     return " ".join(words)
 
 
-def _plain_value(value: str) -> str:
+def _format_value(value: str) -> str:
     """A value as a user types it: names in capitals, strings without quotes."""
     if value.isidentifier() and value not in ("True", "False", "None"):
         return value.upper()

@@ -147,13 +147,13 @@ def train(
 
 def _print_results(trained: TaskModel, part: str) -> None:
     """Print the table of all runs, how much ELMo adds, and the layers that are used."""
-    from polyseme.tasks.experiment import best_of
-    from polyseme.tasks.report import advise, elmo_effect, layer_text, results_table
+    from polyseme.tasks.experiment import choose_best
+    from polyseme.tasks.report import advise, describe_elmo_effect, describe_mixes, render_results
 
     results, baseline = trained.results, trained.baseline
-    layers = layer_text(best_of(results), trained.settings.input)[1:]
-    advice = [*elmo_effect(results, part), *advise(results, baseline, part)]
-    print("\n\n".join([results_table(results, baseline), *advice, *layers]))
+    layers = describe_mixes(choose_best(results), trained.settings.input)[1:]
+    advice = [*describe_elmo_effect(results, part), *advise(results, baseline, part)]
+    print("\n\n".join([render_results(results, baseline), *advice, *layers]))
 
 
 def predict(
@@ -198,12 +198,12 @@ def predict(
 
 def print_scores(scores: Scores) -> None:
     """Print the scores of a task, and those of its labels."""
-    from polyseme.tasks.report import label_table
+    from polyseme.tasks.report import render_labels
 
     for name, value in scores.metrics.items():
         print(f"{name}\t{value:.4f}")
     if scores.rows:
-        print("\n" + label_table(scores))
+        print("\n" + render_labels(scores))
     for note in scores.notes:
         print(f"\n{note}")
 

@@ -41,24 +41,24 @@ class SafeFile:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The declared shape of the dataset `name`."""
-        shape = self._guarded(name, getattr, self._dataset(name), "shape")
+        shape = self._call_guarded(name, getattr, self._get_dataset(name), "shape")
         if shape is None:
             raise FormatError(f"{self.path}: {name} has no data.")
         return tuple(shape)
 
     def read(self, name: str) -> NDArray[np.float32]:
         """The dataset `name` as float32; an error if a value is not finite."""
-        dataset = self._dataset(name)
-        self._guarded(name, self._check_storage, dataset, name)
+        dataset = self._get_dataset(name)
+        self._call_guarded(name, self._check_storage, dataset, name)
         if dataset.dtype.kind != "f":
             raise FormatError(f"{self.path}: {name} is {dataset.dtype}, expected floating-point numbers.")
-        values: NDArray[np.float32] = self._guarded(name, np.asarray, dataset, dtype=np.float32)
+        values: NDArray[np.float32] = self._call_guarded(name, np.asarray, dataset, dtype=np.float32)
         if not np.isfinite(values).all():
             raise FormatError(f"{self.path}: {name} contains NaN or infinite weights. The model is broken.")
         self._progress.add(values.nbytes)
         return values
 
-    def _dataset(self, name: str) -> Any:
+    def _get_dataset(self, name: str) -> Any:
         entry = self._find(name)
         if not isinstance(entry, h5py.Dataset):
             raise FormatError(
@@ -72,7 +72,7 @@ class SafeFile:
         for part in name.split("/"):
             if not isinstance(entry, h5py.Group):
                 return None
-            link = self._guarded(name, entry.get, part, getlink=True)
+            link = self._call_guarded(name, entry.get, part, getlink=True)
             if link is None:
                 return None
             if not isinstance(link, h5py.HardLink):
@@ -80,10 +80,12 @@ class SafeFile:
                     f"{self.path}: {name} is a link to {link.path!r}, not data. "
                     "Links can point to other files: refused. Write the model again without links."
                 )
-            entry = self._guarded(name, entry.__getitem__, part)
+            entry = self._call_guarded(name, entry.__getitem__, part)
         return entry
 
-    def _guarded(self, name: str, call: Callable[..., Any], *arguments: object, **settings: object) -> Any:
+    def _call_guarded(
+        self, name: str, call: Callable[..., Any], *arguments: object, **settings: object
+    ) -> Any:
         """Call h5py, which raises many kinds of errors for damaged files."""
         try:
             return call(*arguments, **settings)

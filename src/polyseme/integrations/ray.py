@@ -105,7 +105,7 @@ def embed_on_ray(
         n_actors = cluster.actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
         n_parts = _count_parts(folder) or max(cluster.min_parts, 4 * n_actors)
         settings = replace(bulk, part=Part(1, n_parts))
-        arguments = worker_arguments(model, options, texts, folder, settings, cluster)
+        arguments = make_worker_arguments(model, options, texts, folder, settings, cluster)
         data.DataContext.get_current().enable_progress_bars = False
         rows = data.from_items([{"part": n} for n in range(1, n_parts + 1)], override_num_blocks=n_parts)
         results = rows.map(
@@ -117,7 +117,7 @@ def embed_on_ray(
         return _sum(results.iter_rows(), n_parts, on_progress)
 
 
-def worker_arguments(
+def make_worker_arguments(
     model: str | Path,
     options: str | Path | None,
     texts: Sequence[str | Path],
@@ -130,14 +130,14 @@ def worker_arguments(
     The name of a bundled model stays a name: every machine has its own copy.
     """
     work = {
-        "texts": [_absolute(text) for text in texts],
-        "folder": Path(_absolute(folder)),
+        "texts": [_make_absolute(text) for text in texts],
+        "folder": Path(_make_absolute(folder)),
         "bulk": bulk,
     }
-    return make_portable(model), None if options is None else _absolute(options), cluster, work
+    return make_portable(model), None if options is None else _make_absolute(options), cluster, work
 
 
-def _absolute(path: str | Path) -> str:
+def _make_absolute(path: str | Path) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 

@@ -154,7 +154,7 @@ def new_group(folder: Path, name: str, *, known_names: Collection[str] = ()) -> 
         UsageError: Writing failed.
 
     """
-    committed = _committed_path(folder, name)
+    committed = _name_committed(folder, name)
     with _parent_of(committed):
         complete_write(folder)
         remove_leftovers(folder, re.escape(name[:40]))
@@ -181,7 +181,7 @@ def complete_write(path: Path) -> None:
         FormatError: It cannot be finished, since nothing can be written there.
 
     """
-    groups = [_committed_path(path.parent, path.name)]
+    groups = [_name_committed(path.parent, path.name)]
     if path.is_dir():
         groups += sorted(path.glob(f".*{COMMITTED}"))
     try:
@@ -236,7 +236,7 @@ def _parent_of(path: Path) -> Iterator[None]:
         raise
 
 
-def _committed_path(folder: Path, name: str) -> Path:
+def _name_committed(folder: Path, name: str) -> Path:
     """Where the files of a group are when they are complete and not yet moved."""
     return folder / f".{name[:40]}{COMMITTED}"
 

@@ -50,15 +50,15 @@ def render_table(
         1
 
     """
-    numeric, decimals = _numeric_columns(len(columns), rows), _decimals(len(columns), rows)
+    numeric, decimals = _find_numeric_columns(len(columns), rows), _choose_decimals(len(columns), rows)
     heading = "".join(
-        f'<th style="{_CELL}{_alignment(number)}">{escape(name)}</th>'
+        f'<th style="{_CELL}{_choose_alignment(number)}">{escape(name)}</th>'
         for name, number in zip(columns, numeric, strict=True)
     )
     lines = [
         "<tr>"
         + "".join(
-            f'<td style="{_CELL}{_alignment(number)}">{_render_cell(cell, digits)}</td>'
+            f'<td style="{_CELL}{_choose_alignment(number)}">{_render_cell(cell, digits)}</td>'
             for cell, number, digits in zip(row, numeric, decimals, strict=True)
         )
         + "</tr>"
@@ -80,13 +80,13 @@ def format_table(
 
     Wide characters (Chinese, Japanese, Korean) count as two columns.
     """
-    numeric, decimals = _numeric_columns(len(columns), rows), _decimals(len(columns), rows)
+    numeric, decimals = _find_numeric_columns(len(columns), rows), _choose_decimals(len(columns), rows)
     cells = [
         [format_cell(cell, digits) for cell, digits in zip(row, decimals, strict=True)]
         for row in rows[:max_rows]
     ]
     lines = [list(columns), *cells]
-    widths = [max(_display_width(line[number]) for line in lines) for number in range(len(columns))]
+    widths = [max(_measure_width(line[number]) for line in lines) for number in range(len(columns))]
     text = [
         "  ".join(
             _pad(cell, width, right=number) for cell, width, number in zip(line, widths, numeric, strict=True)
@@ -115,13 +115,13 @@ def _render_cell(cell: Cell, decimals: int) -> str:
     return escape(format_cell(cell, decimals))
 
 
-def _numeric_columns(count: int, rows: Sequence[Sequence[Cell]]) -> list[bool]:
+def _find_numeric_columns(count: int, rows: Sequence[Sequence[Cell]]) -> list[bool]:
     """Which columns hold numbers: by the first row that has a value there."""
     first = [next((row[number] for row in rows if row[number] is not None), None) for number in range(count)]
     return [isinstance(cell, int | float) and not isinstance(cell, bool) for cell in first]
 
 
-def _decimals(count: int, rows: Sequence[Sequence[Cell]]) -> list[int]:
+def _choose_decimals(count: int, rows: Sequence[Sequence[Cell]]) -> list[int]:
     """How many decimals the floats of each column get: 4, or 2 if one of them has two digits or more."""
     columns = ([row[number] for row in rows] for number in range(count))
     return [
@@ -129,7 +129,7 @@ def _decimals(count: int, rows: Sequence[Sequence[Cell]]) -> list[int]:
     ]
 
 
-def _alignment(numeric: bool) -> str:
+def _choose_alignment(numeric: bool) -> str:
     return "text-align:right" if numeric else "text-align:left"
 
 
@@ -137,12 +137,12 @@ def _count_rest(rows: Sequence[object], max_rows: int) -> str:
     return f"… and {len(rows) - max_rows:,} more"
 
 
-def _display_width(text: str) -> int:
+def _measure_width(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def _pad(text: str, width: int, *, right: bool) -> str:
-    space = " " * (width - _display_width(text))
+    space = " " * (width - _measure_width(text))
     return space + text if right else text + space

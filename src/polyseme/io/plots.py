@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 def draw_mixtures(mixtures: Sequence[Any], path: Path) -> None:
     """Draw the weight of each layer: one group of bars per mixture."""
-    figure, axes = _new_figure(5, 3)
+    figure, axes = _make_figure(5, 3)
     width = 0.8 / len(mixtures)
     names = ["input", "output"] if len(mixtures) == 2 else [""]
     for number, weights in enumerate(mixtures):
@@ -51,7 +51,7 @@ def draw_mixtures(mixtures: Sequence[Any], path: Path) -> None:
 def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path) -> None:
     """Draw a confusion matrix: one row per label, one column per prediction, coloured by the row's share."""
     size = max(4.0, 0.35 * len(labels) + 2)
-    figure, axes = _new_figure(size, size)
+    figure, axes = _make_figure(size, size)
     shares = [[value / max(1, sum(row)) for value in row] for row in counts]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     ticks, is_slanted = range(len(labels)), len(labels) > 3
@@ -71,7 +71,7 @@ def draw_learning_curve(
     points: Mapping[str, Sequence[tuple[int, float, float]]], score_name: str, path: Path
 ) -> None:
     """Draw a score against the number of training examples: (examples, score, deviation) for each line."""
-    figure, axes = _new_figure(6, 4)
+    figure, axes = _make_figure(6, 4)
     for name, line in points.items():
         sizes, values, deviations = zip(*line, strict=True)
         axes.errorbar(sizes, values, yerr=deviations, marker="o", capsize=3, label=name)
@@ -88,7 +88,7 @@ def draw_training_curves(
     lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], score_name: str, path: Path
 ) -> None:
     """Draw a score after each epoch: a line per run with its best point marked, a colour per name."""
-    figure, axes = _new_figure(6, 4)
+    figure, axes = _make_figure(6, 4)
     names = list(dict.fromkeys(name for name, _ in lines))
     labelled: set[str] = set()
     for name, points in lines:
@@ -105,7 +105,7 @@ def draw_training_curves(
 
 def draw_layer_scores(scores: Mapping[str, float], baseline: float, score_name: str, path: Path) -> None:
     """Draw the score of a probe for each layer, and the score of each word's most frequent tag."""
-    figure, axes = _new_figure(5, 3.5)
+    figure, axes = _make_figure(5, 3.5)
     axes.bar(list(scores), list(scores.values()), color="#4c78a8")
     axes.axhline(baseline, color="#888", linestyle="--", label="most frequent tag of each word")
     low = min(baseline, *scores.values())
@@ -122,7 +122,7 @@ def order_groups(groups: Sequence[str]) -> list[str]:
 
 def draw_map(points: Any, groups: Sequence[str], path: Path) -> None:
     """Draw points (N, 2) in the colours of their groups."""
-    figure, axes = _new_figure(9, 6)
+    figure, axes = _make_figure(9, 6)
     for number, name in enumerate(order_groups(groups)):
         rows = [row for row, group in enumerate(groups) if group == name]
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
@@ -138,7 +138,7 @@ def draw_sense_shares(
     words: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str, str], path: Path
 ) -> None:
     """Draw the share of each sense of each word in two corpora: two bars per word, one colour per sense."""
-    figure, axes = _new_figure(7, 0.7 * len(words) + 1.5)
+    figure, axes = _make_figure(7, 0.7 * len(words) + 1.5)
     heights, labels = [], []
     for number, (word, senses) in enumerate(words.items()):
         for corpus, name in enumerate(names):
@@ -166,7 +166,7 @@ def can_draw() -> bool:
     return is_installed
 
 
-def _new_figure(width: float, height: float) -> tuple[Any, Any]:
+def _make_figure(width: float, height: float) -> tuple[Any, Any]:
     """A figure of this size in inches and its axes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -181,16 +181,16 @@ def _find_chinese_fonts() -> list[str]:
     """The fonts with Chinese characters, including those installed since matplotlib built its cache."""
     from matplotlib import font_manager
 
-    def known_fonts() -> list[str]:
+    def list_fonts() -> list[str]:
         names = {font.name for font in font_manager.fontManager.ttflist}
         return sorted(name for name in names if name in CHINESE_FONTS or "CJK" in name)
 
-    if not known_fonts():
+    if not list_fonts():
         for path in font_manager.findSystemFonts():
             has_name = any(name.replace(" ", "") in path for name in CHINESE_FONTS)
             if "CJK" in path or has_name or "wqy" in path:
                 font_manager.fontManager.addfont(path)
-    return known_fonts()
+    return list_fonts()
 
 
 def _save(figure: Any, path: Path) -> None:

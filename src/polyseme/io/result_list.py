@@ -65,12 +65,12 @@ class ResultList(tuple[Result, ...]):
     def __repr__(self) -> str:
         if not self:
             return f"{self.caption}: nothing" if self.caption else "[]"
-        return format_table(*self._table(), caption=self.caption)
+        return format_table(*self._make_table(), caption=self.caption)
 
     def _repr_html_(self) -> str:
-        return render_table(*self._table(), caption=self.caption)
+        return render_table(*self._make_table(), caption=self.caption)
 
-    def _table(self) -> tuple[list[str], list[list[Cell]]]:
+    def _make_table(self) -> tuple[list[str], list[list[Cell]]]:
         rows = [result.as_row() for result in self]
         columns = list(rows[0]) if rows else []
         return columns, [[row[column] for column in columns] for row in rows]

@@ -38,7 +38,7 @@ def join_tokens(tokens: Iterable[str], before: str = "") -> str:
     last = before.split()[-1] if before.split() else ""
     after_space = before[-1:].isspace()
     open_quotes = {quote for quote in _STRAIGHT_QUOTES if _count_quotes(before, quote) % 2}
-    attach_next = _ends_with_opening(last, open_quotes, before)
+    attach_next = _is_opened(last, open_quotes, before)
     for token in tokens:
         is_closing = token in open_quotes
         if last and not after_space and not attach_next and not is_closing and not _is_attached(last, token):
@@ -61,7 +61,7 @@ def _is_attached(left: str, right: str) -> bool:
     return left[-1] in _WIDE_BESIDE_WIDE and right[0] in _WIDE_BESIDE_WIDE
 
 
-def _ends_with_opening(last: str, open_quotes: set[str], before: str) -> bool:
+def _is_opened(last: str, open_quotes: set[str], before: str) -> bool:
     """Whether the text `before` ends with an opening bracket or quote."""
     if before[-1:].isspace():
         return False

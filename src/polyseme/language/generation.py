@@ -139,7 +139,7 @@ def generate(
     meter = RateMeter()
     while len(words) < tokens:
         scores = predictor.softmax(output)[0].cpu().double().numpy()  # (V,)
-        row = _draw(scores, _allowed_rows(predictor, end=not is_empty), temperature, top_k, rng)
+        row = _draw(scores, _select_allowed(predictor, end=not is_empty), temperature, top_k, rng)
         word = predictor.vocab.words[row]
         if word == predictor.vocab.end:
             if stop_at_end:
@@ -177,19 +177,19 @@ def _read_prompt(reader: ForwardReader, sentences: list[list[Token]]) -> tuple[T
     return output, is_empty
 
 
-def _allowed_rows(predictor: Predictor, *, end: bool) -> NDArray[np.bool_]:
+def _select_allowed(predictor: Predictor, *, end: bool) -> NDArray[np.bool_]:
     """Which rows may be drawn (V,): words, </S> if `end`, and the unknown word if there is no other."""
     vocab = predictor.vocab
     allowed = np.ones(len(vocab), dtype=np.bool_)
-    allowed[_rows(predictor, (vocab.begin, vocab.end, vocab.unknown))] = False
+    allowed[_find_rows(predictor, (vocab.begin, vocab.end, vocab.unknown))] = False
     if not allowed.any():
-        allowed[_rows(predictor, (vocab.unknown,))] = True
+        allowed[_find_rows(predictor, (vocab.unknown,))] = True
     if end:
-        allowed[_rows(predictor, (vocab.end,))] = True
+        allowed[_find_rows(predictor, (vocab.end,))] = True
     return allowed
 
 
-def _rows(predictor: Predictor, words: Iterable[str]) -> list[int]:
+def _find_rows(predictor: Predictor, words: Iterable[str]) -> list[int]:
     return [predictor.vocab.id(word) - 1 for word in words]
 
 

@@ -48,7 +48,7 @@ class LogLikelihood:
         """Perplexity forward, backward and mean; nan without targets."""
         sums = {"forward": self.forward, "backward": self.backward}
         sums["mean"] = (self.forward + self.backward) / 2
-        return {name: _perplexity(value, self.targets) for name, value in sums.items()}
+        return {name: _compute_perplexity(value, self.targets) for name, value in sums.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,14 +155,14 @@ class Evaluation:
         return self.total.as_dict() | {"files": {name: part.as_dict() for name, part in self.files.items()}}
 
     def __repr__(self) -> str:
-        columns, rows = self._table()
+        columns, rows = self._make_table()
         return format_table(columns, rows, caption="Perplexity")
 
     def _repr_html_(self) -> str:
-        columns, rows = self._table()
+        columns, rows = self._make_table()
         return render_table(columns, rows, caption="Perplexity")
 
-    def _table(self) -> tuple[list[str], list[list[Cell]]]:
+    def _make_table(self) -> tuple[list[str], list[list[Cell]]]:
         """The total, and each file if there are several."""
         parts = {"all": self.total} | (self.files if len(self.files) > 1 else {})
         return [*self.total.as_row(), "text"], [
@@ -232,7 +232,7 @@ def measure_perplexity(elmo: Elmo, sentences: Iterable[list[str]], *, stateful: 
 def _sum_scores(scores: Iterable[SentenceScore], reading: ReadingProgress | None = None) -> Perplexity:
     total = Perplexity()
     for score in scores:
-        total += _sentence_perplexity(score)
+        total += _convert_score(score)
         if reading is not None:
             reading.add_tokens(len(score.tokens))
     return total
@@ -242,7 +242,7 @@ def _drop_empty(sentences: Iterable[list[str]]) -> Iterator[list[str]]:
     return (sentence for sentence in sentences if sentence)
 
 
-def _sentence_perplexity(score: SentenceScore) -> Perplexity:
+def _convert_score(score: SentenceScore) -> Perplexity:
     words = len(score.tokens)
     unknown = int(score.unknown.sum())
     forward, backward, _ = score.totals
@@ -254,7 +254,7 @@ def _sentence_perplexity(score: SentenceScore) -> Perplexity:
     return Perplexity(1, words, unknown, LogLikelihood(words + 1, forward, backward), known)
 
 
-def _perplexity(log_likelihood: float, targets: int) -> float:
+def _compute_perplexity(log_likelihood: float, targets: int) -> float:
     if not targets:
         return nan
     try:

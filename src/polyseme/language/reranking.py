@@ -203,12 +203,12 @@ def _score_hypotheses(
     """Each hypothesis with its score; batches span lists."""
     waiting: deque[Hypothesis] = deque()
 
-    def sentences() -> Iterator[list[str]]:
+    def list_sentences() -> Iterator[list[str]]:
         for hypothesis in _check_hypotheses(hypotheses, need_score=need_score):
             waiting.append(hypothesis)
             yield elmo.token_texts(hypothesis.text, segment)
 
-    for score in score_stream(elmo, sentences(), on_batch=on_batch):
+    for score in score_stream(elmo, list_sentences(), on_batch=on_batch):
         yield waiting.popleft(), score
 
 

@@ -82,14 +82,14 @@ class Substitutes:
         return self.tokens[self.position]
 
     def __repr__(self) -> str:
-        columns, rows, caption = self._table()
+        columns, rows, caption = self._make_table()
         return format_table(columns, rows, caption=caption)
 
     def _repr_html_(self) -> str:
-        columns, rows, caption = self._table()
+        columns, rows, caption = self._make_table()
         return render_table(columns, rows, caption=caption)
 
-    def _table(self) -> tuple[list[str], list[list[Cell]], str]:
+    def _make_table(self) -> tuple[list[str], list[list[Cell]], str]:
         """The three rankings side by side, each word with its log probability."""
         rankings = {"both": self.joint, "left": self.forward, "right": self.backward}
         columns = [heading for name in rankings for heading in (f"from {name}", "log p")]
@@ -181,9 +181,9 @@ def find_substitutes_at(
     word = tokens[position]
     filled = [*tokens[:position], word or predictor.vocab.unknown, *tokens[position + 1 :]]
     forward, backward = _predict(elmo, predictor, check_tokens(filled, 0), position, context, following)
-    special = _special_tokens(predictor)
+    special = _list_special_tokens(predictor)
     usable = np.array([row for row, known in enumerate(predictor.vocab.words) if known not in special])
-    joint = joint_log_probs(forward, backward, _log_prior(predictor, counts), usable)
+    joint = join_log_probs(forward, backward, _log_prior(predictor, counts), usable)
     rankings = (_rank(predictor, values, usable, word, k) for values in (forward, backward, joint))
     return Substitutes(list(tokens), position, *rankings)
 
@@ -220,7 +220,7 @@ def _state_after(elmo: Elmo, sentences: Sequence[Sequence[str]]) -> BiState | No
     return state
 
 
-def joint_log_probs(
+def join_log_probs(
     forward: LogProbs, backward: LogProbs, log_prior: LogProbs, usable: NDArray[np.int64]
 ) -> LogProbs:
     """Combine both directions and the prior (V,), normalized over the `usable` rows; the others get -inf."""
@@ -244,7 +244,7 @@ def _log_prior(predictor: Predictor, counts: Mapping[str, int] | None) -> LogPro
     return log_prior
 
 
-def _special_tokens(predictor: Predictor) -> tuple[str, str, str]:
+def _list_special_tokens(predictor: Predictor) -> tuple[str, str, str]:
     vocab = predictor.vocab
     return vocab.begin, vocab.end, vocab.unknown
 
@@ -257,7 +257,7 @@ def _rank(
     order = np.argsort(-values, kind="stable")[:k]
     words = predictor.vocab.words
     best = ResultList(Substitute(words[usable[number]], float(values[number])) for number in order)
-    if word not in predictor.vocab or word in _special_tokens(predictor):
+    if word not in predictor.vocab or word in _list_special_tokens(predictor):
         return RankedSubstitutes(best, None, None)
     log_prob = float(log_probs[predictor.vocab.id(word) - 1])
     return RankedSubstitutes(best, int((values > log_prob).sum()) + 1, log_prob)

@@ -66,7 +66,7 @@ class BiLM(nn.Module):
     def pack(self) -> None:
         """Pack the large weights for faster inference; they are packed again if they change."""
         with _packing:
-            unchanged = self._packed is not None and self._packed.matches(self._matrices())
+            unchanged = self._packed is not None and self._packed.matches(self._list_matrices())
             if unchanged and all(module.is_packed(self.precision) for module in self._quantisable.values()):
                 return
             for module in self._quantisable.values():
@@ -77,9 +77,9 @@ class BiLM(nn.Module):
                     for original in module.source_tensors():
                         page_out(original)
             if not unchanged:
-                self._packed = WeightSnapshot(self._matrices())
+                self._packed = WeightSnapshot(self._list_matrices())
 
-    def _matrices(self) -> list[Tensor]:
+    def _list_matrices(self) -> list[Tensor]:
         return [weight for module in self._quantisable.values() for weight in module.matrices().values()]
 
     def __getstate__(self) -> dict[str, Any]:

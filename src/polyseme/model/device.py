@@ -37,21 +37,21 @@ def resolve_device(device: str | torch.device, name: str = "device") -> torch.de
     if resolved.type == "cuda":
         return _resolve_cuda(wanted, resolved.index or 0, name)
     if resolved.type == "mps" and not torch.backends.mps.is_available():
-        raise missing_device(wanted, "this machine has no such GPU, or this torch cannot use it", name)
+        raise make_device_error(wanted, "this machine has no such GPU, or this torch cannot use it", name)
     return resolved
 
 
 def _resolve_cuda(wanted: str, index: int, name: str) -> torch.device:
     if not torch.cuda.is_available():
-        raise missing_device(
+        raise make_device_error(
             wanted, "this machine has no CUDA GPU, or this torch was built without CUDA", name
         )
     count = torch.cuda.device_count()
     if index >= count:
-        raise missing_device(wanted, f"this machine has {count} CUDA GPUs, numbered from 0", name)
+        raise make_device_error(wanted, f"this machine has {count} CUDA GPUs, numbered from 0", name)
     return torch.device("cuda", index)
 
 
-def missing_device(wanted: str, reason: str, name: str) -> UsageError:
+def make_device_error(wanted: str, reason: str, name: str) -> UsageError:
     """Return the error for a device that cannot be used."""
     return UsageError(f'{name} is {wanted}, but {reason}. Or use `{name}="cpu"`.')

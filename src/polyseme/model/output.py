@@ -153,10 +153,10 @@ def resolve_output(
             )
         return OutputSpec(None, direction, pool, context, joined=True)
     is_joined = isinstance(layer, str) and layer == "concat"
-    return OutputSpec(_weights(layer, n_layers), direction, pool, context, is_joined)
+    return OutputSpec(_resolve_weights(layer, n_layers), direction, pool, context, is_joined)
 
 
-def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
+def _resolve_weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
     """The weight of each layer, gamma included, or None for all layers unmixed."""
     if isinstance(layer, str):
         if layer in ("all", "concat"):
@@ -164,7 +164,7 @@ def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
         if layer == "mean":
             return (1.0 / n_layers,) * n_layers
         if layer == "top":
-            return _one_layer(n_layers - 1, n_layers)
+            return _weigh_one_layer(n_layers - 1, n_layers)
         raise UsageError(
             f"layer is {layer!r}, expected mean, top, concat, all, a number from 0 to {n_layers - 1}, "
             f"or {n_layers} weights."
@@ -172,15 +172,15 @@ def _weights(layer: Layer, n_layers: int) -> tuple[float, ...] | None:
     if isinstance(layer, Integral) and not isinstance(layer, bool):  # numpy's numbers too
         if not 0 <= layer < n_layers:
             raise UsageError(f"layer is {layer}, the model has layers 0 to {n_layers - 1}.")
-        return _one_layer(int(layer), n_layers)
-    return _mixture(layer, n_layers)
+        return _weigh_one_layer(int(layer), n_layers)
+    return _parse_mixture(layer, n_layers)
 
 
-def _one_layer(number: int, n_layers: int) -> tuple[float, ...]:
+def _weigh_one_layer(number: int, n_layers: int) -> tuple[float, ...]:
     return tuple(float(layer == number) for layer in range(n_layers))
 
 
-def _mixture(layer: object, n_layers: int) -> tuple[float, ...]:
+def _parse_mixture(layer: object, n_layers: int) -> tuple[float, ...]:
     """`[w, w, w]` or `([w, w, w], gamma)` to gamma * w, the weights taken as they are."""
     weights, gamma = layer, 1.0
     if isinstance(layer, tuple) and len(layer) == 2 and not isinstance(layer[0], Real):

@@ -127,16 +127,16 @@ class RecurrentCell(Quantisable):
         Without gradients it works in place: z is overwritten and `memory` becomes the new memory.
         """
         if self.kind == "lstm":
-            raw, memory = self._lstm(z, output, memory, packed.hidden)
+            raw, memory = self._step_lstm(z, output, memory, packed.hidden)
         else:
-            raw, memory = (self._gru if self.kind == "gru" else self._rnn)(z, output, memory)
+            raw, memory = (self._step_gru if self.kind == "gru" else self._step_rnn)(z, output, memory)
         if self.projection is None:
             return raw, memory
         projection = packed.projection
         output = multiply_packed(raw, projection) if projection is not None else raw @ self.projection.t()
         return self._clip(output, self.output_clip), memory
 
-    def _lstm(self, z: Tensor, output: Tensor, memory: Tensor, hidden: Tensor | None) -> State:
+    def _step_lstm(self, z: Tensor, output: Tensor, memory: Tensor, hidden: Tensor | None) -> State:
         m = self.cells
         if torch.is_grad_enabled():
             z = torch.addmm(z, output, self.hidden_weight.t())
@@ -153,7 +153,7 @@ class RecurrentCell(Quantisable):
         self._clip(memory, self.cell_clip)
         return torch.tanh(memory).mul_(o), memory
 
-    def _gru(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+    def _step_gru(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
         gates = self.outputs + self.cells
         both = torch.sigmoid(torch.addmm(z[:, :gates], output, self.hidden_weight[:gates].t()))
         reset, update = both.split([self.outputs, self.cells], dim=1)
@@ -161,7 +161,7 @@ class RecurrentCell(Quantisable):
         memory = self._clip(torch.lerp(memory, candidate, update), self.cell_clip)
         return memory, memory
 
-    def _rnn(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
+    def _step_rnn(self, z: Tensor, output: Tensor, memory: Tensor) -> State:
         memory = self._clip(torch.tanh(torch.addmm(z, output, self.hidden_weight.t())), self.cell_clip)
         return memory, memory
 
@@ -184,7 +184,7 @@ class RecurrentCell(Quantisable):
             memory = memory.clone()  # `step` works in place and must not change the caller's state
         outputs: list[Tensor] = []
         ended: list[State] = []
-        for rows, steps in self._blocks(sizes):
+        for rows, steps in self._group_steps(sizes):
             for z in self.project_inputs(x[rows]).split(steps):
                 if len(z) < len(output):  # the shortest sentences, which come last, have ended
                     ended.append((output[len(z) :], memory[len(z) :]))
@@ -196,7 +196,7 @@ class RecurrentCell(Quantisable):
         final = torch.cat([output for output, _ in ended]), torch.cat([memory for _, memory in ended])
         return torch.cat(outputs) if outputs else x.new_empty(0, self.outputs), final
 
-    def _blocks(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
+    def _group_steps(self, sizes: list[int]) -> Iterator[tuple[slice, list[int]]]:
         """Group time steps whose input products fit `input_bytes`: their rows and their sizes."""
         limit = max(1, self.input_bytes // (len(self.input_weight) * self.input_weight.element_size()))
         if torch.is_grad_enabled():

@@ -57,12 +57,12 @@ class Softmax(nn.Module):
         self, outputs: Tensor, targets: Tensor, *, block_values: int = BLOCK_VALUES
     ) -> Tensor:
         """Log probability (N,) of the words `targets` (N,), at most `block_values` scores at a time."""
-        blocks = _blocks(outputs, targets, self.n_words, block_values)
+        blocks = _split_blocks(outputs, targets, self.n_words, block_values)
         return torch.cat([self(block).gather(1, words[:, None])[:, 0] for block, words in blocks])
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean negative log likelihood of `targets` (N,)."""
-        dtype, rows = product_dtype(outputs), self.rows()
+        dtype, rows = choose_product_dtype(outputs), self.rows()
         if softmax_in_c.is_supported(outputs.float(), rows, self.bias, dtype):
             return softmax_in_c.mean_loss(outputs.float(), rows, self.bias, targets, len(rows), dtype)
         return F.cross_entropy(torch.addmm(self.bias, outputs, self.rows().t()), targets)
@@ -76,7 +76,7 @@ class Softmax(nn.Module):
         words, labels = index_labels(sample.words, targets, self.n_words)
         rows = self.select_rows(words)  # (U, D): gathered once, so that there is one gradient
         bias = self.bias[words] - log_expected_count(words, self.n_words, sample.draws)
-        dtype = product_dtype(outputs)
+        dtype = choose_product_dtype(outputs)
         samples = len(sample.words)
         if softmax_in_c.is_supported(outputs.float(), rows, bias, dtype):
             return softmax_in_c.mean_loss(outputs.float(), rows, bias, labels, samples, dtype)
@@ -96,7 +96,7 @@ def index_labels(samples: Tensor, targets: Tensor, n_words: int) -> tuple[Tensor
     return torch.cat([samples, others]), position[targets]
 
 
-def product_dtype(like: Tensor) -> torch.dtype:
+def choose_product_dtype(like: Tensor) -> torch.dtype:
     """The dtype of the factors of products: that of autocast, or float32."""
     autocast = torch.is_autocast_enabled(like.device.type)
     return torch.get_autocast_dtype(like.device.type) if autocast else torch.float32
@@ -118,7 +118,7 @@ class AdaptiveSoftmax(nn.Module):
         self, outputs: Tensor, targets: Tensor, *, block_values: int = BLOCK_VALUES
     ) -> Tensor:
         """Log probability (N,) of the words `targets` (N,), at most `block_values` scores at a time."""
-        blocks = _blocks(outputs, targets, self.n_words, block_values)
+        blocks = _split_blocks(outputs, targets, self.n_words, block_values)
         return torch.cat([self.clusters(block, words).output for block, words in blocks])
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ class AdaptiveSoftmax(nn.Module):
 AnySoftmax = Softmax | AdaptiveSoftmax
 
 
-def _blocks(
+def _split_blocks(
     outputs: Tensor, targets: Tensor, n_words: int, block_values: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Split outputs (N, D) and targets (N,) into blocks with at most `block_values` scores."""
@@ -137,7 +137,7 @@ def _blocks(
     return zip(outputs.split(rows), targets.split(rows), strict=True)
 
 
-def default_cutoffs(n_words: int) -> list[int]:
+def choose_cutoffs(n_words: int) -> list[int]:
     """First words of the clusters of an adaptive softmax, for a vocabulary of `n_words` (at least 4)."""
     return sorted({max(1, n_words // 10), max(2, n_words // 3)})
 

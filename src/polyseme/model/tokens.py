@@ -24,8 +24,8 @@ from polyseme.model.fast.lookup_tables import (
     LookupTables,
     build_lookup_tables,
     is_small_enough,
+    list_source_weights,
     look_up,
-    source_weights,
 )
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.fast.quantisation import Quantisable, QuantisedMatrix
@@ -167,11 +167,11 @@ class CharCnn(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N, F)."""
-        lookups = None if torch.is_grad_enabled() else self._current_lookups()
+        lookups = None if torch.is_grad_enabled() else self._get_lookups()
         if lookups is None or len(chars) == 0:
             vectors = self._filter(chars)
         else:
-            vectors = self._by_length(chars, lookups)
+            vectors = self._run_by_length(chars, lookups)
         for highway in self.highways:
             vectors = highway(vectors)
         return vectors
@@ -181,17 +181,17 @@ class CharCnn(nn.Module):
         convolutions = list(cast("Iterable[nn.Conv1d]", self.convolutions))
         weights = [convolution.weight for convolution in convolutions]
         bias = torch.cat([convolution.bias for convolution in convolutions if convolution.bias is not None])
-        maxima = max_over_windows(chars, self._lengths(chars), self.embedding.weight, weights)
+        maxima = max_over_windows(chars, self._count_characters(chars), self.embedding.weight, weights)
         return ACTIVATIONS[self.activation](maxima + bias)
 
-    def _by_length(self, chars: Tensor, lookups: LookupTables) -> Tensor:
+    def _run_by_length(self, chars: Tensor, lookups: LookupTables) -> Tensor:
         """(N, C) -> (N, F), in blocks of similar length, so that short words are padded less."""
-        lengths = self._lengths(chars)
+        lengths = self._count_characters(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
         room = lengths + self.widest <= chars.shape[1]
         if not bool(room.all()) and bool(room.any()):  # a long word does not slow down the others
             for words in (room, ~room):
-                vectors[words] = self._by_length(chars[words], lookups)
+                vectors[words] = self._run_by_length(chars[words], lookups)
             return vectors
         maxima = filter_words(lookups, chars, lengths, relu=self.activation == "relu") if room[0] else None
         if maxima is not None:
@@ -206,17 +206,17 @@ class CharCnn(nn.Module):
                 vectors[block] = self._filter(chars[block])
         return vectors
 
-    def _current_lookups(self) -> LookupTables | None:
+    def _get_lookups(self) -> LookupTables | None:
         """The tables of the current weights; None if they would be too large."""
         if not is_small_enough(self.embedding.num_embeddings, self.widest, self.size):
             return None
         convolutions = cast("Iterable[nn.Conv1d]", self.convolutions)
-        weights = source_weights(self.embedding, convolutions)
+        weights = list_source_weights(self.embedding, convolutions)
         if self._lookups is None or not self._lookups.sources.matches(weights):
             self._lookups = build_lookup_tables(self.embedding, convolutions, self.widest)
         return self._lookups
 
-    def _lengths(self, chars: Tensor) -> Tensor:
+    def _count_characters(self, chars: Tensor) -> Tensor:
         """(N, C) -> (N,): the characters of each row before the padding."""
         counts = torch.arange(1, chars.shape[1] + 1, device=chars.device)
         return (((chars != self.padding) & (chars != 0)) * counts).amax(dim=1)

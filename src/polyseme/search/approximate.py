@@ -41,7 +41,7 @@ def build_graph(
 ) -> dict[str, Any]:
     """Build the graph of a finished index; return what index.json notes about it."""
     check_graph(dtype)
-    graph = _new_graph(index.head["size"], dtype)
+    graph = _make_graph(index.head["size"], dtype)
     for start in range(0, len(index), ROWS):
         numbers = np.arange(start, min(start + ROWS, len(index)))
         threads = 1 if start == 0 else 0  # several threads that start a graph lose each other's nodes
@@ -67,7 +67,7 @@ def open_graph(folder: Path, entry: dict[str, Any], size: int) -> Any:
             f"{path}: missing or damaged. Build it again: call `polyseme.index(model, texts, out, "
             "graph='float16')` with the same arguments as before."
         )
-    graph = _new_graph(size, entry["dtype"])
+    graph = _make_graph(size, entry["dtype"])
     graph.view(str(path))
     return graph
 
@@ -77,7 +77,7 @@ def find_candidates(graph: Any, query: NDArray[np.float32], k: int) -> NDArray[n
     return np.asarray(graph.search(query, OVERSAMPLING * k).keys, np.int64)
 
 
-def _new_graph(size: int, dtype: str) -> Any:
+def _make_graph(size: int, dtype: str) -> Any:
     usearch = require("usearch.index", "search", "Approximate search")
     return usearch.Index(
         ndim=size,

@@ -34,7 +34,7 @@ from polyseme.search.usage_store import (
     HEAD,
     INDEX_VIEWS,
     PRECISIONS,
-    block_path,
+    get_block_path,
     list_documents,
     note_documents,
     read_head,
@@ -292,7 +292,7 @@ def _remove_last_corpus(folder: Path, head: dict[str, Any]) -> None:
         note_documents(head, list_documents(head)[: corpus.get("before", len(head["documents"]))])
         write_head(folder, head)
         for number in removed:
-            block_path(folder, number).unlink(missing_ok=True)
+            get_block_path(folder, number).unlink(missing_ok=True)
         return
     for path in [path for path in folder.iterdir() if _is_index_file(path)]:
         path.unlink()

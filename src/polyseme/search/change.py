@@ -220,8 +220,10 @@ def compare_usages(
     shares = _group_shares(labels, len(first))
     distances, prototypes = measure_distances(first, second, PERMUTATIONS, seed)
     rng = np.random.default_rng(seed)
-    shift = _divergence(*shares)
-    shifts = [_divergence(*_group_shares(rng.permutation(labels), len(first))) for _ in range(PERMUTATIONS)]
+    shift = _measure_divergence(*shares)
+    shifts = [
+        _measure_divergence(*_group_shares(rng.permutation(labels), len(first))) for _ in range(PERMUTATIONS)
+    ]
     p = estimate_p(prototypes)
     return Change(
         word=word,
@@ -256,15 +258,15 @@ def _group_shares(labels: NDArray[np.int64], count: int) -> tuple[Array, Array]:
     )
 
 
-def _divergence(p: Array, q: Array) -> float:
+def _measure_divergence(p: Array, q: Array) -> float:
     """The Jensen-Shannon divergence in bits: 0 for the same shares, 1 for shares that do not overlap."""
     mean = (p + q) / 2
 
-    def relative_entropy(x: Array) -> float:
+    def measure_entropy(x: Array) -> float:
         used = x > 0
         return float((x[used] * np.log2(x[used] / mean[used])).sum())
 
-    return (relative_entropy(p) + relative_entropy(q)) / 2
+    return (measure_entropy(p) + measure_entropy(q)) / 2
 
 
 def draw_sense_shares(

@@ -119,11 +119,13 @@ class ChangeScreening:
         """Return the content words whose frequency is nearest to that of a word in both indexes."""
         first, second = self._counts
 
-        def distance(other: str) -> float:
+        def measure_distance(other: str) -> float:
             ratios = first[other] / first[word], second[other] / second[word]
             return abs(math.log(ratios[0])) + abs(math.log(ratios[1]))
 
-        return sorted((other for other in self.words(MIN_USAGES) if other != word), key=distance)[:CONTROLS]
+        return sorted((other for other in self.words(MIN_USAGES) if other != word), key=measure_distance)[
+            :CONTROLS
+        ]
 
 
 def find_common_words(

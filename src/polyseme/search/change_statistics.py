@@ -54,10 +54,10 @@ def measure_distances(
     first_squares = weights @ squares
     counts = len(first), len(second)
     within = (
-        _mean_of_pairs(first_sums, first_squares, counts[0] ** 2, counts[0]),
-        _mean_of_pairs(second_sums, squares.sum() - first_squares, counts[1] ** 2, counts[1]),
+        _average_pairs(first_sums, first_squares, counts[0] ** 2, counts[0]),
+        _average_pairs(second_sums, squares.sum() - first_squares, counts[1] ** 2, counts[1]),
     )
-    return _distances(first_sums, second_sums, counts, within)
+    return _compute_distances(first_sums, second_sums, counts, within)
 
 
 def measure_interval(
@@ -74,20 +74,20 @@ def measure_interval(
         lengths = (values.astype(np.float64) ** 2).sum(axis=1)
         repeated = (weights.astype(np.float64) ** 2).sum(axis=1)
         sums.append(drawn)
-        within.append(_mean_of_pairs(drawn, weights**2 @ lengths, count**2, repeated))
-    _, prototypes = _distances(sums[0], sums[1], (len(first), len(second)), (within[0], within[1]))
+        within.append(_average_pairs(drawn, weights**2 @ lengths, count**2, repeated))
+    _, prototypes = _compute_distances(sums[0], sums[1], (len(first), len(second)), (within[0], within[1]))
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(prototypes, [tail, 100 - tail])
     return float(low), float(high)
 
 
-def _mean_of_pairs(sums: Array, squares: Array, products: float, same: Array | float) -> Array:
+def _average_pairs(sums: Array, squares: Array, products: float, same: Array | float) -> Array:
     """The mean cosine of pairs, from sums (P, H), without the products of a vector and itself."""
     means: Array = ((sums * sums).sum(axis=1) - squares) / np.maximum(1, products - same)
     return means
 
 
-def _distances(
+def _compute_distances(
     first: Array, second: Array, counts: tuple[int, int], within: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     across = (first * second).sum(axis=1) / (counts[0] * counts[1])

@@ -66,7 +66,7 @@ def cluster(
     counts = range(2, min(max_clusters, len(sample) // 3) + 1)
     tried = []
     for count in counts:
-        tried.append(_drop_empty(*kmeans(sample, count, seed)))
+        tried.append(_drop_empty(*run_kmeans(sample, count, seed)))
         on_progress(ProgressEvent("clustering", len(tried), len(counts), f"{count} clusters"))
     by_silhouette = sorted(
         ((measure_silhouette(sample, *result), result) for result in tried if len(result[1]) > 1),
@@ -91,7 +91,7 @@ def merge(vectors: Array) -> Clusters:
     return Clusters(np.zeros(len(vectors), np.int64), centre, 0.0, 1.0)
 
 
-def kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
+def run_kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
     """Cluster vectors into `count` clusters by cosine; return labels and centres of the best restart."""
     rng = np.random.default_rng(seed)
     return _settle(vectors, np.stack([_choose_centres(vectors, count, rng) for _ in range(RESTARTS)]))
@@ -144,12 +144,12 @@ def measure_stability(vectors: Array, labels: Labels, count: int, seed: int = 0)
     agreements = []
     for number in range(SUBSAMPLES):
         rows = rng.permutation(len(vectors))[: max(count, round(SUBSAMPLE_SHARE * len(vectors)))]
-        labels_again, _ = kmeans(vectors[rows], count, seed + 2 + number)
-        agreements.append(adjusted_rand(labels[rows], labels_again))
+        labels_again, _ = run_kmeans(vectors[rows], count, seed + 2 + number)
+        agreements.append(measure_rand(labels[rows], labels_again))
     return float(np.mean(agreements))
 
 
-def adjusted_rand(first: Labels, second: Labels) -> float:
+def measure_rand(first: Labels, second: Labels) -> float:
     """Return how well two clusterings agree: 1 if they are the same, about 0 by chance."""
     table = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
     np.add.at(table, (first, second), 1)

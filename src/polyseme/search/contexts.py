@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.search.index import Index
-from polyseme.search.space import Space, fit_space, normalize, uncorrected_space
-from polyseme.text.function_words import frequent_function_words, is_content_word
+from polyseme.search.space import Space, fit_space, make_uncorrected_space, normalize
+from polyseme.text.function_words import find_frequent_function_words, is_content_word
 
 Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
@@ -73,7 +73,7 @@ class ContextReader:
     def is_content(self) -> NDArray[np.bool_]:
         """(V,) which words of the index are content words."""
         words = self.index.words
-        frequent = frequent_function_words(dict(zip(words.words, words.counts.tolist(), strict=True)))
+        frequent = find_frequent_function_words(dict(zip(words.words, words.counts.tolist(), strict=True)))
         return np.array([is_content_word(word) and word not in frequent for word in words.words], np.bool_)
 
     @cached_property
@@ -106,9 +106,9 @@ class ContextReader:
         offsets = members - row[usages]
         others = offsets != 0
         usages, members, offsets = usages[others], members[others], offsets[others]
-        return Contexts(usages, self._word_rows(members), offsets, row - first, last - row - 1)
+        return Contexts(usages, self._find_word_rows(members), offsets, row - first, last - row - 1)
 
-    def _word_rows(self, numbers: Numbers) -> Numbers:
+    def _find_word_rows(self, numbers: Numbers) -> Numbers:
         """The row in `Index.words` of the word of each usage."""
         rows, starts = np.zeros(len(numbers), np.int64), self.index.block_starts
         owners = np.searchsorted(starts, numbers, side="right") - 1
@@ -209,7 +209,7 @@ class ContextReader:
         """Scales directions of topics by how much they usually vary around one word."""
         deviations = self._deviations[2]
         if len(deviations) < 2:
-            return uncorrected_space(deviations.shape[1])
+            return make_uncorrected_space(deviations.shape[1])
         return fit_space(np.zeros_like(deviations), "whiten", deviations)
 
     def unusual_topics(self, topics: Array) -> Array:

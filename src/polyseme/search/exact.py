@@ -95,7 +95,7 @@ def _search_one_by_one(
     unread = [max(1, -(-size // piece_rows)) for size in sizes]  # pieces of each block
     waiting, lock = iter(pieces), threading.Lock()
 
-    def work() -> list[Ranking]:
+    def search_pieces() -> list[Ranking]:
         best: list[Ranking] = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
         for block, row in waiting:  # each piece goes to one thread
             vectors, first = blocks[block][row : row + piece_rows], starts[block] + row
@@ -111,7 +111,9 @@ def _search_one_by_one(
         return best
 
     with torch.no_grad():  # without it threads do not run in parallel
-        by_thread = run_parallel([work] * max(1, min(torch.get_num_threads(), len(pieces))), native=True)
+        by_thread = run_parallel(
+            [search_pieces] * max(1, min(torch.get_num_threads(), len(pieces))), native=True
+        )
     return [_select_best(rankings, k) for rankings in zip(*by_thread, strict=True)]
 
 
@@ -190,7 +192,7 @@ def _merge(best: Ranking, scores: Array, tops: Array, start: int, k: int) -> Ran
         bound = max(bound, float(np.partition(tops, len(tops) - k)[len(tops) - k]))
     elif len(scores) > k:
         bound = max(bound, float(np.partition(scores, len(scores) - k)[len(scores) - k]))
-    rows = _rows_above(scores, tops, bound)
+    rows = _find_rows_above(scores, tops, bound)
     return _select_best([best, (rows + start, scores[rows])], k)
 
 
@@ -201,7 +203,7 @@ def _select_best(rankings: Sequence[Ranking], k: int) -> Ranking:
     return numbers[order], values[order]
 
 
-def _rows_above(scores: Array, tops: Array, bound: float) -> NDArray[np.int64]:
+def _find_rows_above(scores: Array, tops: Array, bound: float) -> NDArray[np.int64]:
     """The rows of the finite scores that are at least `bound`."""
     rows = []
     for first in (np.flatnonzero(tops >= bound) * dots.TOGETHER).tolist():

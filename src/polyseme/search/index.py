@@ -30,11 +30,11 @@ from polyseme.model.output import Layer, resolve_output
 from polyseme.search import approximate, exact, statistics
 from polyseme.search.selection import Documents, group_documents, select_documents, sort_groups
 from polyseme.search.similarity import UsageEncoder, make_encoder
-from polyseme.search.space import uncorrected_space
+from polyseme.search.space import make_uncorrected_space
 from polyseme.search.usage_store import (
     ADVICE,
     UsageBlock,
-    block_path,
+    get_block_path,
     list_documents,
     read_head,
     write_head,
@@ -131,10 +131,10 @@ class Index:
         self.folder, self.head, self._memory = folder, head, memory
         self._model = model
         self._elmo: Elmo | None = None  # loaded and checked on first use
-        self.blocks = [UsageBlock(block_path(folder, number)) for number in range(len(head["blocks"]))]
+        self.blocks = [UsageBlock(get_block_path(folder, number)) for number in range(len(head["blocks"]))]
         for number, (block, entry) in enumerate(zip(self.blocks, head["blocks"], strict=True)):
             if len(block) != entry["usages"]:
-                path, expected = block_path(folder, number), entry["usages"]
+                path, expected = get_block_path(folder, number), entry["usages"]
                 raise FormatError(f"{path}: {len(block)} usages, expected {expected}. {ADVICE}")
         self.corrected = corrected
         self.listed_documents = list_documents(head)
@@ -146,7 +146,7 @@ class Index:
         self.lengths = statistics.read_lengths(folder, sum(map(len, self.blocks)))
         self._starts = np.cumsum([0, *map(len, self.blocks)])
         if not corrected:
-            self.space, self._words = uncorrected_space(head["size"]), self.words.uncentred()
+            self.space, self._words = make_uncorrected_space(head["size"]), self.words.uncentred()
             self.lengths = self._measure_lengths()
         self._graph: Any = None
         self._encoder: UsageEncoder | None = None
@@ -268,7 +268,7 @@ class Index:
     def document_numbers(self, numbers: Numbers) -> NDArray[np.int32]:
         """Return the document of each of these usages, as a position in `listed_documents`."""
         documents = np.zeros(len(numbers), np.int32)
-        for number, block, chosen in self._by_block(numbers):
+        for number, block, chosen in self._group_by_block(numbers):
             documents[chosen] = block.document_numbers(numbers[chosen] - self._starts[number])
         if len(documents) and not 0 <= documents.min() <= documents.max() < len(self.listed_documents):
             raise FormatError(f"{self.folder}: damaged: a document is not listed. {ADVICE}")
@@ -557,7 +557,7 @@ class Index:
         ((numbers, cosines),) = exact.find_nearest(
             vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._release
         )
-        return self._usages(numbers, cosines)
+        return self._list_usages(numbers, cosines)
 
     def approximate_nearest(self, query: Array, k: int = 10) -> ResultList[Usage]:
         """Find usages by the graph: faster than `nearest`, and now and then one is missed.
@@ -580,7 +580,7 @@ class Index:
         numbers = approximate.find_candidates(self._graph, query, min(k, len(self)))
         cosines = self.vectors(numbers) @ query
         order = np.lexsort((numbers, -cosines))[:k]
-        return self._usages(numbers[order], cosines[order])
+        return self._list_usages(numbers[order], cosines[order])
 
     def add_graph(self, dtype: GraphDtype = "float16", progress: ProgressOption = None) -> None:
         """Build the graph for approximate search, and note it in the index."""
@@ -596,7 +596,7 @@ class Index:
         stored = self.blocks[block].read(row, self.listed_documents)
         return Usage(number, stored.word, cosine, *stored[1:])
 
-    def _usages(self, numbers: Numbers, cosines: Array) -> ResultList[Usage]:
+    def _list_usages(self, numbers: Numbers, cosines: Array) -> ResultList[Usage]:
         return ResultList(self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True))
 
     def usage_numbers(self, word: str) -> Numbers:
@@ -625,7 +625,7 @@ class Index:
     def raw_vectors(self, numbers: Numbers) -> Array:
         """Return the vectors (n, H) of usages as the model computed them."""
         vectors = np.empty((len(numbers), self.head["size"]), np.float32)
-        for number, block, chosen in self._by_block(numbers):
+        for number, block, chosen in self._group_by_block(numbers):
             vectors[chosen] = block.vectors[numbers[chosen] - self._starts[number]]
             self._release(number)
             if not np.isfinite(vectors[chosen]).all():
@@ -637,7 +637,7 @@ class Index:
         listed = self.listed_documents
         return [listed[number].title or listed[number].file for number in self.document_numbers(numbers)]
 
-    def _by_block(self, numbers: Numbers) -> Iterator[tuple[int, UsageBlock, NDArray[np.bool_]]]:
+    def _group_by_block(self, numbers: Numbers) -> Iterator[tuple[int, UsageBlock, NDArray[np.bool_]]]:
         """Every block with some of these usages: its number, itself, and which of the usages it holds."""
         owners = np.searchsorted(self._starts, numbers, side="right") - 1
         for number, block in enumerate(self.blocks):

@@ -195,14 +195,14 @@ def _render_legend(usage_map: Map) -> str:
     dot = "display:inline-block;width:.8rem;height:.8rem;border-radius:50%"
     names = "".join(
         f'<span style="margin-right:1.5rem"><i style="{dot};background:{colour}"></i> {escape(name)}</span>'
-        for name, colour in _colours(usage_map).items()
+        for name, colour in _choose_colours(usage_map).items()
     )
     return f"<p>{names}</p>"
 
 
 def _render_svg(usage_map: Map) -> str:
     """The usages as dots in an SVG, each with its sentence and location as a tooltip."""
-    colours = _colours(usage_map)
+    colours = _choose_colours(usage_map)
     low, high = usage_map.points.min(axis=0), usage_map.points.max(axis=0)
     area = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
     coordinates = MARGIN + (usage_map.points - low) / np.maximum(high - low, 1e-9) * area
@@ -217,6 +217,6 @@ def _render_svg(usage_map: Map) -> str:
     return f'<svg {box} style="{style}" role="img" aria-label="{label}">{circles}</svg>'
 
 
-def _colours(usage_map: Map) -> dict[str, str]:
+def _choose_colours(usage_map: Map) -> dict[str, str]:
     names = plots.order_groups(usage_map.groups)
     return {name: plots.COLOURS[number % len(plots.COLOURS)] for number, name in enumerate(names)}

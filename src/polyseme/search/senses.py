@@ -181,14 +181,14 @@ class Senses:
             ],
         }
 
-    def _results(self) -> ResultList[Sense]:
+    def _list_results(self) -> ResultList[Sense]:
         return ResultList(self.senses, f"{self.word}: {self.summary}")
 
     def __repr__(self) -> str:
-        return repr(self._results())
+        return repr(self._list_results())
 
     def _repr_html_(self) -> str:
-        return self._results()._repr_html_()
+        return self._list_results()._repr_html_()
 
 
 def find_senses(

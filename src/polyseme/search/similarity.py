@@ -23,7 +23,7 @@ from polyseme.io.html import Cell
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, OutputSpec, resolve_output
-from polyseme.search.space import Space, uncorrected_space
+from polyseme.search.space import Space, make_uncorrected_space
 from polyseme.text.brackets import WordInSentence, split_at_brackets
 from polyseme.word_vectors import WordVectors, find_odd_one_out
 
@@ -112,7 +112,7 @@ def make_encoder(
     """
     spec = resolve_output(layer, None, "both", elmo.config.layers, context=context)
     spec.require_weights("usage")
-    return UsageEncoder(elmo, spec, space or uncorrected_space(elmo.config.size), segment)
+    return UsageEncoder(elmo, spec, space or make_uncorrected_space(elmo.config.size), segment)
 
 
 class SimilarityPair(NamedTuple):

@@ -68,7 +68,7 @@ def check_space(kind: str) -> None:
         raise UsageError(f"space is {kind!r}, expected one of {', '.join(SPACE_KINDS)}.")
 
 
-def uncorrected_space(size: int) -> Space:
+def make_uncorrected_space(size: int) -> Space:
     """Return the space that leaves vectors as they are."""
     return Space("none", np.zeros(size, np.float32), None)
 
@@ -90,7 +90,7 @@ def fit_space(
     check_space(kind)
     count, size = vectors.shape
     if kind == "none" or count == 0:
-        return uncorrected_space(size)
+        return make_uncorrected_space(size)
     centre = vectors.mean(axis=0, dtype=np.float64)
     if kind == "centre" or count < 2:
         return Space("centre", centre.astype(np.float32), None)

@@ -26,7 +26,7 @@ from polyseme.io.atomic import new_file
 from polyseme.model.fast.kernels import dots, native
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.search.space import Space, fit_space, measure_anisotropy
-from polyseme.search.usage_store import UsageBlock, Vectors, as_tensor, block_path, write_head
+from polyseme.search.usage_store import UsageBlock, Vectors, as_tensor, get_block_path, write_head
 from polyseme.word_vectors import WordVectors, read_word_vectors
 
 Array = NDArray[np.float32]
@@ -49,7 +49,7 @@ def write_statistics(folder: Path, head: dict[str, Any]) -> None:
     """Compute and write the files, unless they are complete: from a sample, then one pass over the blocks."""
     if head.get("finished") == len(head["blocks"]) and _is_complete(folder, head):
         return
-    blocks = [UsageBlock(block_path(folder, number)) for number in range(len(head["blocks"]))]
+    blocks = [UsageBlock(get_block_path(folder, number)) for number in range(len(head["blocks"]))]
     step = max(1, -(-sum(map(len, blocks)) // MAX_SAMPLE))
     sample = np.concatenate([np.asarray(block.vectors[::step], np.float32) for block in blocks])
     space = fit_space(sample, head["space"])
@@ -94,7 +94,7 @@ def measure_lengths(
     """
     starts = np.cumsum([0, *map(len, blocks)]).tolist()
     lengths = np.empty(starts[-1], np.float32)
-    measure = _length_function(space)
+    measure = _choose_length_function(space)
 
     def measure_piece(piece: Vectors, first: int) -> None:
         lengths[first : first + len(piece)] = measure(piece)
@@ -112,7 +112,7 @@ def measure_lengths(
     return lengths
 
 
-def _length_function(space: Space) -> Callable[[Vectors], Array]:
+def _choose_length_function(space: Space) -> Callable[[Vectors], Array]:
     """What computes lengths in the corrected space: the C library if available, else torch."""
     if space.matrix is not None and native.is_available():
         return dots.TransformedNorms(space.centre, space.matrix).lengths
@@ -141,7 +141,7 @@ def _widen(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
 def count_usages(blocks: Sequence[UsageBlock], keep: NDArray[np.bool_] | None = None) -> Counter[str]:
     """Count the usages of each word, in the order of the text; `keep` (U,) counts only some of them."""
     counts: Counter[str] = Counter()
-    for block, kept in _with_kept(blocks, keep):
+    for block, kept in _pair_with_kept(blocks, keep):
         words = block.words if kept is None else block.words[kept]
         block_counts = np.bincount(words, minlength=len(block.types)).tolist()
         counts.update(
@@ -154,7 +154,7 @@ def count_usages(blocks: Sequence[UsageBlock], keep: NDArray[np.bool_] | None = 
     return counts
 
 
-def _with_kept(
+def _pair_with_kept(
     blocks: Sequence[UsageBlock], keep: NDArray[np.bool_] | None
 ) -> Iterator[tuple[UsageBlock, NDArray[np.bool_] | None]]:
     """Every block, with which of its usages are kept; None keeps all."""
@@ -188,7 +188,7 @@ def _sum_usages(
     size = blocks[0].vectors.shape[1]
     sums = np.zeros((len(rows_of), size), np.float32)
     buffer = np.empty((max(len(block.types) for block in blocks), size), np.float32)
-    for block, kept in _with_kept(blocks, keep):
+    for block, kept in _pair_with_kept(blocks, keep):
         block_sums = buffer[: len(block.types)]
         block_sums.fill(0)
         if kept is None:

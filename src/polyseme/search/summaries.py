@@ -140,7 +140,7 @@ def summarise_sentences(
             else mean + (vectors.mean(axis=0) - mean) * len(part) / (total + len(part))
         )
         total += len(part)
-        ranks, cosines = rank_sentences(vectors, _lengths(part))
+        ranks, cosines = rank_sentences(vectors, _measure_lengths(part))
         for number in choose_sentences(ranks, cosines, kept, diversity):
             candidates.sentences.append(part[number])
             candidates.vectors.append(vectors[number])
@@ -149,7 +149,9 @@ def summarise_sentences(
         on_progress(ProgressEvent("summarising", total, None))
     if mean is None:
         raise DataError("The text has no sentences.")
-    ranks, cosines = rank_sentences(np.stack(candidates.vectors), _lengths(candidates.sentences), mean)
+    ranks, cosines = rank_sentences(
+        np.stack(candidates.vectors), _measure_lengths(candidates.sentences), mean
+    )
     chosen = choose_sentences(ranks, cosines, count, diversity)
     found = sorted(chosen, key=lambda number: candidates.sentences[number].number)
     scale = float(ranks.max())
@@ -165,7 +167,9 @@ def summarise_sentences(
 
 def _reduce(candidates: _Candidates, mean: Floats, count: int, diversity: float) -> _Candidates:
     """The best half of the candidates."""
-    ranks, cosines = rank_sentences(np.stack(candidates.vectors), _lengths(candidates.sentences), mean)
+    ranks, cosines = rank_sentences(
+        np.stack(candidates.vectors), _measure_lengths(candidates.sentences), mean
+    )
     chosen = sorted(choose_sentences(ranks, cosines, count, diversity))
     return _Candidates(
         [candidates.sentences[number] for number in chosen], [candidates.vectors[number] for number in chosen]
@@ -186,7 +190,7 @@ def _embed(elmo: Elmo, sentences: Sequence[TextSentence]) -> Floats:
     return vectors
 
 
-def _lengths(sentences: Sequence[TextSentence]) -> Floats:
+def _measure_lengths(sentences: Sequence[TextSentence]) -> Floats:
     return np.array([len(sentence.tokens) for sentence in sentences], np.float32)
 
 

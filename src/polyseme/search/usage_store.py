@@ -121,7 +121,7 @@ class UsageBlockWriter:
     def close(self) -> None:
         """Write the rest; the block then appears under its name."""
         with self._open:
-            tensors = self._tensors()
+            tensors = self._make_tensors()
             shapes = {name: (values.dtype, values.shape) for name, values in tensors.items()}
             for values in tensors.values():
                 self._file.write(values.data)
@@ -135,12 +135,12 @@ class UsageBlockWriter:
         with self._open:
             raise problem
 
-    def _tensors(self) -> dict[str, NDArray[Any]]:
+    def _make_tensors(self) -> dict[str, NDArray[Any]]:
         """All tensors but the vectors, those of wider numbers first."""
         types = [word.encode("utf-8", "replace") for word in self._types]
         return {
-            "text_ends": _ends(self._texts),
-            "type_ends": _ends(types),
+            "text_ends": _count_ends(self._texts),
+            "type_ends": _count_ends(types),
             "words": np.array(self._words, np.int32),
             "sentences": np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes),
             "starts": np.array(self._starts, np.int32),
@@ -152,7 +152,7 @@ class UsageBlockWriter:
         }
 
 
-def _ends(parts: Sequence[bytes]) -> NDArray[np.int64]:
+def _count_ends(parts: Sequence[bytes]) -> NDArray[np.int64]:
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
@@ -171,29 +171,29 @@ class UsageBlock:
         for name, (dtypes, axes) in TENSORS.items():
             tensor = tensors.get(name)
             if tensor is None or tensor.dtype not in map(np.dtype, dtypes) or tensor.ndim != axes:
-                raise _damaged(path, f"{name} is missing")
+                raise _make_damage_error(path, f"{name} is missing")
         usages, sentences = len(tensors["vectors"]), len(tensors["text_ends"]) - 1
         expected = dict.fromkeys(("words", "sentences", "starts", "stops"), usages)
         expected |= dict.fromkeys(("documents", "lines"), sentences)
         for name, size in expected.items():
             if len(tensors[name]) != size:
-                raise _damaged(path, f"{name} has {len(tensors[name])} values, expected {size}")
-        self.path, self._tensors = path, tensors
+                raise _make_damage_error(path, f"{name} has {len(tensors[name])} values, expected {size}")
+        self.path, self._make_tensors = path, tensors
         self.vectors: Vectors = tensors["vectors"]
         self.words: NDArray[np.int32] = tensors["words"]
         self._check_ranges(usages, sentences)
 
     def _check_ranges(self, usages: int, sentences: int) -> None:
         """Refuse numbers that are out of range."""
-        limits = {"words": len(self._tensors["type_ends"]) - 1, "sentences": sentences}
+        limits = {"words": len(self._make_tensors["type_ends"]) - 1, "sentences": sentences}
         for name, limit in limits.items():
-            values = self._tensors[name]
+            values = self._make_tensors[name]
             if usages and not (int(values.min()) >= 0 and int(values.max()) < limit):
-                raise _damaged(self.path, f"{name} has a number beyond {limit}")
+                raise _make_damage_error(self.path, f"{name} has a number beyond {limit}")
         for name, whole in (("text_ends", "text"), ("type_ends", "types")):
-            ends, size = self._tensors[name], len(self._tensors[whole])
+            ends, size = self._make_tensors[name], len(self._make_tensors[whole])
             if len(ends) < 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > size:
-                raise _damaged(self.path, f"{name} does not fit {whole}")
+                raise _make_damage_error(self.path, f"{name} does not fit {whole}")
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -205,40 +205,40 @@ class UsageBlock:
     @cached_property
     def types(self) -> list[str]:
         """The distinct words of the block, in the order of the text; read on first use."""
-        text, ends = self._tensors["types"].tobytes(), self._tensors["type_ends"].tolist()
+        text, ends = self._make_tensors["types"].tobytes(), self._make_tensors["type_ends"].tolist()
         return [text[a:b].decode("utf-8", "replace") for a, b in pairwise(ends)]
 
-    def _text(self, values: str, ends: str, number: int) -> str:
+    def _read_text(self, values: str, ends: str, number: int) -> str:
         """One of the strings that are joined in the tensor `values`."""
-        first, last = self._tensors[ends][number : number + 2].tolist()
-        return self._tensors[values][first:last].tobytes().decode("utf-8", "replace")
+        first, last = self._make_tensors[ends][number : number + 2].tolist()
+        return self._make_tensors[values][first:last].tobytes().decode("utf-8", "replace")
 
     def read(self, row: int, documents: Sequence[Document]) -> StoredUsage:
         """Read the usage `row` of this block; `documents` are those that index.json lists."""
-        number = int(self._tensors["sentences"][row])
-        document_number = int(self._tensors["documents"][number])
+        number = int(self._make_tensors["sentences"][row])
+        document_number = int(self._make_tensors["documents"][number])
         if not 0 <= document_number < len(documents):
             raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
         document = documents[document_number]
         return StoredUsage(
-            self._text("types", "type_ends", int(self.words[row])),
-            self._text("text", "text_ends", number),
-            int(self._tensors["starts"][row]),
-            int(self._tensors["stops"][row]),
+            self._read_text("types", "type_ends", int(self.words[row])),
+            self._read_text("text", "text_ends", number),
+            int(self._make_tensors["starts"][row]),
+            int(self._make_tensors["stops"][row]),
             document.file,
-            int(self._tensors["lines"][number]),
+            int(self._make_tensors["lines"][number]),
             document.title,
         )
 
     def sentence_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each of these usages where the usages of its sentence start and stop in the block."""
-        sentences = self._tensors["sentences"]  # ascending
+        sentences = self._make_tensors["sentences"]  # ascending
         numbers = sentences[rows]
         return np.searchsorted(sentences, numbers), np.searchsorted(sentences, numbers, side="right")
 
     def document_numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the number of the document of each of these usages."""
-        numbers: NDArray[np.int32] = self._tensors["documents"][self._tensors["sentences"][rows]]
+        numbers: NDArray[np.int32] = self._make_tensors["documents"][self._make_tensors["sentences"][rows]]
         return numbers
 
 
@@ -250,11 +250,11 @@ def as_tensor(rows: Vectors) -> Tensor:
         return torch.from_numpy(rows.copy())
 
 
-def _damaged(path: Path, what: str) -> FormatError:
+def _make_damage_error(path: Path, what: str) -> FormatError:
     return FormatError(f"{path}: damaged: {what}. {ADVICE}")
 
 
-def block_path(folder: Path, number: int) -> Path:
+def get_block_path(folder: Path, number: int) -> Path:
     """Return the file of a block."""
     return folder / f"block-{number:05d}.safetensors"
 

@@ -27,7 +27,7 @@ from polyseme.search.usage_store import (
     PRECISIONS,
     UsageBlockWriter,
     Vectors,
-    block_path,
+    get_block_path,
     list_documents,
     note_documents,
     write_head,
@@ -203,7 +203,7 @@ class UsageWriter:
         if not _are_finite(rows):
             _raise_not_finite(self._elmo, sentences, self._spec)
         if self._block is None:
-            path = block_path(self._folder, len(self._head["blocks"]))
+            path = get_block_path(self._folder, len(self._head["blocks"]))
             self._block = UsageBlockWriter(path, self._elmo.config.size, self._head["precision"])
         self._block.add_vectors(rows)
         for sentence in sentences if is_kept is None else _drop_words(sentences, is_kept):

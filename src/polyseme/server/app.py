@@ -20,9 +20,9 @@ from polyseme.server.catalog import Catalog
 from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
 from polyseme.server.http.middleware import PIECE_BYTES, RequestMiddleware, internal_error
-from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, response_docs
-from polyseme.server.http.pages import add_pages, content_policy
-from polyseme.server.http.rendering import error_response, json_response
+from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, make_response_docs
+from polyseme.server.http.pages import add_pages, make_content_policy
+from polyseme.server.http.rendering import make_error_response, make_json_response
 from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAiRoutes
 from polyseme.server.state import INLINE_SIZE, ServerState
@@ -85,27 +85,27 @@ def create_app(
     document_keys(app, key is not None)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    return RequestMiddleware(app, state, content_policy(), key, piece_bytes=piece_bytes), state
+    return RequestMiddleware(app, state, make_content_policy(), key, piece_bytes=piece_bytes), state
 
 
 def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
     """Add /health, /info and /metrics."""
 
     @app.head("/health", include_in_schema=False)
-    @app.get("/health", response_class=Response, responses=response_docs("/health"))
+    @app.get("/health", response_class=Response, responses=make_response_docs("/health"))
     async def health() -> Response:
         """Tell whether the server is ready."""
         if state.load_error is not None:
             raise HttpError(503, "loading", "Loading failed; see the server's log.")
         state.catalog  # noqa: B018  # raises while it is loading
-        return json_response({"status": "ready"})
+        return make_json_response({"status": "ready"})
 
-    @app.get("/info", response_class=Response, responses=response_docs("/info"))
+    @app.get("/info", response_class=Response, responses=make_response_docs("/info"))
     async def info() -> Response:
         """Describe the model, indexes, task models and limits, and whether requests need a key."""
-        return json_response(state.catalog.info | {"limits": asdict(state.limits), "key": key})
+        return make_json_response(state.catalog.info | {"limits": asdict(state.limits), "key": key})
 
-    @app.get("/metrics", response_class=Response, responses=response_docs("/metrics"))
+    @app.get("/metrics", response_class=Response, responses=make_response_docs("/metrics"))
     async def metrics() -> Response:
         """Metrics for Prometheus."""
         state.catalog  # noqa: B018
@@ -114,44 +114,44 @@ def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
 
 
 async def _handle_http_error(request: Request, error: Any) -> Response:
-    return error_response(error)
+    return make_error_response(error)
 
 
 async def _handle_invalid(request: Request, problem: Any) -> Response:
     """Say which fields are invalid and why, without repeating their values."""
     errors = problem.errors()
     if any(error["type"] == "json_invalid" for error in errors):
-        return error_response(HttpError(400, "validation", "The body is not JSON."))
+        return make_error_response(HttpError(400, "validation", "The body is not JSON."))
     messages = dict.fromkeys(
         map(_describe_error, errors[:MAX_ERRORS])
     )  # members of a union repeat themselves
     more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-    return error_response(HttpError(422, "validation", "; ".join(messages) + more))
+    return make_error_response(HttpError(422, "validation", "; ".join(messages) + more))
 
 
 def _describe_error(error: dict[str, Any]) -> str:
     """Say which field is invalid, and why; the name of an unknown field is the client's and left out."""
     location = error["loc"][1:]
     if error["type"] == "extra_forbidden":
-        return f"{_field_path(location[:-1])}: unknown field"
-    return f"{_field_path(location)}: {error['msg']}"
+        return f"{_format_field_path(location[:-1])}: unknown field"
+    return f"{_format_field_path(location)}: {error['msg']}"
 
 
-def _field_path(parts: Sequence[str | int]) -> str:
+def _format_field_path(parts: Sequence[str | int]) -> str:
     """The field names and list positions that lead to a value, as `texts.0`."""
     return ".".join(str(part) for part in parts if isinstance(part, int) or part in FIELDS) or "body"
 
 
 async def _handle_failure(request: Request, problem: Exception) -> Response:
     """Answer an unexpected exception; the middleware logs it."""
-    return error_response(internal_error(problem))
+    return make_error_response(internal_error(problem))
 
 
 async def _handle_framework_error(request: Request, problem: Any) -> Response:
     """Answer errors of the framework: an unknown route, a wrong method."""
     error_type = "not_found" if problem.status_code == 404 else "usage"
     error = HttpError(problem.status_code, error_type, str(problem.detail))
-    return error_response(error, problem.headers)
+    return make_error_response(error, problem.headers)
 
 
 HANDLERS: dict[type[Exception], Any] = {

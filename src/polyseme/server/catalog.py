@@ -19,7 +19,7 @@ from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, resolve_model_path
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.server.http.limits import invalid, not_found
-from polyseme.server.suggestions import guess_language, suggest_examples, words_by_frequency
+from polyseme.server.suggestions import guess_language, list_words_by_frequency, suggest_examples
 from polyseme.tasks.task_folder import is_fine_tuned, is_task
 from polyseme.tasks.task_model import TaskModel, load_task
 from polyseme.word_vectors import WordVectors, open_words
@@ -69,12 +69,12 @@ class Catalog:
                 "layers": config.layers,
                 "size": config.size,
                 "segment": config.segment,
-                "language": self._language(),
+                "language": self._guess_language(),
                 "vocabulary": len(self.elmo.model.vocab) if self.elmo.model.vocab else None,
                 "has_softmax": self.elmo.model.softmax is not None,
                 "facts": [list(row) for row in describe(self.elmo.model).items()],
                 "card": self._read_file("README.md"),
-                "curves": self._curves(),
+                "curves": self._read_curves(),
             },
             "indexes": [
                 {
@@ -95,10 +95,10 @@ class Catalog:
             ],
         }
 
-    def _language(self) -> str | None:
+    def _guess_language(self) -> str | None:
         """The language of the model, or else of the first index."""
         vocab, first = self.elmo.model.vocab, next(iter(self.indexes.values()), None)
-        words = vocab.words if vocab else words_by_frequency(first) if first else ()
+        words = vocab.words if vocab else list_words_by_frequency(first) if first else ()
         return guess_language(self.elmo.config.segment, words)
 
     def _read_file(self, name: str) -> str | None:
@@ -106,7 +106,7 @@ class Catalog:
         file = None if self.path is None else locate_model(self.path) / name
         return file.read_text(encoding="utf-8") if file is not None and file.is_file() else None
 
-    def _curves(self) -> list[dict[str, float]]:
+    def _read_curves(self) -> list[dict[str, float]]:
         """Validation perplexities during pretraining, if the folder has them."""
         lines = (self._read_file("metrics.jsonl") or "").splitlines()
         points = [json.loads(line) for line in lines if '"validation"' in line]
@@ -131,7 +131,7 @@ def open_catalog(
     elmo = ensure_loaded(model, device=device)
     source = elmo.path if isinstance(model, Elmo) else model
     path = None if source is None else Path(source)
-    catalog = Catalog("model" if path is None else _base_name(path), path, elmo)
+    catalog = Catalog("model" if path is None else _get_base_name(path), path, elmo)
     for other in others:
         if isinstance(other, TaskModel):
             _check_elmo(other, elmo)
@@ -139,9 +139,9 @@ def open_catalog(
         elif isinstance(other, Index) or is_index(other):
             index = other if isinstance(other, Index) else open_index(other, elmo)
             index.elmo  # noqa: B018  # compares fingerprints
-            catalog.indexes[_unused_name(_base_name(index.folder), catalog.indexes)] = index
+            catalog.indexes[_choose_name(_get_base_name(index.folder), catalog.indexes)] = index
         elif is_task(other):
-            catalog.tasks[_unused_name(Path(other).name, catalog.tasks)] = _open_task(other, elmo)
+            catalog.tasks[_choose_name(Path(other).name, catalog.tasks)] = _open_task(other, elmo)
         else:
             raise UsageError(UNKNOWN.format(other))
     elmo.embed([["."]])  # packs the weights before the first request, and before processes are forked
@@ -190,11 +190,11 @@ def _pick(items: dict[str, Item], name: str | None, noun: str, argument: str) ->
     return items[name]
 
 
-def _base_name(path: Path) -> str:
+def _get_base_name(path: Path) -> str:
     """The last part of a path; of `.` the name of that folder."""
     return path.name or path.resolve().name
 
 
-def _unused_name(name: str, taken: dict[str, Any]) -> str:
+def _choose_name(name: str, taken: dict[str, Any]) -> str:
     """The name of a folder, with a number if it is taken."""
-    return name if name not in taken else _unused_name(f"{name}-{len(taken) + 1}", taken)
+    return name if name not in taken else _choose_name(f"{name}-{len(taken) + 1}", taken)

@@ -14,8 +14,8 @@ from fastapi import FastAPI, Response
 
 from polyseme.elmo import Array
 from polyseme.server.http.limits import invalid, not_found
-from polyseme.server.http.openapi import response_docs
-from polyseme.server.http.rendering import array_to_json, json_response, json_response_from_parts
+from polyseme.server.http.openapi import make_response_docs
+from polyseme.server.http.rendering import array_to_json, make_json_response, make_json_response_from_parts
 from polyseme.server.http.requests import OpenAiRequest
 from polyseme.server.state import ServerState
 
@@ -32,7 +32,7 @@ class OpenAiRoutes:
             ("/v1/embeddings", self.embeddings, "POST"),
             ("/v1/models", self.models, "GET"),
         ):
-            docs = response_docs(route)
+            docs = make_response_docs(route)
             app.add_api_route(route, handler, methods=[method], response_class=Response, responses=docs)
 
     async def embeddings(self, body: OpenAiRequest) -> Response:
@@ -51,14 +51,14 @@ class OpenAiRoutes:
         def render() -> Response:
             items = [_to_json(number, vector, body.encoding_format) for number, vector in enumerate(vectors)]
             data = b"[%s]" % b",".join(items)
-            return json_response_from_parts(object="list", data=data, model=catalog.name, usage=usage)
+            return make_json_response_from_parts(object="list", data=data, model=catalog.name, usage=usage)
 
         return await self._state.run_light(render, len(vectors) * size)
 
     async def models(self) -> Response:
         """List the model of this server."""
         model = {"id": self._state.catalog.name, "object": "model", "created": 0, "owned_by": "polyseme"}
-        return json_response({"object": "list", "data": [model]})
+        return make_json_response({"object": "list", "data": [model]})
 
 
 def _to_json(number: int, vector: Array, encoding: str | None) -> bytes:

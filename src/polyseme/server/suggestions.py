@@ -34,7 +34,7 @@ def guess_language(segment: str, words: Sequence[str]) -> str | None:
 def suggest_examples(index: Index) -> dict[str, list[str]]:
     """Words of an index, known ambiguous ones first, and a sentence for each."""
     words = [word for word in AMBIGUOUS if word in index.words and index.words.count(word) >= MIN_USAGES]
-    others = (word for word in words_by_frequency(index) if word not in words and _is_content_word(word))
+    others = (word for word in list_words_by_frequency(index) if word not in words and _is_content_word(word))
     words = [*words, *islice(others, EXAMPLES)][:EXAMPLES]
     rows = [index.usage_numbers(word) for word in words]
     return {
@@ -43,7 +43,7 @@ def suggest_examples(index: Index) -> dict[str, list[str]]:
     }
 
 
-def words_by_frequency(index: Index) -> list[str]:
+def list_words_by_frequency(index: Index) -> list[str]:
     """Words with enough usages, most frequent first."""
     counts = index.words.counts
     order = (-counts).argsort(kind="stable")

@@ -72,34 +72,34 @@ class UsageLayers:
         """
         if self._index.is_context_view:
             return []
-        order = self._nearest_words(word, k)
+        order = self._find_nearest_words(word, k)
         totals = np.cumsum(self._index.words.counts[order])
         whole = order[: int(np.searchsorted(totals, k, side="right"))]  # words whose usages are all taken
-        usages = self._usages_of(whole)
+        usages = self._list_usages(whole)
         if len(usages) < k and len(whole) < len(order):
-            candidates = self._usages_of(order[len(whole) : len(whole) + 1])
-            usages = np.concatenate([usages, self._nearest_of(candidates, query, k - len(usages))])
-        cosines = self._cosines(usages, query)
+            candidates = self._list_usages(order[len(whole) : len(whole) + 1])
+            usages = np.concatenate([usages, self._find_nearest(candidates, query, k - len(usages))])
+        cosines = self._compute_cosines(usages, query)
         return [self._index.usage(int(usages[row]), float(cosines[row])) for row in np.argsort(-cosines)]
 
-    def _nearest_words(self, word: str, k: int) -> Numbers:
+    def _find_nearest_words(self, word: str, k: int) -> Numbers:
         """Rows of words by cosine to `word` in the token layer; enough of them for `k` usages."""
         words = self._index.words
         if word in words and words.count(word) >= k:  # no word is nearer than the word itself
             return np.array([words.words.index(word)])
-        return np.argsort(-(self._word_vectors @ self._token_vectors([word])[0]), kind="stable")
+        return np.argsort(-(self._word_vectors @ self._compute_token_vectors([word])[0]), kind="stable")
 
     @cached_property
     def _word_vectors(self) -> Array:
         """Unit vectors (N, H) of the words of the index in the token layer."""
-        return self._token_vectors(self._index.words.words)
+        return self._compute_token_vectors(self._index.words.words)
 
-    def _token_vectors(self, words: Sequence[str]) -> Array:
+    def _compute_token_vectors(self, words: Sequence[str]) -> Array:
         """Unit vectors (N, H) of words in the token layer, whose two halves are the same."""
         half = self._elmo.cache.vectors(list(words))[2:].float().cpu().numpy()  # after <S> and </S>
         return normalize(self.spaces[0].transform(np.concatenate([half, half], axis=1)))
 
-    def _usages_of(self, words: Numbers) -> Numbers:
+    def _list_usages(self, words: Numbers) -> Numbers:
         """Numbers of all usages of words, which are given as rows."""
         numbers, start = [np.empty(0, np.int64)], 0
         for block, rows in zip(self._index.blocks, self._word_rows, strict=True):
@@ -113,15 +113,15 @@ class UsageLayers:
         rows = {word: row for row, word in enumerate(self._index.words.words)}
         return [np.array([rows.get(word, -1) for word in block.types]) for block in self._index.blocks]
 
-    def _nearest_of(self, usages: Numbers, query: Array, k: int) -> Numbers:
+    def _find_nearest(self, usages: Numbers, query: Array, k: int) -> Numbers:
         """The `k` of these usages that are nearest in the index's layer."""
         if len(usages) <= self._max_gathered:
-            return usages[np.argsort(-self._cosines(usages, query))[:k]]
+            return usages[np.argsort(-self._compute_cosines(usages, query))[:k]]
         keep = np.zeros(len(self._index), np.bool_)
         keep[usages] = True
         return np.array([usage.number for usage in self._index.nearest(query, k, keep=keep)])
 
-    def _cosines(self, usages: Numbers, query: Array) -> Array:
+    def _compute_cosines(self, usages: Numbers, query: Array) -> Array:
         """Cosines of usages with a corrected vector; the correction is applied to the query, not to them."""
         space = self._index.space
         turned = query if space.matrix is None else space.matrix @ query

@@ -35,14 +35,14 @@ from polyseme.server.http.json_values import (
     usage_to_json,
 )
 from polyseme.server.http.limits import invalid, not_found
-from polyseme.server.http.openapi import response_docs
+from polyseme.server.http.openapi import make_response_docs
 from polyseme.server.http.rendering import (
-    accepted_raw_type,
     array_to_json,
     arrays_to_json,
-    json_response,
-    json_response_from_parts,
-    raw_response,
+    choose_raw_type,
+    make_json_response,
+    make_json_response_from_parts,
+    make_raw_response,
 )
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
@@ -88,7 +88,7 @@ class VerbRoutes:
             self.summarise,
         ):
             route = f"/{handler.__name__}"
-            docs = response_docs(route)
+            docs = make_response_docs(route)
             app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=docs)
 
     async def tokenize(self, body: requests.TokenizeRequest) -> Response:
@@ -103,7 +103,7 @@ class VerbRoutes:
             for sentence in sentences:
                 self._state.check_length(sentence)
             self._state.check_total(sum(map(len, sentences)))
-            return json_response({"tokens": [tokens_to_json(text) for text in texts]})
+            return make_json_response({"tokens": [tokens_to_json(text) for text in texts]})
 
         return await self._state.run_light(run, sum(map(len, body.texts)))
 
@@ -114,35 +114,35 @@ class VerbRoutes:
         plan = await self._state.plan_embedding(
             body.texts, layer=body.layer, pool=body.pool, direction=body.direction
         )
-        size = self._vector_size(plan)
+        size = self._count_values(plan)
         count = len(body.texts) * size
         self._state.check_values(count)
         vectors = await self._state.batcher.embed(*plan)
 
         def render() -> Response:
-            media_type = accepted_raw_type(request)
+            media_type = choose_raw_type(request)
             if media_type is not None:
-                return raw_response([np.stack(vectors)], media_type)
-            return json_response_from_parts(vectors=arrays_to_json(vectors), size=size)
+                return make_raw_response([np.stack(vectors)], media_type)
+            return make_json_response_from_parts(vectors=arrays_to_json(vectors), size=size)
 
         return await self._state.run_light(render, count)
 
     async def embed_all(self, body: requests.EmbedAllRequest, request: Request) -> Response:
         """Embed texts, one vector per token."""
         plan = await self._state.plan_embedding(body.texts, layer=body.layer, direction=body.direction)
-        count = plan.tokens * self._vector_size(plan)
+        count = plan.tokens * self._count_values(plan)
         self._state.check_values(count)
         vectors = await self._state.batcher.embed(*plan)
 
         def render() -> Response:
-            media_type = accepted_raw_type(request)
+            media_type = choose_raw_type(request)
             if media_type is not None:
-                return raw_response(vectors, media_type)
-            return json_response_from_parts(tokens=plan.sentences, vectors=arrays_to_json(vectors))
+                return make_raw_response(vectors, media_type)
+            return make_json_response_from_parts(tokens=plan.sentences, vectors=arrays_to_json(vectors))
 
         return await self._state.run_light(render, count)
 
-    def _vector_size(self, plan: EmbeddingPlan) -> int:
+    def _count_values(self, plan: EmbeddingPlan) -> int:
         """The number of values of a vector, of all its layers together."""
         config = self._state.catalog.elmo.config
         size = config.size if plan.spec.direction == "both" else config.size // 2
@@ -156,7 +156,7 @@ class VerbRoutes:
 
         def run() -> Response:
             scores = api.score(elmo, sentences, progress=stop_when(abandoned))
-            return json_response({"scores": [*map(score_to_json, scores)]})
+            return make_json_response({"scores": [*map(score_to_json, scores)]})
 
         return await self._run(run, abandoned=abandoned, tokens=sum(map(len, sentences)))
 
@@ -182,14 +182,14 @@ class VerbRoutes:
                 counts=body.counts,
             )
             self._state.metrics.count_tokens(len(result.tokens) + sum(map(len, neighbours)))
-            return json_response(substitutes_to_json(result))
+            return make_json_response(substitutes_to_json(result))
 
         return await self._run(run, "Put one word of the sentence in [brackets].")
 
     async def nearest(self, body: requests.NearestRequest) -> Response:
         """Find the words nearest to a word; or, with its context, the usages in the same sense."""
         if body.context is None and body.tokens is None:
-            return await self._nearest_words(body)
+            return await self._find_nearest_words(body)
         index = self._state.catalog.index(body.index)
         self._check_index_layer(index, body.layer)
         tokens, position = await self._locate_word(body, index)
@@ -217,7 +217,7 @@ class VerbRoutes:
                 documents=body.documents,
             )
             if not body.layers:
-                return json_response({"usages": [usage_to_json(usage, cosine=True) for usage in usages]})
+                return make_json_response({"usages": [usage_to_json(usage, cosine=True) for usage in usages]})
             layers, others = self._state.usage_layers(index), list[Usage]()
             if not body.same_word:
                 numbers = {usage.number for usage in usages}
@@ -230,13 +230,13 @@ class VerbRoutes:
                 for usage, product in zip([*usages, *others], products["usages"], strict=True)
             ]
             near, far = values[: len(usages)], values[len(usages) :]
-            return json_response({"usages": near, "others": far, "query": products["query"]})
+            return make_json_response({"usages": near, "others": far, "query": products["query"]})
 
         return await self._run(run)
 
-    async def _nearest_words(self, body: requests.NearestRequest) -> Response:
+    async def _find_nearest_words(self, body: requests.NearestRequest) -> Response:
         """Find the words nearest to a word, whatever its sense."""
-        words = self._words(body.index)
+        words = self._get_words(body.index)
         if body.layer is not None:
             self._check_index_layer(self._state.catalog.index(body.index), body.layer)
         for word in (body.word, *body.like, *body.unlike):
@@ -252,7 +252,7 @@ class VerbRoutes:
             if body.documents is not None or body.by is not None:
                 part = _restrict(self._state.catalog.index(body.index), body.documents)
                 if body.by is not None:
-                    return json_response({"groups": self._nearest_by_group(body, part, body.by)})
+                    return make_json_response({"groups": self._find_nearest_by_group(body, part, body.by)})
                 source, counts = part.words_with(body.word, *body.like, *body.unlike), part.count
             nearest = api.nearest(
                 source,
@@ -263,7 +263,7 @@ class VerbRoutes:
                 min_count=body.min_count,
                 min_chars=body.min_chars,
             )
-            return json_response(
+            return make_json_response(
                 {
                     "words": [
                         {"word": word, "cosine": cosine, "count": counts(word)} for word, cosine in nearest
@@ -274,7 +274,7 @@ class VerbRoutes:
         return await self._run(run, NO_DOCUMENTS)
 
     @staticmethod
-    def _nearest_by_group(body: requests.NearestRequest, part: Index, by: str) -> list[dict[str, Any]]:
+    def _find_nearest_by_group(body: requests.NearestRequest, part: Index, by: str) -> list[dict[str, Any]]:
         """The words nearest to a word in each group of documents."""
         groups = api.nearest(
             part,
@@ -313,7 +313,7 @@ class VerbRoutes:
             values = result.as_dict()
             for sense in (values, *values["senses"]):
                 sense["documents"] = key_by_file_name(sense["documents"])
-            return json_response(values | {"usages": usages})
+            return make_json_response(values | {"usages": usages})
 
         return await self._run(run, TOO_FEW_USAGES, self._state.analyses)
 
@@ -349,7 +349,7 @@ class VerbRoutes:
                 progress=stop_when(abandoned),
             )
             rows = [change.as_dict() | {"neighbours": memo.neighbours(change)} for change in changes]
-            return json_response({"changes": rows, "complete": changes.complete})
+            return make_json_response({"changes": rows, "complete": changes.complete})
 
         return await self._run(run, MODELS_DIFFER, self._state.analyses, abandoned)
 
@@ -407,7 +407,7 @@ class VerbRoutes:
 
         def run() -> Response:
             result = plan.finish(vectors)
-            return json_response_from_parts(
+            return make_json_response_from_parts(
                 kind=result.kind,
                 cosines=array_to_json(result.cosines),
                 odd_one_out=result.odd_one_out,
@@ -449,7 +449,7 @@ class VerbRoutes:
 
         def run() -> Response:
             predictions = plan.run(stop_when(abandoned), chunk_tokens=self._chunk_tokens)
-            return json_response({"predictions": [*map(api.prediction_values, predictions)]})
+            return make_json_response({"predictions": [*map(api.describe_prediction, predictions)]})
 
         return await self._run(run, INVALID_QUESTION, abandoned=abandoned, tokens=sum(map(len, sentences)))
 
@@ -472,7 +472,7 @@ class VerbRoutes:
                 diversity=body.diversity,
                 progress=stop_when(abandoned),
             )
-            return json_response(summary.as_dict())
+            return make_json_response(summary.as_dict())
 
         return await self._run(run, abandoned=abandoned, tokens=count)
 
@@ -512,7 +512,7 @@ class VerbRoutes:
         hint = f" Near spellings: {', '.join(near)}." if near else ""
         raise not_found(f"The word is not in the index.{hint}", "word_missing", near=near, **values)
 
-    def _words(self, name: str | None) -> WordVectors:
+    def _get_words(self, name: str | None) -> WordVectors:
         """The word vectors of an index, or of the model if there is no index."""
         catalog = self._state.catalog
         if name is None and not catalog.indexes:

@@ -173,7 +173,7 @@ def hold_out(
             remaining.subtract(its_labels)
     if not chosen:
         raise DataError(
-            f"{source_of(examples)}: no example can be held out, as each is the only one of a label. "
+            f"{name_source(examples)}: no example can be held out, as each is the only one of a label. "
             "Add examples, or pass a separate set as `dev`."
         )
     train = [example for number, example in enumerate(examples) if number not in chosen]
@@ -187,7 +187,7 @@ def sample_examples(examples: list[AnyExample], share: float, seed: int) -> list
     return [examples[number] for number in sorted(order[: max(1, round(share * len(examples)))])]
 
 
-def source_of(examples: Sequence[Example]) -> str:
+def name_source(examples: Sequence[Example]) -> str:
     """The name of the source that examples come from, for messages."""
     return examples[0].location.rpartition(":")[0] if examples else "The training data"
 

@@ -44,7 +44,7 @@ from polyseme.tasks.run_folder import RUNS, VECTORS, check_resumable, create_fol
 from polyseme.tasks.settings import TaskSettings, read_task_settings, replace_in
 from polyseme.tasks.significance import score_resamples
 from polyseme.tasks.table import find_task
-from polyseme.tasks.task_folder import NEEDS_PATH, ElmoSource, restore_weights, tuned_prefix
+from polyseme.tasks.task_folder import NEEDS_PATH, ElmoSource, find_tuned_prefix, restore_weights
 from polyseme.tasks.task_model import TaskModel, check_layer, make_store
 from polyseme.tasks.tfidf import NAME as TFIDF
 from polyseme.tasks.tfidf import train_baseline
@@ -155,10 +155,10 @@ class TrainedTask:
     @property
     def best(self) -> RunResult:
         """The result of the model."""
-        return best_of(self.results)
+        return choose_best(self.results)
 
 
-def best_of(results: Sequence[RunResult]) -> RunResult:
+def choose_best(results: Sequence[RunResult]) -> RunResult:
     """The best result on dev of the runs on all examples, with ELMo if there are any."""
     elmo = any(result.run.elmo for result in results)
     full = [r for r in results if r.run.elmo == elmo and r.run.share == 1.0]
@@ -221,7 +221,7 @@ def prepare(experiment: Experiment, elmo: Elmo, files: Files) -> tuple[AnyTask, 
     held_out: list[Example] = []
     if dev is None:
         settings = task.settings
-        labels = partial(_distinct_labels, task)
+        labels = partial(_list_labels, task)
         examples, held_out = hold_out(examples, labels, settings.data.dev_share, settings.train.seed)
     task = task.learn(examples)
     if dev is not None:
@@ -259,7 +259,7 @@ def _read_checked(task: AnyTask, source: Any, segmenter: Segmenter) -> list[Exam
     return examples
 
 
-def _distinct_labels(task: AnyTask, example: Example) -> set[str]:
+def _list_labels(task: AnyTask, example: Example) -> set[str]:
     return set(task.count_labels(example))
 
 
@@ -291,7 +291,7 @@ def train(
         runner = _ExperimentRunner(task, data, source, segment, folder, vector_folder, progress)
         runs = experiment.list_runs(settings.train.seed)
         results = [runner.run(run, resample=experiment.compare and run.share == 1.0) for run in runs]
-        best = best_of(results)
+        best = choose_best(results)
         trained = runner.make_model(best.run)
         restore_weights(trained.network, folder / RUNS / best.run.name / WEIGHTS)
         as_module(trained.network).to(trained.device).eval()
@@ -374,9 +374,9 @@ class _ExperimentRunner:
         settings = self._task.settings if run.elmo else self._task.settings.without_elmo()
         settings = replace_in(settings, "train", seed=run.seed)
         task = type(self._task)(settings, self._task.learned)
-        examples = self._examples(run)
+        examples = self._sample_examples(run)
         source = self._source if settings.input.elmo != "none" else ElmoSource(None)
-        store = self._shared_store(settings) if source.elmo is not None else None
+        store = self._get_store(settings) if source.elmo is not None else None
         sentences: Iterable[Tokens] = (s for example in examples for s in example.sentences)
         reader = TokenReader.learn(settings.input, sentences, store)
         reader.load_static(self._data.sentences())
@@ -384,11 +384,11 @@ class _ExperimentRunner:
         network = task.build_network(Featurizer(reader, source.elmo), examples)
         return TaskModel(task, network, source, self._device, self._segment)
 
-    def _examples(self, run: Run) -> list[Example]:
+    def _sample_examples(self, run: Run) -> list[Example]:
         train = self._data.train
         return train if run.share == 1.0 else sample_examples(train, run.share, run.seed)
 
-    def _shared_store(self, settings: TaskSettings) -> VectorStore | None:
+    def _get_store(self, settings: TaskSettings) -> VectorStore | None:
         """The vectors of all sentences, which all runs with ELMo share."""
         if self._store is None:
             self._store = make_store(settings.input, self._source.elmo)
@@ -402,7 +402,7 @@ class _ExperimentRunner:
             return finished
         folder.mkdir(parents=True, exist_ok=True)
         model = self.make_model(run)
-        result = self._train(run, model, self._examples(run), folder)
+        result = self._train(run, model, self._sample_examples(run), folder)
         if resample:
             _, examples = self._data.final
             predictions = model.predict_examples(examples)
@@ -425,7 +425,7 @@ class _ExperimentRunner:
             folder,
             total,
             on_metrics=partial(self._report, run.title, total),
-            rate_shares={tuned_prefix(network): settings.elmo_rate / settings.rate},
+            rate_shares={find_tuned_prefix(network): settings.elmo_rate / settings.rate},
         )
         if not loop.resume():
             (folder / METRICS).unlink(missing_ok=True)

@@ -70,7 +70,7 @@ def split_labels(row: TableRow, column: str, separator: str | None) -> tuple[str
     return tuple(part.strip() for part in parts)
 
 
-def class_weights(
+def compute_class_weights(
     kind: Literal["none", "balanced"], labels: Sequence[str], observed: Sequence[str]
 ) -> Tensor:
     """The weight of each label in the loss (K,): ones, or more for rare labels so that all count alike."""

@@ -76,7 +76,7 @@ class Scores:
         } | ({"notes": list(self.notes)} if self.notes else {})
 
 
-def precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float, float, float]:
+def compute_precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float, float, float]:
     """Precision, recall and F1 from counts; 0 if there is nothing to divide by."""
     precision = right / predicted if predicted else 0.0
     recall = right / actual if actual else 0.0
@@ -86,7 +86,7 @@ def precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float,
 
 def count_row(label: str, right: Counter[str], predicted: Counter[str], actual: Counter[str]) -> LabelScore:
     """The scores of a label from counts of all labels."""
-    scores = precision_recall_f1(right[label], predicted[label], actual[label])
+    scores = compute_precision_recall_f1(right[label], predicted[label], actual[label])
     return LabelScore(label, *scores, actual[label])
 
 
@@ -99,7 +99,7 @@ def score_classes(labels: Sequence[str], predicted: Sequence[str], known: Sequen
     rows = [
         LabelScore(
             label,
-            *precision_recall_f1(int(counts[n, n]), int(counts[:, n].sum()), int(counts[n].sum())),
+            *compute_precision_recall_f1(int(counts[n, n]), int(counts[:, n].sum()), int(counts[n].sum())),
             int(counts[n].sum()),
         )
         for n, label in enumerate(known)
@@ -124,7 +124,7 @@ def score_label_sets(
     rows = [count_row(label, right, guessed, actual) for label in known]
     exact = sum(set(wanted) == set(chosen) for wanted, chosen in zip(labels, predicted, strict=True))
     metrics = {
-        "micro F1": precision_recall_f1(right.total(), guessed.total(), actual.total())[2],
+        "micro F1": compute_precision_recall_f1(right.total(), guessed.total(), actual.total())[2],
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
         "all right": exact / max(1, len(labels)),
     }
@@ -139,7 +139,7 @@ def score_spans(labels: Sequence[Sequence[Span]], predicted: Sequence[Sequence[S
         guessed.update(span.label for span in chosen)
         actual.update(span.label for span in wanted)
     rows = [count_row(label, right, guessed, actual) for label in sorted(guessed.keys() | actual.keys())]
-    precision, recall, f1 = precision_recall_f1(right.total(), guessed.total(), actual.total())
+    precision, recall, f1 = compute_precision_recall_f1(right.total(), guessed.total(), actual.total())
     return Scores("F1", {"F1": f1, "precision": precision, "recall": recall}, rows)
 
 
@@ -167,14 +167,14 @@ def score_numbers(labels: Sequence[float], predicted: Sequence[float]) -> Scores
     """Score numbers: Pearson and Spearman correlation, mean squared error."""
     actual, guessed = np.asarray(labels, np.float64), np.asarray(predicted, np.float64)
     metrics = {
-        "Pearson": pearson(actual, guessed),
-        "Spearman": pearson(ranks(actual), ranks(guessed)),
+        "Pearson": compute_pearson(actual, guessed),
+        "Spearman": compute_pearson(ranks(actual), ranks(guessed)),
         "squared error": float(((actual - guessed) ** 2).mean()) if len(actual) else 0.0,
     }
     return Scores("Pearson", metrics)
 
 
-def pearson(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:
+def compute_pearson(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:
     """Correlation; 0 if one of the two does not vary."""
     if len(xs) < 2:
         return 0.0

@@ -32,19 +32,19 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
     model, data = trained.model, trained.data
     part, examples = data.final
     scores = trained.scores or model.score_examples(examples)
-    summary = results_table(trained.results, model.baseline)
+    summary = render_results(trained.results, model.baseline)
     sections = [
         f"# {model.task.name}",
         "Examples: " + ", ".join(f"{name} {len(examples):,}" for name, examples in data.sets.items()) + ".",
         summary,
-        *elmo_effect(trained.results, part),
+        *describe_elmo_effect(trained.results, part),
         *advise(trained.results, model.baseline, part),
-        *layer_text(trained.best, model.settings.input),
+        *describe_mixes(trained.best, model.settings.input),
         "## Convergence",
-        convergence_table(trained.results),
+        render_convergence(trained.results),
         f"## By label ({part}, the saved model)" if scores.rows else "",
-        label_table(scores) if scores.rows else "",
-        confusion_text(scores),
+        render_labels(scores) if scores.rows else "",
+        explain_confusion(scores),
         *scores.notes,
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
@@ -71,7 +71,7 @@ def draw_plots(trained: TrainedTask, scores: Scores, folder: Path) -> None:
     full = [result for result in trained.results if result.run.share == 1.0]
     lines = [(NAMES[r.run.elmo], [(epoch, value) for epoch, value in r.validations]) for r in full]
     plots.draw_training_curves(lines, f"dev {trained.best.main}", folder / "training.png")
-    points = curve_points(trained.results)
+    points = list_curve_points(trained.results)
     if any(len(series) > 1 for series in points.values()):
         plots.draw_learning_curve(points, trained.best.main, folder / "curve.png")
 
@@ -84,7 +84,7 @@ def group_results(results: Iterable[RunResult]) -> dict[tuple[bool, float], list
     return groups
 
 
-def results_table(results: Sequence[RunResult], baseline: Baseline | None = None) -> str:
+def render_results(results: Sequence[RunResult], baseline: Baseline | None = None) -> str:
     """A row for each group of runs, with mean and deviation over the seeds, and one for the baseline."""
     main = results[0].main
     lines = [
@@ -116,7 +116,7 @@ def spread(values: Sequence[float]) -> str:
     return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
-def elmo_effect(results: Sequence[RunResult], part: str) -> list[str]:
+def describe_elmo_effect(results: Sequence[RunResult], part: str) -> list[str]:
     """How much ELMo adds, if there are runs with and without it on all examples."""
     groups, main = group_results(results), results[0].main
     if (True, 1.0) not in groups or (False, 1.0) not in groups:
@@ -167,7 +167,7 @@ def warn_of_cap(results: Sequence[RunResult]) -> list[str]:
     ]
 
 
-def convergence_table(results: Sequence[RunResult]) -> str:
+def render_convergence(results: Sequence[RunResult]) -> str:
     """A row for each run: how many epochs it took, which was the best on dev, and why it stopped."""
     lines = ["| run | epochs | best epoch | stopped |", "|---|---|---|---|"]
     for result in results:
@@ -206,7 +206,7 @@ def advise(results: Sequence[RunResult], baseline: Baseline | None, part: str) -
     return [f"Use {'' if best == BASELINE else 'the model '}{best}: {main} on {part} is {figures}."]
 
 
-def layer_text(best: RunResult, settings: InputSettings) -> list[str]:
+def describe_mixes(best: RunResult, settings: InputSettings) -> list[str]:
     """The learned mixes in words, or which layer is used."""
     layer, lines = describe_layer(settings), []
     for number, (shares, gamma) in enumerate(zip(best.shares, best.gammas, strict=True), start=1):
@@ -224,7 +224,7 @@ def describe_layer(settings: InputSettings) -> str | None:
     return "the mean of all layers, not trained" if settings.tune == "frozen" else None
 
 
-def confusion_text(scores: Scores) -> str:
+def explain_confusion(scores: Scores) -> str:
     """Why there is no plot of a confusion matrix; empty if there is one."""
     if len(scores.labels) > MAX_LABELS:
         return (
@@ -239,7 +239,7 @@ def confusion_text(scores: Scores) -> str:
     return ""
 
 
-def label_table(scores: Scores) -> str:
+def render_labels(scores: Scores) -> str:
     """Precision, recall and F1 of each label."""
     lines = ["| label | precision | recall | F1 | count |", "|---|---|---|---|---|"]
     lines += [
@@ -249,7 +249,7 @@ def label_table(scores: Scores) -> str:
     return "\n".join(lines)
 
 
-def curve_points(results: Sequence[RunResult]) -> dict[str, list[tuple[int, float, float]]]:
+def list_curve_points(results: Sequence[RunResult]) -> dict[str, list[tuple[int, float, float]]]:
     """For each group: examples, mean, deviation; on test, or dev if there is none."""
     main = results[0].main
     points: dict[str, list[tuple[int, float, float]]] = {}

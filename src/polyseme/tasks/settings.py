@@ -149,7 +149,7 @@ def replace_in(settings: AnyTaskSettings, section: str, **values: Any) -> AnyTas
     return settings.model_copy(update={section: getattr(settings, section).model_copy(update=values)})
 
 
-def task_presets() -> list[str]:
+def list_task_presets() -> list[str]:
     """The presets of tasks that come with the package."""
     folder = files("polyseme") / "presets" / "tasks"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
@@ -170,7 +170,7 @@ def read_task_settings(
         ConfigError: If there is no such preset, or a value is wrong; all mistakes are named.
 
     """
-    presets = task_presets()
+    presets = list_task_presets()
     name = source or task
     if name in presets:
         text = (files("polyseme") / "presets" / "tasks" / f"{name}.toml").read_text(encoding="utf-8")

@@ -121,14 +121,14 @@ def compare_runs(
         gain=gain,
         error_cut=gain / (1 - bare) if bare < 1 else 0.0,
         runs=min(len(before), len(after)),
-        seeds_p=welch_p(before, after),
+        seeds_p=compute_welch_p(before, after),
         low=low,
         high=high,
         examples_p=examples_p,
     )
 
 
-def welch_p(before: Sequence[float], after: Sequence[float]) -> float | None:
+def compute_welch_p(before: Sequence[float], after: Sequence[float]) -> float | None:
     """The two-sided p-value of Welch's t-test; None if a group has fewer than two values."""
     if min(len(before), len(after)) < 2:
         return None
@@ -139,10 +139,10 @@ def welch_p(before: Sequence[float], after: Sequence[float]) -> float | None:
     degrees = sum(parts) ** 2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (before, after), strict=True)
     )
-    return _t_tails(gain / sqrt(sum(parts)), degrees)
+    return _compute_t_tails(gain / sqrt(sum(parts)), degrees)
 
 
-def _t_tails(t: float, degrees: float) -> float:
+def _compute_t_tails(t: float, degrees: float) -> float:
     """The chance of more than |t| in Student's distribution, by an integral over the angle.
 
     With t = √degrees · tan(angle) the density is proportional to cos(angle) ** (degrees - 1).

@@ -14,70 +14,70 @@ if TYPE_CHECKING:
     from polyseme.tasks.protocol import AnyTask
 
 
-def _classification() -> type[AnyTask]:
+def _import_classification() -> type[AnyTask]:
     from polyseme.tasks.classification.task import Classification
 
     return Classification
 
 
-def _tagging() -> type[AnyTask]:
+def _import_tagging() -> type[AnyTask]:
     from polyseme.tasks.tagging.task import Tagging
 
     return Tagging
 
 
-def _pairs() -> type[AnyTask]:
+def _import_pairs() -> type[AnyTask]:
     from polyseme.tasks.pairs.task import Pairs
 
     return Pairs
 
 
-def _relations() -> type[AnyTask]:
+def _import_relations() -> type[AnyTask]:
     from polyseme.tasks.relations.task import Relations
 
     return Relations
 
 
-def _roles() -> type[AnyTask]:
+def _import_roles() -> type[AnyTask]:
     from polyseme.tasks.roles.task import Roles
 
     return Roles
 
 
-def _coref() -> type[AnyTask]:
+def _import_coref() -> type[AnyTask]:
     from polyseme.tasks.coref.task import Coref
 
     return Coref
 
 
-def _answers() -> type[AnyTask]:
+def _import_answers() -> type[AnyTask]:
     from polyseme.tasks.answers.task import Answers
 
     return Answers
 
 
-def _translate() -> type[AnyTask]:
+def _import_translate() -> type[AnyTask]:
     from polyseme.tasks.translate.task import Translate
 
     return Translate
 
 
-def _summarise() -> type[AnyTask]:
+def _import_summarise() -> type[AnyTask]:
     from polyseme.tasks.summarise.task import Summarise
 
     return Summarise
 
 
 TASKS: Mapping[str, Callable[[], type[AnyTask]]] = {
-    "classification": _classification,
-    "tagging": _tagging,
-    "pairs": _pairs,
-    "relations": _relations,
-    "roles": _roles,
-    "coref": _coref,
-    "answers": _answers,
-    "translate": _translate,
-    "summarise": _summarise,
+    "classification": _import_classification,
+    "tagging": _import_tagging,
+    "pairs": _import_pairs,
+    "relations": _import_relations,
+    "roles": _import_roles,
+    "coref": _import_coref,
+    "answers": _import_answers,
+    "translate": _import_translate,
+    "summarise": _import_summarise,
 }
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from polyseme.config import parse_settings, read_values
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.models.bundled import bundled_names
+from polyseme.formats.models.bundled import list_bundled
 from polyseme.formats.models.open import make_portable
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.tensors import read_tensors
@@ -109,26 +109,26 @@ def make_task(values: Mapping[str, Any], folder: Path, task: type[AnyTask] | Non
     task_type = task or find_task(values["settings"]["task"])
     settings = values["settings"]
     if "config" in values:  # format 1
-        settings = _known_settings(task_type.settings_type, settings)
+        settings = _select_known_settings(task_type.settings_type, settings)
     parsed = parse_settings(task_type.settings_type, settings, f"{folder / TASK}: settings")
     return task_type(parsed, values["learned"])
 
 
-def _known_settings(kind: type[Any], values: Any) -> Any:
+def _select_known_settings(kind: type[Any], values: Any) -> Any:
     """The values that settings of this kind have; format 1 also has those of other tasks."""
     if not isinstance(values, dict):
         return values
     fields = kind.model_fields
     known = {name: value for name, value in values.items() if name in fields}
     return {
-        name: _known_settings(fields[name].annotation, value) if isinstance(value, dict) else value
+        name: _select_known_settings(fields[name].annotation, value) if isinstance(value, dict) else value
         for name, value in known.items()
     }
 
 
-def head_weights(network: AnyNetwork) -> dict[str, Tensor]:
+def collect_head_weights(network: AnyNetwork) -> dict[str, Tensor]:
     """Weights and buffers of a task, without those of a fine-tuned ELMo."""
-    tuned = tuned_prefix(network)
+    tuned = find_tuned_prefix(network)
     return {
         name: values.detach().cpu().contiguous()
         for name, values in as_module(network).state_dict().items()
@@ -136,7 +136,7 @@ def head_weights(network: AnyNetwork) -> dict[str, Tensor]:
     }
 
 
-def tuned_prefix(network: AnyNetwork) -> str:
+def find_tuned_prefix(network: AnyNetwork) -> str:
     """What the names of the weights of a fine-tuned ELMo begin with."""
     modules = as_module(network).named_modules()
     name = next(name for name, module in modules if module is network.featurizer)
@@ -149,7 +149,7 @@ def load_head(network: AnyNetwork, folder: Path) -> None:
         name.replace("stack.inputs.", "stack.featurizer.", 1): values  # as format 1 names it
         for name, values in read_tensors(folder / HEAD, WEIGHTS).items()
     }
-    expected = head_weights(network)
+    expected = collect_head_weights(network)
     wrong = list(expected.keys() ^ weights.keys())
     wrong += [n for n in expected.keys() & weights.keys() if expected[n].shape != weights[n].shape]
     if wrong:
@@ -208,7 +208,7 @@ def save_elmo(source: ElmoSource, network: AnyNetwork, folder: Path, *, copy: bo
         return {"folder": ELMO, "fingerprint": tuned.fingerprint()}
     saved = {"fingerprint": elmo.model.fingerprint()}
     path = None if source.path is None else make_portable(source.path)
-    if path in bundled_names():
+    if path in list_bundled():
         return {"name": path, **saved}
     if not copy:
         if path is None:

@@ -38,8 +38,8 @@ from polyseme.tasks.task_folder import (
     HEAD,
     TASK,
     ElmoSource,
+    collect_head_weights,
     find_elmo,
-    head_weights,
     load_head,
     make_task,
     read_task_file,
@@ -155,7 +155,7 @@ class TaskModel:
 
     def parse(self, question: Any, location: str) -> Example:
         """The example of a question; an empty one is refused."""
-        example: Example = self.task.parse(question, self._segmenter(), location)
+        example: Example = self.task.parse(question, self._make_segmenter(), location)
         if is_empty(example):
             raise DataError(f"{location}: the text is empty.")
         return example
@@ -204,7 +204,7 @@ class TaskModel:
 
         """
         source = open_source(data, "data")
-        examples: list[Example] = self.task.read(source, self._segmenter(), labelled=labelled)
+        examples: list[Example] = self.task.read(source, self._make_segmenter(), labelled=labelled)
         if labelled:
             examples = drop_empty(examples, str(source), self.settings.data.empty)
             self.task.check(examples)
@@ -222,13 +222,13 @@ class TaskModel:
         if self.task.question_unit == "file":
             for name, lines in groupby(read_lines(path), key=lambda line: line.source):
                 text = "\n".join(line.text for line in lines)
-                examples.append(self.task.parse(text, self._segmenter(), name))
+                examples.append(self.task.parse(text, self._make_segmenter(), name))
             return _require_text(examples, path)
         for line in read_lines(path):
             question: Any = line.text
             if count > 1:
                 question = tuple(line.text.split("\t")) if line.text.strip() else ("",) * count
-            examples.append(self.task.parse(question, self._segmenter(), line.location))
+            examples.append(self.task.parse(question, self._make_segmenter(), line.location))
         return _require_text(examples, path)
 
     def ask(
@@ -264,7 +264,7 @@ class TaskModel:
             (name, "\n".join(line.text for line in lines))
             for name, lines in groupby(read_lines(path, prose=True), key=lambda line: line.source)
         ]
-        search = self.task.open_documents(documents, self._segmenter(), self.source.elmo)
+        search = self.task.open_documents(documents, self._make_segmenter(), self.source.elmo)
         answers = []
         for number, question in enumerate(asked, start=1):
             examples = search.find(question)
@@ -287,7 +287,7 @@ class TaskModel:
         """Score the predictions for examples."""
         return self.task.score(examples, self.predict_examples(examples, progress))
 
-    def _segmenter(self) -> Segmenter:
+    def _make_segmenter(self) -> Segmenter:
         elmo = self.source.elmo
         return Segmenter(self.segment, elmo.word_list if elmo is not None else None)
 
@@ -333,7 +333,7 @@ class TaskModel:
         values = {
             "polyseme_task": FORMAT,
             "polyseme_version": version("polyseme"),
-            "settings": self._settings_to_save(copy=copy).model_dump(mode="json"),
+            "settings": self._make_saved_settings(copy=copy).model_dump(mode="json"),
             "learned": dict(self.task.learned),
             "segment": self.segment,
             "words": list(reader.words),
@@ -342,12 +342,12 @@ class TaskModel:
             "static": save_static(self.settings.input.static, folder, copy=copy),
             "scores": self.scores,
         }
-        write_tensors(folder / HEAD, head_weights(self.network))
+        write_tensors(folder / HEAD, collect_head_weights(self.network))
         write_card(self.task, self.scores, folder)
         text = json.dumps(values, ensure_ascii=False, indent=1)
         (folder / TASK).write_text(text + "\n", encoding="utf-8")
 
-    def _settings_to_save(self, *, copy: bool) -> TaskSettings:
+    def _make_saved_settings(self, *, copy: bool) -> TaskSettings:
         """The settings; a copy of the static vectors is in the folder, wherever that moves."""
         if self.settings.input.static is None or not copy:
             return self.settings

@@ -44,9 +44,9 @@ class TaskTrainable:
 
     def count_batches(self, epoch: int) -> int:
         """The number of batches of an epoch."""
-        return len(self._batches(epoch))
+        return len(self._plan_batches(epoch))
 
-    def _batches(self, epoch: int) -> list[list[int]]:
+    def _plan_batches(self, epoch: int) -> list[list[int]]:
         """Numbers of examples, batch by batch: shuffled, sorted by length within windows, shuffled again."""
         if self._batches_of[0] != epoch:
             chance = random.Random(self._seed * 1_000_003 + epoch)  # noqa: S311
@@ -55,7 +55,9 @@ class TaskTrainable:
             window = WINDOW * self._batch
             batches: list[list[int]] = []
             for start in range(0, len(numbers), window):
-                chosen = sorted(numbers[start : start + window], key=lambda n: _length(self._train[n]))
+                chosen = sorted(
+                    numbers[start : start + window], key=lambda n: _measure_length(self._train[n])
+                )
                 batches += [
                     chosen[first : first + self._batch] for first in range(0, len(chosen), self._batch)
                 ]
@@ -65,7 +67,7 @@ class TaskTrainable:
 
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
         """The loss of a batch with the L2 term of the mixes, and the number of its examples."""
-        loss, count = self._network.loss([self._train[n] for n in self._batches(epoch)[number]])
+        loss, count = self._network.loss([self._train[n] for n in self._plan_batches(epoch)[number]])
         return loss + self._network.featurizer.penalty().to(loss.device), count
 
     def no_sync(self) -> AbstractContextManager[None]:
@@ -103,7 +105,7 @@ def decode_examples(task: AnyTask, network: AnyNetwork, examples: Sequence[Examp
     training = module.training
     module.eval()
     predictions: list[Any] = [None] * len(examples)
-    for numbers in batch_by_length([_length(e) for e in examples], max_sentences=task.decode_batch):
+    for numbers in batch_by_length([_measure_length(e) for e in examples], max_sentences=task.decode_batch):
         batch = network.decode([examples[number] for number in numbers])
         for number, prediction in zip(numbers, batch, strict=True):
             predictions[number] = prediction
@@ -111,5 +113,5 @@ def decode_examples(task: AnyTask, network: AnyNetwork, examples: Sequence[Examp
     return predictions
 
 
-def _length(example: Example) -> int:
+def _measure_length(example: Example) -> int:
     return sum(map(len, example.sentences))

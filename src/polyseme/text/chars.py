@@ -149,7 +149,7 @@ class CodepointAlphabet:
         pieces = [token[:limit] for token in tokens]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (N,)
         codes = np.frombuffer("".join(pieces).encode("utf-32-le", "surrogatepass"), "<u4")
-        rows = _build_rows(self._ids(codes), lengths, self.max_chars, self._marks)
+        rows = _build_rows(self._look_up(codes), lengths, self.max_chars, self._marks)
         return _replace_boundaries(rows, tokens, self._BOUNDARIES, self.boundaries())
 
     def boundaries(self) -> IntArray:
@@ -164,7 +164,7 @@ class CodepointAlphabet:
             return 0
         return sum(len(token) > limit for token in tokens if token not in self._BOUNDARIES)
 
-    def _ids(self, codes: NDArray[np.uint32]) -> IntArray:
+    def _look_up(self, codes: NDArray[np.uint32]) -> IntArray:
         """The ids of code points; one id for all that are not in the alphabet."""
         if not len(self._codes):
             return np.full(len(codes), self._unknown, np.int64)

@@ -142,7 +142,7 @@ def detect_encoding(sample: bytes, *, at_start: bool = True) -> DetectedEncoding
             if sample.startswith(mark):
                 return DetectedEncoding(codec, len(mark))
     has_zeros = 0 in sample
-    if not has_zeros and _decodes(sample, "utf-8"):
+    if not has_zeros and _is_decodable(sample, "utf-8"):
         return DetectedEncoding("utf-8")
     if at_start and (wide := _detect_wide(sample)):
         return wide
@@ -155,10 +155,10 @@ def detect_encoding(sample: bytes, *, at_start: bool = True) -> DetectedEncoding
     latin = _score_latin(sample)
     if scores[best] >= _MIN_CHINESE and scores[best] >= latin / 2:
         return DetectedEncoding(best)
-    return DetectedEncoding("cp1252") if latin >= _MIN_LATIN and _decodes(sample, "cp1252") else None
+    return DetectedEncoding("cp1252") if latin >= _MIN_LATIN and _is_decodable(sample, "cp1252") else None
 
 
-def _decodes(sample: bytes, codec: str) -> bool:
+def _is_decodable(sample: bytes, codec: str) -> bool:
     """Whether a sample can be decoded, but for a character that is cut off at the end."""
     try:
         codecs.getincrementaldecoder(codec)("strict").decode(sample)

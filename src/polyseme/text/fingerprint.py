@@ -41,10 +41,10 @@ def stamp(files: Iterable[Path], known: Sequence[Stamp] = ()) -> list[Stamp]:
     hashes = {(old.path, old.size, old.time): old.content for old in known}
     stamps = []
     for file in files:
-        path, size, time = _state(file)
+        path, size, time = _read_state(file)
         content = hashes.get((path, size, time)) or _hash(file)
-        if _state(file) != (path, size, time):
-            raise _changed(file)
+        if _read_state(file) != (path, size, time):
+            raise _make_change_error(file)
         stamps.append(Stamp(path, size, time, content))
     return stamps
 
@@ -52,8 +52,8 @@ def stamp(files: Iterable[Path], known: Sequence[Stamp] = ()) -> list[Stamp]:
 def check_unchanged(files: Sequence[Path], stamps: Sequence[Stamp]) -> None:
     """Refuse to continue if a file changed since it was stamped."""
     for file, old in zip(files, stamps, strict=True):
-        if _state(file) != old[:3]:
-            raise _changed(file)
+        if _read_state(file) != old[:3]:
+            raise _make_change_error(file)
 
 
 def digest(value: Any) -> str:
@@ -68,7 +68,7 @@ def checksum(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _state(file: Path) -> tuple[str, int, int]:
+def _read_state(file: Path) -> tuple[str, int, int]:
     """Path, size and time of a file."""
     try:
         status = file.stat()
@@ -87,5 +87,5 @@ def _hash(file: Path) -> str:
         raise DataError(f"{file}: cannot be read ({problem.strerror}). Check its permissions.") from None
 
 
-def _changed(file: Path) -> DataError:
+def _make_change_error(file: Path) -> DataError:
     return DataError(f"{file}: changed while it was read. Start again when no program writes to it.")

@@ -67,7 +67,7 @@ def _is_letter(character: str) -> bool:
     return character.isalpha()
 
 
-def frequent_function_words(counts: Mapping[str, int]) -> frozenset[str]:
+def find_frequent_function_words(counts: Mapping[str, int]) -> frozenset[str]:
     """Return the words of a corpus that are probably function words because nothing else is as frequent.
 
     For languages without a list: empty if listed words are frequent, or if the vocabulary is too small.

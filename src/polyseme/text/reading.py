@@ -75,7 +75,7 @@ def read_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -
         DataError: If a file cannot be read or decoded.
 
     """
-    encoding = encoding_of(path, encoding)
+    encoding = resolve_encoding(path, encoding)
     for file in list_inputs(expand_path(path)):
         yield from read_file_lines(file, encoding, prose=prose)
 
@@ -151,7 +151,7 @@ def list_files(folder: Path) -> list[Path]:
 
 def read_file_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[Line]:
     """Yield the lines of one file or of standard input (`-`); a folder is refused."""
-    name, encoding = _display_name(path), encoding_of(path, encoding)
+    name, encoding = _name_input(path), resolve_encoding(path, encoding)
     with open_text(path, encoding, prose=prose) as stream:
         for number, raw in enumerate(stream, start=1):
             try:
@@ -161,7 +161,7 @@ def read_file_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = Fal
             yield Line(name, number, text.removesuffix("\n").removesuffix("\r"))
 
 
-def encoding_of(path: str | Path, encoding: str = AUTO) -> str:
+def resolve_encoding(path: str | Path, encoding: str = AUTO) -> str:
     """The named encoding; for "auto" that of the path, if it is an `EncodedPath`."""
     return path.encoding if encoding == AUTO and isinstance(path, EncodedPath) else encoding
 
@@ -191,7 +191,7 @@ def open_text(path: str | Path, encoding: str = AUTO, *, prose: bool = False) ->
 
     """
     codec = check_encoding(encoding)
-    kind, name = detect_markup(path), _display_name(path)
+    kind, name = detect_markup(path), _name_input(path)
     if kind == "epub":
         yield io.BytesIO("\n".join(chapter.text for chapter in read_chapters(path)).encode())
         return
@@ -227,7 +227,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
     """
     path = expand_path(path)
-    name = _display_name(path)
+    name = _name_input(path)
     stream: io.BufferedReader[Any]
     try:
         if name == "stdin":
@@ -251,7 +251,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             stream.close()
 
 
-def _display_name(path: str | Path) -> str:
+def _name_input(path: str | Path) -> str:
     return "stdin" if str(path) == "-" else str(path)
 
 

@@ -138,10 +138,10 @@ def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path
 
 def fetch_archive(name: str, cache: Path | None = None) -> Path:
     """Fetch the archive of a sample, unless it is in the cache; return its path."""
-    return _fetch(SAMPLES[name], (cache or _default_cache()) / "samples")
+    return _fetch(SAMPLES[name], (cache or _find_cache()) / "samples")
 
 
-def _default_cache() -> Path:
+def _find_cache() -> Path:
     folder = os.environ.get("POLYSEME_CACHE")
     return Path(folder) if folder else Path.home() / ".cache" / "polyseme"
 

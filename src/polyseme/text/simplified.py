@@ -21,7 +21,7 @@ def simplify(text: str) -> str:
         '经济'
 
     """
-    return text.translate(_table())
+    return text.translate(_make_table())
 
 
 def pair_characters() -> list[tuple[str, str]]:
@@ -30,7 +30,7 @@ def pair_characters() -> list[tuple[str, str]]:
 
 
 @cache
-def _table() -> dict[int, str]:
+def _make_table() -> dict[int, str]:
     traditional, simplified = _read_lines()
     return str.maketrans(traditional, simplified)  # type: ignore[return-value]  # code points to characters
 

@@ -61,11 +61,11 @@ def check_tokens(sentence: object, number: int) -> list[str]:
             "Elmo.embed, which takes strings."
         )
     if isinstance(sentence, bytes | Mapping | Set) or not isinstance(sentence, Iterable):
-        raise _wrong_element(sentence, f"sentence {number}", "a string or a list of tokens")
+        raise _make_element_error(sentence, f"sentence {number}", "a string or a list of tokens")
     tokens = list_values(sentence, f"sentence {number}")
     for position, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise _wrong_element(token, f"token {position} of sentence {number}", "a string")
+            raise _make_element_error(token, f"token {position} of sentence {number}", "a string")
         if token.split() != [token]:
             problem = "is empty" if not token.strip() else f"holds white space ({token!r:.60})"
             raise UsageError(
@@ -97,7 +97,7 @@ def list_values(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def _wrong_element(value: object, where: str, expected: str) -> UsageError:
+def _make_element_error(value: object, where: str, expected: str) -> UsageError:
     if is_missing(value):
         return UsageError(
             f"{where} is a missing value ({value!r:.20}), expected {expected}. Drop or fill missing values "

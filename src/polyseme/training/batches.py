@@ -72,21 +72,23 @@ class RowBatches:
         """Rows of this process."""
         return len(range(self.rank, self.all_rows, self.world))
 
-    def _length(self) -> int:
+    def _count_predictions(self) -> int:
         """Predictions in a row."""
         return (len(self.stream) - 1) // self.all_rows
 
     def count_batches(self, epoch: int) -> int:
         """The number of batches of an epoch; the last one may be shorter."""
-        return -(-self._length() // self.unroll)
+        return -(-self._count_predictions() // self.unroll)
 
     def make_batch(self, epoch: int, number: int) -> TrainingBatch:
         """Make a batch of the next tokens of every row, and of the same rows with each sentence reversed."""
-        length = self._length()
+        length = self._count_predictions()
         first = number * self.unroll
         steps = np.arange(first, min(first + self.unroll, length) + 1)[:, None]  # (T + 1, 1)
         positions = steps + (np.arange(self.rank, self.all_rows, self.world) * length)[None]  # (T + 1, B)
-        both = np.stack([self.stream[positions], self.stream[self._mirrored(positions)]]).astype(np.int64)
+        both = np.stack([self.stream[positions], self.stream[self._mirror_positions(positions)]]).astype(
+            np.int64
+        )
         inputs, targets = both[:, :-1], both[:, 1:]
         # The begin mark after the end of a sentence is not predicted.
         keep = np.stack([targets[0] != self.begin, targets[1] != self.end])
@@ -101,7 +103,7 @@ class RowBatches:
             tokens,
         )
 
-    def _mirrored(self, positions: Types) -> Types:
+    def _mirror_positions(self, positions: Types) -> Types:
         """Positions in the stream after every sentence is reversed."""
         sentence = np.searchsorted(self.starts, positions, side="right") - 1
         return self.starts[sentence] + self.starts[sentence + 1] - 1 - positions

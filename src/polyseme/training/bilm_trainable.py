@@ -17,11 +17,11 @@ from polyseme.errors import DataError
 from polyseme.model.bilm import BiLM
 from polyseme.model.fast.paired import PairDropout, PairState, zero_pair_state
 from polyseme.model.softmax import AnySoftmax, SampledWords, Softmax, draw_sample
-from polyseme.text.corpus.prepared import Corpus, sentence_starts
+from polyseme.text.corpus.prepared import Corpus, find_sentence_starts
 from polyseme.training.batches import Batches, RowBatches, SentenceBatches, TrainingBatch
 from polyseme.training.distributed import Ranks
 from polyseme.training.loop import Metrics
-from polyseme.training.objective import BatchPerplexity, BilmObjective, perplexity_from_losses
+from polyseme.training.objective import BatchPerplexity, BilmObjective, compute_perplexity
 from polyseme.training.settings import PretrainSettings
 
 SMALL_VOCABULARY = 2_000  # up to this size softmax.kind=auto uses the full softmax
@@ -88,7 +88,7 @@ class BilmTrainable:
     def evaluate(self, *, final: bool) -> Metrics:
         """Compute the perplexity of the held-out text, or of a part of it; of a larger one if `final`."""
         carried = self._valid.carried
-        perplexity = self._reduce(self.module.perplexity(self._valid_batches(final), carried=carried))
+        perplexity = self._reduce(self.module.perplexity(self._iterate_valid_batches(final), carried=carried))
         return {
             "score": perplexity.mean,
             "forward": perplexity.forward,
@@ -98,7 +98,7 @@ class BilmTrainable:
             "targets": perplexity.targets,
         }
 
-    def _valid_batches(self, final: bool) -> Iterator[TrainingBatch]:
+    def _iterate_valid_batches(self, final: bool) -> Iterator[TrainingBatch]:
         """Batches of the held-out text, or of a part: the start of all rows, or a spread of sentences."""
         train, count = self._config.train, self._valid.count_batches(0)
         share = (train.last_valid_tokens if final else train.valid_tokens) / max(1, len(self._corpus.valid))
@@ -114,7 +114,7 @@ class BilmTrainable:
         count = self._ranks.sum(local.targets)
         logs = [np.log(value) * local.targets for value in (local.forward, local.backward)]
         forward, backward = (self._ranks.sum(float(value)) / count for value in logs)
-        return perplexity_from_losses(forward, backward, int(count))
+        return compute_perplexity(forward, backward, int(count))
 
     def carried_state(self) -> dict[str, Tensor]:
         """The LSTM states by layer."""
@@ -149,7 +149,7 @@ def _interleave(parts: list[Tensor]) -> Tensor:
 def make_train_batches(corpus: Corpus, config: PretrainSettings, ranks: Ranks) -> Batches:
     """Make the training batches; rows that the text cannot fill are left out."""
     train, stream = config.train, corpus.train
-    starts = np.append(sentence_starts(stream, corpus.begin), len(stream))
+    starts = np.append(find_sentence_starts(stream, corpus.begin), len(stream))
     if train.order == "sentences":
         return SentenceBatches(stream, starts, train.batch, train.seed, ranks.rank, ranks.world)
     rows = min(train.batch, (len(stream) - 1) // 2)
@@ -165,7 +165,7 @@ def make_valid_batches(corpus: Corpus, carried: bool, ranks: Ranks) -> Batches:
     A text too short for one row per process is read by sentences, too.
     """
     stream = corpus.valid
-    starts = np.append(sentence_starts(stream, corpus.begin), len(stream))
+    starts = np.append(find_sentence_starts(stream, corpus.begin), len(stream))
     rows = max(1, min(VALID_BATCH, len(stream) // VALID_ROW))
     if not carried or rows < ranks.world:
         return SentenceBatches(stream, starts, VALID_BATCH, 0, ranks.rank, ranks.world, shuffled=False)

@@ -64,12 +64,12 @@ def save(
     """
     path = folder / f"step-{position.step:09d}"
     with new_folder(
-        path, force=True, known_names=(POSITION, MODEL, OPTIMIZER, *map(_carried, range(len(carried))))
+        path, force=True, known_names=(POSITION, MODEL, OPTIMIZER, *map(_name_carried, range(len(carried))))
     ) as new:
         write_tensors(new / MODEL, collect_weights(module))
-        write_tensors(new / OPTIMIZER, _optimizer_tensors(module, optimizer))
+        write_tensors(new / OPTIMIZER, _collect_optimizer_tensors(module, optimizer))
         for rank, tensors in enumerate(carried):
-            write_tensors(new / _carried(rank), tensors)
+            write_tensors(new / _name_carried(rank), tensors)
         (new / POSITION).write_text(json.dumps(asdict(position)) + "\n", encoding="utf-8")
     for old in list_checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old)
@@ -89,7 +89,7 @@ def restore(
         values: dict[str, Any] = json.loads((path / POSITION).read_text(encoding="utf-8"))
         tensors, states = load_file(path / MODEL), load_file(path / OPTIMIZER)
         ranks = max(1, len(list(path.glob("carried-*.safetensors"))))
-        carried = [load_file(path / _carried(rank)) for rank in range(ranks)]
+        carried = [load_file(path / _name_carried(rank)) for rank in range(ranks)]
         position = Position(**values)
     except (OSError, ValueError, TypeError, SafetensorError) as problem:
         raise FormatError(
@@ -100,7 +100,7 @@ def restore(
     for name, value in states.items():
         parameter, _, entry = name.partition("|")
         optimizer.state[parameters[parameter]][entry] = value.to(
-            _device_of(optimizer, parameters[parameter], entry)
+            _find_device(optimizer, parameters[parameter], entry)
         )
     return position, carried
 
@@ -125,13 +125,13 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         values.copy_(tensors[name])
 
 
-def _device_of(optimizer: torch.optim.Optimizer, parameter: Tensor, entry: str) -> torch.device:
+def _find_device(optimizer: torch.optim.Optimizer, parameter: Tensor, entry: str) -> torch.device:
     """The device of an entry of the optimiser: that of its parameter; the CPU for counters, unless fused."""
     with_parameter = entry != "step" or optimizer.defaults.get("fused")
     return parameter.device if with_parameter else torch.device("cpu")
 
 
-def _carried(rank: int) -> str:
+def _name_carried(rank: int) -> str:
     return f"carried-{rank}.safetensors"
 
 
@@ -147,7 +147,7 @@ def collect_weights(module: nn.Module) -> dict[str, Tensor]:
     return {name: values.detach().cpu().contiguous() for name, values in _list_saved(module).items()}
 
 
-def _optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _collect_optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The tensors of the optimiser by parameter and entry: `network.tokens.words.weight|exp_avg`."""
     return {
         f"{name}|{entry}": value.detach().cpu().contiguous()

@@ -34,21 +34,23 @@ def draw_svg(lines: Lines) -> str:
         return "<p>No validation was made during training.</p>"
     right = max(x for x, _ in points)
     low, high = min(y for _, y in points), max(y for _, y in points)
-    ticks = log_ticks(low, high)
+    ticks = choose_log_ticks(low, high)
     low, high = min(low, ticks[0]), max(high, ticks[-1])
 
-    def across(x: float) -> float:
+    def scale_x(x: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * x / right
 
-    def down(y: float) -> float:
+    def scale_y(y: float) -> float:
         share = log(high / y) / log(high / low) if high > low else 0.5
         return TOP + (HEIGHT - TOP - BOTTOM) * share
 
-    parts = [_grid_line(down(tick), f"{tick:,.4g}") for tick in ticks]
-    parts += [_label(across(tick), HEIGHT - BOTTOM + 18, f"{tick:,.4g}") for tick in even_ticks(right)]
-    parts += [_label((WIDTH + LEFT) / 2, HEIGHT - 6, "million tokens")]
+    parts = [_draw_grid_line(scale_y(tick), f"{tick:,.4g}") for tick in ticks]
+    parts += [
+        _draw_label(scale_x(tick), HEIGHT - BOTTOM + 18, f"{tick:,.4g}") for tick in choose_even_ticks(right)
+    ]
+    parts += [_draw_label((WIDTH + LEFT) / 2, HEIGHT - 6, "million tokens")]
     for number, (name, curve) in enumerate(curves.items()):
-        parts.append(_curve(name, [(across(x), down(y), f"{y:,.1f}") for x, y in curve]))
+        parts.append(_draw_curve(name, [(scale_x(x), scale_y(y), f"{y:,.1f}") for x, y in curve]))
         parts.append(f'<text class="{name}" x="{LEFT + 90 * number}" y="16">{name}</text>')
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="held-out perplexity over the tokens">'
@@ -56,7 +58,7 @@ def draw_svg(lines: Lines) -> str:
     )
 
 
-def log_ticks(low: float, high: float) -> list[float]:
+def choose_log_ticks(low: float, high: float) -> list[float]:
     """A few round values for a logarithmic axis that includes `low` and `high`."""
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(1 + n / 10 for n in range(90))):
         values = [step * 10.0**power for power in range(-1, 308) for step in steps]
@@ -69,23 +71,23 @@ def log_ticks(low: float, high: float) -> list[float]:
     return thinned if thinned[-1] == ticks[-1] else [*thinned, ticks[-1]]
 
 
-def even_ticks(high: float) -> list[float]:
+def choose_even_ticks(high: float) -> list[float]:
     """A few round values from 0 to at most `high`."""
     unit = 10.0 ** floor(log10(high))
     step = next(part * unit for part in (2, 1, 0.5, 0.25, 0.2, 0.1) if high >= 3 * part * unit)
     return [n * step for n in range(int(high / step * (1 + 1e-9)) + 1)]
 
 
-def _grid_line(y: float, label: str) -> str:
+def _draw_grid_line(y: float, label: str) -> str:
     line = f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
     return f'{line}<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
 
 
-def _label(x: float, y: float, label: str) -> str:
+def _draw_label(x: float, y: float, label: str) -> str:
     return f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{label}</text>'
 
 
-def _curve(name: str, points: Sequence[tuple[float, float, str]]) -> str:
+def _draw_curve(name: str, points: Sequence[tuple[float, float, str]]) -> str:
     """A line with a dot for each validation; its value is the tooltip of the dot."""
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
     dots = (

@@ -11,7 +11,7 @@ import os
 
 import torch
 
-from polyseme.model.device import missing_device, resolve_device
+from polyseme.model.device import make_device_error, resolve_device
 
 NAME = "train.device"  # what error messages call the setting
 
@@ -23,9 +23,9 @@ def choose_device(wanted: str) -> torch.device:
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     if wanted == "mps":
-        raise missing_device(wanted, "several processes cannot share it", NAME)
+        raise make_device_error(wanted, "several processes cannot share it", NAME)
     if wanted.startswith("cuda:"):
-        raise missing_device(
+        raise make_device_error(
             wanted, "several processes need a GPU each: train.device=cuda gives each its own", NAME
         )
     if wanted != "cuda":
@@ -33,12 +33,12 @@ def choose_device(wanted: str) -> torch.device:
     first = resolve_device(wanted, NAME)  # refuses a machine without GPUs
     number, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if number >= count:
-        raise missing_device(
+        raise make_device_error(
             wanted, f"there are more processes than GPUs here: use --nproc-per-node {count}", NAME
         )
     return torch.device(first.type, number)
 
 
-def backend_for(device: torch.device) -> str:
+def choose_backend(device: torch.device) -> str:
     """Return how processes communicate: nccl between GPUs, gloo otherwise."""
     return "nccl" if device.type == "cuda" else "gloo"

@@ -24,7 +24,7 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from torch.nn.parallel import DistributedDataParallel
 
 from polyseme.errors import PolysemeError
-from polyseme.training.devices import backend_for, choose_device
+from polyseme.training.devices import choose_backend, choose_device
 
 TIMEOUT = timedelta(minutes=10)
 POLL = 0.5  # seconds between two looks at the store
@@ -164,5 +164,7 @@ def join_ranks(device: str = "auto") -> Ranks:
         timeout=TIMEOUT,
     )
     prefixed = PrefixStore(name, store)
-    dist.init_process_group(backend_for(chosen), store=prefixed, rank=rank, world_size=world, timeout=TIMEOUT)
+    dist.init_process_group(
+        choose_backend(chosen), store=prefixed, rank=rank, world_size=world, timeout=TIMEOUT
+    )
     return Ranks(rank, world, chosen, prefixed)

@@ -132,7 +132,7 @@ class Loop:
                 metrics = self.step()
                 self.position.seconds = time.monotonic() - started
                 self._report(metrics)
-                if self._evaluation_due():
+                if self._is_evaluation_due():
                     self._evaluate()
                     started = time.monotonic() - self.position.seconds  # validation is not training time
                 self._save_if_due()
@@ -144,7 +144,7 @@ class Loop:
 
     def step(self) -> Metrics:
         """Do one step of the optimiser, over `accumulate` batches."""
-        torch.manual_seed(self._step_seed())
+        torch.manual_seed(self._derive_seed())
         rate = self._set_rate()
         total = 0.0
         for left in reversed(range(self.settings.accumulate)):
@@ -176,7 +176,7 @@ class Loop:
             position.epoch, position.number = position.epoch + 1, 0
             self.trainable.begin_epoch()
 
-    def _step_seed(self) -> int:
+    def _derive_seed(self) -> int:
         """The random seed of this step, different for every rank."""
         return (self.settings.seed * 1_000_003 + self.position.step) * 65_537 + self.ranks.rank
 
@@ -187,7 +187,7 @@ class Loop:
             group["lr"] = rate * group["share"]
         return rate
 
-    def _evaluation_due(self) -> bool:
+    def _is_evaluation_due(self) -> bool:
         done = self.position.tokens * self.settings.evaluations // self.total
         return done > self.position.evaluations
 
@@ -303,11 +303,11 @@ def _drop_later_lines(path: Path, step: int) -> None:
     """Drop the lines of metrics.jsonl that were written after the checkpoint at `step`."""
     if not path.exists():
         return
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _step_of(line) <= step]
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _read_step(line) <= step]
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
-def _step_of(line: str) -> float:
+def _read_step(line: str) -> float:
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):  # a line that a kill truncated

@@ -99,7 +99,7 @@ class BilmObjective(nn.Module):
             state = after if carried else None
         self.train(was_training)
         forward_loss, backward_loss = (-total / np.maximum(count, 1)).tolist()
-        return perplexity_from_losses(forward_loss, backward_loss, int(count[0]))
+        return compute_perplexity(forward_loss, backward_loss, int(count[0]))
 
 
 def encode_types(network: BiLM, corpus: Corpus, types: NDArray[np.integer[Any]]) -> Tensor:
@@ -112,7 +112,7 @@ def encode_types(network: BiLM, corpus: Corpus, types: NDArray[np.integer[Any]])
     return network.tokens(chars, words)  # type: ignore[no-any-return]
 
 
-def perplexity_from_losses(forward: float, backward: float, targets: int) -> BatchPerplexity:
+def compute_perplexity(forward: float, backward: float, targets: int) -> BatchPerplexity:
     """Perplexity from the mean negative log likelihood of each direction; infinite if it overflows."""
     losses = (forward, backward, (forward + backward) / 2)
     values = [exp(loss) if loss < 700.0 else inf for loss in losses]

@@ -30,7 +30,7 @@ def explain_out_of_memory(config: PretrainSettings) -> Iterator[None]:
         if not is_out_of_memory(problem):
             raise
         raise TooLargeError(
-            f"Memory ran out ({_first_line(problem)}). Lower {_list_settings(config)}, and start again; "
+            f"Memory ran out ({_get_first_line(problem)}). Lower {_list_settings(config)}, and start again; "
             "the last checkpoint, if there is one, is intact."
         ) from problem
 
@@ -42,7 +42,7 @@ def is_out_of_memory(problem: BaseException) -> bool:
     return any(message in str(problem) for message in MESSAGES)
 
 
-def _first_line(problem: BaseException) -> str:
+def _get_first_line(problem: BaseException) -> str:
     """The first line of the message, without internals of torch."""
     lines = str(problem).splitlines() or [type(problem).__name__]
     return lines[0].rpartition("] ")[2].removeprefix("err == 0. ").rstrip(".")[:160]

@@ -26,7 +26,7 @@ from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.bilm import BiLM
 from polyseme.model.init import initialise
-from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, default_cutoffs
+from polyseme.model.softmax import AdaptiveSoftmax, AnySoftmax, Softmax, choose_cutoffs
 from polyseme.text.corpus.prepared import (
     Corpus,
     CorpusReport,
@@ -349,7 +349,7 @@ def make_softmax(config: PretrainSettings, network: BiLM, n_words: int) -> AnySo
     """Make the softmax that the settings choose, not yet initialised."""
     size = config.model.recurrent.outputs
     if config.softmax.kind == "adaptive" and n_words >= 4:
-        return AdaptiveSoftmax(n_words, size, default_cutoffs(n_words))
+        return AdaptiveSoftmax(n_words, size, choose_cutoffs(n_words))
     return Softmax(n_words, size, tied=network.tokens.words if config.softmax.tied else None)
 
 

@@ -29,7 +29,7 @@ from polyseme.formats.models.sentence_file import SENTENCE_FILE, write_sentence_
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.model.output import resolve_output
 from polyseme.model.sentence_pooling import SentencePooling
-from polyseme.text.corpus.prepared import Corpus, CorpusReport, read_types, sentence_starts
+from polyseme.text.corpus.prepared import Corpus, CorpusReport, find_sentence_starts, read_types
 from polyseme.text.length_batches import batch_by_length
 from polyseme.text.segment.discovery import PERSON, PLACE, NewWord
 from polyseme.text.segment.word_list import NAME_SEPARATOR
@@ -142,7 +142,7 @@ def fit_sentences(model: Pretrained, corpus: Corpus, *, count: int = SENTENCES) 
         The pooling; None if the text has fewer than two sentences.
 
     """
-    starts = sentence_starts(corpus.train, corpus.begin)
+    starts = find_sentence_starts(corpus.train, corpus.begin)
     ends = np.append(starts[1:], len(corpus.train))
     chosen = np.unique(np.linspace(0, len(starts) - 1, min(count, len(starts))).astype(np.int64))
     types = [np.asarray(corpus.train[starts[n] + 1 : ends[n] - 1]) for n in chosen]
@@ -211,7 +211,7 @@ def _sample_sentences(
     corpus: Corpus, tokens: int, min_count: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Sentences all over the training text, joined, and where they start; one more start is the end."""
-    starts = np.append(sentence_starts(corpus.train, corpus.begin), len(corpus.train))
+    starts = np.append(find_sentence_starts(corpus.train, corpus.begin), len(corpus.train))
     step = max(1, -(-len(corpus.train) // MAX_READ))  # of a very long text only every n-th sentence is read
     spans = np.stack([starts[:-1:step], starts[1::step]], axis=1)
     spans = spans[spans[:, 1] > spans[:, 0]]

@@ -65,12 +65,12 @@ class RunRecord:
 
     def list_differences(self, current: RunRecord) -> list[str]:
         """Describe what differs in `current`: `train.rate (was 0.2, is 0.1)`."""
-        differences = _compare_values(_comparable(self.config), _comparable(current.config))
+        differences = _compare_values(_select_comparable(self.config), _select_comparable(current.config))
         for name, before, after in (
             ("the text", self.text, current.text),
             ("the held-out text", self.held_out, current.held_out),
         ):
-            if _contents(before) != _contents(after):
+            if _list_contents(before) != _list_contents(after):
                 differences.append(f"{name} ({_describe_changes(before, after)})")
         if self.start != current.start:
             differences.append("the model to fine-tune (`base`, `new_vocabulary`)")
@@ -106,7 +106,7 @@ def record_run(
     return RunRecord(values, text, held_out, start, processes, listed)
 
 
-def _comparable(config: dict[str, Any]) -> dict[str, Any]:
+def _select_comparable(config: dict[str, Any]) -> dict[str, Any]:
     """The settings without those that do not change the result, or that old runs have not.
 
     A run of a version that did not search for new words has no corpus.new_words: it was off. A setting of
@@ -134,7 +134,7 @@ def _compare_values(before: Any, after: Any, path: str = "") -> list[str]:
     return [] if before == after else [f"{path.removeprefix('.')} (was {before}, is {after})"]
 
 
-def _contents(stamps: Sequence[Stamp]) -> list[tuple[str, str]]:
+def _list_contents(stamps: Sequence[Stamp]) -> list[tuple[str, str]]:
     """Kind and content of each file."""
     return [(detect_kind(Path(file.path)), file.content) for file in stamps]
 

@@ -30,7 +30,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_bundled_model_opens_by_its_name(bundle: Path):
-    assert bundled.bundled_names() == ["xx-classic"]
+    assert bundled.list_bundled() == ["xx-classic"]
     assert_same_vectors(open_pretrained("xx-classic"), open_pretrained(bundle / "xx-classic"))
 
 
@@ -71,6 +71,6 @@ def test_an_unknown_name_is_answered_with_the_known_names(bundle: Path):
 
 def test_without_bundled_models_every_name_is_a_path(bundle: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bundled, "FOLDER", bundle.parent / "here")
-    assert bundled.bundled_names() == []
+    assert bundled.list_bundled() == []
     with pytest.raises(FormatError, match="no such file or folder"):
         open_pretrained("xx-classic")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyseme.errors import MissingExtraError, UsageError
-from polyseme.formats.vectors.file_formats import vector_format_of
+from polyseme.formats.vectors.file_formats import find_vector_format
 from polyseme.formats.vectors.parquet import ParquetWriter
 from polyseme.formats.vectors.writers import open_writer
 
@@ -151,7 +151,7 @@ def test_without_pyarrow_the_command_to_install_it_is_named(monkeypatch):
     with pytest.raises(
         MissingExtraError, match=r'The format of x\.parquet needs pyarrow: pip install "polyseme'
     ):
-        vector_format_of(Path("x.parquet"))
+        find_vector_format(Path("x.parquet"))
 
 
 # ---- empty texts, errors and existing files ----
@@ -192,7 +192,7 @@ def test_an_error_leaves_no_file_behind(ending, problem, tmp_path):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_first_error_is_raised_even_if_closing_the_file_fails(ending, tmp_path, monkeypatch):
-    writer: Any = vector_format_of(Path(f"x{ending}")).writer
+    writer: Any = find_vector_format(Path(f"x{ending}")).writer
     close = writer.close
 
     def failing_close(self: Any) -> None:

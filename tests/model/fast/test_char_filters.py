@@ -54,9 +54,9 @@ def test_values_and_gradients_are_those_of_convolutions(shape, lengths):
 
 def test_short_words_are_not_scanned_to_the_end_of_the_row():
     chars, lengths = words(3, 0, positions=50)
-    assert [width for _, width in char_filters._blocks(lengths, chars.shape[1], 7, block_words=256)] == [
-        3 + 7
-    ]
+    assert [
+        width for _, width in char_filters._split_blocks(lengths, chars.shape[1], 7, block_words=256)
+    ] == [3 + 7]
 
 
 def test_the_row_of_sentence_padding_gets_no_gradient():

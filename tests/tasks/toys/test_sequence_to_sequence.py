@@ -18,7 +18,7 @@ from polyseme.config import Settings
 from polyseme.elmo import Elmo
 from polyseme.io.html import Cell
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.data.tables import read_rows, table_format
+from polyseme.tasks.data.tables import find_table_format, read_rows
 from polyseme.tasks.examples import Segmenter, TokenizedText, Tokens, tokenize_text
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.encoder import TokenStack
@@ -164,7 +164,7 @@ class Reversal:
         """Rows of source and target."""
         examples = []
         columns = {"source": "source", "target": "target"}
-        for row in read_rows(source, table_format(source, "auto"), columns, labelled=labelled):
+        for row in read_rows(source, find_table_format(source, "auto"), columns, labelled=labelled):
             example = self.parse(row.text("source"), segmenter, row.location)
             target = tuple(row.text("target").split()) if labelled else None
             examples.append(replace(example, target=target))

@@ -18,7 +18,7 @@ from polyseme.config import Settings
 from polyseme.elmo import Elmo
 from polyseme.io.html import Cell
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.data.tables import read_rows, table_format
+from polyseme.tasks.data.tables import find_table_format, read_rows
 from polyseme.tasks.examples import Offsets, Segmenter, TokenizedText, Tokens, tokenize_text
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.encoder import TokenStack
@@ -144,7 +144,7 @@ class SpanExtraction:
         """Rows of question, context and answer, which is a part of the context."""
         columns = {"question": "question", "context": "context", "answer": "answer"}
         examples = []
-        for row in read_rows(source, table_format(source, "auto"), columns, labelled=labelled):
+        for row in read_rows(source, find_table_format(source, "auto"), columns, labelled=labelled):
             question = (row.text("question"), row.text("context"))
             example = self.parse(question, segmenter, row.location)
             answer = self._find(example.text, row.text("answer")) if labelled else None

@@ -23,10 +23,10 @@ from polyseme.text.corpus.prepared import (
     Corpus,
     CorpusSettings,
     CorpusSpec,
+    find_sentence_starts,
     open_corpus,
     prepare_corpus,
     read_types,
-    sentence_starts,
 )
 from polyseme.text.vocab import Vocab
 
@@ -59,7 +59,7 @@ def types_of(corpus: Corpus) -> list[str]:
 
 def words_of(corpus: Corpus, stream: np.ndarray) -> list[list[str]]:
     names = types_of(corpus)
-    starts = [*sentence_starts(stream).tolist(), len(stream)]
+    starts = [*find_sentence_starts(stream).tolist(), len(stream)]
     sentences = [stream[a:b].tolist() for a, b in pairwise(starts)]
     assert all(s[0] == 0 and s[-1] == 1 and 0 not in s[1:] and 1 not in s[:-1] for s in sentences)
     return [[names[number] for number in sentence[1:-1]] for sentence in sentences]

@@ -59,7 +59,7 @@ def unpack_archive(
                 members = archive.infolist()
                 _check_members(members, path, max_members)
                 limit = min(max_bytes, max(small_bytes, MAX_RATIO * path.stat().st_size))
-                _unpack(archive, _model_members(members, path), folder, path, limit)
+                _unpack(archive, _select_members(members, path), folder, path, limit)
         except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, ValueError) as problem:
             raise FormatError(f"{path}: damaged or not a zip file ({problem}). Copy it again.") from None
         except (NotImplementedError, RuntimeError) as problem:
@@ -112,7 +112,7 @@ def _find_problem(member: zipfile.ZipInfo, name: str) -> str | None:
     return None
 
 
-def _model_members(members: list[zipfile.ZipInfo], path: Path) -> list[zipfile.ZipInfo]:
+def _select_members(members: list[zipfile.ZipInfo], path: Path) -> list[zipfile.ZipInfo]:
     """The files of the archive's model: those in the folder of the weights that a model may have."""
     files = [member for member in members if not member.is_dir() and _is_wanted(member)]
     weights = [member for member in files if member.filename.lower().endswith(WEIGHTS_ENDINGS)]

@@ -33,7 +33,7 @@ def _read_sums(folder: Path) -> dict[str, dict[str, str]]:
     return sums
 
 
-def bundled_names() -> list[str]:
+def list_bundled() -> list[str]:
     """The names of the bundled models."""
     return sorted(_read_sums(FOLDER))
 

@@ -30,7 +30,7 @@ def render_card(model: Pretrained, name: str, precision: str = "fp32", *, tables
         "",
         "| | |",
         "|---|---|",
-        *(f"| {_cell(key)} | {_cell(value)} |" for key, value in facts.items()),
+        *(f"| {_escape_cell(key)} | {_escape_cell(value)} |" for key, value in facts.items()),
         "",
         "```python",
         "import polyseme",
@@ -49,8 +49,9 @@ def describe(model: Pretrained) -> dict[str, str]:
     parameters = sum(tensor.numel() for tensor in model.network.state_dict().values())
     count = f"{parameters / 1e6:,.1f} million" if parameters >= 1e6 else f"{parameters:,}"
     facts = {
-        "tokens": _tokens(config),
-        "layers": f"{config.layers} (token layer and {config.recurrent.layers} of {_recurrent(config)})",
+        "tokens": _describe_tokens(config),
+        "layers": f"{config.layers} (token layer and {config.recurrent.layers} of "
+        f"{_describe_recurrent(config)})",
         "vector": f"{config.size} values",
         "parameters": f"{count} without the softmax",
         "segmentation": config.segment,
@@ -60,12 +61,12 @@ def describe(model: Pretrained) -> dict[str, str]:
     return facts | {f"origin: {key}": value for key, value in model.origin.items()}
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Escape text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _tokens(config: ModelSettings) -> str:
+def _describe_tokens(config: ModelSettings) -> str:
     parts = []
     if config.words:
         parts.append(f"word table of {config.words.dim}")
@@ -78,7 +79,7 @@ def _tokens(config: ModelSettings) -> str:
     return " and ".join(parts) + (", projected" if config.projects_tokens else "")
 
 
-def _recurrent(config: ModelSettings) -> str:
+def _describe_recurrent(config: ModelSettings) -> str:
     recurrent = config.recurrent
     clips = [
         f"{name} clip {value:g}"

@@ -67,7 +67,7 @@ def _read_tokens(file: SafeFile, config: ModelSettings, options: Path) -> tuple[
     outputs = config.recurrent.outputs
     if config.chars is None:
         embedding = _read_array(file, "embedding", (-1, outputs), "lstm.projection_dim", options)
-        return {"tokens.words.weight": _with_padding_row(embedding)}, False
+        return {"tokens.words.weight": _add_padding_row(embedding)}, False
     tensors = _read_char_cnn(file, config.chars, options)
     size = config.chars.size
     projected = "CNN_proj" in file
@@ -80,21 +80,21 @@ def _read_tokens(file: SafeFile, config: ModelSettings, options: Path) -> tuple[
         weight = _read_array(
             file, "CNN_proj/W_proj", (size, outputs), "char_cnn.filters, lstm.projection_dim", options
         )
-        tensors["tokens.projection.weight"] = _tensor(weight.T)
+        tensors["tokens.projection.weight"] = _to_tensor(weight.T)
         bias = _read_array(file, "CNN_proj/b_proj", (outputs,), "lstm.projection_dim", options)
-        tensors["tokens.projection.bias"] = _tensor(bias)
+        tensors["tokens.projection.bias"] = _to_tensor(bias)
     return tensors, projected
 
 
 def _read_char_cnn(file: SafeFile, chars: CharsSettings, options: Path) -> dict[str, Tensor]:
     embedding = _read_array(file, "char_embed", (-1, chars.dim), "char_cnn.embedding.dim", options)
-    tensors = {"tokens.chars.embedding.weight": _with_padding_row(embedding)}
+    tensors = {"tokens.chars.embedding.weight": _add_padding_row(embedding)}
     for number, (width, count) in enumerate(chars.filters):
         name = f"tokens.chars.convolutions.{number}"
         because = f"char_cnn.filters[{number}] and embedding.dim"
         weight = _read_array(file, f"CNN/W_cnn_{number}", (1, width, chars.dim, count), because, options)
-        tensors[f"{name}.weight"] = _tensor(weight[0].transpose(2, 1, 0))
-        tensors[f"{name}.bias"] = _tensor(
+        tensors[f"{name}.weight"] = _to_tensor(weight[0].transpose(2, 1, 0))
+        tensors[f"{name}.bias"] = _to_tensor(
             _read_array(file, f"CNN/b_cnn_{number}", (count,), because, options)
         )
     for number in range(chars.highways):
@@ -102,9 +102,9 @@ def _read_char_cnn(file: SafeFile, chars: CharsSettings, options: Path) -> dict[
             name = f"tokens.chars.highways.{number}.{part}"
             group, size = f"CNN_high_{number}", chars.size
             weight = _read_array(file, f"{group}/W_{part}", (size, size), "char_cnn.filters", options)
-            tensors[f"{name}.weight"] = _tensor(weight.T)
+            tensors[f"{name}.weight"] = _to_tensor(weight.T)
             bias = _read_array(file, f"{group}/b_{part}", (size,), "char_cnn.filters", options)
-            tensors[f"{name}.bias"] = _tensor(bias)
+            tensors[f"{name}.bias"] = _to_tensor(bias)
     if f"CNN_high_{chars.highways}" in file:
         raise FormatError(
             f"{file.path}: has more highway layers than char_cnn.n_highway in {options.name}. {SAME_MODEL}"
@@ -123,12 +123,12 @@ def _read_cell(
     because = "lstm.projection_dim and lstm.dim"
     weight = _read_array(file, f"{group}/W_0", (2 * outputs, 4 * cells), because, options)
     tensors = {
-        "input_weight": _tensor(_to_our_gates(weight[:outputs]).T),
-        "hidden_weight": _tensor(_to_our_gates(weight[outputs:]).T),
-        "bias": _tensor(_to_our_gates(_read_array(file, f"{group}/B", (4 * cells,), "lstm.dim", options))),
+        "input_weight": _to_tensor(_to_our_gates(weight[:outputs]).T),
+        "hidden_weight": _to_tensor(_to_our_gates(weight[outputs:]).T),
+        "bias": _to_tensor(_to_our_gates(_read_array(file, f"{group}/B", (4 * cells,), "lstm.dim", options))),
     }
     if recurrent.projects:
-        tensors["projection"] = _tensor(
+        tensors["projection"] = _to_tensor(
             _read_array(file, f"{group}/W_P_0", (cells, outputs), because, options).T
         )
     if f"RNN_{direction}/RNN/MultiRNNCell/Cell{recurrent.layers}" in file:
@@ -146,8 +146,8 @@ def _read_softmax(file: SafeFile, config: ModelSettings) -> dict[str, Tensor]:
             f"expected (words, {outputs}) and (words,). {SAME_MODEL}"
         )
     return {
-        "softmax.weight": _tensor(file.read("softmax/W")),
-        "softmax.bias": _tensor(file.read("softmax/b")),
+        "softmax.weight": _to_tensor(file.read("softmax/W")),
+        "softmax.bias": _to_tensor(file.read("softmax/b")),
     }
 
 
@@ -163,12 +163,12 @@ def _read_array(file: SafeFile, name: str, shape: tuple[int, ...], because: str,
     return file.read(name)
 
 
-def _tensor(values: Array) -> Tensor:
+def _to_tensor(values: Array) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values))
 
 
-def _with_padding_row(rows: Array) -> Tensor:
-    return _tensor(np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows]))
+def _add_padding_row(rows: Array) -> Tensor:
+    return _to_tensor(np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows]))
 
 
 def _to_our_gates(columns: Array) -> Array:
@@ -186,8 +186,8 @@ def _to_their_gates(columns: Array) -> Array:
 def write(model: Pretrained, weights: Path, options: Path, progress: OnProgress = ignore_progress) -> None:
     """Write `model` as an hdf5 file and its options, as bilm-tf and AllenNLP read them."""
     check_representable(model)
-    options.write_text(json.dumps(_options(model), indent=2) + "\n", encoding="utf-8")
-    datasets = _datasets(model)
+    options.write_text(json.dumps(_make_options(model), indent=2) + "\n", encoding="utf-8")
+    datasets = _make_datasets(model)
     written = ByteProgress(progress, "writing", sum(values.nbytes for values in datasets.values()))
     with Hdf5File(weights) as file:
         for name, values in datasets.items():
@@ -221,7 +221,7 @@ def check_representable(model: Pretrained) -> None:
         )
 
 
-def _options(model: Pretrained) -> dict[str, Any]:
+def _make_options(model: Pretrained) -> dict[str, Any]:
     """The options.json of `model`, with all keys, since AllenNLP and bilm-tf each require some.
 
     For a single layer the residual connection is always declared: it has no effect, and AllenNLP requires it.
@@ -255,14 +255,14 @@ def _options(model: Pretrained) -> dict[str, Any]:
     return options
 
 
-def _datasets(model: Pretrained) -> dict[str, Array]:
+def _make_datasets(model: Pretrained) -> dict[str, Array]:
     """All weights by bilm-tf's names."""
     ours = {name: tensor.detach().float().cpu().numpy() for name, tensor in model.tensors().items()}
     theirs: dict[str, Array] = {}
     if model.config.words is not None:
         theirs["embedding"] = ours["tokens.words.weight"][1:]
     if model.config.chars is not None:
-        theirs |= _char_cnn_datasets(ours, model.config.chars)
+        theirs |= _make_char_cnn_datasets(ours, model.config.chars)
     if model.config.projects_tokens:
         theirs["CNN_proj/W_proj"] = ours["tokens.projection.weight"].T
         theirs["CNN_proj/b_proj"] = ours["tokens.projection.bias"]
@@ -272,7 +272,7 @@ def _datasets(model: Pretrained) -> dict[str, Array]:
             cell = f"{stack}.cells.{layer}"
             both = np.concatenate([ours[f"{cell}.input_weight"].T, ours[f"{cell}.hidden_weight"].T])
             theirs[f"{group}/W_0"] = _to_their_gates(both)
-            theirs[f"{group}/B"] = _stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
+            theirs[f"{group}/B"] = _to_stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
             if model.config.recurrent.projects:
                 theirs[f"{group}/W_P_0"] = ours[f"{cell}.projection"].T
     if isinstance(model.softmax, Softmax):
@@ -281,7 +281,7 @@ def _datasets(model: Pretrained) -> dict[str, Array]:
     return theirs
 
 
-def _char_cnn_datasets(ours: dict[str, Array], chars: CharsSettings) -> dict[str, Array]:
+def _make_char_cnn_datasets(ours: dict[str, Array], chars: CharsSettings) -> dict[str, Array]:
     theirs = {"char_embed": ours["tokens.chars.embedding.weight"][1:]}
     for number in range(len(chars.filters)):
         name = f"tokens.chars.convolutions.{number}"
@@ -295,7 +295,7 @@ def _char_cnn_datasets(ours: dict[str, Array], chars: CharsSettings) -> dict[str
     return theirs
 
 
-def _stored_bias(bias: Array, recurrent: RecurrentSettings) -> Array:
+def _to_stored_bias(bias: Array, recurrent: RecurrentSettings) -> Array:
     """The bias as bilm-tf stores it: without the 1 that it adds to the forget gate."""
     if recurrent.forget_bias != 1.0:
         bias = bias.copy()

@@ -68,17 +68,17 @@ def is_manylangs(folder: Path) -> bool:
 
 def read(folder: Path) -> Pretrained:
     """Read a model folder of ELMoForManyLangs."""
-    architecture, source = _architecture(folder)
-    config = _config(architecture, source)
+    architecture, source = _read_architecture(folder)
+    config = _read_config(architecture, source)
     embedder = _PickledWeights(folder / EMBEDDER, source)
-    tensors = _tokens(embedder, config) | _stacks(_PickledWeights(folder / ENCODER, source), config)
-    alphabet = _alphabet(folder / CHARS, config.chars, tensors) if config.chars is not None else None
+    tensors = _read_tokens(embedder, config) | _read_stacks(_PickledWeights(folder / ENCODER, source), config)
+    alphabet = _read_alphabet(folder / CHARS, config.chars, tensors) if config.chars is not None else None
     vocab = None
     if config.words is not None or (folder / WORDS).is_file():
-        vocab = _vocab(folder / WORDS, tensors)
+        vocab = _read_vocab(folder / WORDS, tensors)
     return assemble(
         config,
-        tensors | _softmax(folder, architecture, config, len(vocab) if vocab else 0, source),
+        tensors | _read_softmax(folder, architecture, config, len(vocab) if vocab else 0, source),
         alphabet=alphabet,
         vocab=vocab,
         origin={"format": "ELMoForManyLangs", "folder": folder.name},
@@ -86,7 +86,7 @@ def read(folder: Path) -> Pretrained:
     )
 
 
-def _architecture(folder: Path) -> tuple[dict[str, Any], Path]:
+def _read_architecture(folder: Path) -> tuple[dict[str, Any], Path]:
     """The architecture that config.json names, and its file; `config_path` cannot point outside `folder`."""
     path = folder / CONFIG
     config_path = read_values(path).get("config_path")
@@ -106,8 +106,8 @@ def _architecture(folder: Path) -> tuple[dict[str, Any], Path]:
     )
 
 
-def _config(architecture: Mapping[str, Any], source: Path) -> ModelSettings:
-    encoder, embedder = (_section(architecture, name, source) for name in ("encoder", "token_embedder"))
+def _read_config(architecture: Mapping[str, Any], source: Path) -> ModelSettings:
+    encoder, embedder = (_get_section(architecture, name, source) for name in ("encoder", "token_embedder"))
     if str(encoder.get("name")).lower() != "elmo":
         raise FormatError(
             f"{source}: encoder.name is {encoder.get('name')!r}; only 'elmo' is supported. "
@@ -144,7 +144,7 @@ def _config(architecture: Mapping[str, Any], source: Path) -> ModelSettings:
     return parse_settings(ModelSettings, values, str(source))
 
 
-def _section(values: Mapping[str, Any], name: str, source: Path) -> dict[str, Any]:
+def _get_section(values: Mapping[str, Any], name: str, source: Path) -> dict[str, Any]:
     section = values.get(name)
     if not isinstance(section, dict):
         raise FormatError(
@@ -225,7 +225,7 @@ def _refuse_compressed(path: Path) -> None:
             raise pickle.UnpicklingError("compressed records")
 
 
-def _alphabet(path: Path, chars: CharsSettings, tensors: Mapping[str, Tensor]) -> CodepointAlphabet:
+def _read_alphabet(path: Path, chars: CharsSettings, tensors: Mapping[str, Tensor]) -> CodepointAlphabet:
     rows = len(tensors["tokens.chars.embedding.weight"]) - 1
     characters = [SWAPPED.get(entry, entry) for entry in _read_dic(path, rows)]
     try:
@@ -234,7 +234,7 @@ def _alphabet(path: Path, chars: CharsSettings, tensors: Mapping[str, Tensor]) -
         raise FormatError(f"{path}: {problem}") from None
 
 
-def _vocab(path: Path, tensors: Mapping[str, Tensor]) -> Vocab:
+def _read_vocab(path: Path, tensors: Mapping[str, Tensor]) -> Vocab:
     table = tensors.get("tokens.words.weight")
     words = _read_dic(path, len(table) - 1 if table is not None else None)
     try:
@@ -251,7 +251,7 @@ def _read_dic(path: Path, rows: int | None) -> list[str]:
     no token has.
     """
     numbers: dict[str, int] = {}
-    for line_number, line in enumerate(_lines(path), start=1):
+    for line_number, line in enumerate(_read_lines(path), start=1):
         fields = line.strip().split("\t")
         if fields == [""]:
             continue
@@ -270,7 +270,7 @@ def _read_dic(path: Path, rows: int | None) -> list[str]:
     return entries
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
@@ -281,14 +281,14 @@ def _lines(path: Path) -> list[str]:
         raise FormatError(f"{path}: not UTF-8 (byte {problem.start}). Copy it again.") from None
 
 
-def _tokens(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
+def _read_tokens(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     if config.words is not None:
         name = "word_emb_layer.embedding.weight"
         table = state.take(name, -1, config.words.dim, because="token_embedder.word_dim")
-        tensors["tokens.words.weight"] = _with_padding_row(table)
+        tensors["tokens.words.weight"] = _add_padding_row(table)
     if config.chars is not None:
-        tensors |= _char_cnn(state, config.chars)
+        tensors |= _read_char_cnn(state, config.chars)
     because = "encoder.projection_dim, word_dim and filters"
     outputs = config.recurrent.outputs
     weight = state.take("projection.weight", outputs, config.token_size, because=because)
@@ -296,9 +296,9 @@ def _tokens(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
     return tensors | {"tokens.projection.weight": weight, "tokens.projection.bias": bias}
 
 
-def _char_cnn(state: _PickledWeights, chars: CharsSettings) -> dict[str, Tensor]:
+def _read_char_cnn(state: _PickledWeights, chars: CharsSettings) -> dict[str, Tensor]:
     table = state.take("char_emb_layer.embedding.weight", -1, chars.dim, because="token_embedder.char_dim")
-    tensors = {"tokens.chars.embedding.weight": _with_padding_row(table)}
+    tensors = {"tokens.chars.embedding.weight": _add_padding_row(table)}
     because = "token_embedder.filters and char_dim"
     for number, (width, count) in enumerate(chars.filters):
         theirs, ours = f"convolutions.{number}", f"tokens.chars.convolutions.{number}"
@@ -322,7 +322,7 @@ def _char_cnn(state: _PickledWeights, chars: CharsSettings) -> dict[str, Tensor]
     return tensors
 
 
-def _stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
+def _read_stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
     cells, outputs = config.recurrent.cells, config.recurrent.outputs
     because = "encoder.n_layers, dim and projection_dim"
     tensors: dict[str, Tensor] = {}
@@ -331,11 +331,11 @@ def _stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
             theirs, ours = f"{direction}_layer_{layer}", f"{direction}_stack.cells.{layer}"
             for their_part, our_part in (("input", "input_weight"), ("state", "hidden_weight")):
                 name = f"{theirs}.{their_part}_linearity.weight"
-                tensors[f"{ours}.{our_part}"] = _our_gates(
+                tensors[f"{ours}.{our_part}"] = _to_our_gates(
                     state.take(name, 4 * cells, outputs, because=because)
                 )
             bias = state.take(f"{theirs}.state_linearity.bias", 4 * cells, because=because)
-            tensors[f"{ours}.bias"] = _our_gates(bias)
+            tensors[f"{ours}.bias"] = _to_our_gates(bias)
             name = f"{theirs}.state_projection.weight"
             tensors[f"{ours}.projection"] = state.take(name, outputs, cells, because=because)
         if f"{direction}_layer_{config.recurrent.layers}.state_linearity.bias" in state:
@@ -345,7 +345,7 @@ def _stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Tensor]:
     return tensors
 
 
-def _softmax(
+def _read_softmax(
     folder: Path, architecture: Mapping[str, Any], config: ModelSettings, words: int, source: Path
 ) -> dict[str, Tensor]:
     """The full softmax over all `words`, or nothing."""
@@ -361,11 +361,11 @@ def _softmax(
     }
 
 
-def _our_gates(rows: Tensor) -> Tensor:
+def _to_our_gates(rows: Tensor) -> Tensor:
     """Reorder the first axis from i, f, g, o to i, f, o, g."""
     i, f, g, o = rows.chunk(4)
     return torch.cat([i, f, o, g])
 
 
-def _with_padding_row(rows: Tensor) -> Tensor:
+def _add_padding_row(rows: Tensor) -> Tensor:
     return torch.cat([rows.new_zeros(1, rows.shape[1]), rows])

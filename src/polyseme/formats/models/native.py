@@ -79,18 +79,18 @@ def read(folder: Path, *, copy: bool = False, progress: OnProgress = ignore_prog
     _check_counts(config, tensors, weights)
     if copy:
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    precision = _precision(values, path)
+    precision = _read_precision(values, path)
     quantised = {} if precision == "fp32" else pop_quantised(tensors, precision, str(weights))
     shapes = {name: tensor for name, tensor in tensors.items() if tensor.is_meta}
     exact = {name: tensors[name] for name in tensors.keys() - shapes.keys()}
     model = assemble(
         config,
         check_weights(exact, str(weights), progress) | shapes,
-        alphabet=_alphabet(config, folder),
-        vocab=_vocab(values.get("vocab_marks", {}), folder, simplify=_reads_chinese(config)),
-        origin=_texts(values.get("origin", {}), "origin", path),
+        alphabet=_read_alphabet(config, folder),
+        vocab=_read_vocab(values.get("vocab_marks", {}), folder, simplify=_reads_chinese(config)),
+        origin=_parse_texts(values.get("origin", {}), "origin", path),
         source=str(weights),
-        word_list=_word_list(folder / WORD_LIST) if version_number >= 4 else None,
+        word_list=_read_word_list(folder / WORD_LIST) if version_number >= 4 else None,
     )
     if precision != "fp32":
         attach_quantised(model, quantised, precision)
@@ -171,7 +171,7 @@ def _write_files(
     (new / CARD).write_text(render_card(model, name, precision, tables=tables), encoding="utf-8")
 
 
-def _precision(values: Mapping[str, object], path: Path) -> str:
+def _read_precision(values: Mapping[str, object], path: Path) -> str:
     """The precision in a config of format 2 or higher; format 1 has fp32 only."""
     precision = values.get("precision", "fp32") if values["polyseme_format"] != 1 else "fp32"
     if not isinstance(precision, str) or precision not in PRECISIONS:
@@ -196,11 +196,11 @@ def _reads_chinese(config: ModelSettings) -> bool:
     return config.segment in ("zh", "zh-char", "auto")
 
 
-def _vocab(marks: object, folder: Path, *, simplify: bool) -> Vocab | None:
+def _read_vocab(marks: object, folder: Path, *, simplify: bool) -> Vocab | None:
     """The words of vocab.txt, if there is one; `marks` are its begin, end and unknown marks."""
     if not (folder / VOCAB).exists():
         return None
-    names = _texts(marks, "vocab_marks", folder / CONFIG)
+    names = _parse_texts(marks, "vocab_marks", folder / CONFIG)
     if names.keys() - {"begin", "end", "unknown"}:
         raise FormatError(
             f"{folder / CONFIG}: vocab_marks must be begin, end and unknown; found {sorted(names)}."
@@ -208,20 +208,20 @@ def _vocab(marks: object, folder: Path, *, simplify: bool) -> Vocab | None:
     return Vocab.read(folder / VOCAB, **names, simplify=simplify)
 
 
-def _word_list(path: Path) -> WordList:
+def _read_word_list(path: Path) -> WordList:
     """The words of words.txt, which a model of format 4 needs."""
     if not path.is_file():
         raise FormatError(f"{path}: missing, but the model segments text with it. Copy the whole folder.")
     return WordList.read(path)
 
 
-def _texts(values: object, name: str, path: Path) -> dict[str, str]:
+def _parse_texts(values: object, name: str, path: Path) -> dict[str, str]:
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise FormatError(f"{path}: {name} is {values!r:.60}, expected strings by name.")
     return values
 
 
-def _alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
+def _read_alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
     """The alphabet of the config; that of code points is in chars.json."""
     if config.chars is None:
         return None

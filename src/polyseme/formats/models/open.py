@@ -20,7 +20,7 @@ from polyseme.config import read_values
 from polyseme.errors import FormatError, PolysemeError, UsageError
 from polyseme.formats.models import hdf5, manylangs, native
 from polyseme.formats.models.archive import unpack_archive
-from polyseme.formats.models.bundled import FOLDER, bundled_names, verify_bundled
+from polyseme.formats.models.bundled import FOLDER, list_bundled, verify_bundled
 from polyseme.formats.models.precision import set_precision
 from polyseme.formats.models.pretrained import OpenedFile, Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
@@ -116,7 +116,7 @@ def resolve_model_path(path: str | Path) -> Path:
 
     """
     source = Path(path).expanduser()
-    if str(path) not in bundled_names():
+    if str(path) not in list_bundled():
         complete_write(source)
         if not source.exists():
             raise FormatError(_describe_missing(source))
@@ -134,7 +134,7 @@ def resolve_model_path(path: str | Path) -> Path:
 def locate_model(path: str | Path) -> Path:
     """The path of a model without any check; see `resolve_model_path`."""
     source = Path(path).expanduser()
-    return FOLDER / path if not source.exists() and str(path) in bundled_names() else source
+    return FOLDER / path if not source.exists() and str(path) in list_bundled() else source
 
 
 def make_portable(path: str | Path) -> str:
@@ -143,7 +143,7 @@ def make_portable(path: str | Path) -> str:
     return str(source.absolute()) if source.exists() else str(path)
 
 
-def weights_prefix(weights: Path) -> str:
+def find_weights_prefix(weights: Path) -> str:
     """X of X_weights.hdf5 or X.hdf5, with which the names of its options and vocabulary begin."""
     return weights.stem.removesuffix("_weights")
 
@@ -181,7 +181,7 @@ def _open_folder(
 
 
 def _open_hdf5(weights: Path, options: Path | None, progress: OnProgress) -> Pretrained:
-    return hdf5.read(weights, options or _options_of(weights), _vocabulary_of(weights), progress)
+    return hdf5.read(weights, options or _find_options(weights), _find_vocabulary(weights), progress)
 
 
 def _choose_weights(weights: list[Path], folder: Path) -> Path:
@@ -194,11 +194,11 @@ def _choose_weights(weights: list[Path], folder: Path) -> Path:
         return (usual or models)[0]
     if not models:
         raise FormatError(
-            f"{folder}: none of {_names(weights)} is a model (with a group RNN_0). Check the path."
+            f"{folder}: none of {_join_names(weights)} is a model (with a group RNN_0). Check the path."
         )
     raise FormatError(
-        f"{folder}: several models, {_names(models)}. Load one of them by its path, with its options.json as "
-        "`options`."
+        f"{folder}: several models, {_join_names(models)}. Load one of them by its path, with its "
+        "options.json as `options`."
     )
 
 
@@ -210,10 +210,10 @@ def _holds_stacks(file: Path) -> bool:
         return False
 
 
-def _options_of(weights: Path) -> Path:
+def _find_options(weights: Path) -> Path:
     """The options of `weights` in the same folder: by name, else the only JSON with an lstm section."""
     folder = weights.parent
-    usual = [f"{weights_prefix(weights)}_options.json", f"{weights.stem}_options.json", "options.json"]
+    usual = [f"{find_weights_prefix(weights)}_options.json", f"{weights.stem}_options.json", "options.json"]
     for name in usual:
         if (folder / name).is_file():
             return folder / name
@@ -221,7 +221,9 @@ def _options_of(weights: Path) -> Path:
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
-        raise FormatError(f"{weights}: which of {_names(candidates)} describes it? Name it with `options`.")
+        raise FormatError(
+            f"{weights}: which of {_join_names(candidates)} describes it? Name it with `options`."
+        )
     raise FormatError(
         f"{weights}: its options are missing. Looked beside it for {usual[0]}, options.json, or another "
         "*.json with an lstm section. Copy them there, or name them with `options`."
@@ -235,10 +237,10 @@ def _has_lstm_section(file: Path) -> bool:
         return False
 
 
-def _vocabulary_of(weights: Path) -> Path | None:
+def _find_vocabulary(weights: Path) -> Path | None:
     """The vocabulary of `weights` in the same folder: by name, else the only one, else None."""
     folder = weights.parent
-    for stem in (f"{weights_prefix(weights)}_vocab", f"{weights.stem}_vocab", "vocab"):
+    for stem in (f"{find_weights_prefix(weights)}_vocab", f"{weights.stem}_vocab", "vocab"):
         for ending in (".txt", ".txt.gz"):
             if (folder / f"{stem}{ending}").is_file():
                 return folder / f"{stem}{ending}"
@@ -248,7 +250,7 @@ def _vocabulary_of(weights: Path) -> Path | None:
 
 def _describe_missing(path: Path) -> str:
     """The error message for a missing path, with similar names in its folder."""
-    folder, names = path.absolute().parent, bundled_names()
+    folder, names = path.absolute().parent, list_bundled()
     if not folder.is_dir():
         return f"{path}: no such file or folder; {folder} does not exist either. Check the path."
     if path.name != str(path) or path.suffix:  # only a bare word may be the name of a model
@@ -259,5 +261,5 @@ def _describe_missing(path: Path) -> str:
     return f"{path}: no such file or folder{bundled}.{hint}"
 
 
-def _names(files: list[Path]) -> str:
+def _join_names(files: list[Path]) -> str:
     return ", ".join(file.name for file in files)

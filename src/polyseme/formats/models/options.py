@@ -46,7 +46,7 @@ def read_word_list(options: dict[str, Any], path: Path) -> WordList | None:
 
 def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
     """The settings of the model that `options`, read from `path`, describe."""
-    lstm = _section(options, "lstm", path)
+    lstm = _get_section(options, "lstm", path)
     recurrent = LSTM_DEFAULTS | _rename(lstm, LSTM)
     recurrent |= {"cell": "lstm", "forget_bias": 1.0}
     for clip in ("cell_clip", "output_clip"):
@@ -55,8 +55,8 @@ def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
     segment = ours.get("segment", "split") if isinstance(ours, dict) else "split"
     values: dict[str, Any] = {"segment": segment, "recurrent": recurrent}
     if "char_cnn" in options:
-        cnn = _section(options, "char_cnn", path)
-        embedding = _section(cnn, "embedding", path)
+        cnn = _get_section(options, "char_cnn", path)
+        embedding = _get_section(cnn, "embedding", path)
         _require(cnn, ("filters",), "char_cnn", path)
         _require(embedding, ("dim",), "char_cnn.embedding", path)
         if cnn.get("n_characters", 262) not in (261, 262):
@@ -76,7 +76,7 @@ def _rename(section: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {ours: section[theirs] for theirs, ours in names.items() if theirs in section}
 
 
-def _section(options: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+def _get_section(options: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     section = options.get(name)
     if not isinstance(section, dict):
         raise FormatError(f"{path}: no section {name!r}. Is it the options.json of an ELMo model?")

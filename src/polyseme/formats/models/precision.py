@@ -73,7 +73,7 @@ def _find_fastest(model: Pretrained, min_cosine: float) -> str:
         return "fp32"
     set_precision(model, "fp32")
     exact = _probe(model)
-    for precision in fastest_first(native.active_instruction_set()):
+    for precision in order_by_speed(native.active_instruction_set()):
         if precision == "fp32":
             break
         set_precision(model, precision)
@@ -82,7 +82,7 @@ def _find_fastest(model: Pretrained, min_cosine: float) -> str:
     return "fp32"
 
 
-def fastest_first(instruction_set: str) -> tuple[str, ...]:
+def order_by_speed(instruction_set: str) -> tuple[str, ...]:
     """The precisions by their speed in batches; one that is slower than fp32 is left out.
 
     By the instruction set and not by a stopwatch, so that a model has the same vectors each time it is
@@ -97,7 +97,7 @@ def fastest_first(instruction_set: str) -> tuple[str, ...]:
 def _probe(model: Pretrained) -> Tensor:
     """The recurrent layers (L - 1, B * T, H) of sentences of random words."""
     rng = random.Random(0)  # noqa: S311
-    words = _random_words(model, rng)
+    words = _draw_words(model, rng)
     model.network.pack()
     vectors = model.network.tokens(*model.token_ids(words))  # <S> and </S> first
     rows = [[0, *(rng.randrange(2, len(vectors)) for _ in range(LENGTH)), 1] for _ in range(SENTENCES)]
@@ -106,7 +106,7 @@ def _probe(model: Pretrained) -> Tensor:
     return layers[1:].flatten(1, 2)
 
 
-def _random_words(model: Pretrained, rng: random.Random) -> list[str]:
+def _draw_words(model: Pretrained, rng: random.Random) -> list[str]:
     """Words that the model can read: of its vocabulary, or strings of its characters."""
     if model.vocab is not None:
         return [rng.choice(model.vocab.words) for _ in range(SENTENCES * LENGTH)]

@@ -69,7 +69,7 @@ class Pretrained:
         opened = self.opened
         if opened and self._is_as_opened():
             return opened.reopen, (opened.path, opened.options, opened.precision, self.fingerprint())
-        return _rebuild, (self.config, self.network, *self._texts(), self.softmax, self.pooling)
+        return _rebuild, (self.config, self.network, *self._get_texts(), self.softmax, self.pooling)
 
     def __copy__(self) -> Self:
         """Copy the frame; the weights are shared."""
@@ -78,9 +78,9 @@ class Pretrained:
     def __deepcopy__(self, memo: dict[int, Any]) -> Pretrained:
         """Copy the weights."""
         network, softmax = deepcopy((self.network, self.softmax), memo)
-        return _rebuild(self.config, network, *self._texts(), softmax, self.pooling)
+        return _rebuild(self.config, network, *self._get_texts(), softmax, self.pooling)
 
-    def _texts(self) -> tuple[Alphabet | None, Vocab | None, WordList | None, Mapping[str, str]]:
+    def _get_texts(self) -> tuple[Alphabet | None, Vocab | None, WordList | None, Mapping[str, str]]:
         return self.alphabet, self.vocab, self.word_list, self.origin
 
     def to(self, device: torch.device) -> Pretrained:
@@ -234,7 +234,7 @@ def assemble(
     """
     chars = tensors.get("tokens.chars.embedding.weight")
     words = tensors.get("tokens.words.weight")
-    network, softmax = _empty_modules(config, tensors, alphabet.padding if alphabet else 0, source)
+    network, softmax = _make_empty_modules(config, tensors, alphabet.padding if alphabet else 0, source)
     weights = {name: value for name, value in tensors.items() if not name.startswith("softmax.")}
     _fill(network, weights, source)
     if softmax is not None:
@@ -263,7 +263,7 @@ def check_weights(
     return {name: values.detach().float() for name, values in tensors.items()}
 
 
-def _empty_modules(
+def _make_empty_modules(
     config: ModelSettings, tensors: Mapping[str, Tensor], padding: int, source: str
 ) -> tuple[BiLM, AnySoftmax | None]:
     """The network and the softmax for `tensors`, on the meta device, without memory."""
@@ -276,7 +276,7 @@ def _empty_modules(
                 n_words=max(rows.get("tokens.words.weight", 1), 1) - 1,
                 padding=padding,
             )
-            return network, _empty_softmax(config, rows, network)
+            return network, _make_empty_softmax(config, rows, network)
     except (
         RuntimeError,
         OverflowError,
@@ -287,7 +287,7 @@ def _empty_modules(
         raise FormatError(f"{source}: the config has impossible sizes.") from None
 
 
-def _empty_softmax(config: ModelSettings, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
+def _make_empty_softmax(config: ModelSettings, rows: Mapping[str, int], network: BiLM) -> AnySoftmax | None:
     """The softmax that the names of the tensors imply: its own rows, those of the word table, or clusters."""
     size = config.recurrent.outputs
     if "softmax.clusters.head.weight" in rows:

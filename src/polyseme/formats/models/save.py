@@ -13,7 +13,7 @@ from pathlib import Path
 from polyseme.config import suggest
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models import hdf5, native
-from polyseme.formats.models.open import weights_prefix
+from polyseme.formats.models.open import find_weights_prefix
 from polyseme.formats.models.precision import has_narrow_tables
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.io.atomic import check_output_file, new_folder, new_group
@@ -108,7 +108,7 @@ def _check_marks(model: Pretrained) -> None:
 
 def _write_files(model: Pretrained, weights: Path, *, force: bool, progress: OnProgress) -> None:
     """Write the three files as one: an old vocabulary would be taken for this model's."""
-    names = [weights.name, *(f"{weights_prefix(weights)}_{rest}" for rest in (OPTIONS, VOCAB))]
+    names = [weights.name, *(f"{find_weights_prefix(weights)}_{rest}" for rest in (OPTIONS, VOCAB))]
     for name in names:
         check_output_file(weights.with_name(name), force=force)
     with new_group(weights.parent, weights.name, known_names=names) as new:

@@ -69,7 +69,7 @@ def has_vector_ending(path: Path) -> bool:
     return _find(path) is not None
 
 
-def vector_format_of(path: Path) -> VectorFileFormat:
+def find_vector_format(path: Path) -> VectorFileFormat:
     """The format of a file, by its ending.
 
     Raises:

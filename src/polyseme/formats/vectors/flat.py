@@ -80,9 +80,9 @@ class FlatWriter:
                 tail.seek(0)
                 shutil.copyfileobj(tail, self._file)
             self._file.seek(0)
-            self._file.write(self._header(shapes))
+            self._file.write(self._make_header(shapes))
 
-    def _header(self, shapes: dict[str, tuple[int, ...]]) -> bytes:
+    def _make_header(self, shapes: dict[str, tuple[int, ...]]) -> bytes:
         dtypes = {"vectors": self._dtype, "text": np.dtype("u1")}
         metadata = {"format": KIND, "pooled": str(self._pooled).lower()}
         parts = {name: (dtypes.get(name, np.dtype("<i8")), shape) for name, shape in shapes.items()}
@@ -128,14 +128,14 @@ class FlatReader:
 
     def vectors(self, number: int) -> NDArray[Any]:
         """(tokens, H), (L, tokens, H), or (H,) and (L, H) when pooled."""
-        rows = self._part("vectors", "rows", number)
+        rows = self._slice_part("vectors", "rows", number)
         return rows[0] if self._pooled else np.moveaxis(rows, 0, -2)
 
     def tokens(self, number: int) -> list[str]:
         """The tokens of a sentence."""
-        return self._part("text", "text_ends", number).tobytes().decode("utf-8", "replace").split()
+        return self._slice_part("text", "text_ends", number).tobytes().decode("utf-8", "replace").split()
 
-    def _part(self, values: str, ends: str, number: int) -> NDArray[Any]:
+    def _slice_part(self, values: str, ends: str, number: int) -> NDArray[Any]:
         start, stop = (int(end) for end in self._tensors[ends][number : number + 2])
         return self._tensors[values][start:stop]
 

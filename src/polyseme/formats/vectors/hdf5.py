@@ -55,19 +55,19 @@ class Hdf5Reader:
 
     def vectors(self, number: int) -> NDArray[Any]:
         """The vectors of a sentence."""
-        values: NDArray[Any] = self._dataset(number)[()]
+        values: NDArray[Any] = self._get_dataset(number)[()]
         return values
 
     def tokens(self, number: int) -> list[str]:
         """The tokens of a sentence; an error for a very long one, whose tokens are not stored."""
-        sentence = self._dataset(number).attrs.get("sentence")
+        sentence = self._get_dataset(number).attrs.get("sentence")
         if sentence is None:
             raise UsageError(
                 f"{self._path}: the tokens of sentence {number} are not stored. Use another format."
             )
         return str(sentence).split()
 
-    def _dataset(self, number: int) -> Any:
+    def _get_dataset(self, number: int) -> Any:
         self._safe.shape(str(number))  # refuses links
         dataset = self._file[str(number)]
         if dataset.is_virtual or dataset.external:

@@ -128,7 +128,7 @@ class ShardJournal:
     def add(self, shard: Shard) -> None:
         """Add a shard; it is on disk when this returns."""
         self.shards[shard.file] = shard
-        self._file.write(_line(shard))
+        self._file.write(_format_line(shard))
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -293,7 +293,7 @@ def _read_shards(file: IO[bytes]) -> tuple[Shard, ...]:
 
 def _rewrite_journal(file: IO[bytes], header: ManifestHeader, shards: list[Shard]) -> None:
     """Make the journal contain the header and `shards`, and nothing else."""
-    content = b"".join(map(_line, (header, *shards)))
+    content = b"".join(map(_format_line, (header, *shards)))
     file.seek(0)
     if file.read(len(content)) == content:
         file.truncate(len(content))  # removes an incomplete last line
@@ -304,7 +304,7 @@ def _rewrite_journal(file: IO[bytes], header: ManifestHeader, shards: list[Shard
     os.fsync(file.fileno())
 
 
-def _line(entry: BaseModel) -> bytes:
+def _format_line(entry: BaseModel) -> bytes:
     return f"{entry.model_dump_json(by_alias=True)}\n".encode()
 
 

@@ -110,7 +110,7 @@ class ParquetReader:
 
     def vectors(self, number: int) -> NDArray[Any]:
         """The vectors of a sentence."""
-        rows = self._rows(number)
+        rows = self._read_rows(number)
         if rows is None:
             return np.moveaxis(np.empty((0, *self._shape), self._dtype), 0, -2)
         values = np.concatenate([chunk.flatten().to_numpy() for chunk in rows["vector"].chunks])
@@ -119,12 +119,12 @@ class ParquetReader:
 
     def tokens(self, number: int) -> list[str]:
         """The tokens of a sentence."""
-        rows = self._rows(number)
+        rows = self._read_rows(number)
         if rows is None:
             return []
         return str(rows["text"][0]).split() if self._pooled else list(rows["token"].to_pylist())
 
-    def _rows(self, number: int) -> Any:
+    def _read_rows(self, number: int) -> Any:
         """The rows of a sentence; None if it has no tokens."""
         group = bisect_right(self._first_sentences, number) - 1
         if group < 0:

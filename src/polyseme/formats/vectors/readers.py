@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.vectors.file_formats import VectorReader, vector_format_of
+from polyseme.formats.vectors.file_formats import VectorReader, find_vector_format
 from polyseme.formats.vectors.manifest import Shard, read_folder
 from polyseme.text.fingerprint import checksum
 
@@ -54,7 +54,7 @@ class Vectors:
         self._checked: set[int] = set()
         self._open: OrderedDict[int, VectorReader] = OrderedDict()  # least recently used first
         if shards is None:
-            self._ends = [len(self._file(0))]
+            self._ends = [len(self._open_shard(0))]
         else:
             self._ends = [int(end) for end in np.cumsum([shard.sentences for shard in shards])]
 
@@ -122,20 +122,20 @@ class Vectors:
         if not 0 <= row < len(self):
             raise IndexError(f"sentence {number}: {self._path} has {len(self):,} sentences.")
         shard = bisect_right(self._ends, row)
-        file = self._file(shard)
+        file = self._open_shard(shard)
         try:
             return read(file, row - (self._ends[shard - 1] if shard else 0))
         except (OSError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as problem:
             if isinstance(problem, UsageError):
                 raise
             raise FormatError(
-                f"{self._file_path(shard)}: sentence {number} cannot be read ({problem})."
+                f"{self._get_file_path(shard)}: sentence {number} cannot be read ({problem})."
             ) from None
 
-    def _file_path(self, number: int) -> Path:
+    def _get_file_path(self, number: int) -> Path:
         return self._path if self._shards is None else self._path / self._shards[number].file
 
-    def _file(self, number: int) -> VectorReader:
+    def _open_shard(self, number: int) -> VectorReader:
         """Open a shard; the least recently used one is closed."""
         if number in self._open:
             self._open.move_to_end(number)
@@ -143,11 +143,11 @@ class Vectors:
         if self._shards is not None and self._check and number not in self._checked:
             self._verify(number)
             self._checked.add(number)
-        file = _open_file(self._file_path(number))
+        file = _open_file(self._get_file_path(number))
         if self._shards is not None and len(file) != self._shards[number].sentences:
             file.close()
             raise FormatError(
-                f"{self._file_path(number)}: {len(file)} sentences, but "
+                f"{self._get_file_path(number)}: {len(file)} sentences, but "
                 f"{self._shards[number].sentences} in the manifest. {REMEDY}"
             )
         self._open[number] = file
@@ -157,7 +157,7 @@ class Vectors:
 
     def _verify(self, number: int) -> None:
         """Compare a shard with the manifest."""
-        path, shard = self._file_path(number), (self._shards or [])[number]
+        path, shard = self._get_file_path(number), (self._shards or [])[number]
         expected = f"the manifest says {shard.bytes:,} bytes with SHA-256 {shard.sha256}"
         try:
             size = path.stat().st_size
@@ -203,7 +203,7 @@ def open_vectors(path: str | Path, *, check: bool = True, max_open_shards: int =
 
 
 def _open_file(path: Path) -> VectorReader:
-    vector_format = vector_format_of(path)
+    vector_format = find_vector_format(path)
     try:
         return vector_format.reader(path)
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as problem:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
-from polyseme.formats.vectors.file_formats import VectorWriter, vector_format_of
+from polyseme.formats.vectors.file_formats import VectorWriter, find_vector_format
 from polyseme.io.atomic import new_file
 
 
@@ -32,7 +32,7 @@ def open_writer(
         force: Replace an existing file.
 
     """
-    vector_format = vector_format_of(path)
+    vector_format = find_vector_format(path)
     with new_file(path, force=force) as temporary:
         writer = vector_format.writer(temporary, empty, pooled)
         try:

@@ -64,11 +64,11 @@ class _MaxOverWindows(torch.autograd.Function):
         ctx: Any, vectors: Tensor, columns: Tensor, lengths: Tensor, block_words: int, *weights: Tensor
     ) -> Tensor:
         widest = max(weight.shape[2] for weight in weights)
-        blocks = _blocks(lengths, columns.shape[1], widest, block_words)
+        blocks = _split_blocks(lengths, columns.shape[1], widest, block_words)
         values, windows = [], []
         for weight in weights:
             n, _, w = weight.shape
-            parts = (vectors @ _flat(weight)).to(vectors.dtype).view(-1, n)  # (K * w, n)
+            parts = (vectors @ _flatten(weight)).to(vectors.dtype).view(-1, n)  # (K * w, n)
             best = parts.new_empty(len(columns), n)
             first = torch.empty_like(best, dtype=torch.int32)
             for words, width in blocks:
@@ -90,7 +90,7 @@ class _MaxOverWindows(torch.autograd.Function):
             for offset in range(w):
                 d_parts[:, offset].scatter_add_(0, columns.gather(1, first.long() + offset), d)
             d_parts = d_parts.view(len(vectors), -1)
-            d_vectors.addmm_(d_parts, _flat(weight).t())
+            d_vectors.addmm_(d_parts, _flatten(weight).t())
             d_weights.append((vectors.t() @ d_parts).view(dim, w, n).permute(2, 0, 1))
         return d_vectors, None, None, None, *d_weights
 
@@ -144,12 +144,12 @@ def _split(values: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
     return list(values.split([len(weight) for weight in weights], dim=1))
 
 
-def _flat(weight: Tensor) -> Tensor:
+def _flatten(weight: Tensor) -> Tensor:
     """(n, dim, w) -> (dim, w * n)."""
     return weight.permute(1, 2, 0).reshape(weight.shape[1], -1)
 
 
-def _blocks(lengths: Tensor, positions: int, widest: int, block_words: int) -> list[tuple[Tensor, int]]:
+def _split_blocks(lengths: Tensor, positions: int, widest: int, block_words: int) -> list[tuple[Tensor, int]]:
     """Blocks of `block_words` words of similar length, and the number of their positions that are needed.
 
     Behind the longest word there must be one window of padding only for every filter, since its value takes

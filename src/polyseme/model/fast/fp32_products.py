@@ -41,7 +41,10 @@ def is_onednn_better() -> bool:
         for precision in seconds:
             with _allow_rounding_to(precision):
                 seconds[precision] = min(seconds[precision], _time_products(a, b))
-                if _error(a @ b, exact) > MAX_ERROR or _error((b.T @ a.T).T, exact) > MAX_ERROR:
+                if (
+                    _measure_error(a @ b, exact) > MAX_ERROR
+                    or _measure_error((b.T @ a.T).T, exact) > MAX_ERROR
+                ):
                     return False
     return seconds["none"] > MIN_SPEEDUP * seconds["bf16"]
 
@@ -58,7 +61,7 @@ def _allow_rounding_to(precision: str) -> Iterator[None]:
         settings.fp32_precision = before
 
 
-def _error(product: Tensor, exact: Tensor) -> float:
+def _measure_error(product: Tensor, exact: Tensor) -> float:
     return float((product - exact).abs().max() / exact.abs().max())
 
 

@@ -57,11 +57,11 @@ def build_lookup_tables(
     bias = torch.cat([f.bias for f in filters if f.bias is not None])
     widths = torch.cat([torch.full((len(f.weight),), f.weight.shape[2]) for f in filters])
     widest_of_panel = torch.tensor([int(panel.max()) for panel in widths.split(PANEL)])
-    snapshot = WeightSnapshot(source_weights(embedding, filters))
+    snapshot = WeightSnapshot(list_source_weights(embedding, filters))
     return LookupTables(table.flatten(0, 1), bias, characters, widest_of_panel, snapshot)
 
 
-def source_weights(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:
+def list_source_weights(embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d]) -> list[Tensor]:
     """The weights that the tables depend on."""
     return [embedding.weight, *(weight for f in convolutions for weight in f.parameters())]
 

@@ -118,7 +118,7 @@ def run_layer_paired(
     projection = torch.stack(projections) if projections else None
     z = torch.baddbmm(bias, x, weight.transpose(1, 2)).float()
     with torch.autocast(z.device.type, enabled=False):
-        product = _bf16_product if autocast else torch.bmm
+        product = _multiply_bf16 if autocast else torch.bmm
         output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips, product)  # type: ignore[no-untyped-call]
     return output, (h, c)
 
@@ -198,7 +198,7 @@ class _PairedLstm(torch.autograd.Function):
             d_z[:, rows] = step
             d_c[:, :n] = dc.mul_(f)
             d_h[:, :n] = product(step, hidden)
-        before = torch.cat([ctx.first[:, : ctx.outputs[0].shape[1]], *_shifted(ctx.outputs)], dim=1)
+        before = torch.cat([ctx.first[:, : ctx.outputs[0].shape[1]], *_shift_outputs(ctx.outputs)], dim=1)
         d_hidden = product(d_z.transpose(1, 2), before)
         d_projection = None
         if d_projected:
@@ -212,11 +212,11 @@ def _clip(values: Tensor, limit: float | None) -> Tensor:
     return values if limit is None else values.clamp_(-limit, limit)
 
 
-def _bf16_product(a: Tensor, b: Tensor) -> Tensor:
+def _multiply_bf16(a: Tensor, b: Tensor) -> Tensor:
     """A batched product in bf16; gates, memory and gradients stay fp32."""
     return torch.bmm(a.bfloat16(), b.bfloat16()).float()
 
 
-def _shifted(outputs: list[Tensor]) -> list[Tensor]:
+def _shift_outputs(outputs: list[Tensor]) -> list[Tensor]:
     """The recurrent input of every step but the first: the output before, of sentences that continue."""
     return [before[:, : after.shape[1]] for before, after in pairwise(outputs)]

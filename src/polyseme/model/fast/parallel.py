@@ -63,11 +63,11 @@ def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False)
         return [*(future.result() for future in futures), last]
     inference = torch.is_inference_mode_enabled()
 
-    def without_gradients(task: Callable[[], Result]) -> Result:  # these modes are per thread
+    def run_without_gradients(task: Callable[[], Result]) -> Result:  # these modes are per thread
         with torch.inference_mode(inference), torch.no_grad():
             return task()
 
-    return list(_get_pool().map(without_gradients, tasks))
+    return list(_get_pool().map(run_without_gradients, tasks))
 
 
 def _get_pool() -> ThreadPoolExecutor:

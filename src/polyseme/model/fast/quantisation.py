@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from polyseme.model.fast.weight_versions import weight_version
+from polyseme.model.fast.weight_versions import get_weight_version
 
 PRECISIONS = ("fp32", "bf16", "int8")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
@@ -83,21 +83,21 @@ class Quantisable(nn.Module):
 
     def pack(self, precision: str = "fp32") -> None:
         """Pack the weights in `precision`, for inference."""
-        precision = self._effective_precision(precision)
-        if self._packed == (precision, self._versions()):
+        precision = self._choose_precision(precision)
+        if self._packed == (precision, self._list_versions()):
             return
         self.unpack()
         weights: dict[str, QuantisedMatrix] = {}
         if self.can_run_native():
             weights = self.quantised or {name: quantise(w, precision) for name, w in self.matrices().items()}
         self._layout = self.build_layout(weights)
-        self._packed = precision, self._versions()
+        self._packed = precision, self._list_versions()
 
     def is_packed(self, precision: str) -> bool:
         """Whether the weights are packed in `precision`."""
-        return self._packed is not None and self._packed[0] == self._effective_precision(precision)
+        return self._packed is not None and self._packed[0] == self._choose_precision(precision)
 
-    def _effective_precision(self, precision: str) -> str:
+    def _choose_precision(self, precision: str) -> str:
         """The precision of this module in a model of `precision`."""
         return "fp32" if self.keeps_fp32 else precision
 
@@ -113,7 +113,7 @@ class Quantisable(nn.Module):
         packed = self._packed
         if packed is None:
             return None
-        if torch.is_grad_enabled() or packed[1] != self._versions():
+        if torch.is_grad_enabled() or packed[1] != self._list_versions():
             self.unpack()
         return self._layout
 
@@ -137,8 +137,8 @@ class Quantisable(nn.Module):
         self.store_quantised({name: quantise(weight, precision) for name, weight in self.matrices().items()})
         self.dequantise()
 
-    def _versions(self) -> list[tuple[int, int]]:
-        return [weight_version(weight) for weight in self.matrices().values()]
+    def _list_versions(self) -> list[tuple[int, int]]:
+        return [get_weight_version(weight) for weight in self.matrices().values()]
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies start unpacked, since their weights may change."""

@@ -21,10 +21,10 @@ class WeightSnapshot:
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
         self._weights = list(weights)
-        self._versions = [weight_version(weight) for weight in self._weights]
+        self._versions = [get_weight_version(weight) for weight in self._weights]
         stored = [weight for weight in self._weights if not weight.is_meta]
         self._samples = [_sample(weight) for weight in stored]  # views, which show later writes
-        self._values = self._current_values()
+        self._values = self._read_values()
 
     def matches(self, weights: Iterable[Tensor]) -> bool:
         """Whether these are the same tensors with the same values."""
@@ -32,15 +32,15 @@ class WeightSnapshot:
         return (
             len(current) == len(self._weights)
             and all(new is old for new, old in zip(current, self._weights, strict=True))
-            and [weight_version(weight) for weight in current] == self._versions
-            and torch.equal(self._current_values(), self._values)
+            and [get_weight_version(weight) for weight in current] == self._versions
+            and torch.equal(self._read_values(), self._values)
         )
 
-    def _current_values(self) -> Tensor:
+    def _read_values(self) -> Tensor:
         return torch.cat(self._samples) if self._samples else torch.empty(0)
 
 
-def weight_version(weight: Tensor) -> tuple[int, int]:
+def get_weight_version(weight: Tensor) -> tuple[int, int]:
     """The address of the values and the number of writes to them."""
     return weight.data_ptr(), 0 if weight.is_inference() else weight._version
 

@@ -58,11 +58,13 @@ def score_to_json(score: SentenceScore) -> JsonObject:
 def substitutes_to_json(substitutes: Substitutes) -> JsonObject:
     """Substitutes by each of the three rankings, with probabilities."""
 
-    def ranking(ranked: RankedSubstitutes) -> JsonObject:
+    def ranking_to_json(ranked: RankedSubstitutes) -> JsonObject:
         best = [{"word": word.word, "probability": math.exp(word.log_prob)} for word in ranked.best]
         return {"best": best, "rank": ranked.rank}
 
-    rankings = {name: ranking(getattr(substitutes, name)) for name in ("forward", "backward", "joint")}
+    rankings = {
+        name: ranking_to_json(getattr(substitutes, name)) for name in ("forward", "backward", "joint")
+    }
     return {"tokens": substitutes.tokens, "position": substitutes.position, **rankings}
 
 

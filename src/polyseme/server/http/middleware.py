@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any
 
 from polyseme.server.http.limits import HttpError, Limits, busy, out_of_memory, shutting_down, too_large
-from polyseme.server.http.rendering import error_response
+from polyseme.server.http.rendering import make_error_response
 from polyseme.server.http.request_log import LOGGER
 from polyseme.server.state import ServerState
 from polyseme.training.out_of_memory import is_out_of_memory
@@ -216,7 +216,7 @@ class _ResponseSender:
         if self.status == 499:
             last = error.error_type == "draining" or error.status == 408
             headers = {"Connection": "close"} if last else None
-            await error_response(error, headers)(scope, receive, self.send)
+            await make_error_response(error, headers)(scope, receive, self.send)
 
 
 async def _read_body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> bytes:

@@ -54,7 +54,7 @@ SECURITY_SCHEMES = {
 }
 
 
-def response_docs(route: str) -> ResponseDocs:
+def make_response_docs(route: str) -> ResponseDocs:
     """The response of a route, for the documentation only: the server does not validate its responses."""
     if route not in RESPONSES:
         return {200: {"description": "Text", "content": {"text/plain": {"schema": {"type": "string"}}}}}
@@ -72,7 +72,7 @@ def document_keys(app: FastAPI, required: bool) -> None:
     """Add to the application's schema how a key is sent and, if one is required, for which routes."""
     make_schema = app.openapi
 
-    def openapi() -> dict[str, Any]:
+    def build_openapi() -> dict[str, Any]:
         schema = make_schema()
         schema["components"]["securitySchemes"] = SECURITY_SCHEMES
         if required:
@@ -82,4 +82,4 @@ def document_keys(app: FastAPI, required: bool) -> None:
                     operation["security"] = []
         return schema
 
-    app.openapi = openapi  # type: ignore[method-assign]  # how FastAPI suggests to extend the schema
+    app.openapi = build_openapi  # type: ignore[method-assign]  # how FastAPI suggests to extend the schema

@@ -24,7 +24,7 @@ EXPLORER = Path(__file__).parents[1] / "explorer"
 INLINE = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
-def content_policy() -> str:
+def make_content_policy() -> str:
     """Content security policy: everything from this server, nothing inline but the import map (by hash)."""
     maps = INLINE.findall((EXPLORER / "index.html").read_text(encoding="utf-8"))
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in maps]
@@ -44,12 +44,12 @@ def add_pages(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        return Response(docs_page(app.openapi()), media_type="text/html; charset=utf-8")
+        return Response(render_docs(app.openapi()), media_type="text/html; charset=utf-8")
 
     app.mount("/explorer", StaticFiles(directory=EXPLORER), name="explorer")
 
 
-def docs_page(schema: dict[str, Any]) -> str:
+def render_docs(schema: dict[str, Any]) -> str:
     """An HTML page with all routes of an OpenAPI schema."""
     parts = []
     for path, methods in sorted(schema["paths"].items()):
@@ -58,8 +58,8 @@ def docs_page(schema: dict[str, Any]) -> str:
             parts.append(f"<p>{escape(route.get('description') or route.get('summary', ''))}</p>")
             body = route.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
             if body:
-                parts.append(_request_table(_resolve(body, schema)))
-            parts.append(_response_table(route["responses"]["200"]["content"], schema))
+                parts.append(_render_request_table(_resolve(body, schema)))
+            parts.append(_render_response_table(route["responses"]["200"]["content"], schema))
             parts.append("</section>")
     title = f"{escape(schema['info']['title'])} {escape(schema['info']['version'])}"
     return (
@@ -80,57 +80,57 @@ def _resolve(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     return resolved
 
 
-def _response_table(content: dict[str, Any], schema: dict[str, Any]) -> str:
+def _render_response_table(content: dict[str, Any], schema: dict[str, Any]) -> str:
     """The fields of a response as a table, and its other media types."""
     others = f"<code>{escape(', '.join(media_type for media_type in content if media_type != JSON))}</code>"
     if JSON not in content:
         return f"<p>Returns {others}.</p>"
     rows = "".join(
-        f"<tr><td><code>{escape(path)}</code></td><td>{escape(_type_name(field))}</td>"
+        f"<tr><td><code>{escape(path)}</code></td><td>{escape(_name_type(field))}</td>"
         f"<td>{escape(field.get('description', ''))}</td></tr>"
-        for path, field in _field_paths(content[JSON]["schema"], schema)
+        for path, field in _list_fields(content[JSON]["schema"], schema)
     )
     table = f"<table><tr><th>response</th><th>type</th><th></th></tr>{rows}</table>"
     return table if len(content) == 1 else f"{table}<p>Or, if the Accept header asks for it: {others}.</p>"
 
 
-def _field_paths(
+def _list_fields(
     part: dict[str, Any], schema: dict[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """All fields of a response, nested ones included: `tokens`, `tokens[][].text`."""
     resolved = _resolve(part, schema)
     for alternative in resolved.get("anyOf", ()):
-        yield from _field_paths(alternative, schema, prefix)
+        yield from _list_fields(alternative, schema, prefix)
     if "items" in resolved:
-        yield from _field_paths(resolved["items"], schema, f"{prefix}[]")
+        yield from _list_fields(resolved["items"], schema, f"{prefix}[]")
     for name, field in resolved.get("properties", {}).items():
         path = f"{prefix}.{name}".lstrip(".")
         yield path, field
-        yield from _field_paths(field, schema, path)
+        yield from _list_fields(field, schema, path)
 
 
-def _request_table(body: dict[str, Any]) -> str:
+def _render_request_table(body: dict[str, Any]) -> str:
     """The fields of a request as a table."""
     required = set(body.get("required", ()))
     rows = []
     for name, field in body.get("properties", {}).items():
         default = "" if name in required else json.dumps(field.get("default"), ensure_ascii=False)
         rows.append(
-            f"<tr><td><code>{escape(name)}</code></td><td>{escape(_type_name(field))}</td>"
+            f"<tr><td><code>{escape(name)}</code></td><td>{escape(_name_type(field))}</td>"
             f"<td>{'required' if name in required else f'<code>{escape(default)}</code>'}</td>"
             f"<td>{escape(field.get('description', ''))}</td></tr>"
         )
     return f"<table><tr><th>field</th><th>type</th><th>default</th><th></th></tr>{''.join(rows)}</table>"
 
 
-def _type_name(field: dict[str, Any]) -> str:
+def _name_type(field: dict[str, Any]) -> str:
     """The type of a field, in words."""
     if "anyOf" in field:
-        return " or ".join(dict.fromkeys(map(_type_name, field["anyOf"])))
+        return " or ".join(dict.fromkeys(map(_name_type, field["anyOf"])))
     if "enum" in field:
         return ", ".join(map(str, field["enum"]))
     if field.get("type") == "array":
-        return f"list of {_type_name(field.get('items', {}))}"
+        return f"list of {_name_type(field.get('items', {}))}"
     if "$ref" in field:
         return "object"
     return str(field.get("const", field.get("type", "any")))

@@ -12,7 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from polyseme.server.http.limits import HttpError
-from polyseme.server.http.rendering import error_response
+from polyseme.server.http.rendering import make_error_response
 
 HEADER_SECONDS = 10.0  # for the headers of a request to arrive
 MAX_DISCARDED_BYTES = 8_000_000  # of a body after its error response; the connection is then closed
@@ -76,7 +76,7 @@ class TimedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with an error in our format, unless a response has begun."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            response = error_response(HttpError(400, "usage", "This is not an HTTP request."))
+            response = make_error_response(HttpError(400, "usage", "This is not an HTTP request."))
             headers = [*response.raw_headers, (b"connection", b"close")]
             for event in (
                 h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),

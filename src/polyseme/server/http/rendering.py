@@ -26,12 +26,12 @@ RAW_TYPES = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
 SHAPES_HEADER = "X-Polyseme-Shapes"
 
 
-def json_response(values: Any) -> Response:
+def make_json_response(values: Any) -> Response:
     """A JSON response; pydantic_core serialises numbers in native code."""
     return Response(to_json(values, inf_nan_mode="null"), media_type=JSON)
 
 
-def json_response_from_parts(**parts: Any) -> Response:
+def make_json_response_from_parts(**parts: Any) -> Response:
     """A JSON object with large members: bytes are JSON already, other values are serialised."""
     members = (
         b'"%s":%s' % (name.encode(), part if isinstance(part, bytes) else to_json(part))
@@ -53,7 +53,7 @@ def arrays_to_json(arrays: Sequence[Array]) -> bytes:
     return b"[%s]" % b",".join(map(array_to_json, arrays))
 
 
-def error_response(error: HttpError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def make_error_response(error: HttpError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for an error."""
     all_headers = dict(headers or {})
     if error.retry_after is not None:
@@ -66,17 +66,17 @@ def error_response(error: HttpError, headers: Mapping[str, str] | None = None) -
     return JSONResponse(values, error.status, headers=all_headers)
 
 
-def accepted_raw_type(request: Request) -> str | None:
+def choose_raw_type(request: Request) -> str | None:
     """The raw type that the Accept header prefers to JSON, or None for JSON."""
     qualities: dict[str, float] = {}
     for part in request.headers.get("accept", "").split(","):
         media_type, *parameters = (field.strip().lower() for field in part.split(";"))
-        qualities[media_type] = max(qualities.get(media_type, 0.0), _quality(parameters))
+        qualities[media_type] = max(qualities.get(media_type, 0.0), _parse_quality(parameters))
     best = max((kind for kind in qualities if kind in RAW_TYPES), key=qualities.__getitem__, default=None)
     return best if best and 0 < qualities[best] >= qualities.get(JSON, 0.0) else None
 
 
-def _quality(parameters: Sequence[str]) -> float:
+def _parse_quality(parameters: Sequence[str]) -> float:
     """The q of an Accept entry: 1 if absent, 0 if it is not a number."""
     text = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
     try:
@@ -85,7 +85,7 @@ def _quality(parameters: Sequence[str]) -> float:
         return 0.0
 
 
-def raw_response(arrays: Sequence[Array], media_type: str) -> Response:
+def make_raw_response(arrays: Sequence[Array], media_type: str) -> Response:
     """Arrays as bytes."""
     with np.errstate(over="ignore"):  # values too large for float16 are an error below
         converted = [np.ascontiguousarray(array, RAW_TYPES[media_type]) for array in arrays]

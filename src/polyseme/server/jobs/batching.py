@@ -67,16 +67,16 @@ class Lane:
     async def _run(self) -> None:
         """Run batches until the queue is empty."""
         while self._queue:
-            batch = self._next_batch()
+            batch = self._take_batch()
             if batch:
                 await self._run_batch(batch)
-            if self._queue and self._queued_tokens() < self._limits.batch_tokens:
+            if self._queue and self._count_queued_tokens() < self._limits.batch_tokens:
                 await asyncio.sleep(self._limits.batch_wait)  # clients with a response may send again
 
-    def _queued_tokens(self) -> int:
+    def _count_queued_tokens(self) -> int:
         return sum(text.width for text in self._queue)
 
-    def _next_batch(self) -> list[QueuedText]:
+    def _take_batch(self) -> list[QueuedText]:
         """Take the next batch from the queue; drop texts whose request has ended."""
         batch: list[QueuedText] = []
         skipped: deque[QueuedText] = deque()

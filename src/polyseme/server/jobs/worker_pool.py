@@ -54,7 +54,7 @@ class WorkerPool:
         self._changed = threading.Condition()
         self._report_queue()
         for number in range(threads):  # daemons: a stopping process does not wait for abandoned jobs
-            start_daemon(f"{name}-{number}", self._work)
+            start_daemon(f"{name}-{number}", self._run_jobs)
 
     def __len__(self) -> int:
         """Number of jobs that wait or run."""
@@ -103,15 +103,15 @@ class WorkerPool:
                 self._waiting.remove(job)
                 self._report_queue()
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         """Run one job after the other, in each thread."""
-        while (job := self._next()) is not None:
+        while (job := self._take_job()) is not None:
             _run(job)
             del job  # or the last result would stay in memory until the next job
             with self._changed:
                 self._running -= 1
 
-    def _next(self) -> Job | None:
+    def _take_job(self) -> Job | None:
         """Wait for the next job; None when the pool is closed."""
         with self._changed:
             while True:

@@ -15,7 +15,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 
-from polyseme.tasks.metrics import Scores, precision_recall_f1
+from polyseme.tasks.metrics import Scores, compute_precision_recall_f1
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -49,14 +49,14 @@ def compare_answers(label: str, predicted: str, *, chinese: bool) -> tuple[float
         return exact, exact
     if chinese:
         pieces = _PIECE.findall(right), _PIECE.findall(guessed)
-        shared = longest_common_run(*pieces)
+        shared = measure_common_run(*pieces)
     else:
         pieces = right.split(), guessed.split()
         shared = (Counter(pieces[0]) & Counter(pieces[1])).total()
-    return exact, precision_recall_f1(shared, len(pieces[1]), len(pieces[0]))[2]
+    return exact, compute_precision_recall_f1(shared, len(pieces[1]), len(pieces[0]))[2]
 
 
-def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
+def measure_common_run(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest sequence of neighbours that both have."""
     best, before = 0, [0] * (len(second) + 1)
     for piece in first:
@@ -82,12 +82,12 @@ def score_answers(
         score_answer(question, answers, prediction)
         for question, answers, prediction in zip(questions, labels, predicted, strict=True)
     ]
-    metrics = {"F1": _mean([f1 for _, f1 in pairs]), "EM": _mean([exact for exact, _ in pairs])}
+    metrics = {"F1": _average([f1 for _, f1 in pairs]), "EM": _average([exact for exact, _ in pairs])}
     if not all(labels):
         for name, known in (("F1 with an answer", True), ("accuracy without an answer", False)):
             values = [f1 for (_, f1), answers in zip(pairs, labels, strict=True) if bool(answers) == known]
             if values:
-                metrics[name] = _mean(values)
+                metrics[name] = _average(values)
     return Scores("F1", metrics)
 
 
@@ -98,5 +98,5 @@ def score_answer(question: str, labels: Sequence[str], predicted: str | None) ->
     return max(exact for exact, _ in values), max(f1 for _, f1 in values)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _average(values: Sequence[float]) -> float:
     return sum(values) / max(1, len(values))

@@ -19,7 +19,7 @@ from polyseme.tasks.answers.scores import score_answers
 from polyseme.tasks.answers.settings import AnswersSettings
 from polyseme.tasks.data.questions import read_questions
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.examples import Segmenter, TokenizedText, source_of, tokenize_text
+from polyseme.tasks.examples import Segmenter, TokenizedText, name_source, tokenize_text
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.settings import TaskSettings
@@ -75,7 +75,7 @@ class Answers:
     def learn(self, examples: Sequence[AnswersExample]) -> Answers:
         """Nothing is learned but weights; there must be answers to learn from."""
         if not any(example.answers for example in examples):
-            raise DataError(f"{source_of(examples)}: no question has an answer. There is nothing to learn.")
+            raise DataError(f"{name_source(examples)}: no question has an answer. There is nothing to learn.")
         return self
 
     def check(self, examples: Sequence[AnswersExample]) -> None:

@@ -61,12 +61,12 @@ class Classifier(nn.Module):
         if self.attention is not None:
             pooled = self.attention(outputs, mask)
         elif self._pool == "last":
-            pooled = self._last(outputs, features.lengths)
+            pooled = self._select_last(outputs, features.lengths)
         else:
             pooled = (mean if self._pool == "mean" else maximum)(outputs, mask)
         return self.dense(pooled)  # type: ignore[no-any-return]
 
-    def _last(self, outputs: Tensor, lengths: Tensor) -> Tensor:
+    def _select_last(self, outputs: Tensor, lengths: Tensor) -> Tensor:
         """The last outputs of the encoder, and the mean of ELMo after it."""
         encoder = self.stack.encoder
         assert encoder is not None  # noqa: S101  # the settings make sure

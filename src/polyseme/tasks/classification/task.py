@@ -20,11 +20,11 @@ from polyseme.tasks.classification.example import (
 from polyseme.tasks.classification.network import Classifier
 from polyseme.tasks.classification.settings import ClassificationSettings
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.data.tables import TableRow, read_rows, remove_labels, table_format
-from polyseme.tasks.examples import Segmenter, source_of, tokenize_text
+from polyseme.tasks.data.tables import TableRow, find_table_format, read_rows, remove_labels
+from polyseme.tasks.examples import Segmenter, name_source, tokenize_text
 from polyseme.tasks.labels import (
     check_labels,
-    class_weights,
+    compute_class_weights,
     read_label,
     require_labels,
     sort_labels,
@@ -66,7 +66,7 @@ class Classification:
         Without labels, lines are texts, unless all of them begin with a label of the task.
         """
         data = self.settings.data
-        file_format = table_format(source, data.format)
+        file_format = find_table_format(source, data.format)
         if file_format == "lines" and not labelled:
             lines = remove_labels(list(read_lines(cast(str, source))), self.labels)
             return [self.parse(line.text, segmenter, line.location) for line in lines]
@@ -74,7 +74,7 @@ class Classification:
         examples, long = [], 0
         for row in read_rows(source, file_format, columns, labelled=labelled):
             text = tokenize_text(row.text(data.text), segmenter, row.location)
-            labels = self._labels_of(row) if labelled and text.tokens else None
+            labels = self._read_labels(row) if labelled and text.tokens else None
             if labels is None or set(labels).isdisjoint(data.skip):
                 long += len(text.tokens) > data.max_tokens
                 examples.append(ClassificationExample(row.location, text.truncate(data.max_tokens), labels))
@@ -85,7 +85,7 @@ class Classification:
             )
         return examples
 
-    def _labels_of(self, row: TableRow) -> tuple[str, ...]:
+    def _read_labels(self, row: TableRow) -> tuple[str, ...]:
         """The label of a row, or its labels."""
         data = self.settings.data
         if not data.multi:
@@ -101,7 +101,7 @@ class Classification:
     def learn(self, examples: Sequence[ClassificationExample]) -> Classification:
         """The task with the labels of the training examples."""
         labels = sort_labels(label for example in examples for label in example.labels or ())
-        require_labels(labels, source_of(examples), least=1 if self.settings.data.multi else 2)
+        require_labels(labels, name_source(examples), least=1 if self.settings.data.multi else 2)
         return replace(self, learned={"labels": list(labels)})
 
     def check(self, examples: Sequence[ClassificationExample]) -> None:
@@ -125,7 +125,7 @@ class Classification:
     def build_network(self, featurizer: Featurizer, examples: Sequence[ClassificationExample]) -> Classifier:
         """The untrained network."""
         observed = [label for example in examples for label in example.labels or ()]
-        weights = class_weights(self.settings.train.class_weights, self.labels, observed)
+        weights = compute_class_weights(self.settings.train.class_weights, self.labels, observed)
         return Classifier(featurizer, self.settings, self.labels, weights)
 
     def score(

@@ -127,7 +127,7 @@ class CorefNetwork(nn.Module):
     def rank(self, mentions: Mentions) -> Iterator[RankedBlock]:
         """Score the antecedents of all mentions, block by block."""
         projected = self.coarse(mentions.vectors)  # (M, size)
-        previous = _last_same_words(mentions.words)
+        previous = _find_last_same_words(mentions.words)
         for first in range(0, len(mentions.starts), BLOCK):
             numbers = torch.arange(first, min(first + BLOCK, len(mentions.starts)), device=projected.device)
             begin = max(0, first - self._head.window)
@@ -169,10 +169,10 @@ class CorefNetwork(nn.Module):
 
     def loss(self, batch: Sequence[CorefDocument]) -> tuple[Tensor, int]:
         """Of antecedents, the marginal log likelihood per mention; with singletons, of mentions, too."""
-        losses = [self._document_loss(document) for document in batch]
+        losses = [self._compute_loss(document) for document in batch]
         return torch.stack(losses).mean(), len(batch)
 
-    def _document_loss(self, document: CorefDocument) -> Tensor:
+    def _compute_loss(self, document: CorefDocument) -> Tensor:
         mentions, spans, scores = self.find_mentions(document)
         owners = {
             mention: number for number, cluster in enumerate(document.clusters or ()) for mention in cluster
@@ -255,7 +255,7 @@ def _describe(document: CorefDocument, starts: list[int], stops: list[int]) -> t
     return torch.tensor(numbers), torch.tensor([by_token[start] for start in starts])
 
 
-def _last_same_words(words: Tensor) -> Tensor:
+def _find_last_same_words(words: Tensor) -> Tensor:
     """The number of the last mention with the same words (M,); -1 if there is none."""
     latest: dict[int, int] = {}
     previous = []

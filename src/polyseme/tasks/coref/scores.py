@@ -34,11 +34,11 @@ def score_clusters(labels: Sequence[Clusters], predicted: Sequence[Clusters]) ->
     documents = list(zip(labels, predicted, strict=True))
     values: dict[str, float] = {}
     parts: tuple[tuple[str, Callable[[Clusters, Clusters], Ratio]], ...] = (
-        ("MUC", _muc),
-        ("B-cubed", _b_cubed),
-        ("CEAF-phi4", _ceaf),
-        ("LEA", _lea),
-        ("mentions", _mentions),
+        ("MUC", _score_muc),
+        ("B-cubed", _score_b_cubed),
+        ("CEAF-phi4", _score_ceaf),
+        ("LEA", _score_lea),
+        ("mentions", _score_mentions),
     )
     for name, recall_of in parts:
         recall = _divide([recall_of(wanted, chosen) for wanted, chosen in documents])
@@ -54,14 +54,14 @@ def _divide(ratios: Sequence[Ratio]) -> float:
     return sum(ratio[0] for ratio in ratios) / below if below else 0.0
 
 
-def _owners(clusters: Clusters) -> dict[Mention, int]:
+def _map_owners(clusters: Clusters) -> dict[Mention, int]:
     """The number of the cluster of each mention."""
     return {mention: number for number, cluster in enumerate(clusters) for mention in cluster}
 
 
-def _muc(wanted: Clusters, chosen: Clusters) -> Ratio:
+def _score_muc(wanted: Clusters, chosen: Clusters) -> Ratio:
     """Links of `wanted` that `chosen` keeps: its clusters are cut into as few parts as possible."""
-    owners = _owners(chosen)
+    owners = _map_owners(chosen)
     above = below = 0
     for cluster in wanted:
         known = {owners[mention] for mention in cluster if mention in owners}
@@ -71,9 +71,9 @@ def _muc(wanted: Clusters, chosen: Clusters) -> Ratio:
     return above, below
 
 
-def _b_cubed(wanted: Clusters, chosen: Clusters) -> Ratio:
+def _score_b_cubed(wanted: Clusters, chosen: Clusters) -> Ratio:
     """Of each mention, the share of its cluster that it keeps."""
-    owners = _owners(chosen)
+    owners = _map_owners(chosen)
     above = 0.0
     for cluster in wanted:
         counts: dict[int, int] = {}
@@ -84,11 +84,11 @@ def _b_cubed(wanted: Clusters, chosen: Clusters) -> Ratio:
     return above, sum(map(len, wanted))
 
 
-def _ceaf(wanted: Clusters, chosen: Clusters) -> Ratio:
+def _score_ceaf(wanted: Clusters, chosen: Clusters) -> Ratio:
     """The similarity of clusters (phi4) in the best one-to-one alignment."""
     if not wanted or not chosen:
         return 0.0, len(wanted)
-    owners = _owners(chosen)
+    owners = _map_owners(chosen)
     similarity = np.zeros((len(wanted), len(chosen)))
     for row, cluster in enumerate(wanted):
         for mention in cluster:
@@ -99,9 +99,9 @@ def _ceaf(wanted: Clusters, chosen: Clusters) -> Ratio:
     return float(similarity[assign(similarity)].sum()), len(wanted)
 
 
-def _lea(wanted: Clusters, chosen: Clusters) -> Ratio:
+def _score_lea(wanted: Clusters, chosen: Clusters) -> Ratio:
     """Links that are kept, weighted by the size of the cluster; a singleton has a link to itself."""
-    owners = _owners(chosen)
+    owners = _map_owners(chosen)
     above = 0.0
     for cluster in wanted:
         known = [owners[mention] for mention in cluster if mention in owners]
@@ -114,9 +114,9 @@ def _lea(wanted: Clusters, chosen: Clusters) -> Ratio:
     return above, sum(map(len, wanted))
 
 
-def _mentions(wanted: Clusters, chosen: Clusters) -> Ratio:
-    known = _owners(wanted).keys()
-    return len(known & _owners(chosen).keys()), len(known)
+def _score_mentions(wanted: Clusters, chosen: Clusters) -> Ratio:
+    known = _map_owners(wanted).keys()
+    return len(known & _map_owners(chosen).keys()), len(known)
 
 
 def assign(values: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -18,7 +18,7 @@ from polyseme.tasks.coref.scores import score_clusters
 from polyseme.tasks.coref.settings import CorefSettings
 from polyseme.tasks.data.clusters import read_clusters
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.examples import Segmenter, TokenizedText, source_of
+from polyseme.tasks.examples import Segmenter, TokenizedText, name_source
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.settings import TaskSettings
@@ -64,7 +64,7 @@ class Coref:
         """Nothing is learned but weights; there must be links to learn from."""
         if not any(len(cluster) > 1 for example in examples for cluster in example.clusters or ()):
             raise DataError(
-                f"{source_of(examples)}: no cluster has two mentions. There is nothing to learn from."
+                f"{name_source(examples)}: no cluster has two mentions. There is nothing to learn from."
             )
         return self
 

@@ -31,7 +31,7 @@ class TaggedSentence(NamedTuple):
     locations: list[str]
 
 
-def tagged_format(path: str | Path, lines: Sequence[Line], chosen: str) -> str:
+def find_tagged_format(path: str | Path, lines: Sequence[Line], chosen: str) -> str:
     """The format of a file: `chosen`, unless that is "auto"; then by its name and its first line."""
     if chosen != "auto":
         return chosen
@@ -48,7 +48,7 @@ def count_columns(lines: Sequence[Line], kind: str) -> int:
     if kind == "slashed":
         return 0
     rows = (line for line in lines if line.text.strip() and not line.text.startswith((DOCUMENT, "#")))
-    return next((len(CONLLU) if kind == "conllu" else len(_fields(line)) for line in rows), 0)
+    return next((len(CONLLU) if kind == "conllu" else len(_split_fields(line)) for line in rows), 0)
 
 
 def check_columns(path: str | Path, width: int, known: int | None) -> None:
@@ -84,7 +84,7 @@ def read_tagged(
                 yield _make_sentence(rows, kind, word, tag, tags=tags)
             rows = []
         else:
-            fields = _fields(line)
+            fields = _split_fields(line)
             width = width or len(fields)
             if len(fields) != width:
                 raise DataError(
@@ -96,7 +96,7 @@ def read_tagged(
         yield _make_sentence(rows, kind, word, tag, tags=tags)
 
 
-def _fields(line: Line) -> list[str]:
+def _split_fields(line: Line) -> list[str]:
     """The columns of a line: separated by tabs if it has any, else by white space."""
     text = line.text.rstrip("\r")
     return text.split("\t") if "\t" in text else text.split()
@@ -109,7 +109,7 @@ def _make_sentence(
     word = "form" if kind == "conllu" and word == 0 else word
     tag = "upos" if kind == "conllu" and tag == -1 else tag
     for location, fields in rows:
-        text = _column(fields, word, kind, location).strip()
+        text = _get_column(fields, word, kind, location).strip()
         if not text:
             raise DataError(f"{location}: the word is empty.")
         sentence.tokens.append("_".join(text.split()))  # CoNLL-U allows spaces within a word
@@ -117,13 +117,13 @@ def _make_sentence(
         if tags:
             if len(fields) == 1:
                 raise DataError(f"{location}: 1 column, expected a word and its tag.")
-            sentence.tags.append(_column(fields, tag, kind, location).strip())
+            sentence.tags.append(_get_column(fields, tag, kind, location).strip())
             if not sentence.tags[-1]:
                 raise DataError(f"{location}: the tag is empty. Write O for tokens without one.")
     return sentence
 
 
-def _column(fields: list[str], column: str | int, kind: str, location: str) -> str:
+def _get_column(fields: list[str], column: str | int, kind: str, location: str) -> str:
     if isinstance(column, str) and NUMBER.fullmatch(column):
         column = int(column)
     if isinstance(column, str):
@@ -160,7 +160,7 @@ def read_tagged_records(
     """Yield the sentences of records: (tokens, tags), or dicts with the columns `word` and `tag`."""
     for number, record in enumerate(source.rows, start=1):
         location = f"{source.name}:{number}"
-        tokens, labels = _tagged_values(record, word, tag, location, tags=tags)
+        tokens, labels = _read_tagged_values(record, word, tag, location, tags=tags)
         if tags and len(labels) != len(tokens):
             raise DataError(
                 f"{location}: {len(tokens)} tokens and {len(labels)} tags, expected one tag per token."
@@ -168,7 +168,7 @@ def read_tagged_records(
         yield TaggedSentence(tokens, labels, [location] * max(1, len(tokens)))
 
 
-def _tagged_values(
+def _read_tagged_values(
     record: Any, word: str | int, tag: str | int, location: str, *, tags: bool
 ) -> tuple[list[str], list[str]]:
     """The tokens and the tags of a record."""

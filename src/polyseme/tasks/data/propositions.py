@@ -235,7 +235,7 @@ def _read_conllup_sentence(
         for number, (line, values) in enumerate(rows):
             if values[predicate_column] != "_":
                 spans = _read_arguments(line, values[spans_column], positions)
-                propositions.append(Proposition(number, _with_predicate(spans, number)))
+                propositions.append(Proposition(number, _add_predicate(spans, number)))
     words = ["_".join(values[columns.index("FORM")].split()) for _, values in rows]
     return PropositionSentence(first, words, tuple(propositions) if has_roles else None)
 
@@ -256,7 +256,7 @@ def _read_arguments(line: Line, value: str, positions: Mapping[str, int]) -> lis
     return spans
 
 
-def _with_predicate(spans: Sequence[Span], predicate: int) -> tuple[Span, ...]:
+def _add_predicate(spans: Sequence[Span], predicate: int) -> tuple[Span, ...]:
     """The spans with the predicate as one of them; an argument around it stops before it."""
     kept = []
     for span in spans:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from polyseme.errors import DataError
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tables import guess_format, read_json_records
-from polyseme.text.reading import EncodedPath, encoding_of, expand_path, list_inputs, open_text
+from polyseme.text.reading import EncodedPath, expand_path, list_inputs, open_text, resolve_encoding
 
 FORMATS = {".json": "squad", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 EXPECTED = '{"question": …, "context": …, "answers": [{"text": …, "answer_start": …}]}'
@@ -77,7 +77,7 @@ def _read_records(source: Source, file_format: str, *, labelled: bool) -> Iterat
         yield from _read_rows(source, labelled=labelled)
         return
     for file in list_inputs(expand_path(source)):
-        path = EncodedPath(file, encoding_of(source))
+        path = EncodedPath(file, resolve_encoding(source))
         chosen = guess_format(path, FORMATS, "jsonl") if file_format == "auto" else file_format
         if chosen == "jsonl":
             yield from _read_rows(path, labelled=labelled)
@@ -139,7 +139,7 @@ def _read_squad(path: str, *, labelled: bool) -> Iterator[QuestionRecord]:
 
 def _load_json(path: str) -> Any:
     """The value of a JSON file, whatever is in it."""
-    with open_text(path, encoding_of(path)) as stream:
+    with open_text(path, resolve_encoding(path)) as stream:
         raw = stream.read()
     try:
         return json.loads(raw.decode("utf-8"))

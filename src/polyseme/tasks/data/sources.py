@@ -68,7 +68,7 @@ def open_source(data: Data, name: str) -> Source:
         if hasattr(data, method):
             return Records(name, tuple(getattr(data, method)()))
     if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
-        return Records(name, tuple(_without_missing(row) for row in data.to_dict("records")))
+        return Records(name, tuple(_drop_missing(row) for row in data.to_dict("records")))
     if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
         raise UsageError(
             f"{name} is of type {type(data).__name__}, expected a path, a DataFrame or an iterable of rows."
@@ -76,6 +76,6 @@ def open_source(data: Data, name: str) -> Source:
     return Records(name, tuple(data))
 
 
-def _without_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A row of pandas with None for NaN and NA, which stand for missing values there."""
     return {str(name): None if is_missing(value) else value for name, value in row.items()}

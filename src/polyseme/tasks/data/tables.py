@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.text.corpus.documents import read_record
-from polyseme.text.reading import Line, encoding_of, expand_path, list_files, read_file_lines, read_lines
+from polyseme.text.reading import Line, expand_path, list_files, read_file_lines, read_lines, resolve_encoding
 
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
 MAX_FIELD = 10_000_000  # characters of a field of a CSV file
@@ -55,7 +55,7 @@ class TableRow(NamedTuple):
         )
 
 
-def table_format(source: Source, chosen: str) -> str:
+def find_table_format(source: Source, chosen: str) -> str:
     """The format of a source: `chosen`, unless that is "auto"; then by the name of the file."""
     if isinstance(source, Records):
         return "records"
@@ -89,7 +89,7 @@ def read_rows(
 
     Args:
         source: A path, or records.
-        file_format: As `table_format` found it.
+        file_format: As `find_table_format` found it.
         columns: The columns that are read, by the settings that name them (`data.text`), the label last.
             Tuples have their values in this order.
         labelled: Whether the label must be there.
@@ -246,5 +246,5 @@ def _read_folder(path: str, text: str, label: str, *, labelled: bool) -> Iterato
         parts = file.relative_to(folder).parts
         if len(parts) < 2 and labelled:
             raise DataError(f"{file}: not in the folder of a label. Expected {folder}/LABEL/{file.name}.")
-        lines = [line.text for line in read_lines(file, encoding_of(path))]
+        lines = [line.text for line in read_lines(file, resolve_encoding(path))]
         yield TableRow(f"{file}:1", {label: parts[0], text: " ".join(lines)})

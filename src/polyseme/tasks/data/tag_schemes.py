@@ -72,14 +72,14 @@ def find_fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
         letter, kind = split_tag(tag)
         if letter not in set(LETTERS[scheme]) or (not kind and letter != "O"):
             return position, f"{tag} is no tag"
-        if not _scheme_allows(before, kind_before, letter, kind, scheme):
+        if not _is_allowed(before, kind_before, letter, kind, scheme):
             previous = tags[position - 1] if position else "the begin"
             return position, f"{tag if position < len(tags) else 'the end'} cannot follow {previous}"
         before, kind_before = letter, kind
     return None
 
 
-def _scheme_allows(before: str, kind_before: str, letter: str, kind: str, scheme: str) -> bool:
+def _is_allowed(before: str, kind_before: str, letter: str, kind: str, scheme: str) -> bool:
     """Whether a scheme allows a tag after another."""
     if scheme == "iob1":
         return True
@@ -128,7 +128,7 @@ def write_spans(spans: Sequence[Span], length: int, scheme: str) -> list[str]:
     """The tags of a sentence of `length` tokens in a scheme."""
     tags = ["O"] * length
     for number, (label, start, stop) in enumerate(spans):
-        letters = _letters(stop - start, scheme)
+        letters = _list_letters(stop - start, scheme)
         touches = number > 0 and spans[number - 1].stop == start and spans[number - 1].label == label
         if scheme == "iob1" and touches:
             letters = "B" + letters[1:]
@@ -136,7 +136,7 @@ def write_spans(spans: Sequence[Span], length: int, scheme: str) -> list[str]:
     return tags
 
 
-def _letters(length: int, scheme: str) -> str:
+def _list_letters(length: int, scheme: str) -> str:
     if scheme == "iob1":
         return "I" * length
     if scheme == "iob2":

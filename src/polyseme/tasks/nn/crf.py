@@ -36,12 +36,12 @@ class Crf(nn.Module):
 
     def loss(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """Negative log likelihood of the sequences `tags` (B, T): (B,)."""
-        return self._log_partition(emissions, lengths) - self._sequence_score(emissions, tags, lengths)
+        return self._log_partition(emissions, lengths) - self._score_sequences(emissions, tags, lengths)
 
-    def _sequence_score(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+    def _score_sequences(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """The score of the sequences `tags` (B,)."""
         mask = _mask(emissions, lengths)
-        transitions, begin, end = self._scores()
+        transitions, begin, end = self._get_scores()
         emitted = emissions.gather(2, tags[..., None])[..., 0]  # (B, T)
         steps = transitions[tags[:, :-1], tags[:, 1:]]  # (B, T - 1)
         last = tags.gather(1, lengths[:, None] - 1)[:, 0]
@@ -50,13 +50,13 @@ class Crf(nn.Module):
 
     def _log_partition(self, emissions: Tensor, lengths: Tensor) -> Tensor:
         """The logarithm of the sum over all sequences (B,)."""
-        total: Tensor = _LogPartition.apply(emissions, _mask(emissions, lengths), *self._scores())  # type: ignore[no-untyped-call]
+        total: Tensor = _LogPartition.apply(emissions, _mask(emissions, lengths), *self._get_scores())  # type: ignore[no-untyped-call]
         return total
 
     @torch.no_grad()
     def best(self, emissions: Tensor, lengths: Tensor) -> list[list[int]]:
         """The most probable sequence of each sentence."""
-        return find_best_paths(emissions, lengths, *self._scores())
+        return find_best_paths(emissions, lengths, *self._get_scores())
 
     @torch.no_grad()
     def marginals(self, emissions: Tensor, lengths: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class Crf(nn.Module):
             (marginals,) = torch.autograd.grad(total, leaf)  # d log Z / d emission is the marginal
         return marginals
 
-    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _get_scores(self) -> tuple[Tensor, Tensor, Tensor]:
         return (
             self.transitions + self.forbidden,
             self.begin + self.forbidden_begin,

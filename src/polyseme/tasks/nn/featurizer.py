@@ -90,18 +90,18 @@ class TokenReader:
         return TokenFeatures(
             lengths=lengths.to(device),
             tokens=[list(tokens) for tokens in sentences],
-            words=self._word_ids(sentences, width, device),
-            static=self._static(sentences, width, device),
-            layers=self._layers(sentences, width, device),
-            **self._characters(sentences, width, device),
+            words=self._look_up_words(sentences, width, device),
+            static=self._look_up_static(sentences, width, device),
+            layers=self._read_layers(sentences, width, device),
+            **self._encode_characters(sentences, width, device),
         )
 
-    def _word_ids(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
+    def _look_up_words(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
         if not self.settings.words:
             return None
         return pad_rows([[self._ids.get(token, UNKNOWN) for token in s] for s in sentences], width).to(device)
 
-    def _characters(
+    def _encode_characters(
         self, sentences: Sequence[Tokens], width: int, device: torch.device
     ) -> dict[str, Tensor | None]:
         if self.alphabet is None:
@@ -111,7 +111,7 @@ class TokenReader:
         chars = torch.from_numpy(self.alphabet.encode(list(index)))
         return {"chars": chars.to(device), "char_rows": rows.to(device)}
 
-    def _static(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
+    def _look_up_static(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
         if self.static is None:
             return None
         self.load_static(sentences)
@@ -120,7 +120,7 @@ class TokenReader:
             values[row, : len(tokens)] = torch.from_numpy(self.static.rows(tokens))
         return values.to(device)
 
-    def _layers(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
+    def _read_layers(self, sentences: Sequence[Tokens], width: int, device: torch.device) -> Tensor | None:
         if self.store is None:
             return None
         stored = self.store.rows(sentences)
@@ -168,8 +168,8 @@ class Featurizer(nn.Module):
 
     def forward(self, features: TokenFeatures) -> tuple[Tensor, Tensor | None]:
         """The encoder's input (B, T, D), and what is appended to its output (B, T, H), if anything."""
-        parts = [self.dropout(part) for part in self._parts_without_elmo(features)]
-        mixed = self._mixed(features)
+        parts = [self.dropout(part) for part in self._list_parts_without_elmo(features)]
+        mixed = self._mix_elmo(features)
         if self.settings.elmo in ("input", "both"):
             parts.append(mixed[0])
         x = torch.cat(parts, dim=2)
@@ -186,7 +186,7 @@ class Featurizer(nn.Module):
             return norm(x)  # type: ignore[no-any-return]
         return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
 
-    def _parts_without_elmo(self, features: TokenFeatures) -> Iterable[Tensor]:
+    def _list_parts_without_elmo(self, features: TokenFeatures) -> Iterable[Tensor]:
         if self.words is not None and features.words is not None:
             yield self.words(features.words)
         if features.static is not None:
@@ -197,7 +197,7 @@ class Featurizer(nn.Module):
                 features.char_rows, torch.cat([vectors.new_zeros(1, vectors.shape[1]), vectors])
             )
 
-    def _mixed(self, features: TokenFeatures) -> list[Tensor]:
+    def _mix_elmo(self, features: TokenFeatures) -> list[Tensor]:
         """The vectors of ELMo, one mix for the input and one for the output."""
         if self.layer is not None:
             return self.layer(features.tokens).vectors  # type: ignore[no-any-return]

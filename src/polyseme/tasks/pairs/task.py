@@ -13,9 +13,9 @@ import torch
 
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.data.tables import TableRow, read_rows, table_format
-from polyseme.tasks.examples import Segmenter, source_of, tokenize_text
-from polyseme.tasks.labels import check_labels, class_weights, read_label, sort_labels
+from polyseme.tasks.data.tables import TableRow, find_table_format, read_rows
+from polyseme.tasks.examples import Segmenter, name_source, tokenize_text
+from polyseme.tasks.labels import check_labels, compute_class_weights, read_label, sort_labels
 from polyseme.tasks.metrics import Scores, score_classes, score_numbers, score_ranking
 from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.pairs.example import NumberPrediction, PairExample, PairPrediction
@@ -67,7 +67,7 @@ class Pairs:
     def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[PairExample]:
         """CSV, TSV, JSON lines or records with two texts and a label or a number."""
         data = self.settings.data
-        file_format = table_format(source, data.format)
+        file_format = find_table_format(source, data.format)
         if file_format in ("lines", "folder"):
             file_format = "tsv"  # SICK's .txt
         columns = {"data.first": data.first, "data.second": data.second, "data.label": data.label}
@@ -100,7 +100,7 @@ class Pairs:
         """The task with the labels of the training examples."""
         values = {example.label for example in examples}
         if len(values) < 2:
-            raise DataError(f"{source_of(examples)}: all labels are the same. There is nothing to learn.")
+            raise DataError(f"{name_source(examples)}: all labels are the same. There is nothing to learn.")
         if self.predicts_numbers:
             return replace(self, learned={"labels": []})
         labels, positive = sort_labels(map(str, values)), self.settings.data.positive
@@ -134,7 +134,7 @@ class Pairs:
             scale = torch.stack([values.mean(), values.std(correction=0).clamp(min=1e-6)])
             return Matcher(featurizer, self.settings, (), torch.ones(1), scale)
         observed = [str(example.label) for example in examples]
-        weights = class_weights(self.settings.train.class_weights, self.labels, observed)
+        weights = compute_class_weights(self.settings.train.class_weights, self.labels, observed)
         return Matcher(featurizer, self.settings, self.labels, weights, torch.tensor([0.0, 1.0]))
 
     def score(
@@ -152,14 +152,14 @@ class Pairs:
         labelled = [prediction for prediction in predictions if isinstance(prediction, PairPrediction)]
         labels = [str(example.label) for example in examples]
         scores = score_classes(labels, [prediction.label for prediction in labelled], self.labels)
-        positive = self._positive_label()
+        positive = self._find_positive_label()
         if positive is not None:
             groups = [example.first.tokens for example in examples]
             chances = [prediction.probabilities[positive] for prediction in labelled]
             scores.metrics.update(score_ranking(groups, [label == positive for label in labels], chances))
         return scores
 
-    def _positive_label(self) -> str | None:
+    def _find_positive_label(self) -> str | None:
         """The label of right candidates: as set, or the only one of two with such a name."""
         if self.settings.data.positive is not None:
             return self.settings.data.positive

@@ -79,7 +79,7 @@ def probe(
             metrics = trained.best.test or trained.best.dev
             values[f"layer {layer}" if layer != "mix" else "mix"] = metrics["accuracy"]
     part, examples = trained.data.final
-    result = Probes(values, most_frequent_accuracy(trained.data.train, examples), part)
+    result = Probes(values, measure_most_frequent(trained.data.train, examples), part)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "probes.md").write_text(result.table() + "\n", encoding="utf-8")
@@ -101,7 +101,7 @@ def probe_settings(settings: Sequence[str] = ()) -> tuple[str, ...]:
     return (*LINEAR, *settings)
 
 
-def most_frequent_accuracy(train_examples: Sequence[Any], examples: Sequence[Any]) -> float:
+def measure_most_frequent(train_examples: Sequence[Any], examples: Sequence[Any]) -> float:
     """Accuracy of the most frequent tag of each word in training; new words have the most frequent of all."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     total: Counter[str] = Counter()

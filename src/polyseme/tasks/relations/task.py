@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Literal
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.data.semeval import read_semeval
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.data.tables import read_rows, table_format
+from polyseme.tasks.data.tables import find_table_format, read_rows
 from polyseme.tasks.data.tag_schemes import Span
-from polyseme.tasks.examples import Offsets, Segmenter, TokenizedText, check_tokens, source_of
-from polyseme.tasks.labels import check_labels, class_weights, read_label, require_labels, sort_labels
+from polyseme.tasks.examples import Offsets, Segmenter, TokenizedText, check_tokens, name_source
+from polyseme.tasks.labels import check_labels, compute_class_weights, read_label, require_labels, sort_labels
 from polyseme.tasks.metrics import Scores, score_classes, score_relations
 from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.relations.example import RelationExample, RelationPrediction
@@ -52,7 +52,7 @@ class Relations:
     def read(self, source: Source, segmenter: Segmenter, *, labelled: bool = True) -> list[RelationExample]:
         """SemEval's format, or tables whose texts mark <e1> and <e2>."""
         data = self.settings.data
-        file_format = table_format(source, data.format)
+        file_format = find_table_format(source, data.format)
         if file_format in ("semeval", "lines"):
             rows = read_semeval(str(source), data.text, data.label, labelled=labelled)
         else:
@@ -69,7 +69,7 @@ class Relations:
     def learn(self, examples: Sequence[RelationExample]) -> Relations:
         """The task with the labels of the training examples."""
         labels = sort_labels(str(example.label) for example in examples)
-        require_labels(labels, source_of(examples), "relation")
+        require_labels(labels, name_source(examples), "relation")
         return replace(self, learned={"labels": list(labels)})
 
     def check(self, examples: Sequence[RelationExample]) -> None:
@@ -96,7 +96,7 @@ class Relations:
     def build_network(self, featurizer: Featurizer, examples: Sequence[RelationExample]) -> RelationNetwork:
         """The untrained network."""
         observed = [str(example.label) for example in examples]
-        weights = class_weights(self.settings.train.class_weights, self.labels, observed)
+        weights = compute_class_weights(self.settings.train.class_weights, self.labels, observed)
         return RelationNetwork(featurizer, self.settings, self.labels, weights)
 
     def score(self, examples: Sequence[RelationExample], predictions: Sequence[RelationPrediction]) -> Scores:

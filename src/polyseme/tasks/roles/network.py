@@ -69,7 +69,7 @@ class RolesNetwork(nn.Module):
         self.found = Dense(self.finder.size + featurizer.late_size, 0, 1, head.dropout)
         self._labels, self._threshold = tuple(labels), head.threshold
         self._ids = {label: number for number, label in enumerate(labels)}
-        allowed, begin = _bio_scores(labels)
+        allowed, begin = _make_bio_scores(labels)
         self.register_buffer("allowed", allowed, persistent=False)
         self.register_buffer("allowed_begin", begin, persistent=False)
 
@@ -176,7 +176,7 @@ def _join(x: Tensor, late: Tensor | None) -> Tensor:
     return x if late is None else torch.cat([x, late], dim=2)
 
 
-def _bio_scores(labels: Sequence[str]) -> tuple[Tensor, Tensor]:
+def _make_bio_scores(labels: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Scores of transitions (K, K) and of the first tag (K,): I-X follows only B-X and I-X."""
     parts = [split_tag(label) for label in labels]
     pairs = [[after[0] != "I" or before[1] == after[1] for after in parts] for before in parts]

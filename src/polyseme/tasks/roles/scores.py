@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from polyseme.tasks.data.tag_schemes import Span
-from polyseme.tasks.metrics import Scores, count_row, precision_recall_f1
+from polyseme.tasks.metrics import Scores, compute_precision_recall_f1, count_row
 from polyseme.tasks.roles.example import PREDICATE
 
 CONTINUES = "C-"
@@ -53,10 +53,10 @@ def score_roles(labels: Sequence[Frames], predicted: Sequence[Frames]) -> Scores
             right.update(role for role, _ in real & found)
             guessed.update(role for role, _ in found)
             actual.update(role for role, _ in real)
-    precision, recall, f1 = precision_recall_f1(right.total(), guessed.total(), actual.total())
+    precision, recall, f1 = compute_precision_recall_f1(right.total(), guessed.total(), actual.total())
     metrics = {"F1": f1, "precision": precision, "recall": recall}
     counts = (predicates["right"], predicates["guessed"], predicates["actual"])
     if len(set(counts)) > 1:  # they were not given
-        metrics["predicate F1"] = precision_recall_f1(*counts)[2]
+        metrics["predicate F1"] = compute_precision_recall_f1(*counts)[2]
     rows = [count_row(role, right, guessed, actual) for role in sorted(guessed.keys() | actual.keys())]
     return Scores("F1", metrics, rows)

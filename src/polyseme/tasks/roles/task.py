@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from polyseme.errors import UsageError
 from polyseme.tasks.data.propositions import read_propositions
 from polyseme.tasks.data.sources import Source
-from polyseme.tasks.examples import Segmenter, TokenizedText, check_tokens, source_of, tokenize_text
+from polyseme.tasks.examples import Segmenter, TokenizedText, check_tokens, name_source, tokenize_text
 from polyseme.tasks.labels import check_labels, require_labels, sort_labels
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.nn.featurizer import Featurizer
@@ -63,7 +63,7 @@ class Roles:
     def learn(self, examples: Sequence[RolesExample]) -> Roles:
         """The task with the roles of the training examples."""
         observed = {label for example in examples for label in _list_labels(example)}
-        require_labels(sort_labels(observed), source_of(examples), "role")
+        require_labels(sort_labels(observed), name_source(examples), "role")
         return replace(self, learned={"labels": list(sort_labels({PREDICATE, *observed}))})
 
     def check(self, examples: Sequence[RolesExample]) -> None:

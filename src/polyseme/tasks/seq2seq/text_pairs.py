@@ -11,7 +11,7 @@ from typing import Any
 
 from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.tasks.data.parallel import TextRow
-from polyseme.tasks.examples import Segmenter, source_of, tokenize_text
+from polyseme.tasks.examples import Segmenter, name_source, tokenize_text
 from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.seq2seq.example import TextPair
 from polyseme.tasks.seq2seq.network import Seq2SeqNetwork
@@ -56,7 +56,7 @@ def learn_units(examples: Sequence[TextPair], settings: DecoderSettings, segment
     try:
         units = TextUnits.learn(settings.units, segment, settings.vocabulary, texts)
     except DataError as problem:
-        raise DataError(f"{source_of(examples)}: {problem}") from None
+        raise DataError(f"{name_source(examples)}: {problem}") from None
     longest = max(len(units.encode(target)) for target in targets)
     return {"units": units.as_dict(), "max_units": min(longest + 1, settings.max_units)}
 

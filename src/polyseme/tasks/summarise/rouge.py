@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from polyseme.tasks.metrics import Scores, precision_recall_f1
+from polyseme.tasks.metrics import Scores, compute_precision_recall_f1
 from polyseme.text.segment.token import HAN
 
 _WORD = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
@@ -30,7 +30,7 @@ def count_overlap(target: Sequence[str], predicted: Sequence[str], size: int) ->
         Counter(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
         for words in (target, predicted)
     )
-    return precision_recall_f1((wanted & chosen).total(), chosen.total(), wanted.total())[2]
+    return compute_precision_recall_f1((wanted & chosen).total(), chosen.total(), wanted.total())[2]
 
 
 def count_subsequence(target: Sequence[str], predicted: Sequence[str]) -> float:
@@ -42,7 +42,7 @@ def count_subsequence(target: Sequence[str], predicted: Sequence[str]) -> float:
             above = lengths[position]
             lengths[position] = diagonal + 1 if word == other else max(above, lengths[position - 1])
             diagonal = above
-    return precision_recall_f1(lengths[-1], len(predicted), len(target))[2]
+    return compute_precision_recall_f1(lengths[-1], len(predicted), len(target))[2]
 
 
 def score_rouge(targets: Sequence[str], predicted: Sequence[str]) -> Scores:

@@ -19,9 +19,9 @@ from polyseme.tasks.data.columns import (
     TaggedSentence,
     check_columns,
     count_columns,
+    find_tagged_format,
     read_tagged,
     read_tagged_records,
-    tagged_format,
 )
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tag_schemes import (
@@ -32,8 +32,8 @@ from polyseme.tasks.data.tag_schemes import (
     split_tag,
     write_spans,
 )
-from polyseme.tasks.examples import Segmenter, TokenizedText, check_tokens, source_of, tokenize_text
-from polyseme.tasks.labels import class_weights, require_labels, sort_labels
+from polyseme.tasks.examples import Segmenter, TokenizedText, check_tokens, name_source, tokenize_text
+from polyseme.tasks.labels import compute_class_weights, require_labels, sort_labels
 from polyseme.tasks.metrics import Scores, score_classes, score_spans
 from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.settings import TaskSettings, replace_in
@@ -98,7 +98,7 @@ class Tagging:
         if isinstance(source, Records):
             return list(read_tagged_records(source, data.word, data.tag, tags=labelled)), None
         lines = list(read_lines(source))
-        file_format = tagged_format(source, lines, data.format)
+        file_format = find_tagged_format(source, lines, data.format)
         if not labelled and file_format == "columns" and data.columns == 0:
             file_format = "slashed"  # as in training, here without the tags
         columns = count_columns(lines, file_format)
@@ -109,7 +109,7 @@ class Tagging:
     def learn(self, examples: Sequence[TaggingExample]) -> Tagging:
         """The task with all tags, and the scheme, columns and segmentation of the training file."""
         observed = sort_labels(tag for example in examples for tag in example.tags or ())
-        require_labels(observed, source_of(examples), "tag")
+        require_labels(observed, name_source(examples), "tag")
         first = examples[0]
         values: dict[str, Any] = {"scheme": first.scheme, "columns": first.columns}
         if self.settings.data.segment is None and is_per_character(examples):
@@ -128,7 +128,7 @@ class Tagging:
                 if tag not in known:
                     what = f"type {split_tag(tag)[1]!r}" if self.has_spans else f"tag {tag!r}"
                     raise DataError(
-                        f"{source_of([example])}:{line}: the {what} is not in the training data. "
+                        f"{name_source([example])}:{line}: the {what} is not in the training data. "
                         "Is it misspelt, or is this the file of another task?"
                     )
 
@@ -149,7 +149,7 @@ class Tagging:
     def build_network(self, featurizer: Featurizer, examples: Sequence[TaggingExample]) -> Tagger:
         """The untrained network."""
         observed = [tag for example in examples for tag in example.tags or ()]
-        weights = class_weights(self.settings.train.class_weights, self.labels, observed)
+        weights = compute_class_weights(self.settings.train.class_weights, self.labels, observed)
         return Tagger(featurizer, self.settings, self.labels, weights)
 
     def score(self, examples: Sequence[TaggingExample], predictions: Sequence[TaggingPrediction]) -> Scores:

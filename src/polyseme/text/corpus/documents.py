@@ -297,7 +297,7 @@ def _read_titled(
     """Documents with titles, from their lines."""
     for document, lines in read_documents([file], documents, encoding):
         blocks = _join_lines(lines, limits.block_size)
-        for is_new, text, size in _by_file(blocks, segment, limits.characters):
+        for is_new, text, size in _split_by_file(blocks, segment, limits.characters):
             yield is_new, text, size, document.title
 
 
@@ -308,21 +308,21 @@ def _join_lines(lines: Iterable[Line], block_size: int) -> Iterator[_DecodedBloc
         if len(text) <= 2 * block_size:
             yield _DecodedBlock(text, group[0].number, True, len(text.encode("utf-8", "surrogatepass")))
         else:
-            yield from _slices(text, block_size)
+            yield from _slice_text(text, block_size)
 
 
 def _read_plain(
     file: Path, documents: str, segment: str, limits: _PieceLimits, encoding: str
 ) -> Iterator[_Part]:
-    blocks = _blocks(file, limits.block_size, encoding)
+    blocks = _read_blocks(file, limits.block_size, encoding)
     if documents == "line":
-        return _by_line(blocks)
+        return _split_by_line(blocks)
     if documents == "block":
-        return _by_block(blocks, limits.characters)
-    return _by_file(blocks, segment, limits.characters)
+        return _split_by_block(blocks, limits.characters)
+    return _split_by_file(blocks, segment, limits.characters)
 
 
-def _by_file(blocks: Iterable[_DecodedBlock], segment: str, max_characters: int) -> Iterator[_Part]:
+def _split_by_file(blocks: Iterable[_DecodedBlock], segment: str, max_characters: int) -> Iterator[_Part]:
     """One document; where a line break does not end a sentence, pieces end at blank lines."""
     is_new, pending, size = True, "", 0
     paragraphs = segment in ("en", "auto")
@@ -343,7 +343,7 @@ def _find_paragraph_end(text: str, max_characters: int) -> int:
     return 0 if len(text) < max_characters else text.rfind("\n") + 1 or len(text)
 
 
-def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
+def _split_by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
     """A line that is not blank is a document."""
     is_new = True
     for block in blocks:
@@ -356,7 +356,7 @@ def _by_line(blocks: Iterable[_DecodedBlock]) -> Iterator[_Part]:
             is_new = is_new or not last or block.whole
 
 
-def _by_block(blocks: Iterable[_DecodedBlock], max_characters: int) -> Iterator[_Part]:
+def _split_by_block(blocks: Iterable[_DecodedBlock], max_characters: int) -> Iterator[_Part]:
     """Lines between blank lines are a document."""
     is_new, pending, size = True, "", 0
     for block in blocks:
@@ -375,7 +375,7 @@ def _by_block(blocks: Iterable[_DecodedBlock], max_characters: int) -> Iterator[
     yield is_new, pending, size
 
 
-def _blocks(file: Path, block_size: int, encoding: str) -> Iterator[_DecodedBlock]:
+def _read_blocks(file: Path, block_size: int, encoding: str) -> Iterator[_DecodedBlock]:
     """Complete lines of a plain text file, about `block_size` bytes at once; a longer line is split."""
     number, rest = 1, b""
     with open_text(file, encoding, prose=True) as stream:
@@ -439,13 +439,13 @@ def _read_records(
         text = _read_field(line, field)
         parts: Iterable[_Part] = [(True, text, 0)]
         if len(text) > limits.characters:
-            parts = _by_file(_slices(text, limits.block_size), segment, limits.characters)
+            parts = _split_by_file(_slice_text(text, limits.block_size), segment, limits.characters)
         for is_new, part, _ in parts:
             yield is_new, part, size
             size = 0
 
 
-def _slices(text: str, block_size: int) -> Iterator[_DecodedBlock]:
+def _slice_text(text: str, block_size: int) -> Iterator[_DecodedBlock]:
     """Parts of a long text that end at a line break or at white space."""
     start = 0
     while start < len(text):

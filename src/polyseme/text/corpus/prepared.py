@@ -52,10 +52,10 @@ __all__ = [
     "CorpusReport",
     "CorpusSettings",
     "CorpusSpec",
+    "find_sentence_starts",
     "open_corpus",
     "prepare_corpus",
     "read_types",
-    "sentence_starts",
 ]
 
 FORMAT = 3
@@ -174,7 +174,7 @@ def prepare_corpus(
         raise UsageError(f"{min(both)}: both training text and held-out text. Name it once.")
     old = _read_meta(folder)
     stamps = stamp([*files, *held], [Stamp(*file) for file in old.get("files", ())] if old else ())
-    fingerprint = _fingerprint(files, held, stamps, spec, vocab, alphabet)
+    fingerprint = _compute_fingerprint(files, held, stamps, spec, vocab, alphabet)
     if old and old["fingerprint"] == fingerprint and _is_complete(folder, old):
         return open_corpus(folder)
     size = sum(file.size for file in stamps)
@@ -236,7 +236,7 @@ def open_corpus(folder: str | Path) -> Corpus:
     )
 
 
-def sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray[np.int64]:
+def find_sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray[np.int64]:
     """Positions in a stream where sentences begin."""
     blocks = range(0, len(stream), 1 << 20)
     starts = [start + np.flatnonzero(stream[start : start + (1 << 20)] == begin) for start in blocks]
@@ -250,7 +250,7 @@ def _make_initial_types(vocab: Vocab | None) -> InitialTypes:
     return InitialTypes(vocab.words, (begin, end, unknown), fixed=True)
 
 
-def _fingerprint(
+def _compute_fingerprint(
     files: Sequence[Path],
     held: Sequence[Path],
     stamps: Sequence[Stamp],

@@ -87,11 +87,11 @@ def hold_out_documents(
     if taken is None:
         return _choose_passages(stream, words, wanted, seed)
     taken.sort()
-    stops = _ends(starts, taken, len(stream))
+    stops = _find_ends(starts, taken, len(stream))
     return HeldOut("documents", np.stack((starts[taken], stops), axis=1), documents=len(taken))
 
 
-def _ends(starts: IntArray, numbers: IntArray, last: int) -> IntArray:
+def _find_ends(starts: IntArray, numbers: IntArray, last: int) -> IntArray:
     """The ends of documents: where the next one starts."""
     inside = numbers + 1 < len(starts)
     return np.where(inside, starts[np.where(inside, numbers + 1, 0)], last)
@@ -111,7 +111,7 @@ def _choose_documents(before: IntArray, words: int, wanted: int, seed: int) -> I
         [block[scatter_bits(block.astype(np.uint64), seed) <= limit] for block in blocks]
     )
     order = candidates[np.argsort(scatter_bits(candidates.astype(np.uint64), seed), kind="stable")]
-    sizes = _ends(before, order, words) - before[order]
+    sizes = _find_ends(before, order, words) - before[order]
     taken: list[int] = []
     total = 0
     for number, size in zip(order.tolist(), sizes.tolist(), strict=True):

@@ -57,12 +57,12 @@ def test_a_word_without_room_for_the_filters_does_not_change_the_others():
 def test_an_unknown_character_is_left_to_torch():
     encoder = CharCnn(10, 4, FILTERS, activation="relu", highways=0, padding=9)
     with torch.no_grad():
-        lookups = encoder._current_lookups()
+        lookups = encoder._get_lookups()
         assert lookups is not None
         for character in (-1, 10):
             chars = make_words(3)
             chars[1, 0] = character
-            assert filter_words(lookups, chars, encoder._lengths(chars), relu=True) is None
+            assert filter_words(lookups, chars, encoder._count_characters(chars), relu=True) is None
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 3e-2), ("int8", 5e-2)])
