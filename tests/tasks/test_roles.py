@@ -107,10 +107,23 @@ def test_a_bad_question_is_refused(model: TaskModel, question: Any):
         model.predict([question])
 
 
-def test_a_role_that_was_not_trained_is_refused(model: TaskModel):
-    rows = make_rows(1)
-    rows[0]["frames"][0]["tags"][0] = "B-A7"
-    with pytest.raises(DataError, match="data:1: the label 'A7' is not in the training data"):
+def test_a_rare_role_that_was_not_trained_counts_as_missed(
+    model: TaskModel, caplog: pytest.LogCaptureFixture
+):
+    rows = make_rows(5)
+    rows[1]["frames"][0]["tags"][0] = "B-A7"
+    scores = model.evaluate(rows)
+    assert "data:2: the role 'A7' is not in the training data" in caplog.text
+    assert "Of 30 roles 1 are such ones and count as missed." in caplog.text
+    assert scores.metrics["recall"] <= 19 / 20
+
+
+def test_a_file_of_other_roles_is_refused(model: TaskModel):
+    rows = make_rows(2)
+    for row in rows:
+        for frame in row["frames"]:
+            frame["tags"] = [tag.replace("-A", "-X") for tag in frame["tags"]]
+    with pytest.raises(DataError, match="data:1: the label 'X0' is not in the training data"):
         model.evaluate(rows)
 
 
