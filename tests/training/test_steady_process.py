@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import platform
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from polyseme.training.steady_process import steady_process
+from polyseme.training.steady_process import release_free_memory, steady_process
 
 
 def test_objects_are_left_out_of_garbage_collection_only_inside_the_block():
@@ -28,3 +32,17 @@ def test_new_cycles_are_still_collected():
         node.append(node)
         del node
         assert gc.collect() > 0
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what was freed")
+def test_holes_between_arrays_go_back_to_the_system():
+    arrays = [np.ones(10_000) for _ in range(2_000)]  # 160 MB, each too small for a page map of its own
+    del arrays[::2]
+    before = resident_bytes()
+    release_free_memory()
+    assert before - resident_bytes() > 40_000_000
+    assert len(arrays) == 1_000

@@ -19,8 +19,10 @@ from polyseme.tasks.metrics import Scores
 from polyseme.tasks.protocol import AnyNetwork, AnyTask, Example, TunedNetwork
 from polyseme.text.length_batches import batch_by_length
 from polyseme.training.loop import Metrics
+from polyseme.training.steady_process import release_free_memory
 
 WINDOW = 20  # batches whose examples are sorted by length together
+RELEASE_INTERVAL = 50  # steps
 
 
 class TaskTrainable:
@@ -67,6 +69,8 @@ class TaskTrainable:
 
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
         """The loss of a batch with the L2 term of the mixes, and the number of its examples."""
+        if step % RELEASE_INTERVAL == 0:  # batches differ in length, so memory fills with holes
+            release_free_memory()
         loss, count = self._network.loss([self._train[n] for n in self._plan_batches(epoch)[number]])
         return loss + self._network.featurizer.penalty().to(loss.device), count
 

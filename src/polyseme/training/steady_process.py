@@ -1,6 +1,6 @@
 """Keep memory and garbage collection out of the way of thousands of equal steps.
 
-    training.loop, benchmarks  ->  training.steady_process  ->  gc, the C library
+    training.loop, tasks.trainable, benchmarks  ->  training.steady_process  ->  gc, the C library
 
 A step allocates and frees the same large arrays again and again. glibc returns them to the system, which has
 to clear every page for the next step; and the collector visits the objects of all modules again and again.
@@ -35,6 +35,16 @@ def steady_process() -> Iterator[None]:
         if mallopt is not None:
             for option, value in DEFAULTS.items():
                 mallopt(option, value)
+
+
+def release_free_memory() -> None:
+    """Give freed memory back to the system.
+
+    Steps of different sizes leave holes of all sizes, and glibc keeps them: without this, a process holds two
+    or three times what its largest step needs.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _find_mallopt() -> Callable[[int, int], int] | None:
