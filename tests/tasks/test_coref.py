@@ -16,7 +16,7 @@ import polyseme
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.coref.example import name_cluster
-from polyseme.tasks.coref.network import Mentions
+from polyseme.tasks.coref.network import CHUNK_STARTS, Mentions
 from polyseme.tasks.coref.scores import Clusters, assign, score_clusters
 from polyseme.tasks.coref.spans import keep_spans, list_spans
 from polyseme.tasks.task_model import TaskModel
@@ -104,6 +104,27 @@ def test_the_page_escapes_the_text_and_marks_every_mention(model: TaskModel):
     mentions = sum(len(c.mentions) for c in prediction.clusters if len(c.mentions) > 1)
     several = sum(len(c.mentions) > 1 for c in prediction.clusters)
     assert page.count("<mark ") == page.count("</mark>") == mentions + several  # the table has a mark each
+
+
+@torch.no_grad()
+def test_spans_of_long_documents_are_scored_in_chunks(model: TaskModel):
+    network: Any = model.network
+    sentences = [s for document in make_documents(500) for s in document["sentences"]]
+    document = model.parse(sentences, "novel")
+    mentions, spans, scores = network.find_mentions(document)
+    assert int(spans[-1, 1]) > CHUNK_STARTS
+    tokens = network.encode(document)
+    heads = []
+    for start, stop in spans.tolist():
+        attention = network.attention(tokens[start:stop])[:, 0].softmax(dim=0)
+        heads.append(attention @ tokens[start:stop])
+    widths = network.widths(spans[:, 1] - spans[:, 0] - 1)
+    joined = torch.cat([tokens[spans[:, 0]], tokens[spans[:, 1] - 1], torch.stack(heads), widths], dim=1)
+    vectors = torch.relu(network.span(joined))  # as published: Lee et al. 2017, equation 3
+    torch.testing.assert_close(scores, network.mention(vectors)[:, 0], atol=1e-4, rtol=1e-4)
+    rows = {tuple(span): number for number, span in enumerate(spans.tolist())}
+    kept = [rows[pair] for pair in zip(mentions.starts.tolist(), mentions.stops.tolist(), strict=True)]
+    torch.testing.assert_close(mentions.vectors, vectors[kept], atol=1e-4, rtol=1e-4)
 
 
 def test_beyond_the_window_the_last_mention_with_the_same_words_stays_a_candidate(elmo: Elmo):

@@ -7,12 +7,14 @@ bilinear score keeps the best antecedents of each; a fine score ranks these, and
 Sentences are encoded in chunks, and antecedents come from a window of mentions, which bounds the memory for a
 whole novel. Beyond the window, the last mention with the same words stays a candidate.
 
-N tokens of a document, S candidate spans, M kept mentions, A antecedents, E values of a token.
+N tokens of a document, S candidate spans, W tokens of the widest one, M kept mentions, A antecedents,
+E values of a token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import torch
@@ -37,6 +39,8 @@ from polyseme.tasks.nn.featurizer import Featurizer
 from polyseme.tasks.nn.pooling import LOW
 
 CHUNK_TOKENS = 4096  # with padding, encoded at once
+CHUNK_STARTS = 4096  # tokens whose spans are scored at once
+LEAST_ATTENTION = -60.0  # before the exponential, so that no sum is zero
 BLOCK = 512  # mentions whose antecedents are ranked at once
 DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)  # mentions between a mention and its antecedent
 UNKNOWN_SPEAKER = -1
@@ -51,6 +55,16 @@ class Mentions(NamedTuple):
     scores: Tensor  # (M,)
     words: Tensor  # (M,) the same number for the same words
     speakers: Tensor  # (M,) numbers; UNKNOWN_SPEAKER
+
+
+class ProjectedTokens(NamedTuple):
+    """What the tokens of a document add to the vectors of spans."""
+
+    first: Tensor  # (N, size)
+    last: Tensor  # (N, size)
+    head: Tensor  # (N, size)
+    widths: Tensor  # (W, size) of each width
+    attention: Tensor  # (N,)
 
 
 class RankedBlock(NamedTuple):
@@ -98,31 +112,68 @@ class CorefNetwork(nn.Module):
         """The kept mentions, and the start and stop (S, 2) and the score (S,) of all candidates."""
         tokens = self.encode(document)
         spans = list_spans(document.starts, self._head.max_width).to(tokens.device)  # (S, 2)
-        vectors = self._represent(tokens, spans)
-        scores = self.mention(vectors)[:, 0]
+        begins = range(0, max(1, len(tokens)), CHUNK_STARTS)
+        bounds = torch.searchsorted(spans[:, 0].contiguous(), torch.tensor([*begins, len(tokens)]).to(spans))
+        chunks = [spans[start:stop] for start, stop in pairwise(bounds.tolist())]
+        projected = self._project(tokens)
+        vectors = self._represent(projected, chunks[0])
+        # The vectors of all spans of a novel would be gigabytes: those of the kept ones are computed again.
+        rest = (self._represent(projected, chunk) for chunk in chunks[1:])
+        scores = torch.cat([self.mention(part)[:, 0] for part in chain([vectors], rest)])
         count = max(1, round(self._head.spans_per_token * len(tokens)))
-        kept = torch.tensor(keep_spans(spans.tolist(), scores.tolist(), count), device=tokens.device)
+        kept = torch.from_numpy(keep_spans(spans.cpu().numpy(), scores.detach().cpu().numpy(), count))
+        kept = kept.to(tokens.device)
         starts, stops = spans[kept].unbind(dim=1)
+        if len(chunks) == 1:
+            vectors = vectors[kept]
+        else:
+            parts = torch.searchsorted(kept, bounds).tolist()
+            vectors = torch.cat(
+                [
+                    self._represent(projected, chunk)[kept[first:last] - start]
+                    for chunk, start, (first, last) in zip(
+                        chunks, bounds.tolist(), pairwise(parts), strict=False
+                    )
+                ]
+            )
         words, speakers = _describe(document, starts.tolist(), stops.tolist())
         mentions = Mentions(
-            starts, stops, vectors[kept], scores[kept], words.to(starts.device), speakers.to(starts.device)
+            starts, stops, vectors, scores[kept], words.to(starts.device), speakers.to(starts.device)
         )
         return mentions, spans, scores
 
-    def _represent(self, tokens: Tensor, spans: Tensor) -> Tensor:
-        """The vectors of spans (S, size): first and last token, attended head, width."""
-        starts, stops = spans.unbind(dim=1)
-        inside = torch.arange(self._head.max_width, device=tokens.device)  # (W,)
-        positions = starts[:, None] + inside
-        real = positions < stops[:, None]  # (S, W)
-        positions = torch.where(real, positions, starts[:, None])
-        attention = self.attention(tokens)[:, 0][positions].masked_fill(~real, LOW).softmax(dim=1)
-        # One product for each offset, since a tensor (S, W, E) would be large.
-        head = torch.zeros(len(spans), tokens.shape[1], device=tokens.device)
-        for offset in range(self._head.max_width):
-            head = head + attention[:, offset, None] * tokens[positions[:, offset]]
-        parts = [tokens[starts], tokens[stops - 1], head, self.widths(stops - starts - 1)]
-        return torch.relu(self.span(self.dropout(torch.cat(parts, dim=1))))
+    def _project(self, tokens: Tensor) -> ProjectedTokens:
+        """What each token (N, E) adds to the vector of a span as its first, its last and its head token.
+
+        A product for each token is a dozen times cheaper than one for each span.
+        """
+        size, weight = tokens.shape[1], self.span.weight
+        dropped = self.dropout(tokens)
+        first, last, head = (F.linear(dropped, part) for part in weight[:, : 3 * size].split(size, dim=1))
+        widths = self.dropout(self.widths(torch.arange(self._head.max_width, device=tokens.device)))
+        of_widths = F.linear(widths, weight[:, 3 * size :], self.span.bias)
+        return ProjectedTokens(first, last, head, of_widths, self.attention(tokens)[:, 0])
+
+    def _represent(self, tokens: ProjectedTokens, spans: Tensor) -> Tensor:
+        """The vectors of successive spans (S, size): first and last token, attended head, width."""
+        if not len(spans):
+            return tokens.first[:0]
+        width, begin = self._head.max_width, int(spans[0, 0])
+        stop = int(spans[-1, 0]) + 1
+        chosen = slice(begin, stop + width - 1)
+        missing = stop + width - 1 - min(stop + width - 1, len(tokens.first))
+
+        def slide(values: Tensor, filler: float = 0.0) -> Tensor:
+            """Values (N, …) -> of each token, those of the tokens from it on (…, width)."""
+            padding = values.new_full((missing, *values.shape[1:]), filler)
+            return torch.cat([values[chosen], padding]).unfold(0, width, 1)
+
+        attention = slide(tokens.attention, LOW)  # (n, W)
+        attention = (attention - attention.amax(dim=1, keepdim=True)).clamp(min=LEAST_ATTENTION).exp()
+        heads = (slide(tokens.head) * attention[:, None]).cumsum(dim=2) / attention.cumsum(dim=1)[:, None]
+        summed = tokens.first[begin:stop, :, None] + slide(tokens.last) + heads + tokens.widths.T
+        rows, columns = spans[:, 0] - begin, spans[:, 1] - spans[:, 0] - 1
+        return torch.relu(summed.transpose(1, 2)[rows, columns])
 
     def rank(self, mentions: Mentions) -> Iterator[RankedBlock]:
         """Score the antecedents of all mentions, block by block."""
@@ -188,9 +239,9 @@ class CorefNetwork(nn.Module):
             total = total - log_probabilities.masked_fill(~right, LOW).logsumexp(dim=1).sum()
         loss = total / len(mentions.starts)
         if self._singletons:
-            targets = torch.tensor(
-                [float((start, stop) in owners) for start, stop in spans.tolist()], device=spans.device
-            )
+            size = document.starts[-1] + 1
+            wanted = torch.tensor([start * size + stop for start, stop in owners], dtype=torch.long)
+            targets = torch.isin(spans[:, 0] * size + spans[:, 1], wanted.to(spans.device)).float()
             mention_loss = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
             loss = loss + mention_loss / targets.sum().clamp(min=1)
         return loss
