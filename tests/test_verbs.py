@@ -14,7 +14,9 @@ import pytest
 
 import polyseme
 from polyseme import api, cli
+from polyseme.search.index import Index
 from polyseme.server.http.limits import Limits
+from polyseme.tasks.task_model import TaskModel
 
 COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command for commands in cli.COMMANDS.values() for command in commands
@@ -79,15 +81,31 @@ def test_every_verb_is_public_and_a_command():
     assert all(getattr(polyseme, verb) is getattr(api, verb) for verb in COMMANDS if verb != "serve")
 
 
-@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb != "serve"])
-def test_the_documentation_of_a_verb_names_every_argument(verb: str):
-    function = getattr(polyseme, verb)
+PUBLIC_FUNCTIONS = [name for name in polyseme.__all__ if inspect.isfunction(getattr(polyseme, name))]
+PUBLIC_CLASSES = (
+    *(polyseme.Elmo, polyseme.ElmoLayer, polyseme.Mix, polyseme.StaticVectors, polyseme.Vectors),
+    *(polyseme.WordVectors, Index, TaskModel),
+)
+PUBLIC_METHODS = {
+    f"{kind.__name__}.{name}": method
+    for kind in PUBLIC_CLASSES
+    for name, method in vars(kind).items()
+    if not name.startswith("_") and inspect.isfunction(method)
+}
+
+
+@pytest.mark.parametrize("name", [*PUBLIC_FUNCTIONS, *PUBLIC_METHODS])
+def test_public_functions_document_what_goes_in_and_what_comes_out(name: str):
+    function = PUBLIC_METHODS.get(name) or getattr(polyseme, name)
     text = inspect.getdoc(function)
     assert text is not None
-    arguments = text[text.index("Args:") :]
-    missing = [name for name in inspect.signature(function).parameters if f"\n    {name}: " not in arguments]
-    assert not missing
-    assert "Example:" in arguments or verb == "predict"
+    signature = inspect.signature(function)
+    names = [argument for argument in signature.parameters if argument != "self"]
+    assert not names or "Args:" in text
+    assert [argument for argument in names if f"\n    {argument}: " not in text] == []
+    returns_nothing = signature.return_annotation in (None, "None")
+    assert returns_nothing or "Returns:" in text or "Yields:" in text
+    assert "Example:" in text or name in PUBLIC_METHODS
 
 
 # Text with two dashes that is not about our options: commands of pip, npm and torchrun, and CSS variables.

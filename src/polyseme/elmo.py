@@ -221,38 +221,89 @@ class Elmo:
 
         Args:
             text: The sentence.
-            segment: How to split: "split", "en", "zh", "zh-char" or "auto"; None is the model's own way.
+            segment: How to split: "split", "en", "zh", "zh-char" or "auto"; as the model was trained if None.
 
         Returns:
             The tokens, in order.
+
+        Raises:
+            UsageError: If there is no such segmentation.
+
+        Example:
+            >>> [token.text for token in elmo.tokenize("It's late.", "en")]
+            ['It', "'s", 'late', '.']
 
         """
         return tokenize(check_text(text), self.choose_segment(segment), self.word_list)
 
     def token_texts(self, text: str, segment: str | None = None) -> list[str]:
-        """Split one sentence into tokens without offsets, which is faster than `tokenize`."""
+        """Split one sentence into tokens without offsets, which is faster than `tokenize`.
+
+        Args:
+            text: The sentence.
+            segment: As in `tokenize`.
+
+        Returns:
+            The texts of the tokens, in order.
+
+        """
         return token_texts(check_text(text), self.choose_segment(segment), self.word_list)
 
     def split_sentences(self, text: str, segment: str | None = None) -> list[list[Token]]:
-        """Split a longer text into sentences of tokens with their offsets; `segment` as in `tokenize`."""
+        """Split a longer text into sentences of tokens with their offsets.
+
+        Args:
+            text: The text.
+            segment: As in `tokenize`.
+
+        Returns:
+            The tokens of each sentence; no sentence is empty.
+
+        """
         return split_sentences(check_text(text), self.choose_segment(segment), self.word_list)
 
     def segment_lines(self, lines: Iterable[Line], segment: str | None = None) -> Iterator[list[str]]:
-        """Segment lines of files into sentences of token texts; `segment` as in `tokenize`."""
+        """Segment lines of files into sentences.
+
+        Args:
+            lines: The lines, from `text.reading.read_lines`.
+            segment: As in `tokenize`.
+
+        Returns:
+            An iterator over sentences as lists of token texts.
+
+        """
         return segment_lines(lines, self.choose_segment(segment), self.word_list)
 
     def segment_unit(self, text: str, segment: str | None = None) -> list[list[str]]:
-        """Segment a line or paragraph into sentences of token texts; `segment` as in `tokenize`."""
+        """Segment a line or paragraph into sentences.
+
+        Args:
+            text: The line or paragraph.
+            segment: As in `tokenize`.
+
+        Returns:
+            The sentences as lists of token texts; with "split" always one, which may be empty.
+
+        """
         return segment_unit(text, self.choose_segment(segment), self.word_list)
 
     def choose_segment(self, segment: str | None) -> str:
-        """The segmentation that was asked for, or the model's own if None."""
+        """Return the segmentation to use.
+
+        Args:
+            segment: What a caller passed.
+
+        Returns:
+            `segment`, or the segmentation the model was trained with if that is None.
+
+        """
         return self.config.segment if segment is None else segment
 
     def save(
         self, path: str | Path, *, to: str = "native", precision: str | None = None, force: bool = False
     ) -> None:
-        """Write the model to disk, whole or not at all.
+        """Write the model to disk, completely or not at all.
 
         Args:
             path: The folder to write, or a file that ends in .hdf5 with `to="hdf5"`.
@@ -263,6 +314,10 @@ class Elmo:
 
         Raises:
             UsageError: If `path` exists and `force` is not set, or the format cannot hold the model.
+
+        Example:
+            >>> elmo.save("my-elmo")
+            >>> elmo.save("my-elmo-int8", precision="int8")
 
         """
         save_pretrained(self.model, Path(path), to=to, precision=precision, force=force)
@@ -371,9 +426,23 @@ class Elmo:
         direction: Direction = "both",
         segment: str | None = None,
     ) -> EmbeddingPlan:
-        """Check and segment what `embed` is asked for, without computing it; arguments as in `embed`.
+        """Check and segment the arguments of `embed` without computing anything.
 
         A server computes the plans of several requests together.
+
+        Args:
+            sentences: As in `embed`.
+            layer: As in `embed`.
+            pool: As in `embed`.
+            direction: As in `embed`.
+            segment: As in `embed`.
+
+        Returns:
+            The sentences as tokens, and which vectors to compute.
+
+        Raises:
+            UsageError: As in `embed`.
+
         """
         spec = resolve_output(layer, pool, direction, self.config.layers)
         return EmbeddingPlan(self.token_lists(sentences, segment), spec)
@@ -391,6 +460,18 @@ class Elmo:
         """Compute the vectors of checked token lists and add what was read to `counts`.
 
         For callers that embed in several parts; see `track_counts`.
+
+        Args:
+            tokens: The token lists, from `plan_embedding` or `token_lists`.
+            spec: Which vectors to compute.
+            counts: The counts of the call.
+            stateful: As in `embed`.
+            batch_tokens: Size of a batch; None is that of this model.
+            on_progress: Receives an event after each batch.
+
+        Returns:
+            The vectors of each sentence.
+
         """
         results: list[Array] = [np.empty(0, np.float32)] * len(tokens)
         batches = (
@@ -408,9 +489,16 @@ class Elmo:
 
     @torch.inference_mode()
     def embed_into(self, out: Tensor, tokens: list[list[str]], spec: OutputSpec, counts: Counts) -> None:
-        """Write the vectors of all tokens to the rows of `out` (tokens, H), rounded to its dtype.
+        """Write the vectors of all tokens to the rows of a tensor, rounded to its dtype.
 
         As `embed_tokens`, without one array per sentence.
+
+        Args:
+            out: The tensor (tokens, H) to write to.
+            tokens: The token lists.
+            spec: Which vectors to compute: one layer or mix, of both directions.
+            counts: The counts of the call.
+
         """
         ends = [0, *accumulate(map(len, tokens))]
         for batch in self.batches(tokens):
@@ -488,9 +576,18 @@ class Elmo:
         return joined[0] if isinstance(sentences, str) else joined
 
     def token_lists(self, sentences: Sentences, segment: str | None) -> list[list[str]]:
-        """Return `sentences` as token lists: strings are segmented, token lists checked.
+        """Return sentences as token lists: strings are segmented, token lists checked.
 
-        One string is one sentence.
+        Args:
+            sentences: As in `embed`; one string is one sentence.
+            segment: As in `embed`.
+
+        Returns:
+            One list of tokens per sentence.
+
+        Raises:
+            UsageError: If an element is no sentence; the message has its position.
+
         """
         self.token_texts("", segment)  # refuses an unknown segmentation, even if there is no string
         return [
@@ -499,7 +596,16 @@ class Elmo:
         ]
 
     def batches(self, sentences: list[list[str]], batch_tokens: int | None = None) -> Iterator[TokenBatch]:
-        """Group sentences of similar length, longest first, each batch within `batch_tokens`."""
+        """Group sentences of similar length, longest first.
+
+        Args:
+            sentences: The token lists.
+            batch_tokens: The size of a batch, padding included; None is that of this model.
+
+        Returns:
+            An iterator over batches, each with the numbers of its sentences.
+
+        """
         lengths = [len(sentence) + 2 for sentence in sentences]  # with <S> and </S>
         for numbers in batch_by_length(lengths, max_tokens=batch_tokens or self.batch_tokens):
             yield TokenBatch(numbers, [sentences[number] for number in numbers])
@@ -516,7 +622,17 @@ class Elmo:
     def select_vectors(
         self, sentences: Sequence[Sequence[str]], output: BatchOutput, spec: OutputSpec
     ) -> list[Array]:
-        """The vectors of each sentence of a batch, each in its own memory."""
+        """Select the vectors of each sentence from the output of a batch, each in its own memory.
+
+        Args:
+            sentences: The token lists of the batch.
+            output: What `run_batch` returned for them.
+            spec: Which vectors to select.
+
+        Returns:
+            One array per sentence.
+
+        """
         if spec.direction == "both" and not (spec.context or spec.joined) and can_unpack(output):
             arrays = unpack_sentences(output, [*map(len, sentences)], spec.weights)
             if spec.pool is None:
@@ -557,22 +673,47 @@ class Elmo:
     def run_batch(
         self, sentences: Sequence[Sequence[str]], state: BiState | None = None, *, frame_empty: bool = False
     ) -> BatchOutput:
-        """Run token lists as one batch; arguments as in `compute_layers`.
+        """Run token lists as one batch.
 
-        The result is still packed: layers and state are assembled when they are needed.
+        Args:
+            sentences: As in `compute_layers`.
+            state: As in `compute_layers`.
+            frame_empty: As in `compute_layers`.
+
+        Returns:
+            The output, still packed: layers and state are assembled when they are needed.
+
         """
         return self.run_encoded(self.encode_batch(sentences, frame_empty=frame_empty), state)
 
     @torch.inference_mode()
     def encode_batch(self, sentences: Sequence[Sequence[str]], *, frame_empty: bool = False) -> EncodedBatch:
-        """Look up or compute the token vectors of a batch: the first half of `run_batch`."""
+        """Look up or compute the token vectors of a batch: the first half of `run_batch`.
+
+        Args:
+            sentences: As in `compute_layers`.
+            frame_empty: As in `compute_layers`.
+
+        Returns:
+            The vectors of the distinct tokens, and where they occur.
+
+        """
         batch = number_tokens(sentences, frame_empty=frame_empty)
         self.model.network.pack()  # once: the weights of a loaded model are final
         return EncodedBatch(self.cache.vectors(batch.tokens), batch.positions, batch.lengths)
 
     @torch.inference_mode()
     def run_encoded(self, batch: EncodedBatch, state: BiState | None = None) -> BatchOutput:
-        """Run the stacks on a batch of token vectors: the second half of `run_batch`."""
+        """Run the stacks on a batch of token vectors: the second half of `run_batch`.
+
+        Args:
+            batch: What `encode_batch` returned.
+            state: As in `compute_layers`.
+
+        Returns:
+            The output, still packed.
+
+        """
         return self.model.network.run_stacks(*batch, state)
 
     def fit_sentences(self, sentences: Sentences, segment: str | None = None) -> Self:
@@ -604,7 +745,19 @@ class Elmo:
         return self.fit_pooling(tokens, torch.from_numpy(counts))
 
     def fit_pooling(self, tokens: list[list[str]], counts: Tensor) -> Self:
-        """Fit `pool="sentence"` to token lists, with the counts (V,) of the words of the vocabulary."""
+        """Fit `pool="sentence"` to token lists.
+
+        Args:
+            tokens: The token lists, two or more.
+            counts: (V,) how often each word of the vocabulary occurs.
+
+        Returns:
+            This model.
+
+        Raises:
+            UsageError: If the model has no vocabulary.
+
+        """
         vocab = self._require_vocab()
         weights = weigh_words(counts, vocab.id(vocab.unknown) - 1)
         size = self.config.layers * self.config.size
@@ -644,7 +797,13 @@ class Elmo:
         return self.model.pooling
 
     def add_counts(self, sentences: list[list[str]], counts: Counts) -> None:
-        """Add sentences that were read to the counts of the model and of a call."""
+        """Add sentences that were read to the counts of the model and of a call.
+
+        Args:
+            sentences: The token lists.
+            counts: The counts of the call.
+
+        """
         tokens = [token for sentence in sentences for token in sentence]
         truncated = self.model.alphabet.count_truncated(tokens) if self.model.alphabet else 0
         for total in (self.counts, counts):
@@ -654,7 +813,12 @@ class Elmo:
 
     @contextmanager
     def track_counts(self) -> Iterator[Counts]:
-        """Count what one call reads; at its end, warn of truncated tokens, once per model."""
+        """Count what one call reads; when it ends, warn of truncated tokens, once per model.
+
+        Returns:
+            A context manager that gives the counts of the call.
+
+        """
         counts = Counts()
         try:
             yield counts

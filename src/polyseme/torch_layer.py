@@ -156,7 +156,15 @@ class ElmoLayer(nn.Module):
         self._state = None
 
     def train(self, mode: bool = True) -> Self:
-        """Switch to training or evaluation, which clears the carried state."""
+        """Switch to training or evaluation, which clears the carried state.
+
+        Args:
+            mode: True for training, False for evaluation.
+
+        Returns:
+            This layer.
+
+        """
         if mode != self.training:
             self.reset()
         return super().train(mode)
@@ -223,6 +231,9 @@ class ElmoLayer(nn.Module):
 
     def compute_layers(self, sentences: Tensor | Iterable[Iterable[str]]) -> tuple[Tensor, Tensor]:
         """Run the biLM on a batch, as `forward` does before the mixes.
+
+        Args:
+            sentences: As in `forward`.
 
         Returns:
             All layers (L, B, T, H) with <S> and </S>, zero behind each sentence, and the lengths (B,).

@@ -124,20 +124,54 @@ class WordVectors:
         return content.hexdigest()
 
     def count(self, word: str) -> int:
-        """Return how many usages the vector of a word is the mean of."""
+        """Return how many usages the vector of a word is the mean of.
+
+        Args:
+            word: The word.
+
+        Returns:
+            The number of usages.
+
+        Raises:
+            UnknownWordError: The word has no vector.
+
+        """
         return int(self.counts[self.row(word)])
 
     def counts_by_word(self) -> dict[str, int]:
-        """Return how many usages each word has, the most frequent first."""
+        """Return how many usages each word has.
+
+        Returns:
+            The counts by word, the most frequent word first.
+
+        """
         return dict(zip(self.words, self.counts.tolist(), strict=True))
 
     def direction(self, word: str) -> Array:
-        """Return the vector of a word (H,), centred and scaled to length 1."""
+        """Return the vector of a word, centred and scaled to length 1.
+
+        Args:
+            word: The word.
+
+        Returns:
+            The direction (H,); the product of two directions is the cosine of the words.
+
+        Raises:
+            UnknownWordError: The word has no vector.
+
+        """
         direction: Array = self._directions[self.row(word)]
         return direction
 
     def similarity(self, first: str, second: str) -> float:
         """Return the cosine of two words.
+
+        Args:
+            first: A word.
+            second: Another word.
+
+        Returns:
+            The cosine of their centred vectors.
 
         Raises:
             UnknownWordError: A word has no vector. It is a KeyError and a ValueError too.
@@ -266,6 +300,12 @@ class WordVectors:
     def odd_one_out(self, words: Sequence[str]) -> str:
         """Return the word farthest from the mean of three or more words.
 
+        Args:
+            words: The words.
+
+        Returns:
+            One of them.
+
         Raises:
             UnknownWordError: A word has no vector.
             UsageError: Fewer than three words.
@@ -280,7 +320,12 @@ class WordVectors:
         return words[find_odd_one_out(np.stack([self.direction(word) for word in words]))]
 
     def uncentred(self) -> WordVectors:
-        """Return the same words with cosines of the vectors as they are: nothing is subtracted."""
+        """Return the same words with cosines of the vectors as they are: nothing is subtracted.
+
+        Returns:
+            Word vectors whose centre is zero.
+
+        """
         return WordVectors(self.words, self.counts, self.vectors, np.zeros_like(self.centre))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -301,13 +346,27 @@ class WordVectors:
         write_words(Path(path).expanduser(), content, force=force)
 
     def suggest_spellings(self, word: str) -> list[str]:
-        """Return up to three words spelled like `word`; first those that differ in case only."""
+        """Suggest words with a similar spelling.
+
+        Args:
+            word: What a user typed.
+
+        Returns:
+            Up to three words; first those that differ in case only.
+
+        """
         cases = [text for text in (word.lower(), word.capitalize(), word.upper()) if text in self._rows]
         close = get_close_matches(word, self.words, n=3, cutoff=SPELLING_CUTOFF)
         return list(dict.fromkeys([*cases, *close]))[:3]
 
     def row(self, word: str) -> int:
         """Return the row of a word in `vectors`.
+
+        Args:
+            word: The word.
+
+        Returns:
+            The row, from 0.
 
         Raises:
             UnknownWordError: The word has no vector; the message suggests similar spellings.

@@ -13,7 +13,8 @@ from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.search.build import build_index
-from polyseme.search.change import compare_usages, measure_prototype_distance
+from polyseme.search.change import compare_usages
+from polyseme.search.change_statistics import measure_distances
 from polyseme.search.clusters import cluster, measure_rand
 from polyseme.search.index import Index, open_index
 from polyseme.search.senses import find_senses
@@ -190,21 +191,25 @@ def test_prototypes_of_few_usages_are_no_farther_apart_than_those_of_many():
 
     def mean_distance(count: int) -> float:
         pairs = [[unit(rng.normal(size=(count, 6)) + centre) for centre in centres] for _ in range(200)]
-        return float(np.mean([measure_prototype_distance(*pair) for pair in pairs]))
+        return float(np.mean([prototype_distance(*pair) for pair in pairs]))
 
     assert mean_distance(6) == pytest.approx(mean_distance(60), rel=0.3)
 
 
 def test_the_distance_of_random_usages_is_within_its_limits():
     vectors = unit(np.random.default_rng(0).normal(size=(40, 30)))
-    assert 0 <= measure_prototype_distance(vectors[:20], vectors[20:]) <= 2
+    assert 0 <= prototype_distance(vectors[:20], vectors[20:]) <= 2
 
 
 def test_usages_with_zero_vectors_have_not_changed():
     zeros, ones = np.zeros((6, 4), np.float32), unit(np.ones((6, 4)))
-    assert measure_prototype_distance(zeros, zeros) == 0
+    assert prototype_distance(zeros, zeros) == 0
     assert compare_usages("x", zeros, zeros, (6, 6)).p == 1
-    assert measure_prototype_distance(ones, zeros) == 1
+    assert prototype_distance(ones, zeros) == 1
+
+
+def prototype_distance(first: np.ndarray, second: np.ndarray) -> float:
+    return float(measure_distances(first, second)[1][0])
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

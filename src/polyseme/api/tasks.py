@@ -184,6 +184,15 @@ def probe(
     Returns:
         `values`, the accuracy by layer, and `baseline`, that of the most frequent tag of each word.
 
+    Raises:
+        DataError: If examples cannot be read; the message begins with `file:line`.
+        ConfigError: If a setting is wrong.
+        UsageError: If `out` exists, or a setting would make a probe nonlinear.
+
+    Example:
+        >>> probes = polyseme.probe("en", train="train.conll", test="test.conll")
+        >>> print(probes.table())
+
     """
     with open_progress(progress) as on_progress:
         return probe_layers(

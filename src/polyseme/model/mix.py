@@ -65,11 +65,25 @@ class Mix(nn.Module):
         return self.weights.detach().softmax(dim=0).tolist()
 
     def penalty(self) -> Tensor:
-        """Sum of the squared weights, for an L2 term that keeps the weights equal."""
+        """Sum the squared weights, for an L2 term that keeps the weights equal.
+
+        Returns:
+            A scalar; zero without weights.
+
+        """
         return self.gamma.new_zeros(()) if self.weights is None else self.weights.square().sum()
 
     def forward(self, layers: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Mix (L, B, T, H) into (B, T, H); the layer norm uses the tokens of `mask` (B, T) only."""
+        """Mix the layers of a batch.
+
+        Args:
+            layers: (L, B, T, H).
+            mask: (B, T) the real tokens, to which the layer norm is restricted; None is all.
+
+        Returns:
+            The mixed vectors (B, T, H).
+
+        """
         if self.weights is None:
             layers = layers[-1:]
         if self.layer_norm:

@@ -244,11 +244,6 @@ def compare_usages(
     )
 
 
-def measure_prototype_distance(first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
-    """Return the prototype distance alone of two sets of directions (N, H), without a test: fast."""
-    return float(measure_distances(first, second)[1][0])
-
-
 def _group_shares(labels: NDArray[np.int64], count: int) -> tuple[Array, Array]:
     """The share of each group among the first `count` usages, and among the rest."""
     groups = int(labels.max()) + 1

@@ -243,6 +243,12 @@ class Index:
         The other words are those of the part, with their usages in it counted, and their vectors in the whole
         index, which rest on more usages. Of a whole index these are its `words`.
 
+        Args:
+            words: The words whose usages in this part are averaged.
+
+        Returns:
+            The word vectors.
+
         Raises:
             UnknownWordError: A word has no usages in the part.
 
@@ -259,14 +265,37 @@ class Index:
         return WordVectors(tuple(counts), np.array([*counts.values()], np.int64), vectors, whole.centre)
 
     def groups(self, numbers: Numbers, by: str | None = None) -> list[str]:
-        """Return the group of each of these usages: its document, or what `by` says; "" if it has none."""
+        """Return the group of each of these usages.
+
+        Args:
+            numbers: Numbers of usages.
+            by: A field of the metadata, such as "year" or "year/10"; None groups by document.
+
+        Returns:
+            One name per usage; "" for documents without the field.
+
+        Raises:
+            UsageError: No document has the field.
+
+        """
         if by is None:
             return self.documents(numbers)
         names = group_documents(self.listed_documents, by)
         return [names[number] or "" for number in self.document_numbers(numbers)]
 
     def document_numbers(self, numbers: Numbers) -> NDArray[np.int32]:
-        """Return the document of each of these usages, as a position in `listed_documents`."""
+        """Return the document of each of these usages.
+
+        Args:
+            numbers: Numbers of usages.
+
+        Returns:
+            Positions in `listed_documents`.
+
+        Raises:
+            FormatError: The index is damaged.
+
+        """
         documents = np.zeros(len(numbers), np.int32)
         for number, block, chosen in self._group_by_block(numbers):
             documents[chosen] = block.document_numbers(numbers[chosen] - self._starts[number])
@@ -275,7 +304,12 @@ class Index:
         return documents
 
     def counts(self) -> dict[str, int]:
-        """Return how many usages each word has, the most frequent first."""
+        """Return how many usages each word has.
+
+        Returns:
+            The counts by word, the most frequent word first.
+
+        """
         if self._keep is None:
             return self.words.counts_by_word()
         return dict(statistics.count_usages(self.blocks, self._keep).most_common())
@@ -283,8 +317,17 @@ class Index:
     def count(self, word: str) -> int:
         """Return how many usages a word has.
 
+        Args:
+            word: The word.
+
+        Returns:
+            The number of usages.
+
         Raises:
             UnknownWordError: The index has no usage of the word.
+
+        Example:
+            >>> index.count("曹操")
 
         """
         return self.words.count(word) if self._keep is None else len(self.usage_numbers(word))
@@ -345,6 +388,9 @@ class Index:
     def check_layer(self, layer: Layer) -> None:
         """Refuse a layer other than the one stored in the index.
 
+        Args:
+            layer: A layer as in `polyseme.index`.
+
         Raises:
             UsageError: The index stores the vectors of another layer.
 
@@ -396,7 +442,25 @@ class Index:
         min_count: int = 1,
         min_chars: int = 1,
     ) -> Any:
-        """Find the words nearest to the sum of `positive` minus `negative`; see `WordVectors.most_similar`.
+        """Find the words nearest to the sum of `positive` minus `negative`, as gensim's KeyedVectors does.
+
+        Args:
+            positive: As in `WordVectors.most_similar`, like all other arguments.
+            negative: Words or vectors to subtract.
+            topn: How many words to return.
+            clip_start: Skip this many of the most frequent words.
+            clip_end: Stop at this many of the most frequent words.
+            restrict_vocab: Only this many of the most frequent words.
+            indexer: Must be None; the search is exact.
+            min_count: Only words with at least this many usages.
+            min_chars: Only words with at least this many characters.
+
+        Returns:
+            A list of (word, cosine), best first; an array of cosines if `topn` is None.
+
+        Raises:
+            UnknownWordError: A word has no usages.
+            UsageError: No word was passed, or `indexer` was.
 
         Example:
             >>> index.most_similar(positive=["刘备", "大怒"], negative=["曹操"], topn=3)
@@ -415,15 +479,52 @@ class Index:
         )
 
     def doesnt_match(self, words: Sequence[str]) -> str:
-        """Return the odd one out of three or more words, as gensim does; see `WordVectors.odd_one_out`."""
+        """Return the odd one out of three or more words, as gensim does.
+
+        Args:
+            words: The words.
+
+        Returns:
+            The word farthest from their mean; see `WordVectors.odd_one_out`.
+
+        Raises:
+            UnknownWordError: A word has no usages.
+            UsageError: Fewer than three words.
+
+        """
         return self.words.odd_one_out(list(words))
 
     def similarity(self, first: str, second: str) -> float:
-        """Return the cosine of two words."""
+        """Return the cosine of two words.
+
+        Args:
+            first: A word.
+            second: Another word.
+
+        Returns:
+            The cosine of their mean vectors in the corrected space.
+
+        Raises:
+            UnknownWordError: A word has no usages.
+
+        Example:
+            >>> index.similarity("曹操", "刘备")
+
+        """
         return self.words.similarity(first, second)
 
     def similarity_of_usages(self, first: str, second: str) -> float:
-        """Return the cosine of two usages: sentences with the word in [brackets].
+        """Return the cosine of two usages.
+
+        Args:
+            first: A sentence with the word in [brackets].
+            second: Another one.
+
+        Returns:
+            The cosine of the two words in their sentences.
+
+        Raises:
+            UsageError: A sentence has no word in brackets.
 
         Example:
             >>> index.similarity_of_usages("the [bank] of the river", "the [bank] failed")
@@ -432,7 +533,19 @@ class Index:
         return float(self.encoder.encode_usage(first) @ self.encoder.encode_usage(second))
 
     def similarity_of_sentences(self, first: str, second: str) -> float:
-        """Return the cosine of two sentences, each the mean of its tokens."""
+        """Return the cosine of two sentences.
+
+        Args:
+            first: A sentence.
+            second: Another one.
+
+        Returns:
+            The cosine of the means of their tokens.
+
+        Raises:
+            UsageError: A sentence has no words.
+
+        """
         return float(self.encoder.encode_sentence(first) @ self.encoder.encode_sentence(second))
 
     @property
@@ -455,7 +568,7 @@ class Index:
         which: int | None = None,
         position: int | None = None,
     ) -> Array:
-        """Return the direction (H,) of a word in a sentence, in the corrected space.
+        """Return the direction of a word in a sentence, in the corrected space.
 
         Args:
             sentence: The sentence, in which [brackets] may mark the word; or its tokens.
@@ -463,8 +576,14 @@ class Index:
             which: If the word occurs several times: which one, from 1.
             position: With tokens: the position of the word, from 0.
 
+        Returns:
+            The direction (H,), of length 1, as `nearest` takes it.
+
         Raises:
             UsageError: The word is not in the sentence, or it is not clear which one is meant.
+
+        Example:
+            >>> index.nearest(index.vector("He sat on the river bank .", "bank"), k=3)
 
         """
         return self.encoder.encode_token(*self.locate(word, sentence, which=which, position=position))
@@ -477,7 +596,21 @@ class Index:
         which: int | None = None,
         position: int | None = None,
     ) -> WordInSentence:
-        """Split a sentence as the index was split, and find a word in it; arguments as in `vector`."""
+        """Split a sentence as the index was split, and find a word in it.
+
+        Args:
+            word: The word.
+            sentence: As in `vector`.
+            which: As in `vector`.
+            position: As in `vector`.
+
+        Returns:
+            The tokens, and the position of the word among them.
+
+        Raises:
+            UsageError: As in `vector`.
+
+        """
         return locate_word(word, sentence, self.encoder.segment, which=which, position=position)
 
     def usages(
@@ -562,6 +695,13 @@ class Index:
     def approximate_nearest(self, query: Array, k: int = 10) -> ResultList[Usage]:
         """Find usages by the graph: faster than `nearest`, and now and then one is missed.
 
+        Args:
+            query: The direction (H,), as `vector` or `vectors` return it.
+            k: How many usages to return.
+
+        Returns:
+            The usages, nearest first.
+
         Raises:
             UsageError: There is no graph of all usages (see `add_graph`), or `k` is less than 1.
 
@@ -583,14 +723,37 @@ class Index:
         return self._list_usages(numbers[order], cosines[order])
 
     def add_graph(self, dtype: GraphDtype = "float16", progress: ProgressOption = None) -> None:
-        """Build the graph for approximate search, and note it in the index."""
+        """Build the graph for approximate search, and record it in the index.
+
+        Args:
+            dtype: Type of the vectors in the graph: "float16" or "int8".
+            progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+                receives every `ProgressEvent`.
+
+        Raises:
+            MissingExtraError: usearch is not installed.
+
+        Example:
+            >>> index.add_graph()
+            >>> index.usages("bank", "He sat on the river bank .", approximate=True)
+
+        """
         with open_progress(progress) as on_progress:
             self.head["graph"] = approximate.build_graph(self, dtype, on_progress)
         write_head(self.folder, self.head)
         self._graph = None
 
     def usage(self, number: int, cosine: float = 1.0) -> Usage:
-        """Return the usage with a number from 0."""
+        """Return the usage with a number.
+
+        Args:
+            number: The number, from 0.
+            cosine: The cosine to report with it.
+
+        Returns:
+            The usage with its sentence and location.
+
+        """
         block = int(np.searchsorted(self._starts, number, side="right")) - 1
         row = number - int(self._starts[block])
         stored = self.blocks[block].read(row, self.listed_documents)
@@ -601,6 +764,12 @@ class Index:
 
     def usage_numbers(self, word: str) -> Numbers:
         """Return the numbers of all usages of a word.
+
+        Args:
+            word: The word.
+
+        Returns:
+            The numbers, ascending.
 
         Raises:
             UnknownWordError: The word has no usages; the message suggests similar spellings.
@@ -619,11 +788,36 @@ class Index:
         return usages
 
     def vectors(self, numbers: Numbers) -> Array:
-        """Return the directions (n, H) of usages in the corrected space."""
+        """Return the directions of usages in the corrected space.
+
+        Args:
+            numbers: Numbers of usages, n of them.
+
+        Returns:
+            The directions (n, H), of length 1.
+
+        Raises:
+            FormatError: The index is damaged.
+
+        Example:
+            >>> index.vectors(index.usage_numbers("曹操")).mean(axis=0)
+
+        """
         return self.space.to_directions(self.raw_vectors(numbers))
 
     def raw_vectors(self, numbers: Numbers) -> Array:
-        """Return the vectors (n, H) of usages as the model computed them."""
+        """Return the vectors of usages as the model computed them.
+
+        Args:
+            numbers: Numbers of usages, n of them.
+
+        Returns:
+            The vectors (n, H).
+
+        Raises:
+            FormatError: The index is damaged.
+
+        """
         vectors = np.empty((len(numbers), self.head["size"]), np.float32)
         for number, block, chosen in self._group_by_block(numbers):
             vectors[chosen] = block.vectors[numbers[chosen] - self._starts[number]]
@@ -633,7 +827,15 @@ class Index:
         return vectors
 
     def documents(self, numbers: Numbers) -> list[str]:
-        """Return the document of each of these usages: its title, else its file."""
+        """Return the document of each of these usages.
+
+        Args:
+            numbers: Numbers of usages.
+
+        Returns:
+            One name per usage: the title of the document, else its file.
+
+        """
         listed = self.listed_documents
         return [listed[number].title or listed[number].file for number in self.document_numbers(numbers)]
 

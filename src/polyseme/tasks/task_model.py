@@ -149,12 +149,37 @@ class TaskModel:
         return ResultList(self.predict_examples(self.parse_all(questions)))
 
     def parse_all(self, questions: Iterable[Any]) -> list[Example]:
-        """The examples of questions; an empty one is refused."""
+        """Turn questions into examples.
+
+        Args:
+            questions: As in `predict`.
+
+        Returns:
+            One example per question.
+
+        Raises:
+            UsageError: If an element is not a question of the task.
+            DataError: If a text is empty or too long.
+
+        """
         values = list_values(questions, "questions")
         return [self.parse(question, f"question {n}") for n, question in enumerate(values, start=1)]
 
     def parse(self, question: Any, location: str) -> Example:
-        """The example of a question; an empty one is refused."""
+        """Turn a question into an example.
+
+        Args:
+            question: As in `predict`.
+            location: What error messages call it.
+
+        Returns:
+            The example.
+
+        Raises:
+            UsageError: If this is not a question of the task.
+            DataError: If a text is empty or too long.
+
+        """
         example: Example = self.task.parse(question, self._make_segmenter(), location)
         if is_empty(example):
             raise DataError(f"{location}: the text is empty.")
@@ -163,7 +188,16 @@ class TaskModel:
     def predict_examples(
         self, examples: Sequence[Example], progress: OnProgress = ignore_progress
     ) -> list[Any]:
-        """The predictions for examples; None for those without text."""
+        """Predict for examples.
+
+        Args:
+            examples: What to predict, from `read` or `parse_all`.
+            progress: Receives a `ProgressEvent` after each chunk of examples.
+
+        Returns:
+            One prediction per example; None for those without text.
+
+        """
         return list(self.iterate_predictions(examples, progress))
 
     def iterate_predictions(
@@ -173,12 +207,15 @@ class TaskModel:
         *,
         chunk_tokens: int = CHUNK_TOKENS,
     ) -> Iterator[Any]:
-        """Yield the predictions for examples; None for those without text.
+        """Predict for examples, chunk by chunk.
 
         Args:
             examples: What to predict.
             progress: Receives a `ProgressEvent` after each chunk of examples.
             chunk_tokens: Tokens of a chunk.
+
+        Yields:
+            One prediction per example; None for those without text.
 
         """
         sentences: Iterable[Tokens] = (tokens for example in examples for tokens in example.sentences)
@@ -193,11 +230,14 @@ class TaskModel:
             progress(ProgressEvent("predicting", done, len(examples)))
 
     def read(self, data: Data, *, labelled: bool = True) -> list[Example]:
-        """The examples of a file, a DataFrame or an iterable of rows, read as in training.
+        """Read the examples of a file, a DataFrame or an iterable of rows, as in training.
 
         Args:
             data: As `polyseme.train` takes it.
             labelled: Whether labels must be there. If so, examples without text are skipped.
+
+        Returns:
+            The examples, in the order of the data.
 
         Raises:
             DataError: If there are no examples, or a label is not in the training data.
@@ -213,10 +253,20 @@ class TaskModel:
         return examples
 
     def read_plain_text(self, path: str | Path) -> list[Example]:
-        """Questions of a file of plain text: a line, or for some tasks the whole file.
+        """Read the questions of a file of plain text: a line each, or for some tasks the whole file.
 
         Several texts of a line are separated by tabs. A blank line gives an example without text, so that
         predictions are on the lines of their questions.
+
+        Args:
+            path: The file.
+
+        Returns:
+            One example per question.
+
+        Raises:
+            DataError: If the file cannot be read, or holds no text.
+
         """
         count, examples = self.task.texts_per_question, []
         if self.task.question_unit == "file":
@@ -280,11 +330,29 @@ class TaskModel:
         Args:
             data: As `polyseme.train` takes it.
 
+        Returns:
+            The scores: `value` is the main metric, `metrics` has all of them.
+
+        Raises:
+            DataError: If the examples cannot be read; the message begins with `file:line`.
+
+        Example:
+            >>> tagger.evaluate("test.conll").metrics
+
         """
         return self.score_examples(self.read(data))
 
     def score_examples(self, examples: Sequence[Example], progress: OnProgress = ignore_progress) -> Scores:
-        """Score the predictions for examples."""
+        """Score the predictions for examples.
+
+        Args:
+            examples: Labelled examples, from `read`.
+            progress: Receives a `ProgressEvent` after each chunk of examples.
+
+        Returns:
+            The scores.
+
+        """
         return self.task.score(examples, self.predict_examples(examples, progress))
 
     def _make_segmenter(self) -> Segmenter:
@@ -321,7 +389,13 @@ class TaskModel:
             self._write_files(new, copy=copy)
 
     def write_into(self, folder: Path, *, copy: bool = True) -> None:
-        """Write the task into a folder with other files; an earlier task in it is replaced as one."""
+        """Write the task into a folder with other files; an earlier task in it is replaced as a whole.
+
+        Args:
+            folder: The folder.
+            copy: As in `save`.
+
+        """
         used = [Path(path).resolve() for path in (self.source.path, self.settings.input.static) if path]
         known_names = [name for name in FILES if (folder / name).resolve() not in used]  # stay where they are
         with new_group(folder, "task", known_names=known_names) as new:

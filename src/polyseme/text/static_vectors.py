@@ -58,7 +58,15 @@ class StaticVectors:
         return word in self.words
 
     def lookup(self, tokens: Sequence[str]) -> tuple[FloatArray, int]:
-        """Return the (N, D) vectors of tokens, zeros for missing ones, and the number of missing ones."""
+        """Look up the vectors of tokens.
+
+        Args:
+            tokens: The N tokens.
+
+        Returns:
+            The vectors (N, D), zeros for missing tokens, and the number of missing tokens.
+
+        """
         rows = np.fromiter((self.words.get(token, -1) for token in tokens), np.int64, len(tokens))
         known = rows >= 0
         vectors = np.zeros((len(tokens), self.dim), np.float32)

@@ -76,7 +76,18 @@ class Vectors:
         return (self[number] for number in range(len(self)))
 
     def sentence(self, number: int) -> list[str]:
-        """The tokens of a sentence, if the format stores them."""
+        """Return the tokens of a sentence.
+
+        Args:
+            number: The number of the sentence, from 0.
+
+        Returns:
+            The tokens.
+
+        Raises:
+            UsageError: The format stores no tokens, or not those of this sentence.
+
+        """
         return self._read(number, lambda file, row: file.tokens(row))
 
     def verify(self) -> None:
