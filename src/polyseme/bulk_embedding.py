@@ -216,7 +216,7 @@ class _ShardGroup(NamedTuple):
 
     @property
     def shard(self) -> tuple[int, int]:
-        """What the groups of one shard have in common."""
+        """Block and number of the shard, which all its groups share."""
         return self.block, self.first
 
 

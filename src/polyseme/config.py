@@ -93,7 +93,7 @@ class RecurrentSettings(Settings):
     cell_clip: PositiveFloat | None = 3.0  # clip of the cell state (lstm)
     output_clip: PositiveFloat | None = 3.0  # clip of the projected output; needs a projection
     residual: bool = True  # every layer but the first adds its input
-    forget_bias: float = 1.0  # added to the forget gate, beside the learned bias (lstm)
+    forget_bias: float = 1.0  # added to the forget gate, in addition to the learned bias (lstm)
     candidate_bias: bool = False  # a separate bias for the candidate (gru)
 
     @property

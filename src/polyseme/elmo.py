@@ -188,11 +188,11 @@ class Elmo:
             >>> elmo = polyseme.load("en").to("cuda")
 
         """
-        target = resolve_device(device)
-        if target != self.device:
-            self.model = self.model.to(target)
+        resolved = resolve_device(device)
+        if resolved != self.device:
+            self.model = self.model.to(resolved)
             self.cache = TokenCache(self.model, self.cache.max_bytes)
-            self._state = self._state and move_state(self._state, target)
+            self._state = self._state and move_state(self._state, resolved)
         return self
 
     def __repr__(self) -> str:
@@ -380,12 +380,12 @@ class Elmo:
             layer: "mean", "top", a number from 0 (the token layer), weights, (weights, gamma), "concat" (all
                 layers joined to one vector of L times H values) or "all" (an axis of layers).
             pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens, or
-                "sentence" for vectors to compare sentences by: rare words weigh more, what all sentences
-                have in common weighs less (see `fit_sentences`).
+                "sentence" for comparing sentences: rare words weigh more, what all sentences have in
+                common weighs less (see `fit_sentences`).
             direction: "both", or the "forward" or "backward" half of each vector.
             stateful: Run the call as one batch in the given order, as the published programs do; each row
                 starts from the state that the same row left in the previous call, until `reset()`.
-            segment: How to split strings into tokens; None is the model's own way.
+            segment: How to split strings into tokens; as the model was trained if None.
             progress: None shows a bar on a terminal or in a notebook if there is more than one batch, True
                 always, False never; a function receives every `ProgressEvent`.
 
@@ -848,7 +848,7 @@ def load(
     Args:
         path: A Polyseme, ELMoForManyLangs or NLPL folder, a zip of one, an .hdf5 file, or the name of a
             bundled model.
-        options: The options.json of an .hdf5 file, if it is not beside it under its usual name.
+        options: The options.json of an .hdf5 file, if it is in another folder or has an unusual name.
         precision: "fp32" is exact; "int8" is the fastest with the C library; "bf16" saves memory, and is
             faster on CPUs with AVX-512 BF16; "auto" is the fastest on this CPU that keeps a cosine of 0.999;
             None is the precision of the folder, fp32 unless saved otherwise.
@@ -870,9 +870,9 @@ def load(
         (4, 384)
 
     """
-    target = resolve_device(device)
+    resolved = resolve_device(device)
     model = open_pretrained(path, options, precision=precision)
-    return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes).to(target)
+    return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes).to(resolved)
 
 
 def ensure_loaded(

@@ -1,4 +1,4 @@
-"""Embed a stream of sentences while more are read and the vectors before are written: four threads in a row.
+"""Embed a stream of sentences while others are read and written: a pipeline of four threads.
 
     text.segment.stream  ->  groups of sentences  ->  embedding_pipeline  ->  bulk_embedding, api.embedding
 
@@ -26,7 +26,7 @@ from polyseme.model.output import OutputSpec
 
 
 class SentenceGroup(Protocol):
-    """Sentences whose vectors are wanted together."""
+    """Sentences that are embedded together."""
 
     @property
     def sentences(self) -> list[list[str]]:

@@ -141,9 +141,10 @@ class ElmoLayer(nn.Module):
 
     def _has_shared_weights(self) -> bool:
         """Whether the network still uses the model's memory: not moved, converted or trained."""
-        mine, theirs = self.network.parameters(), self.pretrained.network.parameters()
+        parameters, originals = self.network.parameters(), self.pretrained.network.parameters()
+        pairs = zip(parameters, originals, strict=True)
         return not self.fine_tune and all(
-            a.data_ptr() == b.data_ptr() and a.dtype == b.dtype for a, b in zip(mine, theirs, strict=True)
+            a.data_ptr() == b.data_ptr() and a.dtype == b.dtype for a, b in pairs
         )
 
     @property

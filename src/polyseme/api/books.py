@@ -85,7 +85,7 @@ def book(
         config: A preset (tiny, novel, small, …) or a .toml file for the training.
         settings: Overrides of the training such as "train.seed=7".
         alias: A file of characters, one per line: name, tab, aliases.
-        words: A file of words that the segmentation must know, as a dictionary of jieba: word, count, tag.
+        words: Words that the segmentation must know: a dictionary in jieba's format (word, count, tag).
         title: The title of the page; the name of the text if None.
         language: The language of the page, "zh" or "en"; that of the text if None.
         documents: What is a chapter: "auto", "chapters-zh", "chapters-en", "file", or a regular expression

@@ -102,7 +102,7 @@ def embed(
         engine: "ray" distributes the parts of a folder over a Ray cluster.
         address: Address of the Ray cluster; None starts Ray on this machine.
         actors: Number of Ray actors, each with a copy of the model; None is one per core.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         force: Replace what `out` holds.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.

@@ -91,7 +91,7 @@ def evaluate(
         segment: Language model: how to split the text; as the model was trained if None.
         stateful: Language model: carry the state from sentence to sentence of a file.
         batch_tokens: Language model: size of a batch in tokens, if it is loaded here.
-        options: Language model: the options.json of an .hdf5 file, if it is not beside it.
+        options: Language model: the options.json of an .hdf5 file, if it is in another folder.
         device: Where a model given as a path computes; None is the default of `load` and `load_task`.
         elmo: Task folder: its ELMo, if it has moved.
         static: Task folder: its static vectors, if they have moved.
@@ -191,7 +191,7 @@ def score(
             and a blank line is scored as <S> </S>.
         stateful: Carry the state from sentence to sentence.
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         device: Where to compute, if the model is loaded here; see `load`.
         encoding: The encoding of a file; "auto" detects it.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
@@ -253,13 +253,14 @@ def rerank(
     Args:
         model: An ELMo with a softmax, loaded or as a path.
         text: Lines of id<TAB>hypothesis[<TAB>score], or id ||| hypothesis ||| score.
-        weight: Of the log probability w, of the list's score 1 - w.
+        weight: Weight w of the log probability; the score of the list weighs 1 - w.
         direction: Language model to use: "both", "forward" or "backward".
-        normalise: Divide by the number of tokens: "none", the log probability ("lm"), or the total ("total").
-        unknown_penalty: Subtracted for every unknown word; None is log V.
+        normalise: What to divide by the number of tokens: "none", the log probability ("lm"), or the total
+            ("total").
+        unknown_penalty: Subtracted for every unknown word; None is the logarithm of the vocabulary size.
         segment: How to split hypotheses; as the model was trained if None.
         batch_tokens: Size of a batch in tokens, if the model is loaded here.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         device: Where to compute, if the model is loaded here; see `load`.
         encoding: The encoding of the file; "auto" detects it.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
@@ -322,7 +323,7 @@ def substitutes(
         following: The sentences after it.
         counts: How often words occur, to discount frequent words; None takes the order of the vocabulary.
         segment: How to split the text; as the model was trained if None.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         device: Where to compute, if the model is loaded here; see `load`.
 
     Returns:
@@ -380,7 +381,7 @@ def generate(
         seed: Another seed gives another text.
         stop_at_end: Stop when the model ends the sentence; False begins another sentence.
         segment: How to split the prompt; as the model was trained if None.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         device: Where to compute, if the model is loaded here; see `load`.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.

@@ -34,14 +34,14 @@ def info(
 
     Args:
         model: A model, its path, or the name of a bundled one.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         runtime: Also say what computes models on this machine, and why.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
     Returns:
         "facts", text for people, and "config", "layers", "size", "parameters", "vocabulary", "softmax" and
-        "origin" of the model; "runtime" if asked for.
+        "origin" of the model; with `runtime` also "runtime".
 
     Raises:
         UsageError: If neither `model` nor `runtime` is given.
@@ -122,7 +122,7 @@ def cache(
         model: The ELMo, loaded or as a path.
         vocab: A file with one word per line, among them <S>, </S> and <UNK>.
         out: A new .hdf5 file.
-        options: The options.json of an .hdf5 model, if it is not beside it.
+        options: The options.json of an .hdf5 model, if it is in another folder.
         device: Where to compute, if the model is loaded here; see `load`.
         force: Replace `out` if it exists.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
@@ -150,7 +150,7 @@ def cache(
 
 def convert(
     source: str | Path,
-    target: str | Path,
+    out: str | Path,
     *,
     to: ModelFormat = "native",
     precision: SavedPrecision | None = None,
@@ -163,17 +163,18 @@ def convert(
 
     Args:
         source: Any model.
-        target: A new folder, or a new .hdf5 file.
+        out: A new folder, or a new .hdf5 file.
         to: "native", the folder of Polyseme, or "hdf5", that of bilm-tf and AllenNLP.
-        precision: Of the weights of a native folder; None keeps that of `source`.
-        tables: With "bf16" or "int8": store the tables of words, characters and softmax so, too.
-        options: The options.json of an .hdf5 model, if it is not beside it.
-        force: Replace `target` if it exists.
+        precision: Precision of the weights of a native folder; None keeps that of `source`.
+        tables: With "bf16" or "int8": also store the tables of words, characters and softmax in that
+            precision.
+        options: The options.json of an .hdf5 model, if it is in another folder.
+        force: Replace `out` if it exists.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
     Raises:
-        UsageError: If `target` exists, or the format cannot hold the model.
+        UsageError: If `out` exists, or the format cannot hold the model.
         FormatError: If `source` holds no model that can be read.
 
     Example:
@@ -182,12 +183,12 @@ def convert(
     """
     if to not in get_args(ModelFormat):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
-    path = Path(target).expanduser()
+    path = Path(out).expanduser()
     check_output_path(path, force=force)
     with open_progress(progress) as on_progress:
         model = open_pretrained(source, options, precision=None, progress=on_progress)
         words_file = locate_model(source) / WORDS_FILE
-        # Read before saving, because source may be the target.
+        # Read before saving, because `source` may be `out`.
         words = words_file.read_bytes() if to == "native" and words_file.exists() else None
         save_pretrained(
             model, path, to=to, precision=precision, tables=tables, force=force, progress=on_progress

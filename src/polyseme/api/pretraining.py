@@ -52,14 +52,14 @@ def pretrain(
         settings: Overrides such as "train.seed=7".
         valid: Held-out text; a part of `texts` is held out if empty.
         base: A model to fine-tune; it decides the settings of the model.
-        words: A file of words that the segmentation must know, as a dictionary of jieba: word, count, tag.
-        names: Find names of several words in English text and make each one token (Elizabeth_Bennet), the
-            setting corpus.names; as the setting says if None.
-        options: The options.json of `base`, if it is an .hdf5 file and they are not beside it.
+        words: Words that the segmentation must know: a dictionary in jieba's format (word, count, tag).
+        names: Find names of several words in English text and make each a single token
+            (Elizabeth_Bennet); None follows the setting corpus.names.
+        options: The options.json of `base`, if it is an .hdf5 file and they are in another folder.
         new_vocabulary: With `base`: take the vocabulary of the new text.
         documents: What is a document, the setting corpus.documents: "file", "line", "block", "chapters-zh",
             "chapters-en", "auto", or a regular expression for headings.
-        encoding: The encoding of the files, the setting corpus.encoding; it is detected if None.
+        encoding: The encoding of the files; None follows the setting corpus.encoding, which detects it.
         resume: Continue from the last checkpoint in `out`.
         force: Replace what `out` holds; with `resume`, continue although settings or text differ.
         workers: Processes that segment the text; None decides by its size.

@@ -91,12 +91,13 @@ def index(
         segment: How to split text into tokens; as the model was trained if None.
         documents: What is a document: "file", "line", "block" (between blank lines), "chapters-zh",
             "chapters-en", "auto" (chapters of both), or a regular expression for headings.
-        meta: What is known about documents: a tab-separated table with a header, whose first column is a
+        meta: Metadata of the documents: a tab-separated table with a header, whose first column is a
             file or the title of a document; or a regular expression for file names, such as
             "(?P<year>[0-9]{4})".
         encoding: The encoding of the texts; "auto" detects it for each file.
-        space: Correction of the space before cosines are taken: "none", "centre", "components" or "whiten".
-        precision: Of the vectors on disk.
+        space: Correction of the vectors before cosines are computed: "none", "centre", "components" or
+            "whiten".
+        precision: Precision of the vectors on disk.
         graph: Also build a graph for approximate search, of vectors in this type.
         device: Where to compute, if the model is loaded here; see `load`.
         add: Add `texts` to an index that exists.
@@ -280,19 +281,19 @@ def nearest(
         same_word: With `context`: only usages of this word.
         which: With `context`: which occurrence, from 1, if the word occurs several times.
         position: With tokens as `context`: the position of the word, from 0.
-        approximate: With `context`: search the graph, which is faster and may miss some.
+        approximate: With `context`: search the graph, which is faster and may miss a few usages.
         like: Words to add: a is to b as c is to ? is `nearest(source, b, like=[c], unlike=[a])`.
         unlike: Words to subtract.
         min_count: Only words with at least this many usages.
         min_chars: Only words with at least this many characters.
         layer: Refuse an index of another layer.
-        uncorrected: Of an index: take cosines of the vectors as the model computed them.
-        memory: Of an index: megabytes of vectors to keep in memory.
+        uncorrected: With an index: compute cosines of the vectors as the model computed them.
+        memory: With an index: megabytes of vectors to keep in memory.
         model: The ELMo of an index, if it has moved.
-        documents: Of an index: only usages in these documents: numbers ("1-20"), titles, or conditions on
+        documents: With an index: only usages in these documents: numbers ("1-20"), titles, or conditions on
             metadata ("year=1900-1950"). A word is then the mean of its usages there, and its neighbours are
             words of these documents.
-        by: Of an index: find the neighbours for each group of documents apart: by "document", a field such as
+        by: With an index: find the neighbours in each group of documents: by "document", a field such as
             "year", or a field and a width such as "year/10".
 
     Returns:
@@ -401,8 +402,8 @@ def open_source(
         source: An index, word vectors or a model, open or as a path.
         for_usages: Whether usages are searched (`context`), which needs an index.
         layer: Refuse an index of another layer.
-        uncorrected: Of an index: leave its vectors as the model computed them.
-        memory: Of an index: megabytes of vectors to keep in memory.
+        uncorrected: With an index: leave its vectors as the model computed them.
+        memory: With an index: megabytes of vectors to keep in memory.
         model: The ELMo of an index, if it has moved.
 
     Returns:
@@ -457,12 +458,12 @@ def similarity(
     """Compare two or more words, usages (the word in [brackets]) or sentences (the mean of their tokens).
 
     Args:
-        source: An index, whose correction of the space applies, or a model, whose vectors are not corrected.
+        source: An index, whose vectors are corrected, or a model, whose vectors are not.
         texts: Two or more texts of one kind.
         layer: Layer of a model; a word alone is then a sentence of one token. None compares words by their
             mean vectors (see `open_words`), and the rest by the top layer. An index has one layer and refuses
             another.
-        uncorrected: Of an index: take cosines of the vectors as the model computed them.
+        uncorrected: With an index: compute cosines of the vectors as the model computed them.
         model: The ELMo of an index, if it has moved.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
@@ -646,12 +647,12 @@ def disambiguate(
         test: Examples to predict, in the same form; their labels may be missing.
         layer: Layer of the vectors: "top", "mean", a number from 0, weights, or (weights, gamma).
         view: What represents a usage: "word", the vector of the word; "context", the states of the model
-            around it; "sentence", these and the mean of the sentence.
+            around it; "sentence", the context and the mean of the sentence.
         wordnet: WordNet's index.sense: the first sense is predicted for words without examples.
-        space: Correction of the space: as for an index, or "senses", by how far examples of one sense are
-            apart.
-        prior: Weight of the logarithm of a sense's share of the examples beside its cosine; "auto" chooses
-            it by leaving examples out.
+        space: Correction of the vectors: as for an index, or "senses", which whitens by the covariance
+            within senses.
+        prior: Weight of the logarithm of a sense's share of the examples, which is added to its cosine;
+            "auto" chooses it by leave-one-out.
         segment: How to split sentences into tokens; as the model was trained if None.
         encoding: The encoding of the files; "auto" detects it for each.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
@@ -710,21 +711,21 @@ def change(
         words: The words to compare, all of which are returned; all frequent content words if empty.
         k: How many words to return, if `words` is empty.
         min_count: The fewest usages in both indexes, if `words` is empty.
-        all_words: Rank function words and numbers, too, if `words` is empty.
+        all_words: Also rank function words and numbers, if `words` is empty.
         seed: Seeds the sampling and the tests of significance.
         out: A .png file for a plot of the shares of the senses.
         memory: Megabytes of vectors to keep in memory, of each index.
         documents: Only usages in these documents of the first index; see `nearest`.
         against: Only usages in these documents of the second index.
         timeout: Stop comparing after this many seconds; `complete` of the result is then False.
-        computed: What earlier calls with the same indexes and seed computed, which this call continues.
+        computed: Results of earlier calls with the same indexes and seed, which this call reuses and extends.
         force: Replace `out` if it exists.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
     Returns:
-        The words, greatest change first: effect size with its interval, significance corrected for the
-        number of words, and how usual the change is for words of like frequency.
+        The words, greatest change first: effect size with its confidence interval, significance corrected
+        for the number of words, and how usual the change is for words of similar frequency.
 
     Raises:
         UsageError: If the indexes cannot be compared, or a word has too few usages.

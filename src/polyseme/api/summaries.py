@@ -27,14 +27,14 @@ def summarise(
 ) -> Summary:
     """Summarise a text by its most central sentences, without training.
 
-    For summaries in words of their own, train the task: `polyseme.train("summarise", …)`.
+    For abstractive summaries, train a task model: `polyseme.train("summarise", …)`.
 
     Args:
         model: The ELMo, loaded or as a path.
         text: The text as a string, or a `Path` of a file or folder, which may be larger than memory.
         sentences: The number of sentences to choose.
-        diversity: From 0, the most central sentences even if they are alike, to 1, as different as possible.
-        segment: How to split the text; None is the model's own way.
+        diversity: From 0, the most central sentences even if similar, to 1, as different as possible.
+        segment: How to split the text; as the model was trained if None.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 

@@ -63,15 +63,15 @@ def train(
         out: A folder for the model, report.md and plots.
         config: A preset or a .toml file; None is the preset of the task.
         settings: Overrides such as "train.seed=7".
-        runs: The number of seeds, for a mean and a deviation; None is 3 with `compare`, else 1.
+        runs: The number of seeds, for mean and standard deviation; None is 3 with `compare`, else 1.
         curve: Shares of the training examples, such as 0.1, each with and without ELMo.
-        compare: Train the same network without ELMo, too, and TF-IDF with logistic regression if an example
-            has one label; the report says how sure the difference is, and which to use.
+        compare: Also train the same network without ELMo, and TF-IDF with logistic regression if an example
+            has one label; the report says how certain the difference is, and which model to use.
         without_elmo: Train only the network without ELMo.
         resume: Continue the interrupted training in `out`.
         force: Replace an earlier training in `out`.
-        copy: Copy ELMo and static vectors into `out`, instead of noting their paths.
-        vectors: A folder that keeps the vectors of a frozen ELMo for other calls.
+        copy: Copy ELMo and static vectors into `out`, instead of storing their paths.
+        vectors: A folder that caches the vectors of a frozen ELMo for later calls.
         encoding: The encoding of the files; "auto" detects it for each.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
@@ -112,7 +112,7 @@ def train(
 
 @dataclass(frozen=True)
 class DataCounts:
-    """What `count_examples` found: how raw text is segmented, and the counts of each set."""
+    """Result of `count_examples`: how raw text is segmented, and the counts of each set."""
 
     segment: str
     sets: dict[str, SetCounts]

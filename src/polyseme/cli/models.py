@@ -72,7 +72,7 @@ def info(
 
 def convert(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=MODEL)],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new folder, or a new .hdf5 file.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or a new .hdf5 file.")],
     to: Annotated[
         ModelFormat, typer.Option(help="native: a folder of Polyseme; hdf5: as bilm-tf and AllenNLP.")
     ] = "native",
@@ -92,7 +92,7 @@ def convert(
 
     api.convert(
         source,
-        target,
+        out,
         to=to,
         precision=precision,
         tables=tables,
@@ -100,7 +100,7 @@ def convert(
         force=force,
         progress=True,
     )
-    print(f"{source} -> {target} ({to})")
+    print(f"{source} -> {out} ({to})")
 
 
 def embed(

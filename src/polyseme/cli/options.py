@@ -31,7 +31,7 @@ TextPaths = Annotated[
     typer.Argument(metavar="TEXT…", help="Files and folders (.gz, .zst, .html, .epub too), or -."),
 ]
 Options = Annotated[
-    str | None, typer.Option(help="The options.json of an .hdf5 model, if it is not beside it.")
+    str | None, typer.Option(help="The options.json of an .hdf5 model, if it is in another folder.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 Segment = Annotated[

@@ -19,7 +19,7 @@ def summarise(
     text: TextPath,
     sentences: Annotated[int, typer.Option(min=1, help="Number of sentences.")] = 3,
     diversity: Annotated[
-        float, typer.Option(min=0, max=1, help="0: most central sentences, even if alike; 1: most different.")
+        float, typer.Option(min=0, max=1, help="0: most central sentences, even if similar; 1: most varied.")
     ] = 0.3,
     segment: Segment = None,
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""Verbs about tasks: train, predict.
+"""The commands train and predict.
 
 api  ->  cli.tasks  ->  the terminal
 """

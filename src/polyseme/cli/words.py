@@ -289,7 +289,7 @@ def senses(
     word: Annotated[str, typer.Argument(metavar="WORD", help="The word.")],
     max_senses: Annotated[int, typer.Option(min=1, help="Maximum number of senses.")] = 6,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Show stable groups of usages without evidence of senses, too.")
+        bool, typer.Option("--groups", help="Also show stable groups of usages without evidence of senses.")
     ] = False,
     seed: Seed = 0,
     memory: Memory = None,
@@ -449,7 +449,7 @@ def change(
         int, typer.Option(min=1, help="Minimum number of usages in both indexes, if no words are named.")
     ] = 20,
     all_words: Annotated[
-        bool, typer.Option("--all-words", help="Rank function words and numbers, too.")
+        bool, typer.Option("--all-words", help="Also rank function words and numbers.")
     ] = False,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="A .png file: plot the shares of the senses.")] = None,
@@ -516,7 +516,7 @@ def export(
         typer.Argument(metavar="OUT", help="A new .vec, .txt or .bin file; without an ending, a folder."),
     ],
     format: Annotated[  # noqa: A002  # the word that people look for
-        ExportFormat | None, typer.Option(help="Format of the target.", show_default="by its ending")
+        ExportFormat | None, typer.Option(help="Format of OUT.", show_default="by its ending")
     ] = None,
     uncorrected: Uncorrected = False,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,

@@ -1,4 +1,4 @@
-"""hdf5 files opened with suspicion: only datasets of numbers.
+"""Open hdf5 files safely: only datasets of numbers are read.
 
     formats.models.hdf5, formats.vectors.token_file, formats.vectors.hdf5  ->  formats.safe_hdf5  ->  h5py
 

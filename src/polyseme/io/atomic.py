@@ -2,7 +2,7 @@
 
     text.corpus.prepared, formats, training, tasks, search, api  ->  io.atomic  ->  disk
 
-Paths are checked before the work begins. Everything is written under a temporary name beside the output path
+Paths are checked before the work begins. Everything is written under a temporary name next to the output path
 and renamed at the end, so that an error leaves what was there before. A process may be killed at any moment:
 a folder is exchanged in one step where the system can do that, and `complete_write`, which readers and
 writers call first, finishes what a killed process had begun to move.
@@ -290,9 +290,9 @@ def _replace(temporary: Path, path: Path) -> None:
     _remove(old)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two paths in one step; False if the system or the file system cannot do that."""
-    names = (os.fsencode(one), os.fsencode(other))
+    names = (os.fsencode(first), os.fsencode(second))
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "darwin":

@@ -59,7 +59,7 @@ ProgressOption = bool | OnProgress | None  # what a user passes as `progress`
 
 @contextmanager
 def open_progress(progress: ProgressOption, *, delay: float = BAR_DELAY) -> Iterator[OnProgress]:
-    """Open what a user asked for with `progress`: a bar, plain lines, a callback, or nothing.
+    """Resolve the `progress` argument of a verb: to a bar, plain lines, a callback, or nothing.
 
     Args:
         progress: As every verb takes it; see the module. What a callback raises ends the work.

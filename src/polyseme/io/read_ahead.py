@@ -1,12 +1,12 @@
-"""Compute the items of an iterator ahead, in a thread of its own: one stage of a pipeline.
+"""Compute the items of an iterator ahead in another thread: one stage of a pipeline.
 
     embedding_pipeline  ->  io.read_ahead  ->  threading
 
 Stages are chained: with `read_ahead(compute(read_ahead(read())))`, reading, computing and what the caller
 does happen at the same time. It helps where stages release the GIL: files, hashes, torch and C.
 
-What must not change: the items and their order are those of the iterator, an error is raised in the place of
-the item that it prevented, and no thread is left when the generator is closed.
+What must not change: the items and their order are those of the iterator, an error is raised instead of the
+item that it prevented, and no thread is left when the generator is closed.
 """
 
 from __future__ import annotations

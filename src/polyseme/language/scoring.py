@@ -122,7 +122,7 @@ def require_predictor(elmo: Elmo) -> Predictor:
             "`polyseme.pretrain(text, out, base=model)`."
         )
     if vocab is None:
-        raise UsageError("The model has a softmax but no vocabulary. Put its vocab.txt beside the weights.")
+        raise UsageError("The model has a softmax but no vocabulary. Copy vocab.txt into its folder.")
     return Predictor(softmax, vocab)
 
 

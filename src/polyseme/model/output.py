@@ -77,7 +77,7 @@ class OutputSpec:
         """Write the vectors of both directions to `out` (M, H): the token at index p to row `rows[p]`."""
         output.write_rows(out, rows, self.mix, (1, -1) if self.context else (0, 0))
 
-    def require_weights(self, what: str = "token") -> tuple[float, ...]:
+    def require_weights(self, noun: str = "token") -> tuple[float, ...]:
         """Return the weights of the layers; refuse "all" and "concat": a `what` has one vector, of H values.
 
         Raises:
@@ -86,7 +86,7 @@ class OutputSpec:
         """
         if self.weights is None:
             raise UsageError(
-                f"layer is {self.layer!r}, but a {what} has one vector of one layer's size: "
+                f"layer is {self.layer!r}, but a {noun} has one vector of one layer's size: "
                 "choose top, mean, a number or weights."
             )
         return self.weights

@@ -244,8 +244,8 @@ class RecurrentStack(nn.Module):
             if layer is None:
                 break
             layers.append(layer)
-        given = [] if isinstance(states, int) else states
-        if len(layers) == len(self.cells) and can_run_native(vectors, *given):
+        initial = [] if isinstance(states, int) else states
+        if len(layers) == len(self.cells) and can_run_native(vectors, *initial):
             prepared = lstm.PreparedLstm(
                 layers, vectors, sizes, states, residual=self.residual, numbers=numbers
             )

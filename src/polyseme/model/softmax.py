@@ -91,9 +91,9 @@ def index_labels(samples: Tensor, targets: Tensor, n_words: int) -> tuple[Tensor
     """The distinct words (U,) of `samples` (S,), which come first, and `targets`; labels (N,) among them."""
     numbers = torch.arange(len(samples), device=samples.device)
     position = targets.new_full((n_words,), -1).index_put_((samples,), numbers)  # of each word
-    others = torch.unique(targets[position[targets] < 0])
-    position[others] = torch.arange(len(samples), len(samples) + len(others), device=samples.device)
-    return torch.cat([samples, others]), position[targets]
+    unsampled = torch.unique(targets[position[targets] < 0])
+    position[unsampled] = torch.arange(len(samples), len(samples) + len(unsampled), device=samples.device)
+    return torch.cat([samples, unsampled]), position[targets]
 
 
 def choose_product_dtype(like: Tensor) -> torch.dtype:

@@ -1,4 +1,4 @@
-"""How much the meaning of words differs between two corpora, and whether that means something.
+"""How much the meaning of words differs between two corpora, and whether the difference is significant.
 
     search.index (two of one model), search.change_screening  ->  search.change
         ->  search.change_search, api
@@ -97,8 +97,8 @@ class Change:
         shares: The share of each group in both corpora.
         p: p-value of `prototype`.
         q: `p` corrected for the number of words compared.
-        usual: The median `prototype` of words of like frequency.
-        percentile: The share of words of like frequency that changed less; None if it is not known.
+        usual: The median `prototype` of words of similar frequency.
+        percentile: The share of words of similar frequency that changed less; None if it is not known.
         shift_p: p-value of `shift`.
         distance_p: p-value of `distance`.
         groups: The groups of usages, with examples.
@@ -151,7 +151,7 @@ class Change:
 def judge_changes(
     changes: Sequence[Change], screening: ChangeScreening, compared: Iterable[str]
 ) -> list[Change]:
-    """Return the changes with q-values and what is usual for words of like frequency."""
+    """Return the changes with q-values and what is usual for words of similar frequency."""
     judged = screening.judge([change.word for change in changes], compared)
     return [
         replace(change, q=known.q, usual=known.usual, percentile=known.percentile)
@@ -179,7 +179,7 @@ def check_usages(index: Index, words: Iterable[str]) -> None:
 
 
 def find_change(first: Index, second: Index, word: str, seed: int = 0) -> Change:
-    """Compare the usages of a word in two indexes, on its own: q is p, and nothing is known to be usual."""
+    """Compare the usages of a single word in two indexes: q equals p, and what is usual is not known."""
     counts = (first.count(word), second.count(word))
     numbers = sample_numbers(first, second, word, seed)
     samples = read_directions(first, second, numbers)

@@ -1,9 +1,10 @@
-"""Screen frequent words before a few are compared in full: their distance, and whether it is chance.
+"""Screen frequent words before a few are compared in full: their distance, and whether it is due to chance.
 
     search.change_statistics, search.index  ->  search.change_screening  ->  search.change, server
 
 A distance means little by itself: usages of any word differ between two authors. So the distance of a word is
-set against those of words of like frequency (controls), and its p-value is corrected for the number of words.
+compared with those of words of similar frequency (controls), and its p-value is corrected for the number of
+words.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Directions = NDArray[np.float32]
 
 
 class Screened(NamedTuple):
-    """What is known of a word before it is compared in full: its prototype distance, and p."""
+    """Result of screening a word: its prototype distance, and p."""
 
     prototype: float
     p: float
@@ -119,13 +120,12 @@ class ChangeScreening:
         """Return the content words whose frequency is nearest to that of a word in both indexes."""
         first, second = self._counts
 
-        def measure_distance(other: str) -> float:
-            ratios = first[other] / first[word], second[other] / second[word]
+        def measure_distance(candidate: str) -> float:
+            ratios = first[candidate] / first[word], second[candidate] / second[word]
             return abs(math.log(ratios[0])) + abs(math.log(ratios[1]))
 
-        return sorted((other for other in self.words(MIN_USAGES) if other != word), key=measure_distance)[
-            :CONTROLS
-        ]
+        candidates = (candidate for candidate in self.words(MIN_USAGES) if candidate != word)
+        return sorted(candidates, key=measure_distance)[:CONTROLS]
 
 
 def find_common_words(
@@ -140,11 +140,11 @@ def find_common_words(
         all_words: Include function words and numbers; punctuation is always left out.
 
     """
-    others = second.counts()
+    second_counts = second.counts()
     counts = {
-        word: min(count, others[word])
+        word: min(count, second_counts[word])
         for word, count in first.counts().items()
-        if word in others and any(map(str.isalnum, word))
+        if word in second_counts and any(map(str.isalnum, word))
     }
     functions = {
         word

@@ -1,9 +1,9 @@
-"""The words around usages: what a passage is about, and the grammatical position of a word in it.
+"""The words around usages: the topic of a passage, and the grammatical position of a word in it.
 
     search.index (rows of the same sentence)  ->  search.contexts  ->  search.senses, search.change
 
 An index stores every indexed word of a sentence in adjacent rows, so contexts are read without segmenting
-text again. Three things are made from them: topics, the mean direction of the content words around a usage;
+text again. They give three results: topics, the mean direction of the content words around a usage;
 grammatical directions, which depend on the words next to a usage and its position rather than on its meaning;
 and collocates, the content words that are typical of a group of usages. Which variation is grammar, and which
 topics vary with every word (narrative and speech, news and tables of results), is estimated from frequent
@@ -104,8 +104,8 @@ class ContextReader:
         usages = np.repeat(np.arange(len(numbers)), sizes)
         members = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(low, sizes)
         offsets = members - row[usages]
-        others = offsets != 0
-        usages, members, offsets = usages[others], members[others], offsets[others]
+        is_other = offsets != 0
+        usages, members, offsets = usages[is_other], members[is_other], offsets[is_other]
         return Contexts(usages, self._find_word_rows(members), offsets, row - first, last - row - 1)
 
     def _find_word_rows(self, numbers: Numbers) -> Numbers:
@@ -152,7 +152,7 @@ class ContextReader:
         return classes.astype(np.int64)
 
     def features(self, contexts: Contexts) -> Array:
-        """Return what is known of the grammatical position of usages (N, F).
+        """Return features of the grammatical position of usages (N, F).
 
         The class of the word before and after (content, function, punctuation, none, or one of the most
         frequent function words), the relative position in the sentence, and the length of the sentence.
@@ -243,13 +243,13 @@ class ContextReader:
             rest = np.broadcast_to(counts[types], table.shape)
             rest_totals = np.full(len(table), counts[self.is_content].sum())
         names = self.index.words.words
-        found = []
+        collocates = []
         for group, count in enumerate(table):
             scores = log_likelihood(count, rest[group], count.sum(), rest_totals[group])
             scores[count < MIN_COLLOCATE_COUNT] = 0
             best = np.lexsort((types, -scores))[:k]
-            found.append([names[types[column]] for column in best if scores[column] > 0])
-        return found
+            collocates.append([names[types[column]] for column in best if scores[column] > 0])
+        return collocates
 
 
 def log_likelihood(
@@ -260,9 +260,9 @@ def log_likelihood(
     if first_total == 0 or second_total == 0:
         return np.zeros(len(first))
     expected = (first + second) * first_total / total
-    others = (first + second) * second_total / total
+    expected_second = (first + second) * second_total / total
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(first > 0, first * np.log(first / expected), 0)
-        terms = terms + np.where(second > 0, second * np.log(second / others), 0)
+        terms = terms + np.where(second > 0, second * np.log(second / expected_second), 0)
     scores: NDArray[np.float64] = np.where(first > expected, 2 * terms, 0)
     return scores

@@ -77,9 +77,9 @@ class PassageIndex:
         """
         scores: defaultdict[int, float] = defaultdict(float)
         for term in dict.fromkeys(list_terms(question)):
-            found = self._postings.get(term, ())
-            weight = math.log(1 + (len(self._passages) - len(found) + 0.5) / (len(found) + 0.5))
-            for number, times in found:
+            postings = self._postings.get(term, ())
+            weight = math.log(1 + (len(self._passages) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for number, times in postings:
                 scores[number] += weight * times * (SATURATION + 1) / (times + self._norms[number])
         ranked = scores.items() if scores else enumerate(self._compare(question))
         return sorted(ranked, key=lambda item: (-item[1], item[0]))[:count]

@@ -151,12 +151,13 @@ class Senses:
         """How many senses or groups there are, and why."""
         if self.evidence is None:
             return "one group of usages"
-        why = f"{self.evidence}; stability {self.stability:.2f}"
+        reason = f"{self.evidence}; stability {self.stability:.2f}"
         if self.kind == "senses":
-            return f"{len(self.senses)} senses ({why})"
+            return f"{len(self.senses)} senses ({reason})"
         if len(self.senses) == 1:
-            return f"one group of usages; {self.candidates} stable groups are no evidence of senses ({why})"
-        return f"{len(self.senses)} groups of usages, without evidence that they are senses ({why})"
+            no_evidence = f"{self.candidates} stable groups are no evidence of senses"
+            return f"one group of usages; {no_evidence} ({reason})"
+        return f"{len(self.senses)} groups of usages, without evidence that they are senses ({reason})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

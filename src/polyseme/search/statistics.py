@@ -254,8 +254,8 @@ def read_means(folder: Path) -> WordVectors:
     return read_word_vectors(_check_exists(folder / WORDS_FILE), ADVICE)
 
 
-def _read_arrays(path: Path, what: str) -> dict[str, NDArray[Any]]:
-    tensors = read_tensors(_check_exists(path), what, ADVICE)
+def _read_arrays(path: Path, content: str) -> dict[str, NDArray[Any]]:
+    tensors = read_tensors(_check_exists(path), content, ADVICE)
     return {name: values.numpy() for name, values in tensors.items()}
 
 

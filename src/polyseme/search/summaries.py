@@ -153,12 +153,12 @@ def summarise_sentences(
         np.stack(candidates.vectors), _measure_lengths(candidates.sentences), mean
     )
     chosen = choose_sentences(ranks, cosines, count, diversity)
-    found = sorted(chosen, key=lambda number: candidates.sentences[number].number)
+    ordered = sorted(chosen, key=lambda number: candidates.sentences[number].number)
     scale = float(ranks.max())
     return Summary(
         tuple(
             SummarySentence(sentence.text, sentence.number, float(ranks[number]) / scale, sentence.offsets)
-            for number in found
+            for number in ordered
             for sentence in (candidates.sentences[number],)
         ),
         total,

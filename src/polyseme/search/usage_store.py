@@ -250,8 +250,8 @@ def as_tensor(rows: Vectors) -> Tensor:
         return torch.from_numpy(rows.copy())
 
 
-def _make_damage_error(path: Path, what: str) -> FormatError:
-    return FormatError(f"{path}: damaged: {what}. {ADVICE}")
+def _make_damage_error(path: Path, problem: str) -> FormatError:
+    return FormatError(f"{path}: damaged: {problem}. {ADVICE}")
 
 
 def get_block_path(folder: Path, number: int) -> Path:
@@ -269,8 +269,10 @@ def read_head(folder: Path) -> dict[str, Any]:
     try:
         values = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        what = f"no {HEAD} in it" if folder.is_dir() else "no such folder"
-        raise FormatError(f"{folder}: {what}. Build an index: `polyseme.index(model, texts, out)`.") from None
+        reason = f"no {HEAD} in it" if folder.is_dir() else "no such folder"
+        raise FormatError(
+            f"{folder}: {reason}. Build an index: `polyseme.index(model, texts, out)`."
+        ) from None
     except (OSError, ValueError, RecursionError) as problem:
         raise FormatError(f"{folder / HEAD}: cannot be read ({problem}). {ADVICE}") from None
     if not isinstance(values, dict) or values.get("polyseme_index") != FORMAT:

@@ -34,8 +34,8 @@ def guess_language(segment: str, words: Sequence[str]) -> str | None:
 def suggest_examples(index: Index) -> dict[str, list[str]]:
     """Words of an index, known ambiguous ones first, and a sentence for each."""
     words = [word for word in AMBIGUOUS if word in index.words and index.words.count(word) >= MIN_USAGES]
-    others = (word for word in list_words_by_frequency(index) if word not in words and _is_content_word(word))
-    words = [*words, *islice(others, EXAMPLES)][:EXAMPLES]
+    frequent = filter(_is_content_word, list_words_by_frequency(index))
+    words = [*words, *islice((word for word in frequent if word not in words), EXAMPLES)][:EXAMPLES]
     rows = [index.usage_numbers(word) for word in words]
     return {
         "words": words,

@@ -528,7 +528,7 @@ class VerbRoutes:
             raise invalid("Give a context, or tokens with a position.")
         characters = len(context) if isinstance(context, str) else 0
         try:
-            found = await self._state.run_light(
+            located = await self._state.run_light(
                 lambda: index.locate(body.word, context, which=body.which, position=body.position), characters
             )
         except WordPositionError as problem:
@@ -543,8 +543,8 @@ class VerbRoutes:
             raise invalid(message, "which_too_large", count=count) from None
         except PolysemeError:
             raise invalid("Put one word of the context in [brackets], or none.") from None
-        self._state.check_length(found.tokens)
-        return found
+        self._state.check_length(located.tokens)
+        return located
 
     def _resolve_output(self, layer: Any, pool: str | None) -> OutputSpec:
         layers = self._state.catalog.elmo.config.layers

@@ -193,7 +193,7 @@ def advise(results: Sequence[RunResult], baseline: Baseline | None, part: str) -
     values = {NAMES[elmo]: mean(getattr(r, part)[main] for r in group) for elmo, group in groups.items()}
     values[BASELINE] = getattr(baseline, part)[main]
     best = max(values, key=lambda name: values[name])
-    figures = ", ".join(
+    ranking = ", ".join(
         f"{values[name]:.4f} {name}" for name in sorted(values, key=lambda name: -values[name])
     )
     # Two standard errors of a share: what so many examples can show.
@@ -202,8 +202,8 @@ def advise(results: Sequence[RunResult], baseline: Baseline | None, part: str) -
         reason = (
             f" {examples:,} examples cannot show that {best} is better, and {BASELINE} is simpler and faster."
         )
-        return [f"Use {BASELINE}: {main} on {part} is {figures}.{reason}"]
-    return [f"Use {'' if best == BASELINE else 'the model '}{best}: {main} on {part} is {figures}."]
+        return [f"Use {BASELINE}: {main} on {part} is {ranking}.{reason}"]
+    return [f"Use {'' if best == BASELINE else 'the model '}{best}: {main} on {part} is {ranking}."]
 
 
 def describe_mixes(best: RunResult, settings: InputSettings) -> list[str]:

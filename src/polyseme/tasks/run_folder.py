@@ -62,10 +62,10 @@ def _check_ours(folder: Path) -> None:
         return
     is_task = _read_value(folder / TASK, "polyseme_task") is not None  # written by `save`: it has no runs
     names = [RUNS, VECTORS, *REPORTS] if is_task else None
-    others = sorted(entry.name for entry in folder.iterdir() if names is None or entry.name in names)
-    if others:
+    foreign = sorted(entry.name for entry in folder.iterdir() if names is None or entry.name in names)
+    if foreign:
         raise UsageError(
-            f"{folder}: {', '.join(others[:3])}{' …' if len(others) > 3 else ''} came from no training of "
+            f"{folder}: {', '.join(foreign[:3])}{' …' if len(foreign) > 3 else ''} came from no training of "
             "Polyseme and would be replaced. Choose another name."
         )
 

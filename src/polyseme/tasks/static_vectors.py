@@ -52,9 +52,9 @@ def save_static(path: str | None, folder: Path, *, copy: bool) -> dict[str, str]
         return None
     if not copy:
         return {"path": path, "fingerprint": checksum(Path(path))}
-    target = folder / COPY
-    shutil.copyfile(path, target)
-    return {"file": COPY, "fingerprint": checksum(target)}
+    copied = folder / COPY
+    shutil.copyfile(path, copied)
+    return {"file": COPY, "fingerprint": checksum(copied)}
 
 
 def find_static(

@@ -480,13 +480,13 @@ def load_task(
         >>> polyseme.load_task("models/names").predict("Anna left .")
 
     """
-    target = resolve_device(device)
+    resolved = resolve_device(device)
     folder = Path(path).expanduser()
     values = read_task_file(folder)
     loaded = make_task(values, folder, task)
     static_path = find_static(values.get("static"), loaded.settings.input.static, folder, static)
     loaded = type(loaded)(replace_in(loaded.settings, "input", static=static_path), loaded.learned)
-    source = find_elmo(values["elmo"], folder, model, target)
+    source = find_elmo(values["elmo"], folder, model, resolved)
     settings = loaded.settings.input
     try:
         store = make_store(settings, source.elmo)
@@ -495,5 +495,5 @@ def load_task(
         raise type(problem)(f"{folder}: {problem}") from None
     network = loaded.build_network(Featurizer(reader, source.elmo), ())
     load_head(network, folder)
-    as_module(network).to(target).eval()
-    return TaskModel(loaded, network, source, target, values["segment"], values["scores"])
+    as_module(network).to(resolved).eval()
+    return TaskModel(loaded, network, source, resolved, values["segment"], values["scores"])

@@ -47,8 +47,8 @@ def parse_brackets(text: str, *, allow_several_words: bool = False) -> MarkedTex
     """
     brackets = [match for match in _BRACKET.finditer(text) if match[2]]
     if [match[2] for match in brackets] != ["[", "]"]:
-        what = "no word is marked" if not brackets else "the brackets are not one pair"
-        raise UsageError(f"{text!r:.80}: {what}. {_HINT}")
+        problem = "no word is marked" if not brackets else "the brackets are not one pair"
+        raise UsageError(f"{text!r:.80}: {problem}. {_HINT}")
     opening, closing = brackets
     parts = text[: opening.start()], text[opening.end() : closing.start()].strip(), text[closing.end() :]
     marked_text = MarkedText(*(_BRACKET.sub(lambda match: match[1], part) for part in parts))

@@ -401,7 +401,7 @@ def _resolve(folder: str, href: str) -> tuple[str, str]:
 def _parse_navigation(text: str, folder: str) -> dict[str, dict[str, str]]:
     """The entries of a table of contents: links in <nav epub:type="toc"> (EPUB 3), or <navPoint> (EPUB 2)."""
     titles: dict[str, dict[str, str]] = {}
-    target, label, in_label, old_label = "", "", False, ""
+    href, label, in_label, old_label = "", "", False, ""
     is_toc, in_nav = True, False
     for item in scan_markup(text):
         if isinstance(item, str):
@@ -411,8 +411,8 @@ def _parse_navigation(text: str, folder: str) -> dict[str, dict[str, str]]:
             is_toc = item.closes or (item.get("type") or "toc") == "toc"
         elif item.name == "a" and is_toc:
             if item.closes:
-                _add_title(titles, folder, target, label)
-            target, label, in_label = item.get("href") or "", "", not item.closes
+                _add_title(titles, folder, href, label)
+            href, label, in_label = item.get("href") or "", "", not item.closes
         elif item.name == "text":
             if item.closes:
                 old_label = label

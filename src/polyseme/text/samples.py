@@ -121,7 +121,7 @@ def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path
     _check_name(name)
     divide = SAMPLES[name].documents
     if divide is None:
-        parts = ", ".join(other for other, corpus in SAMPLES.items() if corpus.documents)
+        parts = ", ".join(sample_name for sample_name, corpus in SAMPLES.items() if corpus.documents)
         raise UsageError(f"{name} is one text. Samples with documents are {parts}.")
     documents = _extract(name, cache, divide)
     with new_folder(folder, force=force, known_names=("texts", "metadata.tsv")) as temporary:
@@ -203,9 +203,9 @@ def _download(chosen: SampleCorpus, folder: Path) -> None:
         lines = [
             line for line in done.stderr.decode("utf-8", "replace").splitlines() if "error" in line.lower()
         ]
-        why = lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"
+        reason = lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"
         raise UsageError(
-            f"{wanted} could not be downloaded from {chosen.registry} ({why}). Check the network."
+            f"{wanted} could not be downloaded from {chosen.registry} ({reason}). Check the network."
         )
 
 

@@ -227,8 +227,10 @@ def _read_binary(stream: BinaryIO, name: str, layout: _Layout) -> Iterator[_Entr
             if not more and not buffer.strip(b"\n"):
                 return
             if not more or (space < 0 and len(buffer) > _CHUNK + _LONGEST_WORD):
-                why = "ends inside it" if not more else "has no space after its word"
-                raise FormatError(f"{name}: vector {number + 1}: the file {why}. It is truncated or damaged.")
+                reason = "ends inside it" if not more else "has no space after its word"
+                raise FormatError(
+                    f"{name}: vector {number + 1}: the file {reason}. It is truncated or damaged."
+                )
             continue
         number += 1
         word = buffer[start:space].lstrip(b"\n").decode("utf-8", "replace")

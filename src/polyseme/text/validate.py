@@ -97,13 +97,13 @@ def list_values(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def _make_element_error(value: object, where: str, expected: str) -> UsageError:
+def _make_element_error(value: object, position: str, expected: str) -> UsageError:
     if is_missing(value):
         return UsageError(
-            f"{where} is a missing value ({value!r:.20}), expected {expected}. Drop or fill missing values "
-            "first, for example with pandas' `dropna()`."
+            f"{position} is a missing value ({value!r:.20}), expected {expected}. Drop or fill missing "
+            "values first, for example with pandas' `dropna()`."
         )
-    return UsageError(f"{where} is {value!r:.60}, expected {expected}.")
+    return UsageError(f"{position} is {value!r:.60}, expected {expected}.")
 
 
 def is_missing(value: object) -> bool:

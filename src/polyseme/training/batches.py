@@ -163,19 +163,19 @@ class SentenceBatches:
         chosen = order[bounds[number] : bounds[number + 1]]
         lengths = self.starts[chosen + 1] - self.starts[chosen] - 1  # predictions
         total = int(lengths.sum())
-        mine = chosen[self.rank :: self.world]
+        numbers = chosen[self.rank :: self.world]
         keep = None
-        if len(mine) == 0:  # fewer sentences than processes: read one, count no target
-            mine, lengths = chosen[:1], lengths[:1]
+        if len(numbers) == 0:  # fewer sentences than processes: read one, count no target
+            numbers, lengths = chosen[:1], lengths[:1]
             keep = np.zeros((2, int(lengths.sum())), bool)
         else:
             lengths = lengths[self.rank :: self.world]
         falling = np.argsort(-lengths, kind="stable")
-        mine, lengths = mine[falling], lengths[falling]
+        numbers, lengths = numbers[falling], lengths[falling]
         running = lengths > np.arange(lengths[0] if len(lengths) else 0)[:, None]  # (T, B)
         time, row = running.nonzero()
-        forward = self.starts[mine[row]] + time
-        backward = self.starts[mine[row]] + lengths[row] - time
+        forward = self.starts[numbers[row]] + time
+        backward = self.starts[numbers[row]] + lengths[row] - time
         inputs = np.stack([self.stream[forward], self.stream[backward]]).astype(np.int64)
         targets = np.stack([self.stream[forward + 1], self.stream[backward - 1]]).astype(np.int64)
         sizes = running.sum(axis=1).tolist()

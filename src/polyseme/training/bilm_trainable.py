@@ -129,10 +129,10 @@ class BilmTrainable:
         """Restore the LSTM states of a checkpoint, also for another number of processes."""
         ranks = self._ranks
         whole = {name: _interleave([part[name] for part in parts]) for name in parts[0]}
-        mine = {name: rows[:, ranks.rank :: ranks.world] for name, rows in whole.items()}
-        if any(rows.shape[1] != self._batches.rows for rows in mine.values()):
-            mine = {}  # resumed with `force=True` and another train.batch: rows start from zero state
-        tensors = {name: rows.contiguous().to(ranks.device) for name, rows in mine.items()}
+        rows_of_rank = {name: rows[:, ranks.rank :: ranks.world] for name, rows in whole.items()}
+        if any(rows.shape[1] != self._batches.rows for rows in rows_of_rank.values()):
+            rows_of_rank = {}  # resumed with `force=True` and another train.batch: rows start from zero state
+        tensors = {name: rows.contiguous().to(ranks.device) for name, rows in rows_of_rank.items()}
         layers = len(tensors) // 2
         states = [(tensors[f"{number}.output"], tensors[f"{number}.memory"]) for number in range(layers)]
         self._state = states or None

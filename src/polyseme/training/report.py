@@ -298,10 +298,10 @@ def _format_new_words(words: Sequence[NewWord]) -> str:
         name = escape(new.word.replace(NAME_SEPARATOR, " "))
         kinds[kind].append(f"{name} {new.count:,}" if new.count else name)
     rows = "".join(
-        f"<tr lang=zh><th lang=en>{name}<td>{', '.join(found[:NEW_WORDS])}"
-        f"{f' and {len(found) - NEW_WORDS:,} more' if len(found) > NEW_WORDS else ''}"
-        for name, found in kinds.items()
-        if found
+        f"<tr lang=zh><th lang=en>{name}<td>{', '.join(entries[:NEW_WORDS])}"
+        f"{f' and {len(entries) - NEW_WORDS:,} more' if len(entries) > NEW_WORDS else ''}"
+        for name, entries in kinds.items()
+        if entries
     )
     if not rows:
         return ""

@@ -1,4 +1,4 @@
-"""Zip archives of models, unpacked with suspicion.
+"""Unpack zip archives of models safely.
 
     a .zip  ->  formats.models.archive  ->  formats.models.open
 
@@ -151,7 +151,7 @@ def _unpack(
     for member in members:
         with (
             archive.open(member) as source,
-            (folder / PurePosixPath(member.filename).name).open("xb") as target,
+            (folder / PurePosixPath(member.filename).name).open("xb") as file,
         ):
             while block := source.read(BLOCK_BYTES):
                 total += len(block)
@@ -160,4 +160,4 @@ def _unpack(
                         f"{path}: unpacks to more than {limit:,} bytes, too much for a file of "
                         f"{path.stat().st_size:,}: refused. If you trust it, unpack it and load the folder."
                     )
-                target.write(block)
+                file.write(block)

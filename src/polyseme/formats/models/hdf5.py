@@ -257,42 +257,42 @@ def _make_options(model: Pretrained) -> dict[str, Any]:
 
 def _make_datasets(model: Pretrained) -> dict[str, Array]:
     """All weights by bilm-tf's names."""
-    ours = {name: tensor.detach().float().cpu().numpy() for name, tensor in model.tensors().items()}
-    theirs: dict[str, Array] = {}
+    tensors = {name: tensor.detach().float().cpu().numpy() for name, tensor in model.tensors().items()}
+    datasets: dict[str, Array] = {}
     if model.config.words is not None:
-        theirs["embedding"] = ours["tokens.words.weight"][1:]
+        datasets["embedding"] = tensors["tokens.words.weight"][1:]
     if model.config.chars is not None:
-        theirs |= _make_char_cnn_datasets(ours, model.config.chars)
+        datasets |= _make_char_cnn_datasets(tensors, model.config.chars)
     if model.config.projects_tokens:
-        theirs["CNN_proj/W_proj"] = ours["tokens.projection.weight"].T
-        theirs["CNN_proj/b_proj"] = ours["tokens.projection.bias"]
+        datasets["CNN_proj/W_proj"] = tensors["tokens.projection.weight"].T
+        datasets["CNN_proj/b_proj"] = tensors["tokens.projection.bias"]
     for direction, stack in enumerate(DIRECTIONS):
         for layer in range(model.config.recurrent.layers):
             group = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
             cell = f"{stack}.cells.{layer}"
-            both = np.concatenate([ours[f"{cell}.input_weight"].T, ours[f"{cell}.hidden_weight"].T])
-            theirs[f"{group}/W_0"] = _to_their_gates(both)
-            theirs[f"{group}/B"] = _to_stored_bias(ours[f"{cell}.bias"], model.config.recurrent)
+            both = np.concatenate([tensors[f"{cell}.input_weight"].T, tensors[f"{cell}.hidden_weight"].T])
+            datasets[f"{group}/W_0"] = _to_their_gates(both)
+            datasets[f"{group}/B"] = _to_stored_bias(tensors[f"{cell}.bias"], model.config.recurrent)
             if model.config.recurrent.projects:
-                theirs[f"{group}/W_P_0"] = ours[f"{cell}.projection"].T
+                datasets[f"{group}/W_P_0"] = tensors[f"{cell}.projection"].T
     if isinstance(model.softmax, Softmax):
         rows = model.softmax.rows().detach().float().cpu().numpy()
-        theirs |= {"softmax/W": rows, "softmax/b": ours["softmax.bias"]}
-    return theirs
+        datasets |= {"softmax/W": rows, "softmax/b": tensors["softmax.bias"]}
+    return datasets
 
 
-def _make_char_cnn_datasets(ours: dict[str, Array], chars: CharsSettings) -> dict[str, Array]:
-    theirs = {"char_embed": ours["tokens.chars.embedding.weight"][1:]}
+def _make_char_cnn_datasets(tensors: dict[str, Array], chars: CharsSettings) -> dict[str, Array]:
+    datasets = {"char_embed": tensors["tokens.chars.embedding.weight"][1:]}
     for number in range(len(chars.filters)):
         name = f"tokens.chars.convolutions.{number}"
-        theirs[f"CNN/W_cnn_{number}"] = ours[f"{name}.weight"].transpose(2, 1, 0)[None]
-        theirs[f"CNN/b_cnn_{number}"] = ours[f"{name}.bias"]
+        datasets[f"CNN/W_cnn_{number}"] = tensors[f"{name}.weight"].transpose(2, 1, 0)[None]
+        datasets[f"CNN/b_cnn_{number}"] = tensors[f"{name}.bias"]
     for number in range(chars.highways):
         for part in ("transform", "carry"):
             name = f"tokens.chars.highways.{number}.{part}"
-            theirs[f"CNN_high_{number}/W_{part}"] = ours[f"{name}.weight"].T
-            theirs[f"CNN_high_{number}/b_{part}"] = ours[f"{name}.bias"]
-    return theirs
+            datasets[f"CNN_high_{number}/W_{part}"] = tensors[f"{name}.weight"].T
+            datasets[f"CNN_high_{number}/b_{part}"] = tensors[f"{name}.bias"]
+    return datasets
 
 
 def _to_stored_bias(bias: Array, recurrent: RecurrentSettings) -> Array:

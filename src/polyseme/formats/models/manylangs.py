@@ -301,19 +301,19 @@ def _read_char_cnn(state: _PickledWeights, chars: CharsSettings) -> dict[str, Te
     tensors = {"tokens.chars.embedding.weight": _add_padding_row(table)}
     because = "token_embedder.filters and char_dim"
     for number, (width, count) in enumerate(chars.filters):
-        theirs, ours = f"convolutions.{number}", f"tokens.chars.convolutions.{number}"
-        tensors[f"{ours}.weight"] = state.take(f"{theirs}.weight", count, chars.dim, width, because=because)
-        tensors[f"{ours}.bias"] = state.take(f"{theirs}.bias", count, because=because)
+        source, name = f"convolutions.{number}", f"tokens.chars.convolutions.{number}"
+        tensors[f"{name}.weight"] = state.take(f"{source}.weight", count, chars.dim, width, because=because)
+        tensors[f"{name}.bias"] = state.take(f"{source}.bias", count, because=because)
     because, size = "token_embedder.n_highway and filters", chars.size
     for number in range(chars.highways):
-        theirs, ours = f"highways._layers.{number}", f"tokens.chars.highways.{number}"
-        weight = state.take(f"{theirs}.weight", 2 * size, size, because=because)
-        bias = state.take(f"{theirs}.bias", 2 * size, because=because)
+        source, name = f"highways._layers.{number}", f"tokens.chars.highways.{number}"
+        weight = state.take(f"{source}.weight", 2 * size, size, because=because)
+        bias = state.take(f"{source}.bias", 2 * size, because=because)
         tensors |= {
-            f"{ours}.transform.weight": weight[:size].clone(),
-            f"{ours}.transform.bias": bias[:size].clone(),
+            f"{name}.transform.weight": weight[:size].clone(),
+            f"{name}.transform.bias": bias[:size].clone(),
         }
-        tensors |= {f"{ours}.carry.weight": -weight[size:], f"{ours}.carry.bias": -bias[size:]}
+        tensors |= {f"{name}.carry.weight": -weight[size:], f"{name}.carry.bias": -bias[size:]}
     for more in (f"convolutions.{len(chars.filters)}.bias", f"highways._layers.{chars.highways}.bias"):
         if more in state:
             raise FormatError(
@@ -328,16 +328,16 @@ def _read_stacks(state: _PickledWeights, config: ModelSettings) -> dict[str, Ten
     tensors: dict[str, Tensor] = {}
     for direction in ("forward", "backward"):
         for layer in range(config.recurrent.layers):
-            theirs, ours = f"{direction}_layer_{layer}", f"{direction}_stack.cells.{layer}"
-            for their_part, our_part in (("input", "input_weight"), ("state", "hidden_weight")):
-                name = f"{theirs}.{their_part}_linearity.weight"
-                tensors[f"{ours}.{our_part}"] = _to_our_gates(
+            source, cell = f"{direction}_layer_{layer}", f"{direction}_stack.cells.{layer}"
+            for source_part, part in (("input", "input_weight"), ("state", "hidden_weight")):
+                name = f"{source}.{source_part}_linearity.weight"
+                tensors[f"{cell}.{part}"] = _to_our_gates(
                     state.take(name, 4 * cells, outputs, because=because)
                 )
-            bias = state.take(f"{theirs}.state_linearity.bias", 4 * cells, because=because)
-            tensors[f"{ours}.bias"] = _to_our_gates(bias)
-            name = f"{theirs}.state_projection.weight"
-            tensors[f"{ours}.projection"] = state.take(name, outputs, cells, because=because)
+            bias = state.take(f"{source}.state_linearity.bias", 4 * cells, because=because)
+            tensors[f"{cell}.bias"] = _to_our_gates(bias)
+            name = f"{source}.state_projection.weight"
+            tensors[f"{cell}.projection"] = state.take(name, outputs, cells, because=because)
         if f"{direction}_layer_{config.recurrent.layers}.state_linearity.bias" in state:
             raise FormatError(
                 f"{state.path}: has more layers than encoder.n_layers says. Are they of one model?"

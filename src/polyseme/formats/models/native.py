@@ -2,8 +2,8 @@
 
     formats.models.pretrained  <->  formats.models.native  <->  a folder
 
-words.safetensors, the mean vectors of words (formats.vectors.word_file), and sentence.safetensors, how
-sentences are pooled (formats.models.sentence_file), may be there, too.
+Optional are words.safetensors, the mean vectors of words (formats.vectors.word_file), and
+sentence.safetensors, how sentences are pooled (formats.models.sentence_file).
 
 config.json has a format version. Older versions stay readable: a change of the layout raises FORMAT and adds
 a step that upgrades the older one. A folder states the lowest version that can represent it: 1 for fp32
@@ -116,8 +116,8 @@ def write(
         model: The model.
         folder: The new folder.
         force: Replace an existing model.
-        precision: Of the large weights.
-        tables: Write the tables of words, characters and softmax in that precision, too.
+        precision: Precision of the large weights.
+        tables: Also write the tables of words, characters and softmax in that precision.
         progress: Receives an event for each tensor that is rounded.
 
     """

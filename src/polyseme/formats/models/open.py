@@ -225,8 +225,8 @@ def _find_options(weights: Path) -> Path:
             f"{weights}: which of {_join_names(candidates)} describes it? Name it with `options`."
         )
     raise FormatError(
-        f"{weights}: its options are missing. Looked beside it for {usual[0]}, options.json, or another "
-        "*.json with an lstm section. Copy them there, or name them with `options`."
+        f"{weights}: its options are missing. Looked in the same folder for {usual[0]}, options.json, or "
+        "another *.json with an lstm section. Copy them there, or name them with `options`."
     )
 
 

@@ -35,8 +35,8 @@ LSTM_DEFAULTS: dict[str, Any] = {"layers": 1, "cell_clip": None, "output_clip": 
 
 def read_word_list(options: dict[str, Any], path: Path) -> WordList | None:
     """The word list in `options`, if Polyseme wrote them and the model has one."""
-    ours = options.get("polyseme")
-    lines = ours.get("words") if isinstance(ours, dict) else None
+    own_section = options.get("polyseme")
+    lines = own_section.get("words") if isinstance(own_section, dict) else None
     if lines is None:
         return None
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -51,8 +51,8 @@ def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
     recurrent |= {"cell": "lstm", "forget_bias": 1.0}
     for clip in ("cell_clip", "output_clip"):
         recurrent[clip] = recurrent[clip] or None  # 0 and null both mean no clipping
-    ours = options.get("polyseme")  # present if Polyseme wrote the file
-    segment = ours.get("segment", "split") if isinstance(ours, dict) else "split"
+    own_section = options.get("polyseme")  # present if Polyseme wrote the file
+    segment = own_section.get("segment", "split") if isinstance(own_section, dict) else "split"
     values: dict[str, Any] = {"segment": segment, "recurrent": recurrent}
     if "char_cnn" in options:
         cnn = _get_section(options, "char_cnn", path)
@@ -73,7 +73,7 @@ def read_options(options: dict[str, Any], path: Path) -> ModelSettings:
 
 
 def _rename(section: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    return {ours: section[theirs] for theirs, ours in names.items() if theirs in section}
+    return {name: section[key] for key, name in names.items() if key in section}
 
 
 def _get_section(options: dict[str, Any], name: str, path: Path) -> dict[str, Any]:

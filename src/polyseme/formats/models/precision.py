@@ -5,8 +5,8 @@
 
 Large weights are those of the stacks and highways; filters, tables, biases and softmax stay fp32. To be
 small, a folder may also store its tables (words, characters, softmax) in that precision: they become fp32
-when opened. In a folder a quantised weight is a tensor of that dtype under its usual name; an int8 weight has
-the scales of its rows beside it, as NAME.scales.
+when opened. In a folder a quantised weight is a tensor of that dtype under its usual name; the scales of the
+rows of an int8 weight are a second tensor, NAME.scales.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def save_pretrained(
         force: Replace what exists.
         precision: "fp32", "bf16" or "int8" for the large weights of a Polyseme folder. None keeps the model's
             precision, so that the folder gives the same vectors. hdf5 holds fp32 only.
-        tables: Write the tables of words, characters and softmax in that precision, too: they take less
-            space, and become fp32 when opened. With `precision=None`, tables are if that loses nothing.
+        tables: Also write the tables of words, characters and softmax in that precision: they take less
+            space, and become fp32 when opened. With `precision=None`, they are if that loses nothing.
         progress: Receives progress events.
 
     Raises:
@@ -55,20 +55,18 @@ def save_pretrained(
         FormatError: If the hdf5 layout cannot represent the model.
 
     """
-    target = Path(path).expanduser()
+    out = Path(path).expanduser()
     if to not in FORMATS:
         raise UsageError(f"to is {to!r}, expected {' or '.join(FORMATS)}.{suggest(to, list(FORMATS))}")
-    if to == "native" and target.suffix.lower() in (".hdf5", ".h5", ".zip"):
-        raise UsageError(
-            f'{target}: the native format is a folder. Leave out {target.suffix}, or use `to="hdf5"`.'
-        )
+    if to == "native" and out.suffix.lower() in (".hdf5", ".h5", ".zip"):
+        raise UsageError(f'{out}: the native format is a folder. Leave out {out.suffix}, or use `to="hdf5"`.')
     if precision is None:
         precision = model.network.precision
         tables = tables or has_narrow_tables(model, precision)
         if to == "hdf5" and precision != "fp32":
             logger.warning(
                 "%s: hdf5 holds fp32 weights only; its vectors differ slightly from those of this %s model.",
-                target,
+                out,
                 precision,
             )
             precision, tables = "fp32", False
@@ -82,14 +80,14 @@ def save_pretrained(
     if tables and precision == "fp32":
         raise UsageError("`tables` needs a `precision` of bf16 or int8.")
     if to == "native":
-        native.write(model, target, force=force, precision=precision, tables=tables, progress=progress)
+        native.write(model, out, force=force, precision=precision, tables=tables, progress=progress)
         return
     hdf5.check_representable(model)
     _check_marks(model)
-    if target.suffix.lower() == ".hdf5":
-        _write_files(model, target, force=force, progress=progress)
+    if out.suffix.lower() == ".hdf5":
+        _write_files(model, out, force=force, progress=progress)
     else:
-        with new_folder(target, force=force, known_names=(WEIGHTS, OPTIONS, VOCAB)) as new:
+        with new_folder(out, force=force, known_names=(WEIGHTS, OPTIONS, VOCAB)) as new:
             hdf5.write(model, new / WEIGHTS, new / OPTIONS, progress)
             if model.vocab is not None:
                 model.vocab.write(new / VOCAB)

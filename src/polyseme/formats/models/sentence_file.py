@@ -36,8 +36,8 @@ def read_sentence_pooling(path: Path, n_words: int, n_layers: int, size: int) ->
     shapes = {"weights": (n_words,), "centre": (n_layers * size,), "directions": (n_layers * size, size)}
     for name, shape in shapes.items():
         if name not in tensors or tuple(tensors[name].shape) != shape:
-            found = tuple(tensors[name].shape) if name in tensors else "missing"
-            raise FormatError(f"{path}: {name} is {found}, the model requires {shape}. {_ADVICE}")
+            actual = tuple(tensors[name].shape) if name in tensors else "missing"
+            raise FormatError(f"{path}: {name} is {actual}, the model requires {shape}. {_ADVICE}")
         if not torch.isfinite(tensors[name]).all():
             raise FormatError(f"{path}: {name} contains NaN or infinite values. {_ADVICE}")
     return SentencePooling(**{name: tensors[name].float() for name in _NAMES})

@@ -142,20 +142,20 @@ def open_journal(folder: Path, header: ManifestHeader) -> Iterator[ShardJournal]
 
     """
     check_headers(folder, header)
-    target = folder / header.part.name
+    manifest = folder / header.part.name
     try:
-        with _locked(target.with_name(target.name + RUNNING)) as file:
+        with _locked(manifest.with_name(manifest.name + RUNNING)) as file:
             _remove_leftovers(folder, header.part)
-            is_finished = target.exists()
-            recorded = read_manifest(target).shards if is_finished else _read_shards(file)
+            is_finished = manifest.exists()
+            recorded = read_manifest(manifest).shards if is_finished else _read_shards(file)
             intact = _find_intact(folder, recorded)
             journal = ShardJournal(file, intact, complete=is_finished and len(intact) == len(recorded))
             if not journal.complete:
                 _rewrite_journal(file, header, intact)
-                target.unlink(missing_ok=True)
+                manifest.unlink(missing_ok=True)
             yield journal
             if not journal.complete:
-                _write_manifest(target, header, journal.shards.values())
+                _write_manifest(manifest, header, journal.shards.values())
             Path(file.name).unlink()
     except OSError as problem:
         raise UsageError(
@@ -165,8 +165,8 @@ def open_journal(folder: Path, header: ManifestHeader) -> Iterator[ShardJournal]
 
 def check_headers(folder: Path, header: ManifestHeader) -> None:
     """Refuse a folder that was begun with another model, text or setting."""
-    for name, other in read_headers(folder).items():
-        difference = other.difference(header)
+    for name, existing in read_headers(folder).items():
+        difference = existing.difference(header)
         if difference:
             overwrite = "use `force=True` to overwrite this one" if header.part.of == 1 else "remove this one"
             raise UsageError(
@@ -187,10 +187,10 @@ def _find_intact(folder: Path, shards: Iterable[Shard]) -> list[Shard]:
     return intact
 
 
-def _write_manifest(target: Path, header: ManifestHeader, shards: Iterable[Shard]) -> None:
+def _write_manifest(path: Path, header: ManifestHeader, shards: Iterable[Shard]) -> None:
     ordered = sorted(shards, key=lambda shard: (shard.block, shard.first))
     manifest = Manifest(head=header, shards=tuple(ordered))
-    with new_file(target, force=True) as temporary:
+    with new_file(path, force=True) as temporary:
         temporary.write_text(manifest.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
 
 

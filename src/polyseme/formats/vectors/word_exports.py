@@ -2,10 +2,10 @@
 
     api.exporting  ->  formats.vectors.word_exports  ->  gensim, R, TensorBoard, text.static_vectors
 
-The name of the target selects the format. A new format is a function and a row of `WORD_EXPORTS`, and its
+The name of the output selects the format. A new format is a function and a row of `WORD_EXPORTS`, and its
 name in `polyseme.choices`. N words, H values.
-What must not change: numbers are written so that fp32 reads back the same value; a target appears complete or
-not at all.
+What must not change: numbers are written so that fp32 reads back the same value; the output appears complete
+or not at all.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class WordExport(NamedTuple):
     """A format of word vectors.
 
     Attributes:
-        endings: Of the names of its targets; "" is a folder.
-        write: Writes a table to a target: path, table, force, progress.
+        endings: Endings of the names of its files; "" is a folder.
+        write: Writes a table to a path: path, table, force, progress.
 
     """
 
@@ -47,8 +47,8 @@ class WordExport(NamedTuple):
     write: Callable[[Path, WordTable, bool, OnProgress], None]
 
 
-def find_export_format(target: Path, name: ExportFormat | None = None) -> WordExport:
-    """Return the format of a target: the one named, or the one with its ending.
+def find_export_format(out: Path, name: ExportFormat | None = None) -> WordExport:
+    """Return the format of an output: the one named, or the one with its ending.
 
     Raises:
         UsageError: If no format has that name or that ending.
@@ -58,13 +58,13 @@ def find_export_format(target: Path, name: ExportFormat | None = None) -> WordEx
         if name not in WORD_EXPORTS:
             raise UsageError(f"There is no export format {name!r}. Choose {', '.join(WORD_EXPORTS)}.")
         return WORD_EXPORTS[name]
-    ending = target.suffix.lower()
+    ending = out.suffix.lower()
     for entry in WORD_EXPORTS.values():
         if ending in entry.endings:
             return entry
     endings = ", ".join(ending for entry in WORD_EXPORTS.values() for ending in entry.endings if ending)
     raise UsageError(
-        f"{target}: not the ending of an export format. Use {endings}, a folder without an ending, or name "
+        f"{out}: not the ending of an export format. Use {endings}, a folder without an ending, or name "
         "the `format`."
     )
 
@@ -106,7 +106,7 @@ WORD_EXPORTS: dict[ExportFormat, WordExport] = {
 
 
 def write_word_export(
-    target: Path,
+    out: Path,
     table: WordTable,
     name: ExportFormat | None = None,
     *,
@@ -116,22 +116,22 @@ def write_word_export(
     """Write word vectors for another program.
 
     Args:
-        target: The file or folder.
+        out: The file or folder.
         table: The words.
-        name: The format; None takes the one of the target's ending.
+        name: The format; None takes the one with the ending of `out`.
         force: Replace what exists.
         on_progress: Receives the progress.
 
     Raises:
-        UsageError: If the target exists, has no format, or a word contains white space, which separates
+        UsageError: If `out` exists, has no format, or a word contains white space, which separates
             columns in these formats.
 
     """
-    write = find_export_format(target, name).write
+    write = find_export_format(out, name).write
     bad = next((word for word in table.words if word.split() != [word]), None)
     if bad is not None:
         raise UsageError(f"The word {bad!r:.60} is empty or contains white space: no export format holds it.")
-    write(target, table, force, on_progress)
+    write(out, table, force, on_progress)
 
 
 def _format_rows(table: WordTable, separator: bytes, on_progress: OnProgress) -> Iterator[bytes]:

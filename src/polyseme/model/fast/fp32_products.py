@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 def use_quickest_fp32_products() -> AbstractContextManager[None]:
-    """Multiply fp32 matrices with oneDNN inside the block, if `is_onednn_better`."""
+    """Multiply fp32 matrices with oneDNN inside the block, if `is_onednn_better` is true."""
     return _allow_rounding_to("bf16") if is_onednn_better() else nullcontext()
 
 

@@ -73,9 +73,9 @@ class Metrics:
 
     def set_cache_totals(self, hits: int, misses: int) -> None:
         """Note the totals of the token cache."""
-        for found, total in (("yes", hits), ("no", misses)):
-            self._words.labels(found).inc(max(0, total - self._cache_totals[found]))
-            self._cache_totals[found] = total
+        for label, total in (("yes", hits), ("no", misses)):
+            self._words.labels(label).inc(max(0, total - self._cache_totals[label]))
+            self._cache_totals[label] = total
 
     def render(self) -> bytes:
         """All metrics in the text format of Prometheus."""

@@ -82,16 +82,19 @@ def _resolve(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 def _render_response_table(content: dict[str, Any], schema: dict[str, Any]) -> str:
     """The fields of a response as a table, and its other media types."""
-    others = f"<code>{escape(', '.join(media_type for media_type in content if media_type != JSON))}</code>"
+    names = ", ".join(media_type for media_type in content if media_type != JSON)
+    other_types = f"<code>{escape(names)}</code>"
     if JSON not in content:
-        return f"<p>Returns {others}.</p>"
+        return f"<p>Returns {other_types}.</p>"
     rows = "".join(
         f"<tr><td><code>{escape(path)}</code></td><td>{escape(_name_type(field))}</td>"
         f"<td>{escape(field.get('description', ''))}</td></tr>"
         for path, field in _list_fields(content[JSON]["schema"], schema)
     )
     table = f"<table><tr><th>response</th><th>type</th><th></th></tr>{rows}</table>"
-    return table if len(content) == 1 else f"{table}<p>Or, if the Accept header asks for it: {others}.</p>"
+    if len(content) == 1:
+        return table
+    return f"{table}<p>Or, if the Accept header asks for it: {other_types}.</p>"
 
 
 def _list_fields(

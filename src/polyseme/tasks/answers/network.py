@@ -171,11 +171,11 @@ class AnswersNetwork(nn.Module):
             texts = self._texts.get(example.group, ())
             if not texts or not example.answers or float(torch.rand(())) >= self._negatives:
                 continue
-            other = texts[int(torch.randint(len(texts), ()))]
-            words = str(other.text.text).lower()
+            drawn = texts[int(torch.randint(len(texts), ()))]
+            words = str(drawn.text.text).lower()
             if any(answer.text.lower() in words for answer in example.answers):
                 continue
-            window = next(split_windows(other, self._data.window, self._data.overlap))
+            window = next(split_windows(drawn, self._data.window, self._data.overlap))
             yield window._replace(question=example.question.tokens, labels=())
 
     def decode(self, batch: Sequence[AnswersExample]) -> list[AnswerPrediction]:

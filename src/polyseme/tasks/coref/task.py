@@ -44,11 +44,11 @@ class Coref:
         """CoNLL-2012, CorefUD, JSON lines, or records."""
         data = self.settings.data
         documents = []
-        for location, name, sentences, found, speakers in read_clusters(
+        for location, name, sentences, labelled_clusters, speakers in read_clusters(
             source, data.format, labelled=labelled
         ):
             least = 1 if data.singletons else 2
-            clusters = tuple(tuple(cluster) for cluster in found or () if len(cluster) >= least)
+            clusters = tuple(tuple(cluster) for cluster in labelled_clusters or () if len(cluster) >= least)
             pieces = [
                 (TokenizedText(tuple(piece)), speaker)
                 for sentence, speaker in zip(sentences, speakers, strict=True)
@@ -56,7 +56,9 @@ class Coref:
             ]
             texts, their_speakers = tuple(text for text, _ in pieces), tuple(speaker for _, speaker in pieces)
             documents.append(
-                CorefDocument(location, name, texts, None if found is None else clusters, their_speakers)
+                CorefDocument(
+                    location, name, texts, None if labelled_clusters is None else clusters, their_speakers
+                )
             )
         return documents
 

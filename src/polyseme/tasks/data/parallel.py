@@ -104,17 +104,17 @@ def _read_parallel(path: str, ending: str | None, *, labelled: bool) -> Iterator
     if not labelled:
         yield from (TextRow(line.location, line.text, None) for line in read_lines(path))
         return
-    other = find_target_file(path, ending)
+    target_path = find_target_file(path, ending)
     counts = [0, 0]
-    for left, right in zip_longest(read_lines(path), read_lines(other)):
+    for left, right in zip_longest(read_lines(path), read_lines(target_path)):
         counts[0] += left is not None
         counts[1] += right is not None
         if left is not None and right is not None:
             yield TextRow(right.location if not right.text.strip() else left.location, left.text, right.text)
     if counts[0] != counts[1]:
         raise DataError(
-            f"{path}: {counts[0]:,} lines, but {other} has {counts[1]:,}. Line n of one file must be the "
-            "translation of line n of the other."
+            f"{path}: {counts[0]:,} lines, but {target_path} has {counts[1]:,}. Line n of one file must be "
+            "the translation of line n of the other."
         )
 
 
@@ -133,12 +133,12 @@ def find_target_file(path: str, ending: str | None) -> str:
     file = Path(path)
     compression = file.suffix if file.suffix in COMPRESSIONS else ""
     stem = file.with_suffix("") if compression else file
-    other = stem.with_suffix(f".{ending.lstrip('.')}")
-    other = other.with_name(other.name + compression)
-    if other == file:
+    target_path = stem.with_suffix(f".{ending.lstrip('.')}")
+    target_path = target_path.with_name(target_path.name + compression)
+    if target_path == file:
         raise UsageError(
             f"{path}: data.target_ending is the ending of this very file. Pass the file of sources."
         )
-    if not other.expanduser().is_file():
-        raise UsageError(f"{path}: there is no {other} with its targets. Check data.target_ending.")
-    return str(other)
+    if not target_path.expanduser().is_file():
+        raise UsageError(f"{path}: there is no {target_path} with its targets. Check data.target_ending.")
+    return str(target_path)

@@ -96,15 +96,15 @@ def _read_rows(source: Source, *, labelled: bool) -> Iterator[QuestionRecord]:
         if not isinstance(row, Mapping):
             raise DataError(f"{location}: {row!r:.60}, expected {EXPECTED}.")
         identifier = str(row["id"]) if row.get("id") is not None else ""
-        place = f"{location}: question {identifier}" if identifier else location
-        text = _take_text(row, "context", place)
+        question_location = f"{location}: question {identifier}" if identifier else location
+        text = _take_text(row, "context", question_location)
         article = row.get("title")
         yield QuestionRecord(
-            place,
+            question_location,
             identifier or location,
-            _take_text(row, "question", place),
+            _take_text(row, "question", question_location),
             text,
-            _take_answers(row, text, place, labelled=labelled),
+            _take_answers(row, text, question_location, labelled=labelled),
             article if isinstance(article, str) and article else text,
         )
 
@@ -126,13 +126,13 @@ def _read_squad(path: str, *, labelled: bool) -> Iterator[QuestionRecord]:
             for position, question in enumerate(questions, start=1):
                 if not isinstance(question, Mapping) or not isinstance(question.get("id"), str | int):
                     raise DataError(f"{location}, question {position}: no id.")
-                place = f"{path}: question {question['id']!s:.80}"
+                question_location = f"{path}: question {question['id']!s:.80}"
                 yield QuestionRecord(
-                    place,
+                    question_location,
                     str(question["id"]),
-                    _take_text(question, "question", place),
+                    _take_text(question, "question", question_location),
                     text,
-                    _take_answers(question, text, place, labelled=labelled),
+                    _take_answers(question, text, question_location, labelled=labelled),
                     title if isinstance(title, str) and title else f"{path} {number}",
                 )
 

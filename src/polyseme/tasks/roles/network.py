@@ -109,8 +109,8 @@ class RolesNetwork(nn.Module):
             outputs = self.tag(sentences, rows, predicates)
             tags = pad_rows(numbers, width, IGNORED).to(device)
             loss = F.cross_entropy(outputs.flatten(0, 1), tags.flatten(), ignore_index=IGNORED)
-        found = self.find_predicates(sentences)
-        return loss + F.binary_cross_entropy_with_logits(found[real], targets[real]), len(batch)
+        logits = self.find_predicates(sentences)
+        return loss + F.binary_cross_entropy_with_logits(logits[real], targets[real]), len(batch)
 
     def _tag_ids(self, frame: Frame, length: int) -> list[int]:
         return [self._ids[tag] for tag in write_spans(frame.spans, length, "iob2")]
@@ -121,7 +121,9 @@ class RolesNetwork(nn.Module):
         chosen = self._choose_predicates(batch, sentences)
         frames: list[list[PredictedFrame]] = [[] for _ in batch]
         pairs = [
-            (row, position, share) for row, found in enumerate(chosen) for position, share in found.items()
+            (row, position, share)
+            for row, predicates in enumerate(chosen)
+            for position, share in predicates.items()
         ]
         for start in range(0, len(pairs), DECODED_FRAMES):
             part = pairs[start : start + DECODED_FRAMES]
@@ -130,8 +132,8 @@ class RolesNetwork(nn.Module):
             ):
                 frames[row].append(_make_frame(batch[row], position, share, tags, shares))
         return [
-            RolesPrediction(example.text.tokens, tuple(found))
-            for example, found in zip(batch, frames, strict=True)
+            RolesPrediction(example.text.tokens, tuple(predicates))
+            for example, predicates in zip(batch, frames, strict=True)
         ]
 
     def _choose_predicates(

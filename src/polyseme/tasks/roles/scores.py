@@ -49,9 +49,9 @@ def score_roles(labels: Sequence[Frames], predicted: Sequence[Frames]) -> Scores
     for wanted, chosen in zip(labels, predicted, strict=True):
         predicates.update(right=len(wanted.keys() & chosen.keys()), guessed=len(chosen), actual=len(wanted))
         for predicate in wanted.keys() | chosen.keys():
-            real, found = join_parts(wanted.get(predicate, ())), join_parts(chosen.get(predicate, ()))
-            right.update(role for role, _ in real & found)
-            guessed.update(role for role, _ in found)
+            real, guesses = (join_parts(frames.get(predicate, ())) for frames in (wanted, chosen))
+            right.update(role for role, _ in real & guesses)
+            guessed.update(role for role, _ in guesses)
             actual.update(role for role, _ in real)
     precision, recall, f1 = compute_precision_recall_f1(right.total(), guessed.total(), actual.total())
     metrics = {"F1": f1, "precision": precision, "recall": recall}

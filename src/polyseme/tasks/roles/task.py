@@ -57,8 +57,8 @@ class Roles:
         for location, words, propositions in read_propositions(source, data.format, labelled=labelled):
             check_tokens(words, location, data.max_tokens)
             frames = None if propositions is None else tuple(Frame(*values) for values in propositions)
-            given = frames is not None and data.predicates == "given"
-            predicates = tuple(frame.predicate for frame in frames or ()) if given else None
+            has_predicates = frames is not None and data.predicates == "given"
+            predicates = tuple(frame.predicate for frame in frames or ()) if has_predicates else None
             examples.append(RolesExample(location, TokenizedText(tuple(words)), frames, predicates))
         return examples
 

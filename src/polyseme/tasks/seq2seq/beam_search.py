@@ -94,8 +94,8 @@ def search_beams(
         _forbid_repeats(values, history, limits.no_repeat)
         coverage = coverage + attention.view_as(coverage)
         totals = (scores[:, :, None] + values).flatten(1)  # (B, KV)
-        best, places = totals.topk(min(2 * width, totals.shape[1]), dim=1)
-        beams, chosen = places // units, places % units
+        best, indices = totals.topk(min(2 * width, totals.shape[1]), dim=1)
+        beams, chosen = indices // units, indices % units
         ends = chosen == END
         covered = _measure_coverage(coverage, mask[alive], limits.coverage_penalty)  # (B, K)
         for row, rank in ends[:, :width].nonzero().tolist():

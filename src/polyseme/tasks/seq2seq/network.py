@@ -303,9 +303,9 @@ class Seq2SeqNetwork(nn.Module):
     def decode(self, batch: Sequence[TextPair]) -> list[WrittenText]:
         """The best text of each source."""
         sources, state = self.encode(batch)
-        found = search_beams(DecoderSteps(self.decoder, sources), state, sources.mask, self._limits)
+        beams = search_beams(DecoderSteps(self.decoder, sources), state, sources.mask, self._limits)
         predictions = []
-        for example, hypotheses in zip(batch, found, strict=True):
+        for example, hypotheses in zip(batch, beams, strict=True):
             texts = list(dict.fromkeys(self._units.decode(hypothesis.ids) for hypothesis in hypotheses))
             best = hypotheses[0]
             predictions.append(WrittenText(example.source, texts[0], best.log_probability, tuple(texts[1:])))

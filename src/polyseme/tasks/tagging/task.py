@@ -126,9 +126,9 @@ class Tagging:
         for example in examples:
             for tag, line in zip(example.tags or (), example.lines, strict=True):
                 if tag not in known:
-                    what = f"type {split_tag(tag)[1]!r}" if self.has_spans else f"tag {tag!r}"
+                    unknown = f"type {split_tag(tag)[1]!r}" if self.has_spans else f"tag {tag!r}"
                     raise DataError(
-                        f"{name_source([example])}:{line}: the {what} is not in the training data. "
+                        f"{name_source([example])}:{line}: the {unknown} is not in the training data. "
                         "Is it misspelt, or is this the file of another task?"
                     )
 
@@ -188,8 +188,10 @@ def _mend_slips(sentences: list[TaggedSentence], scheme: str, source: str) -> li
     locations = sentences[number].locations
     first = f"{locations[min(position, len(locations) - 1)]}: {problem} in {scheme.upper()}"
     if len(faults) > MAX_SLIPS * len(sentences):
-        other = "iob1 (spans may begin with I) or to none" if scheme == "iob2" else "none"
-        raise DataError(f"{first}. Correct the line; or set data.scheme to {other} (tags are not spans).")
+        alternative = "iob1 (spans may begin with I) or to none" if scheme == "iob2" else "none"
+        raise DataError(
+            f"{first}. Correct the line; or set data.scheme to {alternative} (tags are not spans)."
+        )
     logger.warning(
         f"{source}: {len(faults):,} of {len(sentences):,} sentences have tags that break {scheme.upper()} "
         f"and were read as the nearest spans; the first is {first}."

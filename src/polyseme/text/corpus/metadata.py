@@ -123,5 +123,5 @@ def _check_fields(names: list[str], location: str) -> None:
     """Refuse names that are no words, or have a meaning of their own."""
     for name in names:
         if not _FIELD.fullmatch(name) or name in RESERVED:
-            why = "has a meaning of its own" if name in RESERVED else "is not a word"
-            raise DataError(f"{location}: the column {name!r} {why}. Rename it.")
+            reason = "has a meaning of its own" if name in RESERVED else "is not a word"
+            raise DataError(f"{location}: the column {name!r} {reason}. Rename it.")

@@ -40,8 +40,8 @@ def find_new_words(files: Sequence[Path], spec: CorpusSpec, on_progress: OnProgr
     if spec.joins_names:
         words += discover_names(_list_english(sample.blocks, spec.segment))
     if words:
-        found = sum(1 for new in words if new.count)
-        on_progress(ProgressEvent("finding words", size, size, f"{found:,} names and new words"))
+        count = sum(1 for new in words if new.count)
+        on_progress(ProgressEvent("finding words", size, size, f"{count:,} names and new words"))
     return words
 
 
@@ -52,11 +52,11 @@ def _list_english(blocks: Sequence[str], segment: str) -> list[str]:
     return [part for block in blocks for part, rule in split_blocks(block) if rule == "en"]
 
 
-def write_word_list(folder: Path, listed: WordList | None, found: Sequence[NewWord]) -> WordList | None:
+def write_word_list(folder: Path, listed: WordList | None, discovered: Sequence[NewWord]) -> WordList | None:
     """Write what the segmentation must know: the user's words, then what was found; None if nothing is."""
-    entries = [ListedWord(new.word, new.count, new.tag) for new in found]
-    if found:
-        rows = json.dumps([astuple(new) for new in found], ensure_ascii=False)
+    entries = [ListedWord(new.word, new.count, new.tag) for new in discovered]
+    if discovered:
+        rows = json.dumps([astuple(new) for new in discovered], ensure_ascii=False)
         (folder / NEW_WORDS).write_text(rows + "\n", encoding="utf-8")
     if listed is None and not entries:
         return None
