@@ -39,6 +39,10 @@ class ScriptedTrainable:
         self.count += not final
         return {"score": self.scores[self.count - 1]}
 
+    @property
+    def runs_in_c(self) -> bool:
+        return False
+
     def begin_epoch(self) -> None: ...
 
     def carried_state(self) -> dict[str, Tensor]:

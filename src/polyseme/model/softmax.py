@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.model.fast.kernels import loss as softmax_in_c
+from polyseme.model.fast.kernels.lookups import take_rows
 
 BLOCK_VALUES = 1 << 24  # scores in memory at once in `target_log_probs`
 
@@ -41,8 +42,8 @@ class Softmax(nn.Module):
         """The rows (U, D) of `words` (U,); the gradient goes to the table without a copy of it."""
         table = self._table[0]
         if table is not None:
-            return F.embedding(words + 1, table.weight)
-        return F.embedding(words, self.weight)  # type: ignore[arg-type]
+            return take_rows(table.weight, words + 1)
+        return take_rows(self.weight, words)  # type: ignore[arg-type]
 
     @property
     def n_words(self) -> int:

@@ -20,6 +20,7 @@ from polyseme.model.fast.char_filters import max_over_windows
 from polyseme.model.fast.kernels import linears as linears_in_c
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.encoding import filter_words, run_highway
+from polyseme.model.fast.kernels.lookups import take_rows
 from polyseme.model.fast.lookup_tables import (
     LookupTables,
     build_lookup_tables,
@@ -114,9 +115,10 @@ def apply_elementwise(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor
 
 def apply_linears(linears: Sequence[Linear], x: Tensor) -> list[Tensor]:
     """Apply each of `linears` to x (N, inputs); in C, where a product uses one core, on all cores."""
-    if linears_in_c.is_supported(x, *(linear.weight for linear in linears)):
+    dtype = linears_in_c.find_dtype(x, *(linear.weight for linear in linears))
+    if dtype is not None:
         weights, biases = [linear.weight for linear in linears], [linear.bias for linear in linears]
-        return linears_in_c.apply_in_c(x, weights, biases)
+        return linears_in_c.apply_in_c(x, weights, biases, dtype)
     parts = x.chunk(max(1, min(torch.get_num_threads() // len(linears), len(x) // MIN_WORDS_PER_THREAD)))
     prepared = [linear.prepare(part) for linear in linears for part in parts]
     native = [product for product in prepared if product is not None]
@@ -236,7 +238,7 @@ class TokenEncoder(nn.Module):
         """Character ids (N, C), word ids (N,), or both, to vectors (N, D)."""
         parts: list[Tensor] = []
         if self.words is not None:
-            parts.append(self.words(words))
+            parts.append(take_rows(self.words.weight, words, self.words.padding_idx))  # type: ignore[arg-type]
         if self.chars is not None:
             parts.append(self.chars(chars))
         vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]

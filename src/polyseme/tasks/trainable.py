@@ -86,6 +86,11 @@ class TaskTrainable:
         self.scores = self._task.score(self._dev, predictions)
         return {"score": -self.scores.value, **self.scores.metrics}
 
+    @property
+    def runs_in_c(self) -> bool:
+        """False: torch does most of a step."""
+        return False
+
     def begin_epoch(self) -> None:
         """Nothing is carried from batch to batch."""
 

@@ -12,9 +12,11 @@ from math import ceil
 import numpy as np
 import torch
 from torch import Tensor
+from torch.profiler import record_function
 
 from polyseme.errors import DataError
 from polyseme.model.bilm import BiLM
+from polyseme.model.fast.kernels import native
 from polyseme.model.fast.paired import PairDropout, PairState, zero_pair_state
 from polyseme.model.softmax import AnySoftmax, SampledWords, Softmax, draw_sample
 from polyseme.text.corpus.prepared import Corpus, find_sentence_starts
@@ -46,6 +48,12 @@ class BilmTrainable:
         self._samples = count_samples(config, softmax)
         self._state: PairState | None = None
 
+    @property
+    def runs_in_c(self) -> bool:
+        """Whether the C library does most of a step on all cores: it knows LSTMs, on the CPU."""
+        lstms = self._config.model.recurrent.cell == "lstm"
+        return self._ranks.device.type == "cpu" and lstms and native.is_available()
+
     def count_batches(self, epoch: int) -> int:
         """The number of batches of an epoch."""
         return self._batches.count_batches(epoch)
@@ -61,8 +69,9 @@ class BilmTrainable:
 
     def loss(self, epoch: int, number: int, step: int) -> tuple[Tensor, int]:
         """Compute the loss of a batch; all processes sample the same words."""
-        batch = self._batches.make_batch(epoch, number)
-        sample = self._draw(step) if self._samples else None
+        with record_function("polyseme: batch"):
+            batch = self._batches.make_batch(epoch, number)
+            sample = self._draw(step) if self._samples else None
         if self._batches.carried and self._state is None:
             self._state = zero_pair_state(self.module.network, self._batches.rows)
         low = self._config.train.precision == "bf16"

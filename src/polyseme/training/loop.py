@@ -22,9 +22,12 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.profiler import record_function
 
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.model.fast.fp32_products import use_quickest_fp32_products
+from polyseme.model.fast.kernels.updates import clip_and_step
+from polyseme.model.fast.parallel import keep_torch_on_one_core
 from polyseme.training import checkpoint
 from polyseme.training.checkpoint import Position
 from polyseme.training.distributed import Ranks
@@ -54,6 +57,10 @@ class Trainable(Protocol):
     @property
     def module(self) -> nn.Module:
         """All parameters that are trained and saved."""
+
+    @property
+    def runs_in_c(self) -> bool:
+        """Whether the C library does most of a step on all cores, so that torch functions need one only."""
 
     def count_batches(self, epoch: int) -> int:
         """The number of batches of an epoch."""
@@ -144,6 +151,12 @@ class Loop:
 
     def step(self) -> Metrics:
         """Do one step of the optimiser, over `accumulate` batches."""
+        if not self.trainable.runs_in_c:
+            return self._do_step()
+        with keep_torch_on_one_core():
+            return self._do_step()
+
+    def _do_step(self) -> Metrics:
         torch.manual_seed(self._derive_seed())
         rate = self._set_rate()
         total = 0.0
@@ -155,17 +168,28 @@ class Loop:
                 (loss / self.settings.accumulate).backward()
             total += loss.item() / self.settings.accumulate
             self._advance(tokens)
-        norm = nn.utils.clip_grad_norm_(self.trainable.module.parameters(), self.settings.clip).item()
+        with record_function("polyseme: step"):
+            norm = self._clip_and_step() if math.isfinite(total) else math.nan
         if not (math.isfinite(total) and math.isfinite(norm)):
             raise DivergedError(
                 f"Training diverged at step {self.position.step}: loss {total:g}, gradient {norm:g}. "
                 f"The last checkpoint is intact. Lower train.rate (now {self.settings.rate:g}) or train.clip "
                 f"({self.settings.clip:g}), or set train.warmup, and start again."
             )
-        self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.position.step += 1
         return {"loss": total, "rate": rate, "gradient": norm}
+
+    def _clip_and_step(self) -> float:
+        """Clip the gradients and step, unless they are not finite; return their norm before that."""
+        norm = clip_and_step(self.optimizer, self.settings.clip)
+        if norm is not None:
+            return norm
+        parameters = self.trainable.module.parameters()
+        norm = nn.utils.clip_grad_norm_(parameters, self.settings.clip).item()
+        if math.isfinite(norm):
+            self.optimizer.step()
+        return norm
 
     def _advance(self, tokens: int) -> None:
         """Count a batch; begin the next epoch after the last batch."""

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.model.bilm import BiLM
+from polyseme.model.fast.kernels.lookups import take_rows
 from polyseme.model.fast.paired import PairDropout, PairState, run_stacks_paired, zero_pair_state
 from polyseme.model.softmax import AnySoftmax, SampledWords, Softmax
 from polyseme.text.corpus.prepared import Corpus
@@ -72,9 +72,8 @@ class BilmObjective(nn.Module):
         types, positions = np.unique(batch.inputs, return_inverse=True)
         vectors = encode_types(self.network, self._corpus, types)
         device = vectors.device
-        x = F.embedding(
-            torch.from_numpy(positions.reshape(batch.inputs.shape)).to(device), vectors
-        )  # (2, N, D)
+        numbers = torch.from_numpy(positions.reshape(batch.inputs.shape)).to(device)
+        x = take_rows(vectors, numbers)  # (2, N, D)
         state = zero_pair_state(self.network, batch.sizes[0]) if state is None else state
         top, after = run_stacks_paired(self.network, x, batch.sizes, state, dropout)
         targets = torch.from_numpy(self._corpus.targets(batch.targets)).to(device)

@@ -12,7 +12,7 @@ import torch
 from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.model.fast.kernels import native
-from polyseme.model.fast.parallel import count_cores, run_parallel, use_one_core
+from polyseme.model.fast.parallel import count_cores, keep_torch_on_one_core, run_parallel, use_one_core
 
 SENTENCES = [[f"word{number % 7}"] * (number % 6) for number in range(23)]
 
@@ -93,3 +93,19 @@ def test_weights_changed_without_a_version_counter_are_used_by_the_next_call():
     after, fresh = elmo.compute_layers([["a", "b"]])[0], Elmo(elmo.model).compute_layers([["a", "b"]])[0]
     assert torch.equal(after, fresh)
     assert not torch.equal(before, after)
+
+
+@torch.no_grad()
+def test_torch_keeps_to_one_core_inside_the_block_only(set_threads):
+    set_threads(3)
+    with keep_torch_on_one_core():
+        assert (torch.get_num_threads(), count_cores()) == (1, 3)
+        names = run_parallel([lambda: threading.current_thread().name] * 3)
+        assert names[-1] == threading.current_thread().name
+        assert names[0] != names[-1]
+    assert (torch.get_num_threads(), count_cores()) == (3, 3)
+    numbers: list[int] = []
+    thread = threading.Thread(target=lambda: numbers.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert numbers == [3]

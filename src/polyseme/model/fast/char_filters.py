@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from polyseme.model.fast.kernels import lstm
+from polyseme.model.fast.kernels.lookups import take_rows
 from polyseme.model.fast.kernels.windows import find_gradients, find_strongest
 from polyseme.model.fast.parallel import run_parallel
 
@@ -48,7 +49,7 @@ def max_over_windows(
 
     """
     used, columns = torch.unique(chars, return_inverse=True)
-    vectors = F.embedding(used, embedding, 0)
+    vectors = take_rows(embedding, used, 0)
     if torch.is_grad_enabled() and len(chars) and lstm.is_supported(vectors, *weights):
         low = torch.is_autocast_enabled("cpu") and lstm.multiplies_bf16()
         dtype = torch.bfloat16 if low else torch.float32

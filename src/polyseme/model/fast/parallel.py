@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -46,28 +48,49 @@ def use_one_core() -> None:
         _reset_default(cores)
 
 
+@contextmanager
+def keep_torch_on_one_core() -> Iterator[None]:
+    """Make each torch function use one core inside the block, in this thread; `run_parallel` still uses all.
+
+    OpenMP threads look for work for milliseconds after each function, on the core that a task could use.
+    """
+    before, cores = torch.get_num_threads(), getattr(_thread, "cores", None)
+    if before < 2:
+        yield
+        return
+    use_one_core()
+    try:
+        yield
+    finally:
+        _thread.cores = cores
+        torch.set_num_threads(before)
+
+
 def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False) -> list[Result]:
     """Return the results of `tasks`; run in parallel without gradients and with several threads.
 
-    `native` tasks call no torch function, so that the last one can run in the calling thread.
+    The last task runs in the calling thread if its torch functions use one core there. `native` tasks call no
+    torch function, so that this is always so.
     """
     if len(tasks) < 2 or torch.is_grad_enabled() or count_cores() < 2:
         return [task() for task in tasks]
-    if native:
-        futures = [_get_pool().submit(task) for task in tasks[:-1]]
-        try:
-            last = tasks[-1]()
-        finally:
-            for future in futures:
-                future.exception()  # wait, even after an error: they write to the caller's memory
-        return [*(future.result() for future in futures), last]
     inference = torch.is_inference_mode_enabled()
 
     def run_without_gradients(task: Callable[[], Result]) -> Result:  # these modes are per thread
         with torch.inference_mode(inference), torch.no_grad():
             return task()
 
-    return list(_get_pool().map(run_without_gradients, tasks))
+    pool = _get_pool()
+    if native or torch.get_num_threads() == 1:
+        others = tasks[:-1] if native else [partial(run_without_gradients, task) for task in tasks[:-1]]
+        futures = [pool.submit(task) for task in others]
+        try:
+            last = tasks[-1]()
+        finally:
+            for future in futures:
+                future.exception()  # wait, even after an error: they write to the caller's memory
+        return [*(future.result() for future in futures), last]
+    return list(pool.map(run_without_gradients, tasks))
 
 
 def _get_pool() -> ThreadPoolExecutor:

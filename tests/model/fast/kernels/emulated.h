@@ -17,6 +17,7 @@
 FLOATS(emulated_fma, __builtin_fmaf(x[at], y[at], z[at]))
 FLOATS(emulated_min, x[at] < y[at] ? x[at] : y[at])
 FLOATS(emulated_max, x[at] > y[at] ? x[at] : y[at])
+FLOATS(emulated_sqrt, __builtin_sqrtf(x[at]))
 
 typedef int32_t words __attribute__((vector_size(64)));
 typedef int16_t halves __attribute__((vector_size(64)));
@@ -55,5 +56,6 @@ static inline __m512 emulated_dot_bf16(__m512 sum, words x, words y)
 #define _mm512_fmadd_ps(x, y, z) emulated_fma(x, y, z)
 #define _mm512_min_ps(x, y) emulated_min(x, y, x)
 #define _mm512_max_ps(x, y) emulated_max(x, y, x)
+#define _mm512_sqrt_ps(x) emulated_sqrt(x, x, x)
 #define _mm512_madd_epi16(x, y) emulated_madd(x, y)
 #define _mm512_dpbusd_epi32(sum, x, y) emulated_dot(sum, x, y)

@@ -1,4 +1,4 @@
-"""Linear layers in C, under autocast to bf16, have the values and gradients of torch."""
+"""Linear layers in C, in fp32 and under autocast to bf16, have the values and gradients of torch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from polyseme.model.fast.kernels import linears, lstm
+from polyseme.model.fast.kernels import linears, lstm, native
+from polyseme.model.fast.parallel import keep_torch_on_one_core
 from polyseme.model.tokens import Highway, Linear, apply_linears
 
-pytestmark = pytest.mark.skipif(not lstm.multiplies_bf16(), reason="needs a CPU with bf16 products")
+pytestmark = pytest.mark.skipif(not native.is_available(), reason="needs the C library")
+needs_bf16 = pytest.mark.skipif(not lstm.multiplies_bf16(), reason="needs a CPU with bf16 products")
 
 Apply = Callable[[torch.Tensor], torch.Tensor]
 
@@ -38,6 +40,7 @@ def assert_alike(results: list[torch.Tensor], expected: list[torch.Tensor]) -> N
         assert (result - other).norm() < 6e-3 * other.norm()
 
 
+@needs_bf16
 @pytest.mark.parametrize("size", [16, 80, 256])
 def test_a_highway_has_the_values_and_gradients_of_torch(size):
     torch.manual_seed(0)
@@ -46,6 +49,7 @@ def test_a_highway_has_the_values_and_gradients_of_torch(size):
     assert_alike(find_gradients(highway, x, with_autocast(highway)), find_gradients(highway, x, highway))
 
 
+@needs_bf16
 @pytest.mark.parametrize("outputs", [5, 127, 300])
 def test_a_single_layer_has_the_values_and_gradients_of_torch(outputs):
     torch.manual_seed(0)
@@ -54,6 +58,7 @@ def test_a_single_layer_has_the_values_and_gradients_of_torch(outputs):
     assert_alike(results, find_gradients(layer, x, layer))
 
 
+@needs_bf16
 def test_only_the_factors_of_products_are_rounded():
     torch.manual_seed(0)
     layer, x = Linear(96, 64), torch.randn(50, 96)
@@ -63,6 +68,7 @@ def test_only_the_factors_of_products_are_rounded():
     torch.testing.assert_close(out.double(), exact, rtol=0, atol=1e-5)
 
 
+@needs_bf16
 def test_results_have_the_same_bits_for_any_number_of_cores():
     torch.manual_seed(0)
     highway, x = Highway(80), torch.randn(60, 80)
@@ -77,6 +83,7 @@ def test_results_have_the_same_bits_for_any_number_of_cores():
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
+@needs_bf16
 def test_frozen_weights_get_no_gradient_and_their_input_does():
     layer, x = Linear(40, 200).requires_grad_(False), torch.randn(64, 40, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
@@ -86,13 +93,31 @@ def test_frozen_weights_get_no_gradient_and_their_input_does():
     assert layer.weight.grad is None
 
 
+@needs_bf16
 def test_fp32_few_rows_and_inference_are_left_to_other_code():
     layer = Linear(40, 200)
-    assert not linears.is_supported(torch.randn(100, 40), layer.weight)
+    assert linears.find_dtype(torch.randn(100, 40), layer.weight) is None
     with torch.autocast("cpu", torch.bfloat16):
-        assert linears.is_supported(torch.randn(100, 40), layer.weight)
-        assert not linears.is_supported(torch.randn(linears.MIN_ROWS - 1, 40), layer.weight)
+        assert linears.find_dtype(torch.randn(100, 40), layer.weight) == torch.bfloat16
+        assert linears.find_dtype(torch.randn(linears.MIN_ROWS - 1, 40), layer.weight) is None
         with torch.no_grad():
-            assert not linears.is_supported(torch.randn(100, 40), layer.weight)
+            assert linears.find_dtype(torch.randn(100, 40), layer.weight) is None
     with torch.autocast("cpu", torch.float16):
-        assert not linears.is_supported(torch.randn(100, 40), layer.weight)
+        assert linears.find_dtype(torch.randn(100, 40), layer.weight) is None
+
+
+@pytest.mark.parametrize("size", [16, 80, 150])
+def test_fp32_runs_in_c_where_torch_keeps_to_one_core(size):
+    torch.manual_seed(0)
+    highway, x, before = Highway(size), torch.randn(100, size), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with keep_torch_on_one_core():
+            assert linears.find_dtype(x, highway.carry.weight) == torch.float32
+            results = find_gradients(highway, x, highway)
+        assert linears.find_dtype(x, highway.carry.weight) is None
+        expected = find_gradients(highway, x, highway)
+    finally:
+        torch.set_num_threads(before)
+    for result, other in zip(results, expected, strict=True):
+        torch.testing.assert_close(result, other, rtol=1e-4, atol=2e-4)

@@ -1,10 +1,11 @@
-"""Linear layers with the same input, with their gradients, in C: for training in bf16.
+"""Linear layers with the same input, with their gradients, in C: for training.
 
     model.tokens  ->  kernels.linears  ->  kernels.lstm, kernels.gradients, model.fast.parallel
 
-The factors of products are rounded to bf16; sums, results and gradients are fp32. In fp32 torch's products
-are as fast. Each layer runs on one core: its product, and the gradients of its weight and input. The results
-have the same bits for any number of cores.
+In bf16 the factors of products are rounded; sums, results and gradients are fp32. In fp32 torch's products
+are as fast on all cores, so C is for the case that torch keeps to one (model.fast.parallel). Each layer runs
+on one core: its product, and the gradients of its weight and input. The results have the same bits for any
+number of cores.
 
 N rows, I inputs, O outputs of a layer.
 """
@@ -21,55 +22,62 @@ from torch.autograd.function import once_differentiable
 
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.gradients import multiply_transposed
-from polyseme.model.fast.parallel import run_parallel
+from polyseme.model.fast.parallel import count_cores, run_parallel
 
 MIN_ROWS = 48  # for fewer it is not worth packing the weights
 MIN_OUTPUTS = 64  # of each half of a layer that is split for two cores
 
 
-def is_supported(x: Tensor, *weights: Tensor) -> bool:
-    """Whether C computes these layers with gradients: under autocast to bf16, if the CPU multiplies bf16."""
+def find_dtype(x: Tensor, *weights: Tensor) -> torch.dtype | None:
+    """The dtype of the factors if C computes these layers with gradients; None: torch is as fast."""
     if not torch.is_grad_enabled() or torch.compiler.is_compiling() or len(x) < MIN_ROWS:
-        return False
-    autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
-    return autocast and lstm.multiplies_bf16() and lstm.is_supported(x, *weights)
+        return None
+    if not lstm.is_supported(x, *weights):
+        return None
+    if not torch.is_autocast_enabled("cpu"):
+        return torch.float32 if torch.get_num_threads() < count_cores() else None
+    rounds = torch.get_autocast_dtype("cpu") == torch.bfloat16 and lstm.multiplies_bf16()
+    return torch.bfloat16 if rounds else None
 
 
-def apply_in_c(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
-    """Return x W^T + b for each of `weights` (O, I) and `biases` (O,)."""
+def apply_in_c(
+    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], dtype: torch.dtype
+) -> list[Tensor]:
+    """Return x W^T + b for each of `weights` (O, I) and `biases` (O,), with factors of `dtype`."""
     if len(weights) > 1 or len(biases[0]) < 2 * MIN_OUTPUTS:
-        return list(_NativeLinears.apply(x, *weights, *biases))  # type: ignore[no-untyped-call]
+        return list(_NativeLinears.apply(x, dtype, *weights, *biases))  # type: ignore[no-untyped-call]
     halves = [*weights[0].chunk(2), *biases[0].chunk(2)]
-    return [torch.cat(_NativeLinears.apply(x, *halves), dim=1)]  # type: ignore[no-untyped-call]
+    return [torch.cat(_NativeLinears.apply(x, dtype, *halves), dim=1)]  # type: ignore[no-untyped-call]
 
 
 class _NativeLinears(torch.autograd.Function):
     """Rows (N, I) to (N, O) for each layer; weights first, then biases."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, *layers: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, x: Tensor, dtype: torch.dtype, *layers: Tensor) -> tuple[Tensor, ...]:
         weights, biases = layers[: len(layers) // 2], layers[len(layers) // 2 :]
         x = x.contiguous()
 
         def run(weight: Tensor, bias: Tensor) -> Tensor:
-            return lstm.multiply(x, lstm.pack_rounded(weight, torch.bfloat16), bias.repeat(len(x), 1))
+            return lstm.multiply(x, lstm.pack_rounded(weight, dtype), bias.repeat(len(x), 1))
 
         ctx.save_for_backward(x, *weights)
+        ctx.dtype = dtype
         return tuple(run_parallel([partial(run, *layer) for layer in zip(weights, biases, strict=True)]))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *d_outputs: Tensor) -> tuple[Any, ...]:
         x, *weights = ctx.saved_tensors
-        needs_x, *needed = ctx.needs_input_grad
+        needs_x, _, *needed = ctx.needs_input_grad
 
         def run(
             weight: Tensor, d_output: Tensor, needs_weight: bool, needs_bias: bool
         ) -> list[Tensor | None]:
             d_output = d_output.contiguous()
             return [
-                lstm.multiply(d_output, lstm.pack_rounded(weight.t(), torch.bfloat16)) if needs_x else None,
-                multiply_transposed(d_output, x, torch.bfloat16) if needs_weight else None,
+                lstm.multiply(d_output, lstm.pack_rounded(weight.t(), ctx.dtype)) if needs_x else None,
+                multiply_transposed(d_output, x, ctx.dtype) if needs_weight else None,
                 d_output.sum(dim=0) if needs_bias else None,
             ]
 
@@ -80,4 +88,4 @@ class _NativeLinears(torch.autograd.Function):
         for more, *_ in gradients[1:]:
             if d_x is not None and more is not None:
                 d_x += more
-        return d_x, *(g[1] for g in gradients), *(g[2] for g in gradients)
+        return d_x, None, *(g[1] for g in gradients), *(g[2] for g in gradients)

@@ -1,7 +1,7 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
  *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h,
- *     gradients.py, loss.py                                           encode.h, windows.h, gradients.h, loss.h, dots.h
+ *     gradients.py, loss.py, updates.py                               encode.h, windows.h, gradients.h, loss.h, updates.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
  * call. No allocation: callers provide the memory, and any number of threads may call at once. The only other state are
@@ -192,6 +192,34 @@ struct highway {
     float *memory, *out;
 };
 
+/* The gradient of a table (rows, width) from that of the rows that were looked up: out = 0, then for each of `count`
+ * numbers in order out[numbers[at]] += gradient[at], but for the row `padding`. */
+struct lookup {
+    int64_t rows, width, count, padding; /* padding: -1 if every row is trained */
+    const int64_t *numbers;
+    const float *gradient;
+    float *out;
+};
+
+/* A weight that an optimiser changes, and what the optimiser remembers of its gradients: for ADAMW the moving means of
+ * the gradient (`first`) and of its square, for ADAGRAD the sum of its squares. */
+struct weight {
+    int64_t count;
+    const float *gradient;
+    float *values, *first, *second;
+    float rate, kept, root; /* the step's rate; for ADAMW the share that decay leaves, the root of the second's correction */
+};
+
+enum { ADAMW, ADAGRAD };
+#define UPDATED (1 << 15) /* values of a weight that one thread changes at a time */
+
+/* A step for `count` weights. Their gradients are first multiplied by `share`. */
+struct update {
+    int64_t kind, count;
+    const struct weight *weights;
+    float share, beta1, beta2, epsilon, decay;
+};
+
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
@@ -225,6 +253,8 @@ struct kernels {
     void (*highway)(const struct highway *, int64_t, int64_t, char *);
     void (*scan)(const struct windows *);
     void (*round_panel)(const float *, int64_t, int64_t, int64_t, uint32_t *);
+    void (*update)(const struct update *, const struct weight *, int64_t, int64_t);
+    double (*square_sum)(const float *, int64_t);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -333,7 +363,7 @@ static const struct kernels *best(void)
 }
 
 /* Increased with every change of the structs and functions below, so that an old library is refused. */
-int polyseme_interface(void) { return 12; }
+int polyseme_interface(void) { return 13; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -614,3 +644,99 @@ int64_t polyseme_squares_scratch_size(int64_t width) { return polyseme_above_scr
 void polyseme_squares(const struct squares *q) { best()->squares(q); }
 
 void polyseme_totals(const struct totals *q) { best()->totals(q); }
+
+struct update_part {
+    const struct update *update;
+    int64_t number, parts; /* this part, of all */
+    double *sums;          /* of the squares of each stretch, or NULL: change the weights */
+};
+
+/* The stretches of all weights are numbered; each thread takes as many that follow each other. */
+static int64_t count_stretches(const struct update *q)
+{
+    int64_t total = 0;
+    for (int64_t at = 0; at < q->count; at++)
+        total += (q->weights[at].count + UPDATED - 1) / UPDATED;
+    return total;
+}
+
+static void run_update(void *what)
+{
+    const struct update_part *part = what;
+    const struct update *q = part->update;
+    const int64_t total = count_stretches(q);
+    const int64_t begin = total * part->number / part->parts, end = total * (part->number + 1) / part->parts;
+    int64_t number = 0;
+    for (const struct weight *w = q->weights; w < q->weights + q->count && number < end; w++)
+        for (int64_t from = 0; from < w->count; from += UPDATED, number++) {
+            const int64_t to = w->count < from + UPDATED ? w->count : from + UPDATED;
+            if (number < begin || number >= end)
+                continue;
+            if (part->sums)
+                part->sums[number] = best()->square_sum(w->gradient + from, to - from);
+            else
+                best()->update(q, w, from, to);
+        }
+}
+
+static void share_update(const struct update *q, int64_t threads, double *sums)
+{
+    struct update_part parts[WORKERS];
+    struct job jobs[WORKERS];
+    const int64_t count = threads < 1 ? 1 : threads < WORKERS ? threads : WORKERS;
+    for (int64_t at = 0; at < count; at++) {
+        parts[at] = (struct update_part){q, at, count, sums};
+        jobs[at] = (struct job){run_update, parts + at};
+    }
+    run_jobs(jobs, count, count);
+}
+
+/* Change all weights, which up to `threads` threads share. */
+void polyseme_update(const struct update *q, int64_t threads) { share_update(q, threads, NULL); }
+
+/* Values of `sums` of polyseme_square_sum. */
+int64_t polyseme_square_sum_count(const struct update *q) { return count_stretches(q); }
+
+/* The sum of the squares of all gradients; the same bits for any number of threads. */
+double polyseme_square_sum(const struct update *q, int64_t threads, double *sums)
+{
+    double sum = 0.0;
+    share_update(q, threads, sums);
+    for (int64_t at = 0; at < count_stretches(q); at++)
+        sum += sums[at];
+    return sum;
+}
+
+struct lookup_part {
+    const struct lookup *lookup;
+    int64_t first, end; /* rows of the table */
+};
+
+static void run_lookup(void *what)
+{
+    const struct lookup_part *part = what;
+    const struct lookup *q = part->lookup;
+    memset(q->out + part->first * q->width, 0, 4 * (size_t)((part->end - part->first) * q->width));
+    for (int64_t at = 0; at < q->count; at++) {
+        const int64_t row = q->numbers[at];
+        if (row < part->first || row >= part->end || row == q->padding)
+            continue;
+        const float *from = q->gradient + at * q->width;
+        float *to = q->out + row * q->width;
+        for (int64_t column = 0; column < q->width; column++)
+            to[column] += from[column];
+    }
+}
+
+/* The gradient of a table, whose rows up to `threads` threads share. */
+void polyseme_lookup_backward(const struct lookup *q, int64_t threads)
+{
+    struct lookup_part parts[WORKERS];
+    struct job jobs[WORKERS];
+    const int64_t count = threads < 1 ? 1 : threads < WORKERS ? threads : WORKERS;
+    for (int64_t at = 0; at < count; at++) {
+        parts[at] = (struct lookup_part){q, q->rows * at / count, q->rows * (at + 1) / count};
+        jobs[at] = (struct job){run_lookup, parts + at};
+    }
+    run_jobs(jobs, count, count);
+}

@@ -15,7 +15,7 @@ from functools import cache
 import torch
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 12  # the value of polyseme_interface() that this file expects
+INTERFACE = 13  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -105,6 +105,35 @@ class Windows(ctypes.Structure):
     _fields_ = [
         *((name, _Count) for name in ("words", "columns", "size", "width", "step")),
         *((name, _Floats) for name in ("chars", "counts", "parts", "values", "first")),
+    ]
+
+
+class Lookup(ctypes.Structure):
+    """`struct lookup` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("rows", "width", "count", "padding")),
+        *((name, _Floats) for name in ("numbers", "gradient", "out")),
+    ]
+
+
+class Weight(ctypes.Structure):
+    """`struct weight` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        ("count", _Count),
+        *((name, _Floats) for name in ("gradient", "values", "first", "second")),
+        *((name, ctypes.c_float) for name in ("rate", "kept", "root")),
+    ]
+
+
+class Update(ctypes.Structure):
+    """`struct update` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        *((name, _Count) for name in ("kind", "count")),
+        ("weights", ctypes.POINTER(Weight)),
+        *((name, ctypes.c_float) for name in ("share", "beta1", "beta2", "epsilon", "decay")),
     ]
 
 
@@ -207,6 +236,14 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_highway_scratch_size.restype = _Count
     for function in (library.polyseme_windows, library.polyseme_windows_backward):
         function.argtypes, function.restype = [ctypes.POINTER(Windows)], None
+    library.polyseme_lookup_backward.argtypes = [ctypes.POINTER(Lookup), _Count]
+    library.polyseme_lookup_backward.restype = None
+    library.polyseme_update.argtypes = [ctypes.POINTER(Update), _Count]
+    library.polyseme_update.restype = None
+    library.polyseme_square_sum_count.argtypes = [ctypes.POINTER(Update)]
+    library.polyseme_square_sum_count.restype = _Count
+    library.polyseme_square_sum.argtypes = [ctypes.POINTER(Update), _Count, _Floats]
+    library.polyseme_square_sum.restype = ctypes.c_double
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
     library.polyseme_squares_scratch_size.argtypes = [_Count]
     for kind in (Outer, Loss, Dots, Above, Squares, Totals):
