@@ -196,6 +196,72 @@ static void run_squares_and_totals(int kind, int64_t rows, int64_t width, int64_
     release((void *[]){halves, indices, vectors, (void *)q.packed, (void *)q.centre, q.scratch, q.found, t.sums}, 8);
 }
 
+static void run_windows(int64_t words, int64_t characters, int64_t width, int64_t size)
+{
+    const int64_t columns = width + pick(12), step = size + pick(5);
+    int64_t *chars = malloc(8 * (size_t)(words * columns)), *counts = malloc(8 * (size_t)words);
+    for (int64_t at = 0; at < words * columns; at++)
+        chars[at] = pick((int)characters);
+    for (int64_t word = 0; word < words; word++)
+        counts[word] = 1 + pick((int)(columns - width + 1));
+    struct windows q = {words, columns, size, width, step, chars, counts, random_array(characters * width * size),
+                        random_array((words - 1) * step + size), malloc(4 * (size_t)(words * size))};
+    polyseme_windows(&q);
+    q.counts = NULL;
+    polyseme_windows_backward(&q);
+    release((void *[]){chars, counts, q.parts, q.values, q.first}, 5);
+}
+
+static void run_filters(int64_t words, int64_t characters, int64_t panels)
+{
+    const int64_t size = panels * FILTERS, widest = 1 + pick(5), columns = widest + pick(12);
+    int64_t *chars = malloc(8 * (size_t)(words * columns)), *lengths = malloc(8 * (size_t)words);
+    int64_t *widths = malloc(8 * (size_t)(size / PANEL));
+    for (int64_t at = 0; at < words * columns; at++)
+        chars[at] = pick((int)characters);
+    for (int64_t word = 0; word < words; word++)
+        lengths[word] = pick((int)(columns - widest + 1));
+    for (int64_t at = 0; at < size / PANEL; at++)
+        widths[at] = 1 + pick((int)widest);
+    struct filters f = {words, columns, size, characters, pick(2), chars, lengths, widths,
+                        random_array(widest * characters * size), random_array(size), random_array(words * size)};
+    polyseme_filter(&f, 1 + pick(3));
+    release((void *[]){chars, lengths, widths, (void *)f.table, (void *)f.bias, f.out}, 6);
+}
+
+static void run_highways(int kind, int64_t rows, int64_t size, int64_t threads)
+{
+    struct highway h = {kind, rows, size, random_array(rows * size), pack_random(kind, 1, size, size, 0),
+                        pack_random(kind, 1, size, size, 0), random_array(size), random_array(size),
+                        random_array(size), random_array(size),
+                        malloc((size_t)(threads * polyseme_highway_scratch_size(size))),
+                        random_array(2 * HIGHWAY_ROWS * size), random_array(rows * size)};
+    polyseme_highway(&h, threads);
+    release((void *[]){(void *)h.x, (void *)h.transform, (void *)h.carry, (void *)h.transform_scales,
+                       (void *)h.carry_scales, (void *)h.transform_bias, (void *)h.carry_bias, h.scratch, h.memory,
+                       h.out}, 10);
+}
+
+static void run_updates(int kind, int64_t count, int64_t threads)
+{
+    struct weight *weights = malloc((size_t)count * sizeof *weights);
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t values = at ? pick(100) : pick(2 * UPDATED + 9);
+        weights[at] = (struct weight){values, random_array(values), random_array(values),
+                                      kind == ADAMW ? random_array(values) : NULL, random_array(values), 0.1f, 0.9f, 0.5f};
+        for (int64_t value = 0; value < values; value++)
+            weights[at].second[value] *= weights[at].second[value];
+    }
+    struct update q = {kind, count, weights, 0.5f, 0.9f, 0.99f, 1e-8f, 0.1f};
+    double *sums = malloc(8 * (size_t)polyseme_square_sum_count(&q));
+    if (!(polyseme_square_sum(&q, threads, sums) >= 0.0))
+        abort();
+    polyseme_update(&q, threads);
+    for (int64_t at = 0; at < count; at++)
+        release((void *[]){(void *)weights[at].gradient, weights[at].values, weights[at].first, weights[at].second}, 4);
+    release((void *[]){weights, sums}, 2);
+}
+
 /* The work of one of several threads: they share the weights and nothing else. */
 static void *run_in_thread(void *weights)
 {
@@ -238,6 +304,11 @@ int main(int argc, char **argv)
             run_layer(kind, inputs, m, d, weights, save, 1 + pick(run % 10 ? 30 : 220), pick(9));
             release(weights, 3);
             run_gradients(kind == BF16 ? BF16 : FP32, 1 + pick(700), 1 + pick(90), 1 + pick(300));
+            run_windows(1 + pick(40), 1 + pick(30), 1 + pick(5), 1 + pick(150));
+            run_filters(1 + pick(40), 1 + pick(30), 1 + pick(3));
+            run_highways(kind, 1 + pick(100), PANEL * (1 + pick(5)), 1 + pick(3));
+            if (run % 5 == 0)
+                run_updates(pick(2), 1 + pick(5), 1 + pick(3));
             run_product(kind, 1 + pick(220), 1 + pick(90), 1 + pick(600));
             run_dots(pick(2) ? FP32 : FP16, pick(600), 1 + pick(100));
             run_above(pick(2) ? FP32 : FP16, pick(600), 1 + pick(run % 10 ? 100 : 1500), 1 + pick(70));

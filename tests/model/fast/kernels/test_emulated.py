@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.model.fast.kernels import dots, lstm, native
+from polyseme.model.fast.kernels import dots, linears, lstm, native, updates, windows
 from polyseme.model.fast.kernels.gradients import multiply_transposed
 from polyseme.model.fast.kernels.loss import mean_loss
 from polyseme.model.fast.quantisation import PRECISIONS, quantise
@@ -101,6 +101,53 @@ def test_a_layer_with_rounded_rows_stays_near_the_exact_layer(emulated):
         run_everything("bf16")[4:7], expected[4:7], strict=True
     ):  # output, state
         torch.testing.assert_close(result, expected_result, rtol=0, atol=0.03)
+
+
+def run_training(dtype: torch.dtype) -> list[torch.Tensor]:
+    """Linear layers and filters with their gradients, and steps of optimisers."""
+    torch.manual_seed(0)
+    weights = [torch.randn(70, 33, requires_grad=True) for _ in range(2)]
+    biases = [torch.randn(70, requires_grad=True) for _ in range(2)]
+    x = torch.randn(60, 33, requires_grad=True)
+    outputs = linears.apply_in_c(x, weights, biases, dtype)
+    gradients = torch.autograd.grad(torch.cat(outputs).sin().sum(), [x, *weights, *biases])
+    vectors, counts = torch.randn(9, 20), torch.arange(50) % 6 + 1
+    columns = torch.randint(9, (50, 8))
+    strongest = []
+    for n, width in ((70, 3), (5, 1), (128, 2)):  # several vectors, less than one, several at once
+        weight, values = torch.randn(n, 20, width), torch.empty(50, n)
+        first = windows.find_strongest(vectors, columns, counts, weight, dtype, values)
+        strongest += [values, *windows.find_gradients(vectors, columns, weight, dtype, values.sin(), first)]
+    stepped = [torch.nn.Parameter(torch.randn(shape)) for shape in ((40_001,), (3, 7))]
+    for optimizer in (torch.optim.AdamW(stepped, 0.1), torch.optim.Adagrad(stepped, 0.1)):
+        for weight in stepped:
+            weight.grad = torch.randn(weight.shape)
+        assert updates.clip_and_step(optimizer, 1.0) is not None
+    return [out.detach() for out in outputs] + [*gradients, *strongest, *(w.detach() for w in stepped)]
+
+
+@pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512", "portable"])
+def test_wider_instructions_give_the_same_training(emulated, instruction_set):
+    assert native.select_instruction_set("avx2")
+    expected = run_training(torch.float32)
+    assert native.select_instruction_set(instruction_set)
+    for result, expected_result in zip(run_training(torch.float32), expected, strict=True):
+        if instruction_set == "portable":  # it has no fused multiply-add
+            torch.testing.assert_close(result, expected_result, rtol=1e-4, atol=1e-4)
+        else:
+            assert torch.equal(result, expected_result)
+
+
+def test_training_with_pairs_of_bf16_stays_near_the_exact_values(emulated):
+    assert native.select_instruction_set("avx2")
+    expected = run_training(torch.float32)
+    assert native.select_instruction_set("bf16")
+    results = run_training(torch.bfloat16)
+    assert not torch.equal(results[0], expected[0])
+    for result, exact in zip(results[:7], expected[:7], strict=True):
+        assert (result - exact).norm() < 0.02 * exact.norm()
+    for at in range(7, 16, 3):  # where two windows are nearly the same, the other one may be the strongest
+        assert (results[at] - expected[at]).norm() < 0.02 * expected[at].norm()
 
 
 def run_gradients(dtype: torch.dtype) -> tuple[torch.Tensor, list[torch.Tensor]]:
