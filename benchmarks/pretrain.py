@@ -8,6 +8,7 @@ table has no column for cores, and memory is the GPU's.
 
     python benchmarks/pretrain.py TEXT [--presets novel small notebook notebook:train.batch=128] [--steps 30]
         [--device cuda]
+    python benchmarks/pretrain.py TEXT --profile [--presets novel]    # phases of a step, one core against all
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +29,13 @@ if TYPE_CHECKING:
     import torch
 
     from polyseme.training.loop import Loop
+    from polyseme.training.settings import PretrainSettings
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from measure import peak_memory
 
 from hardware_limits import REPEATS, packed_peak
+from training_phases import format_phases, measure_phases
 
 PRESETS = ["novel", "small", "notebook", "notebook:train.batch=128"]
 WARM_UP = 5  # steps
@@ -50,11 +55,20 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=30, help="steps of a round (default 30)")
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
+    parser.add_argument(
+        "--profile", action="store_true", help="print the phases of a step on one core and on all instead"
+    )
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.here:
         preset, *settings = arguments.presets
-        print(json.dumps(measure(arguments.text, preset, settings, arguments.steps)))
+        run = profile if arguments.profile else measure
+        print(json.dumps(run(arguments.text, preset, settings, arguments.steps)))
+        return
+    if arguments.profile:
+        for name in arguments.presets:
+            one, every = (measure_apart(arguments, name, cores=cores) for cores in (1, 0))
+            print(f"{name.replace(':', ' ')}:\n", *format_phases(one, every), sep="\n", flush=True)
         return
     print("| preset | fp32 tokens/s | of the peak | bf16 tokens/s | of the peak | bf16 : fp32 |", end="")
     print(" two cores : one | memory fp32, bf16 |")
@@ -74,6 +88,7 @@ def measure_apart(arguments: argparse.Namespace, name: str, *settings: str, core
     """Run `measure` in a fresh process, on the first `cores` cores if that is not 0."""
     preset, *changes = name.split(":")
     words = [__file__, str(arguments.text), "--steps", str(arguments.steps), "--here", "--presets", preset]
+    words += ["--profile"] if arguments.profile else []
     words += [*changes, *settings, f"train.device={arguments.device}"]
     allowed = sorted(os.sched_getaffinity(0))[: cores or None]
     done = subprocess.run(
@@ -108,35 +123,54 @@ def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats
     """Some steps of one preset: tokens a second, useful operations a token, the peak, memory."""
     import numpy as np
 
+    from polyseme.training.devices import choose_device
+    from polyseme.training.settings import read_pretrain_settings
+
+    config = read_pretrain_settings(preset, settings)
+    device, low = choose_device(config.train.device), config.train.precision == "bf16"
+    before = device_peak(device, bf16=low, repeats=repeats)
+    with start_run(text, config) as (loop, operations):
+        time_steps(loop, WARM_UP, device)
+        rates = [time_steps(loop, steps, device) for _ in range(ROUNDS)]
+    return {
+        "tokens_per_second": float(np.median(rates)),
+        "operations": operations,
+        "peak": max(before, device_peak(device, bf16=low, repeats=repeats)),
+        "memory": device_memory(device),
+    }
+
+
+def profile(text: Path, preset: str, settings: list[str], steps: int) -> Figures:
+    """Milliseconds of each phase of a step of one preset."""
+    from polyseme.training.settings import read_pretrain_settings
+
+    config = read_pretrain_settings(preset, settings)
+    with start_run(text, config) as (loop, _):
+        for _ in range(WARM_UP):
+            loop.step()
+        return measure_phases(loop, steps)
+
+
+@contextmanager
+def start_run(text: Path, config: PretrainSettings) -> Iterator[tuple[Loop, float]]:
+    """The loop of a fresh run, in a folder for the time of the block, and its useful operations a token."""
     from polyseme.text.corpus.prepared import prepare_corpus
     from polyseme.training.bilm_trainable import BilmTrainable, count_samples, make_train_batches
     from polyseme.training.distributed import Ranks, join_ranks
     from polyseme.training.loop import Loop
     from polyseme.training.pretrain import make_corpus_spec, make_fresh_modules
-    from polyseme.training.settings import read_pretrain_settings
     from polyseme.training.steady_process import steady_process
     from training_flops import step_flops
 
-    config = read_pretrain_settings(preset, settings)
-    ranks, low = join_ranks(config.train.device), config.train.precision == "bf16"
-    before = device_peak(ranks.device, bf16=low, repeats=repeats)
     with tempfile.TemporaryDirectory() as folder, steady_process():
         corpus = prepare_corpus([text], Path(folder) / "corpus", make_corpus_spec(config), workers=1)
         network, softmax = make_fresh_modules(config, corpus)
-        work = BilmTrainable(network, softmax, corpus, config, ranks)
+        work = BilmTrainable(network, softmax, corpus, config, join_ranks(config.train.device))
         loop = Loop(work, config.train, Path(folder), work.count_total_tokens())
         network.train()
         batches, scored = make_train_batches(corpus, config, Ranks()), count_samples(config, softmax)
         batch = batches.make_batch(0, WARM_UP)
-        operations = step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
-        time_steps(loop, WARM_UP, ranks.device)
-        rates = [time_steps(loop, steps, ranks.device) for _ in range(ROUNDS)]
-    return {
-        "tokens_per_second": float(np.median(rates)),
-        "operations": operations,
-        "peak": max(before, device_peak(ranks.device, bf16=low, repeats=repeats)),
-        "memory": device_memory(ranks.device),
-    }
+        yield loop, step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
 
 
 def time_steps(loop: Loop, steps: int, device: torch.device) -> float:

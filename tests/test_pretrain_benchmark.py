@@ -19,7 +19,7 @@ def benchmark(monkeypatch):
     import pretrain
 
     yield pretrain
-    for name in ("pretrain", "training_flops", "hardware_limits", "measure"):
+    for name in ("pretrain", "training_flops", "hardware_limits", "measure", "training_phases"):
         sys.modules.pop(name, None)
 
 
@@ -28,6 +28,24 @@ def test_a_preset_is_measured_on_the_device_of_its_settings(benchmark, tmp_path)
     figures = benchmark.measure(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=1, repeats=1)
     assert figures.keys() == {"tokens_per_second", "operations", "peak", "memory"}
     assert all(value > 0 for value in figures.values())
+
+
+def test_the_phases_of_a_step_add_up_to_it(benchmark, tmp_path):
+    import training_phases
+
+    text = story.write(tmp_path / "story.txt", 300)
+    phases = benchmark.profile(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=2)
+    assert phases.keys() == {*training_phases.PHASES, training_phases.PYTHON}
+    for phase in ("batch and sampled words", "clip and optimiser", "LSTMs, forward", "LSTMs, backward"):
+        assert phases[phase] > 0
+    assert (
+        training_phases.find_phase("autograd::engine::evaluate_function: _NativePairBackward")
+        == "LSTMs, backward"
+    )
+    lines = training_phases.format_phases(phases, phases)
+    assert len(lines) == 3 + len(phases)
+    assert lines[-1].startswith("| a step |")
+    assert lines[-1].endswith("| 1.00 |")
 
 
 def test_the_peak_of_a_gpu_is_that_of_a_large_product(benchmark):
