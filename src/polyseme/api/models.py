@@ -17,7 +17,7 @@ from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
-from polyseme.io.progress import OnProgress, ProgressEvent, ProgressOption, open_progress
+from polyseme.io.progress import OnProgress, ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.samples import write_documents
 from polyseme.text.vocab import Vocab
@@ -225,7 +225,6 @@ def sample(
 
     """
     with open_progress(progress) as on_progress:
-        on_progress(ProgressEvent("fetching", detail=name))
         if split is not None:
-            write_documents(name, Path(split).expanduser(), force=force)
-        return fetch_sample(name)
+            write_documents(name, Path(split).expanduser(), force=force, on_progress=on_progress)
+        return fetch_sample(name, on_progress=on_progress)

@@ -224,11 +224,11 @@ class ByteProgress:
     Args:
         on_progress: Receives an event for each call of `add`.
         stage: The stage of the events.
-        total: Bytes of the whole job.
+        total: Bytes of the whole job; None if unknown.
 
     """
 
-    def __init__(self, on_progress: OnProgress, stage: str, total: int) -> None:
+    def __init__(self, on_progress: OnProgress, stage: str, total: int | None) -> None:
         self._on_progress, self._stage, self._total = on_progress, stage, total
         self._done, self._start = 0, time.monotonic()
 
@@ -238,7 +238,8 @@ class ByteProgress:
             return
         self._done += count
         rate = self._done / max(time.monotonic() - self._start, 1e-9)
-        detail = f"{self._done / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s"
+        decimals = 0 if self._done >= 1e7 else 1
+        detail = f"{self._done / 1e6:,.{decimals}f} MB, {rate / 1e6:,.{decimals}f} MB/s"
         self._on_progress(ProgressEvent(self._stage, self._done, self._total, detail))
 
 

