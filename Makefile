@@ -11,13 +11,13 @@ FAST    = -m "not slow and not peers" -n 2 --dist loadfile --durations 15
 .PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench peers rivals bench-rivals duel-environments duel clean
 
 help:  ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed  ## load a published ELMo, then train one on a novel (about five minutes)
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/sanguo.py
 
-test: $(VENV)/.installed browser  ## run all tests that take minutes
+test: $(VENV)/.installed browser  ## run all tests but the slow ones (minutes)
 	$(BIN)/python -m pytest $(FAST)
 
 check: format lint types coverage  ## check format, lint, types, and run the tests with coverage; CI runs this
@@ -32,14 +32,14 @@ types: $(VENV)/.installed  ## check the types of src (strict) and tests
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 
-coverage: $(VENV)/.installed browser
+coverage: $(VENV)/.installed browser  ## run the same tests with coverage
 	$(BIN)/python -m pytest $(FAST) --cov --cov-report term:skip-covered
 
 fix: $(VENV)/.installed  ## format the code and apply the linter's fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-browser:  # chromium, for the tests of the explorer, where apt can install it
+browser:  ## install chromium for the tests of the explorer, if apt can
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } || \
 	  echo "chromium is missing and could not be installed: the tests of the explorer are skipped."
@@ -54,14 +54,14 @@ PEERS_PYTHON ?= python3.11
 peers:  ## install AllenNLP and simple_elmo in an environment of their own
 	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-peers
 
-rivals: peers  ## install flair and onnxruntime, too, each in an environment of its own
+rivals: peers  ## also install flair and onnxruntime, each in an environment of its own
 	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-flair flair
 	PYTHON="$(PEERS_PYTHON)" sh benchmarks/peers/setup.sh .venv-onnx onnx
 
-bench-rivals: $(VENV)/.installed rivals  ## measure beside ELMo's programs, flair and BERT: make bench-rivals TEXT=tokenised.txt
+bench-rivals: $(VENV)/.installed rivals  ## compare the speed with other ELMo programs, flair and BERT: make bench-rivals TEXT=tokenised.txt
 	$(BIN)/python benchmarks/rivals.py "$(TEXT)" --page benchmarks/RESULTS.md
 
-duel-environments:  ## install the rivals of the duel: flair; transformers, stanza, spaCy and gensim
+duel-environments:  ## install what the duel compares: flair; transformers, stanza, spaCy and gensim
 	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-flair flair
 	PYTHON="$(PEERS_PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" sh benchmarks/peers/setup.sh .venv-duel duel
 

@@ -204,15 +204,10 @@ def nearest(
 
 @overload
 def nearest(
-    source: WordVectors | Index | Elmo | str | Path,
+    source: Index | str | Path,
     word: str,
     k: int = ...,
     *,
-    context: str | Sequence[str] | None,
-    same_word: bool = ...,
-    which: int | None = ...,
-    position: int | None = ...,
-    approximate: bool = ...,
     like: Sequence[str] = ...,
     unlike: Sequence[str] = ...,
     min_count: int = ...,
@@ -222,8 +217,8 @@ def nearest(
     memory: int | None = ...,
     model: Elmo | str | Path | None = ...,
     documents: Documents | None = ...,
-    by: None = ...,
-) -> ResultList[Neighbour] | ResultList[Usage]: ...
+    by: str,
+) -> ResultList[NeighbourGroup]: ...
 
 
 @overload
@@ -232,9 +227,10 @@ def nearest(
     word: str,
     k: int = ...,
     *,
-    context: str | None = ...,
+    context: str | Sequence[str] | None = ...,
     same_word: bool = ...,
     which: int | None = ...,
+    position: int | None = ...,
     approximate: bool = ...,
     like: Sequence[str] = ...,
     unlike: Sequence[str] = ...,

@@ -286,7 +286,7 @@ class VerbRoutes:
             min_chars=body.min_chars,
             by=by,
         )
-        return [group.as_dict() for group in groups if isinstance(group, api.NeighbourGroup)]
+        return [group.as_dict() for group in groups]
 
     async def senses(self, body: requests.SensesRequest) -> Response:
         """Find the senses of a word: groups of its usages, and a map of them."""
