@@ -8,7 +8,7 @@ For each word:
     prototype   effect size: cosine distance of the mean vectors, 0 to 2, corrected for the noise of small
                 samples (the mean cosine of pairs across the corpora against that of pairs within them), with
                 a bootstrap confidence interval; p from a permutation test, q corrected for all words compared
-    usual       the median prototype distance of words of like frequency, and the percentile of this word
+    usual       the median prototype distance of words of similar frequency, and the percentile of this word
     distance    mean cosine distance of pairs across the corpora minus that within them     distance_p
     shift       Jensen-Shannon divergence of the shares of the groups of usages, 0 to 1     shift_p
     groups      groups of usages that only one corpus has (gained, lost), with quotations

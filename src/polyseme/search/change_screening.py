@@ -29,7 +29,7 @@ from polyseme.search.index import Index
 MAX_USAGES = 500  # of a word in each corpus; of more a sample is drawn
 MIN_USAGES = 5  # of a word in each corpus
 MIN_COUNT = 20  # usages in both corpora of words that are compared unless words are named
-CONTROLS = 50  # words of like frequency
+CONTROLS = 50  # words of similar frequency
 TOLERANCE = 1e-9  # distances that differ less may swap ranks when compared in full
 TIES = 20  # words beyond the k asked for, if they tie with the last
 
@@ -50,8 +50,8 @@ class Significance:
 
     Attributes:
         q: p-value corrected for the number of words compared (Benjamini-Hochberg).
-        usual: The median change of words of like frequency.
-        percentile: Share of words of like frequency that changed less; None without such words.
+        usual: The median change of words of similar frequency.
+        percentile: Share of words of similar frequency that changed less; None without such words.
 
     """
 

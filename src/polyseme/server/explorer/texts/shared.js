@@ -72,11 +72,11 @@ export const SHARED_TEXTS = {
   "reason.near": ["Similar spellings:", "写法相近的词："],
   "reason.too_few_for_senses": [
     "The word has too few usages to find senses.",
-    "这个词的用法太少，无法划分义项。",
+    "这个词的用例太少，无法划分义项。",
   ],
   "reason.too_few_usages": [
     "Word {number} of your list has {count} usages in one of the indexes; at least {minimum} are needed.",
-    "列表中的第 {number} 个词在其中一个索引里只有 {count} 个用法，至少需要 {minimum} 个。",
+    "列表中的第 {number} 个词在其中一个索引里只有 {count} 个用例，至少需要 {minimum} 个。",
   ],
   "reason.too_long": [
     "One sentence has {count} tokens; the limit is {limit}.",
