@@ -206,9 +206,9 @@ def probe_model(
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
     if done.returncode:
         raise RivalFailedError(f"{key}: the probes failed:\n{done.stderr[-3000:]}")
-    figures = json.loads((folder / "model" / "run.json").read_text())
+    record = json.loads((folder / "model" / "run.json").read_text())
     shutil.rmtree(folder)
-    cell = {**figures, "processor": name_processor(), "scores": json.loads(done.stdout.splitlines()[-1])}
+    cell = {**record, "processor": name_processor(), "scores": json.loads(done.stdout.splitlines()[-1])}
     add_result(arguments.results, key, cell)
     scores = " ".join(f"{name} {score['test']:.3f}" for name, score in cell["scores"].items())
     print(f"{key}: {scores} ({cell['cpu_seconds']} CPU s)", flush=True)

@@ -68,7 +68,7 @@ def precision_of(program: str) -> str:
 
 
 def run(command: list[str | Path], model: Path, text: Path, batch: int, repeats: int) -> dict[str, float]:
-    """Run one program in a new process and return its figures."""
+    """Run one program in a new process and return what it measured."""
     files = [model / "options.json", model / "weights.hdf5", text]
     full = [*command, *files, "--batch", batch, "--time", "--repeats", repeats]
     done = subprocess.run([str(part) for part in full], capture_output=True, text=True, check=False)
@@ -77,28 +77,28 @@ def run(command: list[str | Path], model: Path, text: Path, batch: int, repeats:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def best_figures(rounds: list[dict[str, float]]) -> dict[str, float]:
+def choose_best_values(rounds: list[dict[str, float]]) -> dict[str, float]:
     """The lowest value of each figure over the rounds, and the speed of the fastest pass."""
-    lowest = {name: min(figures[name] for figures in rounds) for name in rounds[0]}
+    lowest = {name: min(values[name] for values in rounds) for name in rounds[0]}
     return lowest | {"tokens_per_second": lowest["tokens"] / lowest["seconds_fastest"]}
 
 
 def compare(model: Path, text: Path, batch: int, commands: dict, rounds: int, repeats: int) -> dict:
     """Run all programs on one text, in turn, several rounds."""
-    figures: dict[str, list[dict[str, float]]] = {program: [] for program in commands}
+    values: dict[str, list[dict[str, float]]] = {program: [] for program in commands}
     for _ in range(rounds):
         for program, command in commands.items():
-            figures[program].append(run(command, model, text, batch, repeats))
-    return {program: best_figures(runs) for program, runs in figures.items()}
+            values[program].append(run(command, model, text, batch, repeats))
+    return {program: choose_best_values(runs) for program, runs in values.items()}
 
 
 def rows(
     size: str, batch: int, results: dict[str, dict[str, float]], limits: dict[str, float]
 ) -> Iterator[str]:
     """Table rows for one size and batch; ratios are to the fastest peer."""
-    peer_rates = [figures["tokens_per_second"] for program, figures in results.items() if program in PEERS]
-    for program, figures in results.items():
-        rate = figures["tokens_per_second"]
+    peer_rates = [values["tokens_per_second"] for program, values in results.items() if program in PEERS]
+    for program, values in results.items():
+        rate = values["tokens_per_second"]
         ratio = "" if not peer_rates or program in PEERS else f"{rate / max(peer_rates):.1f}x"
         share = (
             ""
@@ -107,15 +107,15 @@ def rows(
         )
         yield (
             f"| {size} | {batch} | {program} | {rate:,.0f} | {ratio} | {share} "
-            f"| {figures['latency_seconds'] * 1000:.0f} ms | {figures['peak_rss_mib']:,.0f} MiB "
-            f"| {figures['load_seconds']:.1f} s |"
+            f"| {values['latency_seconds'] * 1000:.0f} ms | {values['peak_rss_mib']:,.0f} MiB "
+            f"| {values['load_seconds']:.1f} s |"
         )
 
 
 def goal_rows(results: dict[tuple[str, int], dict[str, dict[str, float]]]) -> Iterator[str]:
     """Table rows of the ratios that have a goal."""
     for (size, batch), programs in results.items():
-        rates = {program: figures["tokens_per_second"] for program, figures in programs.items()}
+        rates = {program: values["tokens_per_second"] for program, values in programs.items()}
         for precision in ("fp32", "bf16", "int8"):
             cold, warm = (rates.get(f"polyseme {precision} {cache}") for cache in ("cold", "warm"))
             if cold and warm:
@@ -210,7 +210,7 @@ def draw(results: dict[tuple[str, int], dict[str, dict[str, float]]], picture: P
         1, len(results), figsize=(3.2 * len(results), 3.4), layout="constrained", squeeze=False
     )
     for panel, ((size, batch), programs) in zip(panels[0], results.items(), strict=True):
-        rates = [figures["tokens_per_second"] for figures in programs.values()]
+        rates = [values["tokens_per_second"] for values in programs.values()]
         colours = ["#b0b0b0" if name in PEERS else "#2a6f97" for name in programs]
         bars = panel.barh(list(programs), rates, color=colours)
         panel.bar_label(bars, [f"{rate:,.0f}" for rate in rates], padding=3, fontsize=8)

@@ -56,8 +56,8 @@ def main() -> None:
                 encoded = highway_operations(arguments.size) * times["words"] / (limits[precision] * 1e6)
                 parts = [times[name] for name in ("call", "C", "threads", "rest", "new")]
                 values = (*parts[:2], products, *parts[2:], encoded)
-                figures = " | ".join(f"{value:.2f} ms" for value in values)
-                print(f"| {arguments.size} | {precision} | {batch} | {figures} |", flush=True)
+                shown = " | ".join(f"{value:.2f} ms" for value in values)
+                print(f"| {arguments.size} | {precision} | {batch} | {shown} |", flush=True)
 
 
 def measure(folder: Path, precision: str, batch: int) -> tuple[dict[str, float], float]:

@@ -38,24 +38,25 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16", "int8"])
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.here:
-        print(json.dumps(measure(given.here, given.batch)))
+    arguments = parser.parse_args()
+    if arguments.here:
+        print(json.dumps(measure(arguments.here, arguments.batch)))
         return
     print("| precision | weights | load | memory | of the weights | linear | mixed |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "published"
-        _run(HERE / "peers" / "random_model.py", source, "--size", given.size)
-        for precision in given.precisions:
+        _run(HERE / "peers" / "random_model.py", source, "--size", arguments.size)
+        for precision in arguments.precisions:
             model = Path(folder) / precision
             _run("-m", "polyseme", "convert", source / "weights.hdf5", model, "--precision", precision)
-            found = json.loads(_run(__file__, "--here", model, "--batch", given.batch).splitlines()[-1])
-            linear = " : ".join(f"{ratio:.2f}" for ratio in found["linear"])
+            output = _run(__file__, "--here", model, "--batch", arguments.batch)
+            measured = json.loads(output.splitlines()[-1])
+            linear = " : ".join(f"{ratio:.2f}" for ratio in measured["linear"])
             print(
-                f"| {precision} | {found['weights']:,.0f} MiB | {found['load']:.2f} s "
-                f"| {found['memory']:,.0f} MiB | {found['memory'] / found['weights']:.2f}x "
-                f"| {linear} | {found['mixed']:.0%} |",
+                f"| {precision} | {measured['weights']:,.0f} MiB | {measured['load']:.2f} s "
+                f"| {measured['memory']:,.0f} MiB | {measured['memory'] / measured['weights']:.2f}x "
+                f"| {linear} | {measured['mixed']:.0%} |",
                 flush=True,
             )
 
@@ -68,7 +69,7 @@ def _run(*words: object) -> str:
 
 
 def measure(folder: Path, batch: int) -> dict[str, object]:
-    """All figures of one folder."""
+    """All measurements of one folder."""
     import polyseme.elmo  # with torch, as `load` would
 
     before = peak_memory()

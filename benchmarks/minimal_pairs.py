@@ -39,16 +39,16 @@ def english() -> dict[str, list[Pair]]:
         "subject and verb": list(_agree()),
         "subject and verb, a noun between": list(_agree_across()),
         "reflexive pronoun": [
-            (f"the {one} hurt {own} .", f"the {one} hurt {other} .")
+            (f"the {singular} hurt {own} .", f"the {singular} hurt {other} .")
             for group, own, other in ((MEN, "himself", "herself"), (WOMEN, "herself", "himself"))
-            for one in group
+            for singular in group
         ],
         "this and these": [
             pair
-            for one, many in zip(SINGULAR, PLURAL, strict=True)
+            for singular, plural in zip(SINGULAR, PLURAL, strict=True)
             for pair in (
-                (f"i saw this {one} yesterday .", f"i saw these {one} yesterday ."),
-                (f"i saw those {many} yesterday .", f"i saw that {many} yesterday ."),
+                (f"i saw this {singular} yesterday .", f"i saw these {singular} yesterday ."),
+                (f"i saw those {plural} yesterday .", f"i saw that {plural} yesterday ."),
             )
         ],
         "a and an": [
@@ -61,30 +61,31 @@ def english() -> dict[str, list[Pair]]:
         ],
         "form of the verb": [
             pair
-            for one in SINGULAR
+            for singular in SINGULAR
             for pair in (
-                (f"the {one} has gone home .", f"the {one} has went home ."),
-                (f"the {one} did not see it .", f"the {one} did not saw it ."),
-                (f"the {one} can speak well .", f"the {one} can speaks well ."),
+                (f"the {singular} has gone home .", f"the {singular} has went home ."),
+                (f"the {singular} did not see it .", f"the {singular} did not saw it ."),
+                (f"the {singular} can speak well .", f"the {singular} can speaks well ."),
             )
         ],
         "any after not": [
-            (f"the {one} did not have any money .", f"the {one} did have any money .") for one in SINGULAR
+            (f"the {singular} did not have any money .", f"the {singular} did have any money .")
+            for singular in SINGULAR
         ],
         "words left out": [
             pair
-            for one in SINGULAR
+            for singular in SINGULAR
             for pair in (
-                (f"the {one} went to the house .", f"the {one} went the house ."),
-                (f"the {one} is in the room .", f"the {one} in the room ."),
+                (f"the {singular} went to the house .", f"the {singular} went the house ."),
+                (f"the {singular} is in the room .", f"the {singular} in the room ."),
             )
         ],
         "order": [
             pair
-            for one in SINGULAR
+            for singular in SINGULAR
             for pair in (
-                (f"the old {one} came back .", f"old the {one} came back ."),
-                (f"where did the {one} go ?", f"where the {one} did go ?"),
+                (f"the old {singular} came back .", f"old the {singular} came back ."),
+                (f"where did the {singular} go ?", f"where the {singular} did go ?"),
             )
         ],
     }
@@ -92,17 +93,17 @@ def english() -> dict[str, list[Pair]]:
 
 def _agree() -> Iterator[Pair]:
     """Singular and plural subjects with forms of be and have."""
-    for one, many in zip(SINGULAR, PLURAL, strict=True):
+    for singular, plural in zip(SINGULAR, PLURAL, strict=True):
         for single, several, rest in BE_AND_HAVE:
-            yield f"the {one} {single} {rest} .", f"the {one} {several} {rest} ."
-            yield f"the {many} {several} {rest} .", f"the {many} {single} {rest} ."
+            yield f"the {singular} {single} {rest} .", f"the {singular} {several} {rest} ."
+            yield f"the {plural} {several} {rest} .", f"the {plural} {single} {rest} ."
 
 
 def _agree_across() -> Iterator[Pair]:
     """The same with a noun of the other number before the verb."""
-    for one, many in zip(SINGULAR, PLURAL, strict=True):
-        yield f"the {one} near the houses is old .", f"the {one} near the houses are old ."
-        yield f"the {many} near the house are old .", f"the {many} near the house is old ."
+    for singular, plural in zip(SINGULAR, PLURAL, strict=True):
+        yield f"the {singular} near the houses is old .", f"the {singular} near the houses are old ."
+        yield f"the {plural} near the house are old .", f"the {plural} near the house is old ."
 
 
 def chinese() -> dict[str, list[Pair]]:
@@ -121,44 +122,44 @@ def chinese() -> dict[str, list[Pair]]:
         ],
         "aspect": [
             pair
-            for who in PERSONS_ZH
+            for person in PERSONS_ZH
             for pair in (
-                (f"{who} 昨天 来 了 。", f"{who} 昨天 了 来 。"),
-                (f"{who} 正在 看 书 。", f"{who} 看 正在 书 。"),
-                (f"{who} 去 过 北京 。", f"{who} 过 去 北京 。"),
+                (f"{person} 昨天 来 了 。", f"{person} 昨天 了 来 。"),
+                (f"{person} 正在 看 书 。", f"{person} 看 正在 书 。"),
+                (f"{person} 去 过 北京 。", f"{person} 过 去 北京 。"),
             )
         ],
         "negation": [
             pair
-            for who in PERSONS_ZH
+            for person in PERSONS_ZH
             for pair in (
-                (f"{who} 没有 去 过 。", f"{who} 不 去 过 。"),
-                (f"{who} 不 知道 。", f"{who} 知道 不 。"),
+                (f"{person} 没有 去 过 。", f"{person} 不 去 过 。"),
+                (f"{person} 不 知道 。", f"{person} 知道 不 。"),
             )
         ],
         "把 and 被": [
             pair
-            for who in PERSONS_ZH
+            for person in PERSONS_ZH
             for pair in (
-                (f"{who} 把 书 放 在 桌子 上 。", f"{who} 书 把 放 在 桌子 上 。"),
-                (f"书 被 {who} 拿走 了 。", f"书 {who} 被 拿走 了 。"),
+                (f"{person} 把 书 放 在 桌子 上 。", f"{person} 书 把 放 在 桌子 上 。"),
+                (f"书 被 {person} 拿走 了 。", f"书 {person} 被 拿走 了 。"),
             )
         ],
         "order": [
             pair
-            for who in PERSONS_ZH
+            for person in PERSONS_ZH
             for pair in (
-                (f"{who} 在 北京 工作 。", f"{who} 工作 北京 在 。"),
-                (f"{who} 很 喜欢 这 本 书 。", f"{who} 喜欢 很 这 本 书 。"),
-                (f"因为 下雨 ， 所以 {who} 没有 来 。", f"所以 下雨 ， 因为 {who} 没有 来 。"),
+                (f"{person} 在 北京 工作 。", f"{person} 工作 北京 在 。"),
+                (f"{person} 很 喜欢 这 本 书 。", f"{person} 喜欢 很 这 本 书 。"),
+                (f"因为 下雨 ， 所以 {person} 没有 来 。", f"所以 下雨 ， 因为 {person} 没有 来 。"),
             )
         ],
         "words left out": [
             pair
-            for who in PERSONS_ZH
+            for person in PERSONS_ZH
             for pair in (
-                (f"{who} 比 我 高 。", f"{who} 我 高 。"),
-                (f"这 是 {who} 的 书 。", f"这 {who} 的 书 。"),
+                (f"{person} 比 我 高 。", f"{person} 我 高 。"),
+                (f"这 是 {person} 的 书 。", f"这 {person} 的 书 。"),
             )
         ],
     }

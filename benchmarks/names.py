@@ -93,15 +93,15 @@ def read_gold(path: Path, *, join_names: bool) -> list[list[str]]:
     return sentences
 
 
-def score(gold: list[list[str]], word_list: WordList | None) -> float:
+def score(labelled: list[list[str]], word_list: WordList | None) -> float:
     """F1 of the words of a segmentation."""
     right = total = 0
-    for words in gold:
+    for words in labelled:
         text = "".join(words)
-        ours = set(_spans(token_texts(text, "zh", word_list), text))
-        theirs = set(_spans(words, text))
-        right += len(ours & theirs)
-        total += len(ours) + len(theirs)
+        predicted = set(_spans(token_texts(text, "zh", word_list), text))
+        expected = set(_spans(words, text))
+        right += len(predicted & expected)
+        total += len(predicted) + len(expected)
     return 2 * right / total
 
 
@@ -165,11 +165,11 @@ def main() -> None:
             f"{plain:.2f} without and {listed:.2f} with the list ({listed / earlier:.0%} of before)"
         )
     if arguments.gold:
-        golds = [read_gold(arguments.gold, join_names=join_names) for join_names in (False, True)]
-        texts = ["".join(words) for words in golds[0]]
+        labelled_texts = [read_gold(arguments.gold, join_names=join_names) for join_names in (False, True)]
+        texts = ["".join(words) for words in labelled_texts[0]]
         lists = {"no words": None, "its own words": find_words("\n".join(texts)), **lists}
         for name, words in lists.items():
-            scores = ", ".join(f"{score(gold, words):.4f}" for gold in golds)
+            scores = ", ".join(f"{score(labelled, words):.4f}" for labelled in labelled_texts)
             print(f"People's Daily with {name}: F1 {scores}; damaged {share_damaged(texts, words):.3%}")
 
 

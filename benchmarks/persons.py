@@ -173,13 +173,14 @@ def measure_ceiling(vectors: Any, near: dict[str, list[str]], folder: Path) -> f
 
 def measure_same_person(vectors: Any, folder: Path) -> float:
     """Return the share of names with another name of the same person among the ten nearest."""
-    hits = []
+    matches = []
     known = set(vectors.words)
     for person in read_names_by_person(folder / "sanguo_entity_dict.json").values():
         person_names = person & known
         for name in person_names if len(person_names) > 1 else ():
-            hits.append(any(word in person_names for word, _ in vectors.nearest(name, NEAREST, min_chars=2)))
-    return sum(hits) / len(hits)
+            near = vectors.nearest(name, NEAREST, min_chars=2)
+            matches.append(any(word in person_names for word, _ in near))
+    return sum(matches) / len(matches)
 
 
 def read_names_by_person(path: Path) -> dict[str, set[str]]:

@@ -33,36 +33,36 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--wsd", type=Path, help="the folder of CoarseWSD-20")
     parser.add_argument("--sentences", type=int, default=1000, help="how many of the text are embedded")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| precision | cosine: mean | lowest | largest error | neighbours | forward | backward | senses |")
     print("|---|---|---|---|---|---|---|---|")
     exact: dict[str, Any] = {}
     for precision in PRECISIONS:
-        found = measure(given, precision)
-        exact = exact or found
-        print(row(precision, found, exact), flush=True)
+        measured = measure(arguments, precision)
+        exact = exact or measured
+        print(row(precision, measured, exact), flush=True)
 
 
-def measure(given: argparse.Namespace, precision: str) -> dict[str, Any]:
+def measure(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
     """Everything about one precision."""
     import polyseme
     from polyseme import api
     from polyseme.text.reading import read_lines
     from polyseme.text.segment.stream import segment_lines
 
-    elmo = polyseme.load(given.model, precision=precision)
-    lines = segment_lines(read_lines(given.text), elmo.config.segment)
-    sentences = list(islice(lines, given.sentences))
+    elmo = polyseme.load(arguments.model, precision=precision)
+    lines = segment_lines(read_lines(arguments.text), elmo.config.segment)
+    sentences = list(islice(lines, arguments.sentences))
     vectors = np.concatenate(elmo.embed(sentences, layer="all"), axis=1)[1:]
     means = polyseme.mean_vectors(elmo, sentences, min_count=3)
     near = {word: {other for other, _ in means.nearest(word, NEAREST)} for word in means.words[:FREQUENT]}
-    perplexity = api.evaluate(elmo, given.text).total.all.perplexities
+    perplexity = api.evaluate(elmo, arguments.text).total.all.perplexities
     return {
         "vectors": vectors,
         "near": near,
         "forward": perplexity["forward"],
         "backward": perplexity["backward"],
-        "senses": senses(elmo, given.wsd) if given.wsd else float("nan"),
+        "senses": senses(elmo, arguments.wsd) if arguments.wsd else float("nan"),
     }
 
 
@@ -72,8 +72,9 @@ def senses(elmo: Any, folder: Path, layer: str | int = "top") -> float:
     from polyseme.search.usage_vectors import embed_usages
 
     known, asked = marked(folder, "train"), marked(folder, "test")
-    found = Disambiguator.learn(known, embed_usages(elmo, known, layer), space="none")
-    return found.evaluate(asked, found.predict(asked, embed_usages(elmo, asked, layer))).accuracy_by_word
+    disambiguator = Disambiguator.learn(known, embed_usages(elmo, known, layer), space="none")
+    predictions = disambiguator.predict(asked, embed_usages(elmo, asked, layer))
+    return disambiguator.evaluate(asked, predictions).accuracy_by_word
 
 
 def marked(folder: Path, part: str) -> list[Any]:
@@ -81,23 +82,24 @@ def marked(folder: Path, part: str) -> list[Any]:
     from polyseme.search.sense_data import read_sense_data
 
     words = groupby(read_sense_data(folder, part), key=lambda example: example.key)
-    return [example for _, some in words for example in islice(some, MARKED)]
+    return [example for _, examples in words for example in islice(examples, MARKED)]
 
 
-def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+def cosines(approximate_vectors: np.ndarray, exact_vectors: np.ndarray) -> np.ndarray:
     """Of each vector to the one at its place."""
-    size = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
-    return (ours * theirs).sum(axis=-1) / np.maximum(size, 1e-12)
+    size = np.linalg.norm(approximate_vectors, axis=-1) * np.linalg.norm(exact_vectors, axis=-1)
+    return (approximate_vectors * exact_vectors).sum(axis=-1) / np.maximum(size, 1e-12)
 
 
-def row(precision: str, found: dict[str, Any], exact: dict[str, Any]) -> str:
+def row(precision: str, measured: dict[str, Any], exact: dict[str, Any]) -> str:
     """One line of the table."""
-    ours, theirs = found["vectors"], exact["vectors"]
-    cosine = cosines(ours, theirs)
-    kept = np.mean([len(near & exact["near"][word]) / NEAREST for word, near in found["near"].items()])
+    approximate_vectors, exact_vectors = measured["vectors"], exact["vectors"]
+    cosine = cosines(approximate_vectors, exact_vectors)
+    difference = np.abs(approximate_vectors - exact_vectors).max()
+    kept = np.mean([len(near & exact["near"][word]) / NEAREST for word, near in measured["near"].items()])
     return (
-        f"| {precision} | {cosine.mean():.6f} | {cosine.min():.6f} | {np.abs(ours - theirs).max():.4f} "
-        f"| {kept:.1%} | {found['forward']:.2f} | {found['backward']:.2f} | {found['senses']:.1%} |"
+        f"| {precision} | {cosine.mean():.6f} | {cosine.min():.6f} | {difference:.4f} "
+        f"| {kept:.1%} | {measured['forward']:.2f} | {measured['backward']:.2f} | {measured['senses']:.1%} |"
     )
 
 

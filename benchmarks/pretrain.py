@@ -41,7 +41,7 @@ PRESETS = ["novel", "small", "notebook", "notebook:train.batch=128"]
 WARM_UP = 5  # steps
 ROUNDS = 3  # the median counts
 GPU_SIZE = 4096  # rows and columns of the product that is the peak of a GPU
-Figures = dict[str, float]
+Numbers = dict[str, float]
 
 
 def main() -> None:
@@ -77,14 +77,14 @@ def main() -> None:
         print(format_row(name, *measure_cells(arguments, name)), flush=True)
 
 
-def measure_cells(arguments: argparse.Namespace, name: str) -> tuple[Figures, Figures, Figures | None]:
+def measure_cells(arguments: argparse.Namespace, name: str) -> tuple[Numbers, Numbers, Numbers | None]:
     """Measure a preset in fp32, in bf16 and, on a CPU with several cores, in fp32 on one core."""
     fp32, bf16 = (measure_apart(arguments, name, f"train.precision={kind}") for kind in ("fp32", "bf16"))
     several = arguments.device == "cpu" and len(os.sched_getaffinity(0)) > 1
     return fp32, bf16, measure_apart(arguments, name, "train.precision=fp32", cores=1) if several else None
 
 
-def measure_apart(arguments: argparse.Namespace, name: str, *settings: str, cores: int = 0) -> Figures:
+def measure_apart(arguments: argparse.Namespace, name: str, *settings: str, cores: int = 0) -> Numbers:
     """Run `measure` in a fresh process, on the first `cores` cores if that is not 0."""
     preset, *changes = name.split(":")
     words = [__file__, str(arguments.text), "--steps", str(arguments.steps), "--here", "--presets", preset]
@@ -100,18 +100,18 @@ def measure_apart(arguments: argparse.Namespace, name: str, *settings: str, core
     )
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
-    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
+    numbers: Numbers = json.loads(done.stdout.strip().splitlines()[-1])
+    return numbers
 
 
-def format_row(name: str, fp32: Figures, bf16: Figures, one: Figures | None) -> str:
+def format_row(name: str, fp32: Numbers, bf16: Numbers, one: Numbers | None) -> str:
     """A line of the table."""
     cells = [name.replace(":", " ")]
-    for figures in (fp32, bf16):
-        reached = figures["tokens_per_second"] * figures["operations"] / 1e9
+    for numbers in (fp32, bf16):
+        reached = numbers["tokens_per_second"] * numbers["operations"] / 1e9
         cells += [
-            f"{figures['tokens_per_second']:,.0f}",
-            f"{reached / figures['peak']:.0%} of {figures['peak']:.0f}",
+            f"{numbers['tokens_per_second']:,.0f}",
+            f"{reached / numbers['peak']:.0%} of {numbers['peak']:.0f}",
         ]
     cells.append(f"{bf16['tokens_per_second'] / fp32['tokens_per_second']:.2f}")
     cells.append(f"{fp32['tokens_per_second'] / one['tokens_per_second']:.2f}" if one else "-")
@@ -119,7 +119,7 @@ def format_row(name: str, fp32: Figures, bf16: Figures, one: Figures | None) -> 
     return f"| {' | '.join(cells)} |"
 
 
-def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats: int = REPEATS) -> Figures:
+def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats: int = REPEATS) -> Numbers:
     """Some steps of one preset: tokens a second, useful operations a token, the peak, memory."""
     import numpy as np
 
@@ -140,7 +140,7 @@ def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats
     }
 
 
-def profile(text: Path, preset: str, settings: list[str], steps: int) -> Figures:
+def profile(text: Path, preset: str, settings: list[str], steps: int) -> Numbers:
     """Milliseconds of each phase of a step of one preset."""
     from polyseme.training.settings import read_pretrain_settings
 

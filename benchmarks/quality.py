@@ -41,43 +41,44 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a JSON file; runs are added to those that it holds")
     parser.add_argument("--draw", nargs="+", type=Path, default=[])
     parser.add_argument("--picture", type=Path)
-    given = parser.parse_args()
-    if given.draw:
-        runs = [run for path in given.draw for run in json.loads(path.read_text(encoding="utf-8"))]
+    arguments = parser.parse_args()
+    if arguments.draw:
+        runs = [run for path in arguments.draw for run in json.loads(path.read_text(encoding="utf-8"))]
         print(table(runs))
-        if given.picture:
-            draw(runs, given.picture)
+        if arguments.picture:
+            draw(runs, arguments.picture)
         return
-    if given.text is None or given.out is None:
+    if arguments.text is None or arguments.out is None:
         parser.error("a TEXT and --out are needed")
-    for line in given.run:
-        found = run(line, given)
-        runs = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else []
-        given.out.write_text(json.dumps([*runs, found], ensure_ascii=False, indent=1), encoding="utf-8")
-        print(table([found]), flush=True)
+    for line in arguments.run:
+        result = run(line, arguments)
+        runs = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else []
+        arguments.out.write_text(json.dumps([*runs, result], ensure_ascii=False, indent=1), encoding="utf-8")
+        print(table([result]), flush=True)
 
 
-def run(line: str, given: argparse.Namespace) -> dict[str, Any]:
-    """Train one preset for its minutes; its figures."""
+def run(line: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Train one preset for its minutes; return what was measured."""
     from polyseme import api
 
-    preset, minutes, *own = line.split(":")
-    changed = [part for text in own for part in text.split()]
-    settings = [*given.settings, *changed]
-    rate = given.rate or measure(given.text, preset, settings, given.probe)["tokens_per_second"]
-    budget = [f"train.tokens={round(rate * 60 * float(minutes))}", f"train.evaluations={given.evaluations}"]
+    preset, minutes, *overrides = line.split(":")
+    changed = [part for text in overrides for part in text.split()]
+    settings = [*arguments.settings, *changed]
+    rate = arguments.rate or measure(arguments.text, preset, settings, arguments.probe)["tokens_per_second"]
+    tokens = round(rate * 60 * float(minutes))
+    budget = [f"train.tokens={tokens}", f"train.evaluations={arguments.evaluations}"]
     with tempfile.TemporaryDirectory() as folder:
-        out = (given.keep or Path(folder)) / f"{given.text.stem}-{Path(preset).stem}-{minutes}"
-        valid = [given.valid] if given.valid else []
+        out = (arguments.keep or Path(folder)) / f"{arguments.text.stem}-{Path(preset).stem}-{minutes}"
+        valid = [arguments.valid] if arguments.valid else []
         done = api.pretrain(
-            [given.text],
+            [arguments.text],
             out,
             preset,
             settings=["train.valid_tokens=1000000", *settings, *budget],
             valid=valid,
         )
         lines = [json.loads(text) for text in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
-        neighbours = find_neighbours(out, given.text, given.words) if given.words else {}
+        neighbours = find_neighbours(out, arguments.text, arguments.words) if arguments.words else {}
     points = [
         {name: point[name] for name in ("tokens", "seconds", "forward", "backward", "mean")}
         for point in lines
@@ -85,7 +86,7 @@ def run(line: str, given: argparse.Namespace) -> dict[str, Any]:
     ]
     report = done.report
     return {
-        "text": given.text.stem,
+        "text": arguments.text.stem,
         "preset": Path(preset).stem,
         "changed": " ".join(changed),
         "minutes": float(minutes),
@@ -120,15 +121,16 @@ def table(runs: list[dict[str, Any]]) -> str:
         "| text | preset | asked | took | tokens/s | epochs | words | unknown | forward | backward | mean |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for one in runs:
-        final, took = one["final"], one["points"][-1]["seconds"] / 60
-        name = f"{one['preset']} {one['changed']}".strip()
+    for record in runs:
+        final, took = record["final"], record["points"][-1]["seconds"] / 60
+        name = f"{record['preset']} {record['changed']}".strip()
         lines.append(
-            f"| {one['text']} | {name} | {one['minutes']:g} min | {took:.1f} min | {one['rate']:,.0f} "
-            f"| {one['epochs']:.1f} | {one['words']:,} | {one['unknown']:.1%} | {final['forward']:.1f} "
-            f"| {final['backward']:.1f} | {final['mean']:.1f} |"
+            f"| {record['text']} | {name} | {record['minutes']:g} min | {took:.1f} min "
+            f"| {record['rate']:,.0f} | {record['epochs']:.1f} | {record['words']:,} "
+            f"| {record['unknown']:.1%} | {final['forward']:.1f} | {final['backward']:.1f} "
+            f"| {final['mean']:.1f} |"
         )
-        lines += [f"\n{word}: {' '.join(near)}" for word, near in one["neighbours"].items()]
+        lines += [f"\n{word}: {' '.join(near)}" for word, near in record["neighbours"].items()]
     return "\n".join(lines)
 
 
@@ -141,10 +143,11 @@ def draw(runs: list[dict[str, Any]], picture: Path) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
-    for one in runs:
-        minutes = [point["tokens"] / one["rate"] / 60 for point in one["points"]]
-        label = f"{one['preset']} {one['changed']}".strip() + f", {one['minutes']:g} min"
-        axes.plot(minutes, [point["mean"] for point in one["points"]], marker="o", markersize=3, label=label)
+    for record in runs:
+        minutes = [point["tokens"] / record["rate"] / 60 for point in record["points"]]
+        label = f"{record['preset']} {record['changed']}".strip() + f", {record['minutes']:g} min"
+        means = [point["mean"] for point in record["points"]]
+        axes.plot(minutes, means, marker="o", markersize=3, label=label)
     axes.set(
         xscale="log", yscale="log", xlabel="minutes of training on two cores", ylabel="held-out perplexity"
     )

@@ -176,8 +176,8 @@ def run(program: Program, batch: int, repeats: int) -> dict[str, float | str]:
         return {"problem": f"not finished in {TIMEOUT} s", **noise}
     if done.returncode:
         return {"problem": (done.stderr.strip().splitlines() or ["failed"])[-1][:200], **noise}
-    figures = json.loads(done.stdout.strip().splitlines()[-1])
-    return {"speed": figures["tokens_per_second"], "steal": steal() - stolen, **noise}
+    numbers = json.loads(done.stdout.strip().splitlines()[-1])
+    return {"speed": numbers["tokens_per_second"], "steal": steal() - stolen, **noise}
 
 
 def calibrate() -> float:

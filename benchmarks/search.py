@@ -166,10 +166,10 @@ def measure_indexing(elmo: Any, text: Path, folder: Path, rounds: int) -> None:
     for number in range(rounds):
         if folder.exists():
             shutil.rmtree(folder)
-        for which, work in enumerate((embed_text, polyseme.index)):
+        for step, work in enumerate((embed_text, polyseme.index)):
             start = time.perf_counter(), time.process_time()
             work(elmo, text, folder)
-            times[number, which] = time.perf_counter() - start[0], time.process_time() - start[1]
+            times[number, step] = time.perf_counter() - start[0], time.process_time() - start[1]
         (embedding, embedding_cpu), (indexing, indexing_cpu) = times[number]
         print(
             f"embedding {embedding:.1f} s (CPU {embedding_cpu:.1f} s), "
@@ -247,9 +247,9 @@ def measure_graph(index: Any, queries: np.ndarray, exact_seconds: float) -> None
     for query in queries:
         index.approximate_nearest(query, 10)
     seconds = (time.perf_counter() - start) / len(queries)
-    found = [{usage.number for usage in usages} for usages in approximate]
+    numbers = [{usage.number for usage in usages} for usages in approximate]
     exact = [{usage.number for usage in index.nearest(query, 10)} for query in queries]
-    recall = np.mean([len(a & b) / 10 for a, b in zip(found, exact, strict=True)])
+    recall = np.mean([len(a & b) / 10 for a, b in zip(numbers, exact, strict=True)])
     print(
         f"graph {1000 * seconds:.2f} ms per query ({exact_seconds / seconds:.0f} x), recall@10 {recall:.3f}"
     )

@@ -53,12 +53,12 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--examples", type=int, default=6920, help="training examples (default 6920: all)")
-    given = parser.parse_args()
-    for name in given.models:
+    arguments = parser.parse_args()
+    for name in arguments.models:
         elmo = polyseme.load(name)
         chinese = elmo.config.segment == "zh"
-        parts = read_hotels(given.data) if chinese else read_sst(given.data)
-        train = Labelled(*(column[: given.examples] for column in parts[0]))
+        parts = read_hotels(arguments.data) if chinese else read_sst(arguments.data)
+        train = Labelled(*(column[: arguments.examples] for column in parts[0]))
         print(f"\n{name}: {'ChnSentiCorp' if chinese else 'SST-2'}, {len(train.labels):,} examples")
         print(f"TF-IDF and logistic regression: {score_tfidf((train, *parts[1:]), chinese=chinese):.4f}")
         for title, options in VECTORS.items():
@@ -66,9 +66,9 @@ def main() -> None:
                 continue
             print(f"{title}: {score_vectors(elmo, (train, *parts[1:]), options):.4f}", flush=True)
         if chinese:
-            print_unknown(elmo, given.data)
+            print_unknown(elmo, arguments.data)
         else:
-            print_relatedness(elmo, given.data)
+            print_relatedness(elmo, arguments.data)
 
 
 def read_sst(data: Path) -> tuple[Labelled, Labelled, Labelled]:
@@ -122,21 +122,21 @@ def print_relatedness(elmo: polyseme.Elmo, data: Path) -> None:
     """Print the correlation of cosines with the relatedness of SICK's test part."""
     lines = (data / "en_sick" / "SICK_test_annotated.txt").read_text(encoding="utf-8").splitlines()[1:]
     rows = [line.split("\t") for line in lines]
-    gold = [float(row[3]) for row in rows]
+    ratings = [float(row[3]) for row in rows]
     for title, options in VECTORS.items():
         if "sentence" in title and elmo.model.pooling is None:
             continue
         pair = [elmo.embed([row[column] for row in rows], **options) for column in (1, 2)]  # type: ignore[call-overload]
         centre = np.concatenate(pair).mean(axis=0)
-        plain, centred = correlate(pair, gold), correlate([array - centre for array in pair], gold)
+        plain, centred = correlate(pair, ratings), correlate([array - centre for array in pair], ratings)
         print(f"SICK, {title}: {plain:.3f}, centred {centred:.3f}", flush=True)
 
 
-def correlate(pair: list[np.ndarray], gold: list[float]) -> float:
+def correlate(pair: list[np.ndarray], ratings: list[float]) -> float:
     """Spearman's correlation of the cosines of two columns of vectors with the scores."""
     first, second = pair
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return float(spearmanr((first * second).sum(axis=1) / norms, gold)[0])
+    return float(spearmanr((first * second).sum(axis=1) / norms, ratings)[0])
 
 
 def print_unknown(elmo: polyseme.Elmo, data: Path) -> None:

@@ -25,9 +25,9 @@ def benchmark(monkeypatch):
 
 def test_a_preset_is_measured_on_the_device_of_its_settings(benchmark, tmp_path):
     text = story.write(tmp_path / "story.txt", 300)
-    figures = benchmark.measure(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=1, repeats=1)
-    assert figures.keys() == {"tokens_per_second", "operations", "peak", "memory"}
-    assert all(value > 0 for value in figures.values())
+    numbers = benchmark.measure(text, "tiny", [*story.SETTINGS, "train.device=cpu"], steps=1, repeats=1)
+    assert numbers.keys() == {"tokens_per_second", "operations", "peak", "memory"}
+    assert all(value > 0 for value in numbers.values())
 
 
 def test_the_phases_of_a_step_add_up_to_it(benchmark, tmp_path):

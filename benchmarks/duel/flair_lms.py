@@ -37,7 +37,7 @@ def pretrain(run: Run) -> Settings:
         dictionary.add_item(character)
     known = {character: dictionary.get_idx_for_item(character) for character in set("\n".join(lines))}
     ids = torch.tensor([known[character] for character in "\n".join(lines)])
-    figures: Settings = {}
+    numbers: Settings = {}
     for name, share in (("forward", 0.5), ("backward", 1.0)):
         model = LanguageModel(
             dictionary,
@@ -53,11 +53,11 @@ def pretrain(run: Run) -> Settings:
             return logits, state
 
         budget = run.budget.part((1 - run.budget.share) * share)
-        figures |= {
+        numbers |= {
             name: train_direction(model, step, ids if name == "forward" else ids.flip(0), run, budget)
         }
         model.save(run.out / f"{name}.pt")
-    return {"tokens": sum(part["tokens"] for part in figures.values()), **figures}
+    return {"tokens": sum(part["tokens"] for part in numbers.values()), **numbers}
 
 
 def load(folder: Path, language: str, characters: bool) -> EmbedBatch:

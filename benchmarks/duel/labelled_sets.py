@@ -67,7 +67,9 @@ def read_chinese(data: Path) -> Iterator[Dataset]:
     """POS of words, names in characters, sentiment of hotel reviews."""
     yield read_pku(data / "zh_pku199801" / "199801.txt")
     weibo = {
-        part: list(read_columns(data / "zh_weibo_ner" / f"weiboNER_2nd_conll.{part}", "\t", 0, 1, cut=1))
+        part: list(
+            read_columns(data / "zh_weibo_ner" / f"weiboNER_2nd_conll.{part}", "\t", 0, 1, max_characters=1)
+        )
         for part in PARTS
     }
     yield make_tagging("NER", "spans", "weibo.characters", weibo)
@@ -79,7 +81,7 @@ Tagged = tuple[list[str], list[str]]  # tokens and labels of a sentence
 
 
 def read_columns(
-    path: Path, separator: str, token: int, label: int, cut: int | None = None
+    path: Path, separator: str, token: int, label: int, max_characters: int | None = None
 ) -> Iterator[Tagged]:
     """Sentences of a file with a token per line; `cut` keeps the first characters of tokens only."""
     tokens: list[str] = []
@@ -93,7 +95,7 @@ def read_columns(
         elif not (
             line.startswith("# ") or re.match(r"\d+[-.]\d+\t", line)
         ):  # comments, empty nodes, contractions
-            tokens.append(fields[token][:cut])
+            tokens.append(fields[token][:max_characters])
             labels.append(fields[label])
 
 
@@ -120,13 +122,13 @@ def choose(items: list, count: int, seed: int = 0) -> list:
 def make_tagging(name: str, kind: Kind, stem: str, parts: dict[Part, list[Tagged]]) -> Dataset:
     """Cut the parts for training and development; the test part stays whole."""
     sizes = {"train": TRAIN_SENTENCES, "dev": DEV_SENTENCES, "test": len(parts["test"])}
-    cut = {part: choose(parts[part], sizes[part]) for part in PARTS}
+    selected = {part: choose(parts[part], sizes[part]) for part in PARTS}
     return Dataset(
         name,
         kind,
         stem,
-        {part: [tokens for tokens, _ in cut[part]] for part in PARTS},
-        {part: [labels for _, labels in cut[part]] for part in PARTS},
+        {part: [tokens for tokens, _ in selected[part]] for part in PARTS},
+        {part: [labels for _, labels in selected[part]] for part in PARTS},
     )
 
 
@@ -144,13 +146,13 @@ def read_senses(folder: Path) -> Dataset:
             examples[part] = choose(list(zip(lines, senses, strict=True)), SENSE_EXAMPLES * 5 // 4)
         shuffled = random.Random(1).sample(examples["train"], len(examples["train"]))
         fifth = len(shuffled) // 5
-        cut = {
+        selected = {
             "dev": shuffled[:fifth],
             "train": shuffled[fifth:],
             "test": choose(examples["test"], SENSE_EXAMPLES),
         }
         for part in PARTS:
-            for line, sense in cut[part]:
+            for line, sense in selected[part]:
                 position, text = line.split("\t")
                 sentences[part].append(text.split())
                 positions[part].append(int(position))
@@ -204,7 +206,7 @@ def read_hotels(path: Path) -> Dataset:
     with path.open(encoding="utf-8", newline="") as file:
         rows = [(row["label"], row["review"]) for row in csv.DictReader(file) if row["review"].strip()]
     random.Random(0).shuffle(rows)
-    cut: dict[Part, list[tuple[str, str]]] = {
+    selected: dict[Part, list[tuple[str, str]]] = {
         "train": rows[:3000],
         "dev": rows[3000:3500],
         "test": rows[3500:5000],
@@ -214,8 +216,8 @@ def read_hotels(path: Path) -> Dataset:
         "sentences",
         "hotels",
         {
-            part: [[word for word in rjieba.cut(text[:100]) if word.strip()] for _, text in cut[part]]
+            part: [[word for word in rjieba.cut(text[:100]) if word.strip()] for _, text in selected[part]]
             for part in PARTS
         },
-        {part: [label for label, _ in cut[part]] for part in PARTS},
+        {part: [label for label, _ in selected[part]] for part in PARTS},
     )

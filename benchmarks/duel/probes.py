@@ -49,7 +49,7 @@ def probe(dataset: Dataset, vectors: Path, seed: int) -> Scores:
     best: Scores = {}
     for predicted in predict_all(features, labels["train"], names, seed):
         scores = {part: score(dataset, part, predicted[part], lengths[part]) for part in ("dev", "test")}
-        best = max(best, scores, key=lambda found: found.get("dev", -1.0))
+        best = max(best, scores, key=lambda mean: mean.get("dev", -1.0))
     return best
 
 
@@ -91,18 +91,20 @@ def probe_senses(
         firsts = np.cumsum([0, *lengths[part][:-1]])
         features[part] = np.asarray(tokens[part][firsts + np.array(dataset.positions[part])], np.float32)
         of_word[part] = np.array(dataset.words[part])
-    found: dict[float, dict[str, list[float]]] = {p: {"dev": [], "test": []} for p in PENALTIES}
+    candidates: dict[float, dict[str, list[float]]] = {p: {"dev": [], "test": []} for p in PENALTIES}
     for word in sorted(set(dataset.words["train"])):
         chosen = {part: np.flatnonzero(of_word[part] == word) for part in PARTS}
-        own = {part: features[part][chosen[part]] for part in PARTS}
+        own_features = {part: features[part][chosen[part]] for part in PARTS}
         labels = {part: [dataset.labels[part][i] for i in chosen[part]] for part in PARTS}
         names = sorted(set(labels["train"]))
-        for penalty, predicted in zip(PENALTIES, predict_all(own, labels["train"], names, seed), strict=True):
+        for penalty, predicted in zip(
+            PENALTIES, predict_all(own_features, labels["train"], names, seed), strict=True
+        ):
             for part in ("dev", "test"):
                 value = f1_score(labels[part], predicted[part], average="macro", zero_division=0)
-                found[penalty][part].append(value)
-    means = [{part: float(np.mean(values)) for part, values in by.items()} for by in found.values()]
-    return max(means, key=lambda one: one["dev"])
+                candidates[penalty][part].append(value)
+    means = [{part: float(np.mean(values)) for part, values in by.items()} for by in candidates.values()]
+    return max(means, key=lambda mean: mean["dev"])
 
 
 def predict_all(
@@ -157,8 +159,8 @@ def fit_in_batches(layer: nn.Linear, rows: torch.Tensor, targets: torch.Tensor, 
 
 if __name__ == "__main__":
     data, language, folder, number = sys.argv[1:]
-    found = {
+    candidates = {
         dataset.name: probe(dataset, Path(folder) / f"{dataset.stem}.npy", int(number))
         for dataset in READERS[language](Path(data))
     }
-    print(json.dumps(found))
+    print(json.dumps(candidates))

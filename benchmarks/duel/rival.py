@@ -98,7 +98,7 @@ def main(
     Args:
         description: The docstring of the rival.
         defaults: Its settings; `--set` changes them, and no other names are accepted.
-        pretrain: Trains a model, writes it, and returns figures worth keeping (steps, tokens).
+        pretrain: Trains a model, writes it, and returns numbers worth keeping (steps, tokens).
         load: Opens a model; gets its folder, the language and whether tokens are single characters.
 
     """
@@ -131,10 +131,10 @@ def main(
         arguments.seed,
         settings,
     )
-    figures = pretrain(run)
-    figures = {"cpu_seconds": round(run.budget.used, 1), **figures}
-    (arguments.model / "run.json").write_text(json.dumps(figures | {"settings": settings}))
-    print(json.dumps(figures))
+    trained = pretrain(run)
+    measured = {"cpu_seconds": round(run.budget.used, 1), **trained}
+    (arguments.model / "run.json").write_text(json.dumps(measured | {"settings": settings}))
+    print(json.dumps(measured))
 
 
 def _parse_setting(line: str, defaults: Settings) -> tuple[str, Any]:

@@ -45,7 +45,7 @@ def pretrain(run: Run) -> Settings:
         "char_unit_dropout": run.settings["unit_dropout"],
         "char_rec_dropout": 0.0,
     }
-    figures: Settings = {}
+    numbers: Settings = {}
     for name, share in (("forward", 0.5), ("backward", 1.0)):
         model = CharacterLanguageModel(settings, vocabulary, is_forward_lm=name == "forward")
 
@@ -56,9 +56,9 @@ def pretrain(run: Run) -> Settings:
             return logits.transpose(0, 1), state
 
         budget = run.budget.part((1 - run.budget.share) * share)
-        figures[name] = train_direction(model, step, ids if name == "forward" else ids.flip(0), run, budget)
+        numbers[name] = train_direction(model, step, ids if name == "forward" else ids.flip(0), run, budget)
         model.save(str(run.out / f"{name}.pt"))
-    return {"tokens": sum(part["tokens"] for part in figures.values()), **figures}
+    return {"tokens": sum(part["tokens"] for part in numbers.values()), **numbers}
 
 
 def load(folder: Path, language: str, characters: bool) -> EmbedBatch:

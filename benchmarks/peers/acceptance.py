@@ -140,13 +140,13 @@ def embed(program: str, files: tuple[Path, Path], sentences: Path, batch: int) -
         return [arrays[str(i)] for i in range(len(arrays.files))]
 
 
-def verdict(found: list[np.ndarray] | str, expected: list[np.ndarray]) -> str:
+def verdict(vectors: list[np.ndarray] | str, expected: list[np.ndarray]) -> str:
     """Say in a few words whether a peer refused a model, read it, or read it wrongly."""
-    if isinstance(found, str):
-        return f"refused: `{found[:110]}`"
-    if [a.shape for a in found] != [b.shape for b in expected]:
-        return f"WRONG SHAPE {found[0].shape}, not {expected[0].shape}"
-    error = max(np.abs(a - b).max() for a, b in zip(found, expected, strict=True))
+    if isinstance(vectors, str):
+        return f"refused: `{vectors[:110]}`"
+    if [a.shape for a in vectors] != [b.shape for b in expected]:
+        return f"WRONG SHAPE {vectors[0].shape}, not {expected[0].shape}"
+    error = max(np.abs(a - b).max() for a, b in zip(vectors, expected, strict=True))
     return f"{'yes' if error < TOLERANCE else 'WRONG'} ({error:.0e})"
 
 
@@ -161,8 +161,8 @@ def check_fixture(folder: Path, work: Path) -> None:
         with h5py.File(folder / f"lm_embeddings_{k}.hdf5") as file:
             expected.append(np.concatenate(file["0"][...], axis=-1))
     for peer, program in PEERS.items():
-        found = embed(program, (folder / "options.json", folder / "lm_weights.hdf5"), text, len(first))
-        tops = found if isinstance(found, str) else [layers[-1] for layers in found]
+        vectors = embed(program, (folder / "options.json", folder / "lm_weights.hdf5"), text, len(first))
+        tops = vectors if isinstance(vectors, str) else [layers[-1] for layers in vectors]
         print(f"fixture of AllenNLP 0.9.0, {peer}: {verdict(tops, expected)}")
 
 
@@ -172,7 +172,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--fixture", type=Path, metavar="FOLDER")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         text = work / "sentences.txt"
@@ -184,8 +184,8 @@ def main() -> None:
             expected = [reference(sentence.split()) for sentence in SENTENCES]
             verdicts = [verdict(embed(program, files, text, 2), expected) for program in PEERS.values()]
             print(f"| {variant.name} | {' | '.join(verdicts)} |", flush=True)
-        if given.fixture:
-            check_fixture(given.fixture, work)
+        if arguments.fixture:
+            check_fixture(arguments.fixture, work)
 
 
 if __name__ == "__main__":

@@ -62,5 +62,5 @@ if __name__ == "__main__":
     parser.add_argument("text", type=Path)
     parser.add_argument("--hidden", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=4)
-    given = parser.parse_args()
-    print(json.dumps(measure(given.text, given.hidden, given.steps)))
+    arguments = parser.parse_args()
+    print(json.dumps(measure(arguments.text, arguments.hidden, arguments.steps)))

@@ -34,8 +34,8 @@ def main(description: str, load: Load) -> None:
         vectors = [array for batch in batches(sentences, arguments.batch) for array in embed(batch)]
         np.savez(arguments.out, **{str(i): array.astype(np.float32) for i, array in enumerate(vectors)})
     if arguments.time:
-        figures = timing(embed, sentences, arguments.batch, arguments.repeats)
-        print(json.dumps({"batch": arguments.batch, "load_seconds": round(load_seconds, 3)} | figures))
+        numbers = timing(embed, sentences, arguments.batch, arguments.repeats)
+        print(json.dumps({"batch": arguments.batch, "load_seconds": round(load_seconds, 3)} | numbers))
 
 
 def _parser(description: str) -> argparse.ArgumentParser:

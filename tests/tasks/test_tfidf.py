@@ -43,12 +43,12 @@ def test_vectors_and_weights_are_those_of_scikit_learn() -> None:
     reference = TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), sublinear_tf=True)
     expected = reference.fit_transform(texts).toarray()
     vectors = TfidfVectors(examples_of(texts))
-    own = vectors.encode(examples_of(texts))
+    encoded = vectors.encode(examples_of(texts))
     columns = [reference.vocabulary_[name] for name in vectors._columns]
-    np.testing.assert_allclose(own.to_dense().numpy(), expected[:, columns], atol=1e-5)
-    weights, biases = fit_regression(own, torch.tensor(labels), 3, strength=3.0)
+    np.testing.assert_allclose(encoded.to_dense().numpy(), expected[:, columns], atol=1e-5)
+    weights, biases = fit_regression(encoded, torch.tensor(labels), 3, strength=3.0)
     regression = LogisticRegression(C=3.0, max_iter=1000, tol=1e-8).fit(expected, labels)
-    chances = (own.to_dense() @ weights + biases).softmax(dim=1).numpy()
+    chances = (encoded.to_dense() @ weights + biases).softmax(dim=1).numpy()
     np.testing.assert_allclose(chances, regression.predict_proba(expected), atol=5e-3)
 
 

@@ -153,7 +153,7 @@ def test_a_pretrained_model_can_pool_sentences(tmp_path: Path):
 
 
 def test_words_of_the_last_pages_have_vectors_too(tmp_path: Path):
-    lines = [f"then {word} came to {place} ." for word, place in (("anna", "paris"), ("boris", "rome"))]
+    lines = [f"then {word} came to {city} ." for word, city in (("anna", "paris"), ("boris", "rome"))]
     text = tmp_path / "a.txt"
     text.write_text("\n".join([lines[0]] * 400 + [lines[1]] * 400))
     settings = ["model.segment=split", "train.epochs=1", "corpus.valid_share=0.01", "corpus.valid_tokens=10"]

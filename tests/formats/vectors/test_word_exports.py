@@ -44,9 +44,9 @@ def test_gensim_finds_the_neighbours_that_nearest_finds(tmp_path: Path, name: st
     polyseme.export("en-classic", tmp_path / name, min_count=50)
     loaded = keyed_vectors.load_word2vec_format(str(tmp_path / name), binary=name.endswith(".bin"))
     expected = polyseme.nearest("en-classic", "mother", 8, min_count=50)
-    found = loaded.most_similar("mother", topn=8)
-    assert [word for word, _ in found] == [neighbour.word for neighbour in expected]
-    np.testing.assert_allclose([cosine for _, cosine in found], [n.cosine for n in expected], atol=1e-6)
+    neighbours = loaded.most_similar("mother", topn=8)
+    assert [word for word, _ in neighbours] == [neighbour.word for neighbour in expected]
+    np.testing.assert_allclose([cosine for _, cosine in neighbours], [n.cosine for n in expected], atol=1e-6)
 
 
 def test_the_projector_gets_a_table_of_vectors_and_one_of_words(tmp_path: Path):
