@@ -148,6 +148,8 @@ class ProgressDisplay:
         with self._lock:
             self._is_closed = True
             if self._bar and self._is_shown:
+                # In a notebook rich would leave an empty output behind.
+                self._bar.console.quiet = self._bar.console.is_jupyter
                 self._bar.stop()
 
     def _reach_delay(self) -> None:
