@@ -1,4 +1,4 @@
-"""An ElmoLayer under torch.compile, torch.export and torch.jit.
+"""An ElmoLayer under torch.compile, torch.export, torch.func and torch.jit.
 
 The compilers of these tests are "eager" and "aot_eager", which trace as inductor does and build no code.
 """
@@ -108,23 +108,72 @@ def test_an_exported_network_takes_other_lengths():
         torch.testing.assert_close(exported.module()(ids), tagger(ids))
 
 
+@pytest.mark.parametrize("options", [{"fine_tune": True}, {"stateful": True}, {}], ids=str)
+def test_what_cannot_be_exported_is_refused(options):
+    tagger = Tagger(**options).eval()
+    batch = tagger.elmo.batch_to_ids(SENTENCES) if options else SENTENCES
+    with pytest.raises(UsageError, match="Only a frozen ElmoLayer without state can be exported, with char"):
+        torch.export.export(tagger, (batch,))
+
+
+def call_tagger(tagger: Tagger, weights: dict[str, Tensor], batch: Tensor | list[list[str]]) -> Tensor:
+    return torch.func.functional_call(tagger, weights, (batch,))
+
+
+@pytest.mark.parametrize("as_ids", [False, True])
+def test_transforms_of_torch_func_go_through_a_frozen_layer(as_ids):
+    tagger = Tagger(dropout=0.0)
+    weights = {name: weight for name, weight in tagger.named_parameters() if weight.requires_grad}
+    batch = tagger.elmo.batch_to_ids(SENTENCES) if as_ids else SENTENCES
+    gradients = torch.func.grad(lambda w: call_tagger(tagger, w, batch).sum())(weights)
+    tagger(batch).sum().backward()
+    assert set(gradients) == set(weights)
+    for name, weight in weights.items():
+        torch.testing.assert_close(gradients[name], weight.grad)
+    scales = torch.tensor([0.5, 2.0])
+    outputs = torch.func.vmap(lambda gamma: call_tagger(tagger, {"elmo.mixes.0.gamma": gamma}, batch))(scales)
+    for scale, output in zip(scales, outputs, strict=True):
+        torch.testing.assert_close(output, call_tagger(tagger, {"elmo.mixes.0.gamma": scale}, batch))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_each_sentence_of_a_batch_has_its_own_gradients():
+    tagger = Tagger(dropout=0.0)
+    weights = {name: weight for name, weight in tagger.named_parameters() if weight.requires_grad}
+    ids = tagger.elmo.batch_to_ids(SENTENCES)
+    find_gradients = torch.func.grad(lambda w, row: call_tagger(tagger, w, row[None]).sum())
+    each = torch.func.vmap(find_gradients, in_dims=(None, 0))(weights, ids)
+    for row in range(len(SENTENCES)):
+        for name, gradient in find_gradients(weights, ids[row]).items():
+            torch.testing.assert_close(each[name][row], gradient)
+
+
+def test_transforms_of_a_fine_tuned_layer_are_refused():
+    tagger = Tagger(fine_tune=True)
+    with pytest.raises(UsageError, match=r"torch\.func works with a frozen ElmoLayer without state"):
+        torch.func.grad(lambda w: call_tagger(tagger, w, SENTENCES).sum())(dict(tagger.named_parameters()))
+
+
 def test_copies_have_separate_operators():
     layer = ElmoLayer(random_model(small_config()), fine_tune=False).eval()
     copied = deepcopy(layer)
     assert copied._key != layer._key
     ids = layer.batch_to_ids(SENTENCES)
-    torch.testing.assert_close(frozen_layers(ids, copied._key)[0], frozen_layers(ids, layer._key)[0])
+    torch.testing.assert_close(
+        frozen_layers(ids, None, None, copied._key)[0], frozen_layers(ids, None, None, layer._key)[0]
+    )
 
 
 def test_the_fake_operator_has_the_shapes_of_the_real_one():
     layer = ElmoLayer(random_model(small_config())).eval()
     ids = layer.batch_to_ids(SENTENCES)
-    torch.library.opcheck(frozen_layers, (ids, layer._key))
+    torch.library.opcheck(frozen_layers, (ids, None, None, layer._key))
+    torch.library.opcheck(frozen_layers, (*layer._read_tokens(SENTENCES), layer._key))
 
 
 def test_the_operator_of_a_deleted_layer_raises():
     with pytest.raises(UsageError, match="not in this process: build the layer and export it again"):
-        frozen_layers(torch.ones(1, 2, 12, dtype=torch.long), -1)
+        frozen_layers(torch.ones(1, 2, 12, dtype=torch.long), None, None, -1)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch deprecates scripts

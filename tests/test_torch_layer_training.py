@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from copy import deepcopy
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from torch import nn
 
 from builders import SENTENCES, random_model, small_config
-from polyseme.elmo import Elmo
+from polyseme.elmo import Elmo, load
+from polyseme.formats.models.save import save_pretrained
 from polyseme.torch_layer import ElmoLayer
 
 H = 8  # of small_config
@@ -190,6 +192,38 @@ def test_weights_survive_a_state_dict(elmo, fine_tune, tmp_path):
         torch.testing.assert_close(vectors, expected)
     untouched = ElmoLayer(elmo, **options).eval()(SENTENCES).vectors[0]
     assert not torch.allclose(untouched, loaded(SENTENCES).vectors[0])
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_loading_other_weights_into_a_frozen_layer_does_not_change_the_model(tmp_path, precision, assign):
+    save_pretrained(random_model(small_config()), tmp_path / "model")
+    elmo = load(tmp_path / "model", precision=precision)
+    expected = elmo.embed(SENTENCES)
+    trained = ElmoLayer(elmo, fine_tune=True).eval()
+    with torch.no_grad():
+        for weight in trained.network.parameters():
+            weight.mul_(0.5)
+    tagger = Tagger(elmo).eval()
+    state = {f"elmo.{name}": value for name, value in trained.state_dict().items()}
+    tagger.load_state_dict(tagger.state_dict() | state, assign=assign)
+    vectors = tagger.elmo(SENTENCES).vectors[0]
+    torch.testing.assert_close(vectors, trained(SENTENCES).vectors[0], atol=0.02, rtol=0)
+    assert (vectors[0, :4] - torch.from_numpy(expected[0])).abs().max() > 0.1
+    assert not any(weight.requires_grad for weight in tagger.elmo.network.parameters())
+    for array, before in zip(elmo.embed(SENTENCES), expected, strict=True):
+        np.testing.assert_array_equal(array, before)
+    assert elmo.path == str(tmp_path / "model")
+
+
+def test_loading_its_own_weights_keeps_a_frozen_layer_small(tmp_path):
+    save_pretrained(random_model(small_config()), tmp_path / "model")
+    elmo = load(tmp_path / "model")
+    layer = ElmoLayer(elmo)
+    layer.load_state_dict(ElmoLayer(elmo).state_dict())
+    assert layer._has_shared_weights()
+    assert elmo.path == str(tmp_path / "model")
+    assert len(pickle.dumps(layer)) < 10_000
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])

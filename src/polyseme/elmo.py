@@ -503,8 +503,12 @@ class Elmo:
         ends = [0, *accumulate(map(len, tokens))]
         for batch in self.batches(tokens):
             output = self.run_batch(batch.sentences)
-            first, last = torch.tensor([(ends[number], ends[number + 1]) for number in batch.numbers]).T
-            rows = first[:, None] + torch.arange(-1, output.width - 1)  # <S> stands before the first
+            first, last = torch.tensor(
+                [(ends[number], ends[number + 1]) for number in batch.numbers], device="cpu"
+            ).T
+            rows = first[:, None] + torch.arange(
+                -1, output.width - 1, device="cpu"
+            )  # <S> stands before the first
             rows[(rows < first[:, None]) | (rows >= last[:, None])] = -1
             spec.write_rows(out, rows.flatten(), output)
         self.add_counts(tokens, counts)
@@ -761,9 +765,10 @@ class Elmo:
         vocab = self._require_vocab()
         weights = weigh_words(counts, vocab.id(vocab.unknown) - 1)
         size = self.config.layers * self.config.size
-        plain = SentencePooling(weights, torch.zeros(size), torch.zeros(size, self.config.size))
+        shift = torch.zeros(size, dtype=torch.float32, device="cpu")
+        plain = SentencePooling(weights, shift, shift.new_zeros(size, self.config.size))
         spec = resolve_output("concat", None, "both", self.config.layers)
-        averages = torch.empty(len(tokens), size)
+        averages = shift.new_empty(len(tokens), size)
         for batch in self.batches(tokens):
             for number, vectors in zip(batch.numbers, self._embed_batch(batch, spec, False), strict=True):
                 averages[number] = plain.average(

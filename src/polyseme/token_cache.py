@@ -54,10 +54,11 @@ def number_tokens(sentences: Sequence[Sequence[str]], *, frame_empty: bool = Fal
     numbers: defaultdict[str, int] = defaultdict(count(2).__next__)
     rows = [list(map(numbers.__getitem__, tokens)) for tokens in sentences]
     framed = [[0, *row, 1] if row or frame_empty else [] for row in rows]
-    lengths = torch.tensor([len(row) for row in framed], dtype=torch.long)
+    lengths = torch.tensor([len(row) for row in framed], dtype=torch.long, device="cpu")
     width = max(map(len, framed), default=0)
-    positions = torch.zeros(len(rows), width, dtype=torch.long)
-    positions[torch.arange(width) < lengths[:, None]] = torch.tensor([*chain(*framed)], dtype=torch.long)
+    positions = torch.zeros(len(rows), width, dtype=torch.long, device="cpu")
+    numbered = torch.tensor([*chain(*framed)], dtype=torch.long, device="cpu")
+    positions[torch.arange(width, device="cpu") < lengths[:, None]] = numbered
     return NumberedBatch(list(numbers), positions, lengths)
 
 

@@ -49,7 +49,8 @@ class ElmoLayer(nn.Module):
     The layer computes in the precision of its weights, under `torch.autocast` too. It can be copied, pickled
     and moved to another device. `torch.compile` keeps the biLM out of its graphs; give the layer character
     ids there, since token lists make it run the whole network uncompiled. `torch.export` works with
-    character ids for a frozen layer, and the result runs in this process. `torch.jit` is refused.
+    character ids for a frozen layer, and the result runs in this process. `torch.func` works with a frozen
+    layer. `torch.jit` is refused. A frozen layer shares the weights of its model until others are loaded.
 
     Args:
         model: A loaded model, or a path as for `polyseme.load`.
@@ -91,7 +92,7 @@ class ElmoLayer(nn.Module):
         stateful: bool = False,
     ) -> None:
         super().__init__()
-        if isinstance(model, str | Path):
+        if not isinstance(model, Elmo | Pretrained):
             model = load(model)
         self.pretrained = model.model if isinstance(model, Elmo) else model
         self.network = _copy_network(self.pretrained.network, fine_tune)
@@ -108,8 +109,10 @@ class ElmoLayer(nn.Module):
                 dropout=dropout,
             )
             for _ in range(mixes)
-        )
+        ).to(self.network.device)
         self._state: BiState | None = None
+        self.register_load_state_dict_pre_hook(_copy_shared_weights)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_post_hook(_share_equal_weights)  # type: ignore[no-untyped-call]
         self._register()
 
     def _register(self) -> None:
@@ -207,10 +210,14 @@ class ElmoLayer(nn.Module):
                 of the traced batch.
 
         """
+        if torch.compiler.is_exporting() and (self._is_stateful() or not isinstance(sentences, Tensor)):
+            raise UsageError(
+                "Only a frozen ElmoLayer without state can be exported, with character ids from "
+                "`batch_to_ids` as its input."
+            )
         if torch.compiler.is_compiling() and isinstance(sentences, Tensor) and not self._is_stateful():
             self._check_ids(sentences)
-            layers, lengths = frozen_layers(sentences, self._key)
-            return self._mix(layers, lengths)
+            return self._mix(*frozen_layers(sentences, None, None, self._key))
         return self._forward_uncompiled(sentences)  # type: ignore[no-any-return]
 
     def _is_stateful(self) -> bool:
@@ -224,11 +231,24 @@ class ElmoLayer(nn.Module):
                 "ElmoLayer cannot be traced: torch.jit.trace would keep the sentence lengths of this batch "
                 "for all others. Call the layer as it is, and trace what follows it."
             )
+        if torch._C._functorch.peek_interpreter_stack() is not None:  # torch.func.grad, vmap, jvp, …
+            return self._transform(sentences)
         kind = self.network.device.type
         if not torch.is_autocast_enabled(kind):
             return self._mix(*self.compute_layers(sentences))
         with torch.autocast(kind, enabled=False):
             return self._mix(*self.compute_layers(sentences))
+
+    def _transform(self, sentences: Tensor | Iterable[Iterable[str]]) -> Representations:
+        """`forward` inside a transform of `torch.func`, which wraps tensors; the biLM gets them unwrapped."""
+        if self._is_stateful():
+            raise UsageError(
+                "torch.func works with a frozen ElmoLayer without state. Train this one with `backward()`."
+            )
+        if isinstance(sentences, Tensor):
+            self._check_ids(sentences)
+            return self._mix(*frozen_layers(sentences, None, None, self._key))
+        return self._mix(*frozen_layers(*self._read_tokens(_check_batch(sentences)), self._key))
 
     def compute_layers(self, sentences: Tensor | Iterable[Iterable[str]]) -> tuple[Tensor, Tensor]:
         """Run the biLM on a batch, as `forward` does before the mixes.
@@ -240,11 +260,18 @@ class ElmoLayer(nn.Module):
             All layers (L, B, T, H) with <S> and </S>, zero behind each sentence, and the lengths (B,).
 
         """
-        chars, words, lengths = (
-            self._read_ids(sentences)
-            if isinstance(sentences, Tensor)
-            else self._read_tokens(_check_batch(sentences))
+        return self._run_network(
+            *(
+                self._read_ids(sentences)
+                if isinstance(sentences, Tensor)
+                else self._read_tokens(_check_batch(sentences))
+            )
         )
+
+    def _run_network(
+        self, chars: Tensor | None, words: Tensor | None, lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The layers for ids (B, T, C) and (B, T) with <S> and </S>."""
         with torch.set_grad_enabled(self.fine_tune and torch.is_grad_enabled()):
             if not torch.is_grad_enabled():
                 self.network.pack()
@@ -312,10 +339,13 @@ class ElmoLayer(nn.Module):
 
 
 @torch.library.custom_op("polyseme::frozen_layers", mutates_args=())
-def frozen_layers(ids: Tensor, key: int) -> tuple[Tensor, Tensor]:
-    """Run the frozen biLM of the layer `key` on character ids (B, T, C), opaque to the compiler.
+def frozen_layers(
+    chars: Tensor | None, words: Tensor | None, lengths: Tensor | None, key: int
+) -> tuple[Tensor, Tensor]:
+    """Run the frozen biLM of the layer `key`, opaque to the compiler and to transforms.
 
-    Returns the layers (L, B, T + 2, H) and the lengths (B,), with boundaries.
+    Takes character ids (B, T, C) as of `batch_to_ids`; or, with their lengths, ids with <S> and </S>.
+    Returns the layers (L, B, T, H) and the lengths (B,), with boundaries.
     """
     layer = _layers_by_key.get(key)
     if layer is None:
@@ -324,15 +354,21 @@ def frozen_layers(ids: Tensor, key: int) -> tuple[Tensor, Tensor]:
             "export it again."
         )
     with torch.autocast(layer.network.device.type, enabled=False):
-        return layer.compute_layers(ids)
+        if lengths is None and chars is not None:
+            chars, words, lengths = layer._read_ids(chars)
+        assert lengths is not None  # noqa: S101  # the callers make sure
+        layers, lengths = layer._run_network(chars, words, lengths)
+        return layers, lengths.clone()  # an operator must not return its argument
 
 
 @frozen_layers.register_fake
-def _(ids: Tensor, key: int) -> tuple[Tensor, Tensor]:
+def _(chars: Tensor | None, words: Tensor | None, lengths: Tensor | None, key: int) -> tuple[Tensor, Tensor]:
     layer = _layers_by_key[key]
-    batch, width = ids.shape[0], ids.shape[1]
+    ids = chars if chars is not None else words
+    assert ids is not None  # noqa: S101  # the callers make sure
+    batch, width = ids.shape[0], ids.shape[1] + (2 if lengths is None else 0)
     config, weight = layer.pretrained.config, next(layer.network.parameters())
-    shape = config.layers, batch, width + 2, config.size
+    shape = config.layers, batch, width, config.size
     return (
         ids.new_empty(shape, dtype=weight.dtype, device=weight.device),
         ids.new_empty(batch, dtype=torch.long, device=weight.device),
@@ -378,6 +414,22 @@ def _copy_network(network: BiLM, fine_tune: bool) -> BiLM:
         return copy
     shared = {id(values): nn.Parameter(values.detach(), False) for values in network.parameters()}
     return deepcopy(network, shared)  # deepcopy takes what is in its memo instead of copying it
+
+
+def _copy_shared_weights(layer: ElmoLayer, *_: Any) -> None:
+    """Before weights are loaded into a layer: copy those that it shares with a model, which keeps its own."""
+    if layer._has_shared_weights():
+        layer.network = deepcopy(layer.network)
+
+
+def _share_equal_weights(layer: ElmoLayer, _: Any) -> None:
+    """After weights were loaded into a frozen layer: share them again if they are those of the model."""
+    shared = layer.pretrained.network
+    pairs = zip(layer.network.parameters(), shared.parameters(), strict=True)
+    if not layer.fine_tune and all(
+        a.dtype == b.dtype and a.device == b.device and torch.equal(a, b) for a, b in pairs
+    ):
+        layer.network = _copy_network(shared, fine_tune=False)
 
 
 def _begin_end(rows: Tensor) -> Tensor:

@@ -49,12 +49,15 @@ class Mix(nn.Module):
         super().__init__()
         if weights is not None and (top_only or len(weights) != n_layers):
             raise ValueError(f"{len(weights)} weights do not fit {1 if top_only else n_layers} layers")
-        initial = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights), dtype=torch.float)
+        values = [0.0] * n_layers if weights is None else list(weights)
+        initial = torch.tensor(values, dtype=torch.float32, device="cpu")
         if by_direction:
             initial = initial[:, None].repeat(1, 2)
         self.n_layers, self.by_direction, self.layer_norm = n_layers, by_direction, layer_norm
         self.weights = None if top_only else nn.Parameter(initial, requires_grad=trained)  # (L,) or (L, 2)
-        self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trained)
+        self.gamma = nn.Parameter(
+            torch.tensor(gamma, dtype=torch.float32, device="cpu"), requires_grad=trained
+        )
         self.dropout = Dropout(dropout)
 
     @property

@@ -118,10 +118,15 @@ class OutputSpec:
         """Return the result for a sentence without tokens, in a model of `n_layers` and `size` values."""
         half = size if self.direction == "both" else size // 2
         if self.pool == SENTENCE:
-            return torch.zeros(size)
+            return _empty_vectors(size)
         if self.joined:
-            return self.pool_tokens(torch.zeros(0, n_layers * half))
-        return self.pool_tokens(torch.zeros(*((n_layers,) if self.weights is None else ()), 0, half))
+            return self.pool_tokens(_empty_vectors(0, n_layers * half))
+        return self.pool_tokens(_empty_vectors(*((n_layers,) if self.weights is None else ()), 0, half))
+
+
+def _empty_vectors(*shape: int) -> Tensor:
+    """Zeros, on the CPU as fp32 whatever torch's defaults are."""
+    return torch.zeros(shape, dtype=torch.float32, device="cpu")
 
 
 def _shift_to_context(vectors: Tensor) -> Tensor:

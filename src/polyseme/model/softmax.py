@@ -153,16 +153,16 @@ class SampledWords(NamedTuple):
 def draw_sample(n_words: int, count: int, generator: torch.Generator) -> SampledWords:
     """Draw `count` distinct words; P(k) = (ln(k + 2) - ln(k + 1)) / ln(V + 1), higher for frequent words."""
     count = min(count, n_words)
-    drawn = torch.empty(0, dtype=torch.long)
+    drawn = torch.empty(0, dtype=torch.long, device="cpu")
     while True:
-        fresh = torch.rand(max(2 * count, 64), generator=generator, dtype=torch.double)
+        fresh = torch.rand(max(2 * count, 64), generator=generator, dtype=torch.double, device="cpu")
         ranks = torch.exp(fresh * log(n_words + 1)).sub_(1).long().clamp_(0, n_words - 1)
         drawn = torch.cat([drawn, ranks])
         words, positions = drawn.unique(return_inverse=True)
         if len(words) >= count:
             break
-    first = torch.full((len(words),), len(drawn)).scatter_reduce_(
-        0, positions, torch.arange(len(drawn)), reduce="amin"
+    first = torch.full_like(words, len(drawn)).scatter_reduce_(
+        0, positions, torch.arange(len(drawn), device="cpu"), reduce="amin"
     )
     earliest = first.argsort()[:count]
     return SampledWords(words[earliest], int(first[earliest[-1]]) + 1)

@@ -117,7 +117,7 @@ def estimate_p(values: Array) -> float:
     if skew < MIN_SKEW:
         return min(counted, math.erfc(z / math.sqrt(2)) / 2)
     shape = 4 / skew**2
-    at = torch.tensor([shape, shape + 2 * z / skew], dtype=torch.float64)
+    at = torch.tensor([shape, shape + 2 * z / skew], dtype=torch.float64, device="cpu")
     return min(counted, float(torch.special.gammaincc(at[0], at[1].clamp(min=0))))
 
 

@@ -132,7 +132,7 @@ def _choose_length_function(space: Space) -> Callable[[Vectors], Array]:
 
 def _widen(vectors: Vectors) -> Iterator[tuple[slice, Tensor]]:
     """Vectors as fp32, few at a time to stay in the cache; each piece reuses the memory of the one before."""
-    buffer = torch.empty(min(ROWS, len(vectors)), vectors.shape[1])
+    buffer = torch.empty(min(ROWS, len(vectors)), vectors.shape[1], dtype=torch.float32, device="cpu")
     for first in range(0, len(vectors), ROWS):
         rows = slice(first, min(first + ROWS, len(vectors)))
         yield rows, buffer[: rows.stop - rows.start].copy_(as_tensor(vectors[rows]))

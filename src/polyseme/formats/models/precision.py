@@ -101,8 +101,8 @@ def _probe(model: Pretrained) -> Tensor:
     model.network.pack()
     vectors = model.network.tokens(*model.token_ids(words))  # <S> and </S> first
     rows = [[0, *(rng.randrange(2, len(vectors)) for _ in range(LENGTH)), 1] for _ in range(SENTENCES)]
-    lengths = torch.full((SENTENCES,), LENGTH + 2)
-    layers = model.network.run_stacks(vectors, torch.tensor(rows), lengths).layers()
+    lengths = torch.full((SENTENCES,), LENGTH + 2, device="cpu")
+    layers = model.network.run_stacks(vectors, torch.tensor(rows, device="cpu"), lengths).layers()
     return layers[1:].flatten(1, 2)
 
 

@@ -61,8 +61,8 @@ def write_words(path: Path, content: StoredWords, *, force: bool = False) -> Non
 
 def _quantise_rows(content: StoredWords) -> tuple[Tensor, Tensor]:
     """The vectors in int8 and their scales; in chunks, so that intermediate values stay in the CPU cache."""
-    rows = torch.empty(content.vectors.shape, dtype=torch.int8)
-    scales = torch.empty(len(rows))
+    rows = torch.empty(content.vectors.shape, dtype=torch.int8, device="cpu")
+    scales = torch.empty(len(rows), dtype=torch.float32, device="cpu")
 
     def quantise_from(begin: int) -> None:
         for first in range(begin, min(begin + step, len(rows)), CHUNK_ROWS):

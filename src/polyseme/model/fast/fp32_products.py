@@ -34,7 +34,7 @@ def is_onednn_better() -> bool:
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
         return False
     random = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(512, 512, generator=random) for _ in range(2))
+    a, b = (torch.randn(512, 512, generator=random, dtype=torch.float32, device="cpu") for _ in range(2))
     exact = a.double() @ b.double()
     seconds = {"none": float("inf"), "bf16": float("inf")}
     for _ in range(ROUNDS):

@@ -55,8 +55,8 @@ def build_lookup_tables(
             )
         first += len(f.weight)
     bias = torch.cat([f.bias for f in filters if f.bias is not None])
-    widths = torch.cat([torch.full((len(f.weight),), f.weight.shape[2]) for f in filters])
-    widest_of_panel = torch.tensor([int(panel.max()) for panel in widths.split(PANEL)])
+    widths = torch.cat([torch.full((len(f.weight),), f.weight.shape[2], device="cpu") for f in filters])
+    widest_of_panel = torch.tensor([int(panel.max()) for panel in widths.split(PANEL)], device="cpu")
     snapshot = WeightSnapshot(list_source_weights(embedding, filters))
     return LookupTables(table.flatten(0, 1), bias, characters, widest_of_panel, snapshot)
 

@@ -30,8 +30,9 @@ def page_out(values: Tensor) -> None:
 def allocate_bytes(size: int) -> Tensor:
     """Allocate `size` bytes for weights, in large pages where they fill one; nothing is written yet."""
     if size < LARGE_PAGE:
-        return torch.empty(size, dtype=torch.uint8)
-    room = torch.empty(size + LARGE_PAGE, dtype=torch.uint8)  # pages that are never written take no memory
+        return torch.empty(size, dtype=torch.uint8, device="cpu")
+    # Pages that are never written take no memory.
+    room = torch.empty(size + LARGE_PAGE, dtype=torch.uint8, device="cpu")
     start = -room.data_ptr() % LARGE_PAGE
     values = room[start : start + size]
     _advise(values, LARGE_PAGE, LARGE_PAGES)

@@ -37,7 +37,7 @@ class WeightSnapshot:
         )
 
     def _read_values(self) -> Tensor:
-        return torch.cat(self._samples) if self._samples else torch.empty(0)
+        return torch.cat(self._samples) if self._samples else torch.empty(0, device="cpu")
 
 
 def get_weight_version(weight: Tensor) -> tuple[int, int]:

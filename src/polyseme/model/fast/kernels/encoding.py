@@ -57,7 +57,7 @@ def run_highway(
         return None  # so that vectors keep the bits of torch's sigmoid there
     library, threads, x = native.load_library(), torch.get_num_threads(), x.contiguous()
     memory, out = x.new_empty(2 * HIGHWAY_ROWS * size), torch.empty_like(x)
-    scratch = torch.empty(threads * library.polyseme_highway_scratch_size(size), dtype=torch.uint8)
+    scratch = native.allocate_scratch(threads * library.polyseme_highway_scratch_size(size))
     task = native.HighwayTask(transform.kind, len(x), size)
     task.x, task.out, task.memory = x.data_ptr(), out.data_ptr(), memory.data_ptr()
     task.transform, task.carry = transform.packed.data_ptr(), carry.packed.data_ptr()

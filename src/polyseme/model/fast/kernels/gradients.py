@@ -28,7 +28,7 @@ def multiply_transposed(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
         )
     library, (m, n) = native.load_library(), (a.shape[1], b.shape[1])
     out = a.new_empty(m, n) if len(a) else a.new_zeros(m, n)
-    scratch = torch.empty(library.polyseme_outer_scratch_size(n), dtype=torch.uint8)
+    scratch = native.allocate_scratch(library.polyseme_outer_scratch_size(n))
     task = native.Outer(native.KINDS[dtype], 1, len(a), m, n, a.stride(0), b.stride(0))
     task.a, task.b, task.scratch, task.out = (tensor.data_ptr() for tensor in (a, b, scratch, out))
     library.polyseme_outer(task)

@@ -73,7 +73,7 @@ class _SoftmaxLoss(torch.autograd.Function):
             """Loss and gradients of the targets from `first` to `last`; gradients of rows and bias."""
             d_rows, d_bias = torch.zeros_like(rows), torch.zeros_like(bias)
             needed = library.polyseme_loss_scratch_size(last - first, size, samples)
-            scratch = torch.empty(needed, dtype=torch.uint8)
+            scratch = native.allocate_scratch(needed)
             task = native.Loss(kind, last - first, size, samples, 1 / len(outputs))
             tensors = {
                 "outputs": outputs[first:last], "weight": rows, "bias": bias, "labels": labels[first:last],

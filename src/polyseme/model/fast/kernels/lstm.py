@@ -181,7 +181,7 @@ class PreparedLstm:
         z = max(4 * (task.z_rows + 1) * 4 * -(-task.cells // PANEL) * PANEL for task in self._tasks)
         raw = max(4 * task.batch * task.cells for task in self._tasks)
         raw = -(-raw // ALIGNMENT) * ALIGNMENT
-        work = torch.empty(z + raw + max(map(scratch_size, self._tasks)), dtype=torch.uint8)
+        work = native.allocate_scratch(z + raw + max(map(scratch_size, self._tasks)))
         for task in self._tasks:
             task.z = work.data_ptr()
             task.raw, task.scratch = task.z + z, task.z + z + raw
@@ -206,7 +206,7 @@ _shared_zeros: list[Tensor] = []  # the largest that was needed; read by C, writ
 def _zeros(count: int) -> Tensor:
     """At least `count` zeros, for initial states."""
     if not _shared_zeros or len(_shared_zeros[0]) < count:
-        _shared_zeros[:] = [torch.zeros(count)]
+        _shared_zeros[:] = [torch.zeros(count, dtype=torch.float32, device="cpu")]
     return _shared_zeros[0]
 
 
@@ -259,7 +259,7 @@ def pack_rounded(weight: Tensor, dtype: torch.dtype, groups: int = 1) -> PackedW
     if dtype == torch.float32:
         return pack_weight(QuantisedMatrix(weight), groups)
     library, (rows, k), kind = native.load_library(), weight.shape, native.KINDS[dtype]
-    packed = torch.empty(library.polyseme_packed_size(kind, groups, rows // groups, k), dtype=torch.uint8)
+    packed = native.allocate_scratch(library.polyseme_packed_size(kind, groups, rows // groups, k))
     address = weight.data_ptr()
     library.polyseme_pack_rounded(address, groups, rows // groups, k, *weight.stride(), packed.data_ptr())
     return PackedWeight(packed, kind, None, _padded_rows(rows, groups), k)
@@ -346,7 +346,7 @@ def prepare_product(
     task.a, task.weight, task.scales = a.data_ptr(), weight.packed.data_ptr(), _pointer(weight.scales)
     scratch = None
     if weight.kind != native.KINDS[torch.float32]:
-        scratch = torch.empty(library.polyseme_scratch_size(len(a), weight.k), dtype=torch.uint8)
+        scratch = native.allocate_scratch(library.polyseme_scratch_size(len(a), weight.k))
     task.scratch, task.out = _pointer(scratch), out.data_ptr()
     task.alive = a, weight, scratch
 
@@ -406,7 +406,7 @@ def _allocate_scratch(task: Any) -> Tensor | None:
     """Memory for rows that are rounded to int8 or bf16."""
     if task.kind == native.KINDS[torch.float32]:
         return None
-    return torch.empty(native.load_library().polyseme_lstm_scratch_size(task), dtype=torch.uint8)
+    return native.allocate_scratch(native.load_library().polyseme_lstm_scratch_size(task))
 
 
 def _set_pointers(task: Any, tensors: dict[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -13,6 +13,7 @@ import os
 from functools import cache
 
 import torch
+from torch import Tensor
 
 NAME = "libpolyseme_native.so"
 INTERFACE = 13  # the value of polyseme_interface() that this file expects
@@ -184,6 +185,11 @@ class Totals(ctypes.Structure):
         *((name, _Count) for name in ("kind", "rows", "width")),
         *((name, _Floats) for name in ("vectors", "indices", "sums")),
     ]
+
+
+def allocate_scratch(size: int) -> Tensor:
+    """Allocate `size` bytes for C to work in, on the CPU whatever torch's default device is."""
+    return torch.empty(size, dtype=torch.uint8, device="cpu")
 
 
 @cache

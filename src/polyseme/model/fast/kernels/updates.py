@@ -49,7 +49,7 @@ def clip_and_step(optimizer: torch.optim.Optimizer, clip: float) -> float | None
     beta1, beta2 = group.get("betas", (0.0, 0.0))
     task = native.Update(kind, len(changed), weights, 1.0, beta1, beta2, group["eps"], group["weight_decay"])
     library, threads = native.load_library(), count_cores()
-    sums = torch.empty(library.polyseme_square_sum_count(task), dtype=torch.float64)
+    sums = torch.empty(library.polyseme_square_sum_count(task), dtype=torch.float64, device="cpu")
     norm = math.sqrt(library.polyseme_square_sum(task, threads, sums.data_ptr()))
     if not math.isfinite(norm):
         return norm
@@ -66,7 +66,7 @@ def _fill_weight(
     """Count the step of a parameter, and set what the step needs of its state."""
     state = optimizer.state[parameter]
     if not state:  # the first step; Adagrad's state is there from the start
-        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
         state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
     step = float(state["step"]) + 1
     state["step"].fill_(step)

@@ -38,7 +38,7 @@ def find_strongest(
     else:
         flat = weight.permute(2, 0, 1).reshape(w * n, dim)
         parts = lstm.multiply(vectors, lstm.pack_rounded(flat, dtype))
-    first = torch.empty(len(columns), n, dtype=torch.int32)
+    first = torch.empty(len(columns), n, dtype=torch.int32, device="cpu")
     native.load_library().polyseme_windows(_task(columns, counts, parts, values, first, w))
     return first
 
