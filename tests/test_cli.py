@@ -327,6 +327,7 @@ def test_a_dry_run_checks_files_and_trains_nothing(run: Callable[..., Ran], bilm
     assert ran.code == 0, ran.err
     assert "train: 8 examples" in ran.out
     assert "dev: 2 examples" in ran.out
+    assert "test:" not in ran.out  # none was given
     assert not Path("out").exists()
 
 
