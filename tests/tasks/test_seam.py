@@ -1,4 +1,4 @@
-"""Nothing outside the folder of a task and the table of tasks mentions a task by name."""
+"""Nothing outside the folder of a task and the table of tasks mentions a task by name or imports it."""
 
 from __future__ import annotations
 
@@ -37,6 +37,27 @@ def test_only_the_table_mentions_tasks_by_name():
         SOURCE / "api" / "__init__.py",
     }
     assert [path for path in modules if path not in others] == [SOURCE / "tasks" / "table.py"]
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Yield the full names of what a module imports, wherever in the file it does so."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_only_the_table_and_the_probes_import_tasks():
+    importing = set()
+    for path in SOURCE.rglob("*.py"):
+        imported = {
+            name for module in imported_modules(path) for name in TASKS if f".tasks.{name}." in module
+        }
+        parts = path.relative_to(SOURCE).parts[:2]
+        if imported - {parts[1] if parts[0] == "tasks" else ""}:
+            importing.add("/".join(parts))
+    assert importing == {"tasks/table.py", "tasks/probes"}
 
 
 def test_tasks_do_not_import_each_other():

@@ -18,11 +18,10 @@ from polyseme.tasks.data.sources import Data, name_encoding
 from polyseme.tasks.experiment import Experiment, Files, SetCounts, count_sets, prepare
 from polyseme.tasks.experiment import train as train_experiment
 from polyseme.tasks.metrics import Scores
-from polyseme.tasks.probes.probes import Probes, probe_settings
+from polyseme.tasks.probes.probes import Probes, make_probe
 from polyseme.tasks.probes.probes import probe as probe_layers
 from polyseme.tasks.protocol import AnyTask, Example, Prediction
 from polyseme.tasks.report import write_report
-from polyseme.tasks.tagging.task import Tagging
 from polyseme.tasks.task_model import CHUNK_TOKENS, TaskModel, load_task
 
 NO_TEXT: dict[str, Any] = {"tokens": []}  # the values of an example without text
@@ -147,10 +146,7 @@ def count_examples(
         Examples, tokens and labels of each set.
 
     """
-    if task == PROBES:
-        experiment = Experiment(Tagging, settings=probe_settings(settings))
-    else:
-        experiment = Experiment(task, config, settings, curve=curve)
+    experiment = make_probe(settings) if task == PROBES else Experiment(task, config, settings, curve=curve)
     elmo = ensure_loaded(model)
     prepared, data, segment = prepare(experiment, elmo, _name_encodings((train, dev, test), encoding))
     return DataCounts(segment, count_sets(prepared, data))

@@ -66,7 +66,7 @@ def probe(
     progress: OnProgress = ignore_progress,
 ) -> Probes:
     """Train a linear probe on each layer and on the mix of all; `out` is a folder for the results."""
-    all_settings = probe_settings(settings)
+    probe_settings(settings)  # before anything is loaded
     elmo = ensure_loaded(model)
     folder = None if out is None else Path(out).expanduser()
     if folder is not None:
@@ -74,8 +74,7 @@ def probe(
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
         for layer in [*range(elmo.config.layers), "mix"]:
-            experiment = Experiment(Tagging, settings=(*all_settings, f"input.layers={json.dumps(layer)}"))
-            trained = train(experiment, elmo, files, vectors=vectors, progress=progress)
+            trained = train(make_probe(settings, layer), elmo, files, vectors=vectors, progress=progress)
             metrics = trained.best.test or trained.best.dev
             values[f"layer {layer}" if layer != "mix" else "mix"] = metrics["accuracy"]
     part, examples = trained.data.final
@@ -86,6 +85,11 @@ def probe(
         if plots.can_draw():
             plots.draw_layer_scores(values, result.baseline, "accuracy", folder / "probes.png")
     return result
+
+
+def make_probe(settings: Sequence[str] = (), layer: int | str = "mix") -> Experiment:
+    """The experiment of the probe of one layer, or of the mix of all."""
+    return Experiment(Tagging, settings=(*probe_settings(settings), f"input.layers={json.dumps(layer)}"))
 
 
 def probe_settings(settings: Sequence[str] = ()) -> tuple[str, ...]:
