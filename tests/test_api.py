@@ -130,6 +130,12 @@ def test_sentences_in_memory_are_scored_as_those_of_a_file(text):
     np.testing.assert_allclose([scored.totals for scored in tokens], streamed, rtol=1e-5)
 
 
+def test_a_sentence_in_place_of_a_file_is_refused_before_the_first_score():
+    elmo = Elmo(random_model(small_config(), softmax=True))
+    with pytest.raises(UsageError, match=r"The bank failed \.: no such file or folder"):
+        api.score(elmo, "The bank failed .")
+
+
 def test_a_tilde_means_the_home_folder(elmo, text, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert api.embed(elmo, f"~/{text.name}", "~/new/x.npz").out == tmp_path / "new" / "x.npz"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,7 @@ CONTAINERS = {
     "objects": lambda texts: np.array(texts, dtype=object),
     "map": lambda texts: map(str, texts),
     "dict values": lambda texts: dict(enumerate(texts)).values(),
+    "dict keys": lambda texts: dict.fromkeys(texts).keys(),
     "pandas": lambda texts: pytest.importorskip("pandas").Series(texts, index=range(10, 10 + len(texts))),
     "pandas strings": lambda texts: pytest.importorskip("pandas").Series(texts, dtype="string"),
     "polars": lambda texts: pytest.importorskip("polars").Series(texts),
@@ -195,6 +197,22 @@ def test_a_data_frame_is_refused_with_advice(elmo, library):
         UsageError, match=r'is a DataFrame, expected one column of it, such as `\w+\["text"\]`'
     ):
         elmo.embed(table)
+
+
+class HubDataset:
+    """The part of a data set of Hugging Face that we use."""
+
+    column_names = ("text",)
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter({"text": text} for text in TEXTS)
+
+
+def test_other_tables_are_refused_with_advice(elmo):
+    with pytest.raises(UsageError, match="is a LazyFrame: collect it first"):
+        elmo.embed(pytest.importorskip("polars").LazyFrame({"text": TEXTS}))
+    with pytest.raises(UsageError, match="is a HubDataset, expected one column of it"):
+        elmo.embed(HubDataset())
 
 
 # ---- unusual ----

@@ -30,7 +30,7 @@ from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.usage_sample import UsageSample
-from polyseme.text.validate import check_tokens
+from polyseme.text.validate import check_tokens, open_values
 
 Key = str | Array
 Keys = Key | Sequence[Key | tuple[Key, float]] | None  # as gensim takes them: one word or vector, or several
@@ -517,6 +517,7 @@ def mean_vectors(
     """
     if isinstance(sentences, str):
         raise UsageError("sentences is one string, expected a list of sentences: `[text]`.")
+    sentences = open_values(sentences, "sentences")
     spec = resolve_output(layer, None, "both", elmo.config.layers)
     spec.require_weights("word")
     if min_count < 1:
@@ -560,8 +561,10 @@ class _WordSums:
     def __init__(self, size: int, wanted: set[str] | None) -> None:
         self._wanted = wanted
         self._rows: dict[str, int] = {}
-        self._sums = torch.zeros(len(wanted) if wanted is not None else 1024, size, dtype=torch.float64)
-        self._counts = torch.zeros(len(self._sums), dtype=torch.int64)
+        self._sums = torch.zeros(
+            len(wanted) if wanted is not None else 1024, size, dtype=torch.float64, device="cpu"
+        )
+        self._counts = torch.zeros(len(self._sums), dtype=torch.int64, device="cpu")
 
     def add(self, sentences: list[list[str]], vectors: list[Array]) -> None:
         """Add the usages of some sentences: token lists and their vectors (tokens, H)."""
@@ -569,7 +572,8 @@ class _WordSums:
             positions = [p for p, word in enumerate(tokens) if self._wanted is None or word in self._wanted]
             if not positions:
                 continue
-            rows = torch.tensor([self._rows.setdefault(tokens[p], len(self._rows)) for p in positions])
+            numbers = [self._rows.setdefault(tokens[p], len(self._rows)) for p in positions]
+            rows = torch.tensor(numbers, device="cpu")
             self._grow()
             self._sums.index_add_(0, rows, torch.from_numpy(array[positions]).double())
             self._counts.index_add_(0, rows, torch.ones_like(rows))

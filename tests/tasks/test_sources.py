@@ -104,6 +104,56 @@ def test_sources_of_other_types_are_refused(elmo: Elmo, rows: Any, error: type[E
         train("classification", elmo, rows)
 
 
+def test_missing_values_are_neither_labels_nor_texts(elmo: Elmo, caplog: pytest.LogCaptureFixture):
+    nan = float("nan")
+    with pytest.raises(DataError, match="train:31: 0 labels"):
+        train("classification", elmo, [*ROWS, ("a film", nan)])
+    with pytest.raises(DataError, match="train:31: 0 labels"):
+        train(
+            "classification", elmo, [*({"text": t, "label": y} for t, y in ROWS), {"text": "a", "label": nan}]
+        )
+    with caplog.at_level(logging.WARNING, "polyseme"):
+        assert train("classification", elmo, [*ROWS, (nan, "pos")]).labels == ("neg", "pos")
+    assert "1 of 31 examples have no text" in caplog.text
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_tag_is_refused(elmo: Elmo, missing: object):
+    with pytest.raises(DataError, match="train:31: the tag of token 2 is missing"):
+        train("tagging", elmo, [*TAGGED, (["a", "film"], ["O", missing])])
+
+
+def test_rows_may_be_arrays_and_hold_arrays(elmo: Elmo):
+    assert train("classification", elmo, np.array(ROWS)).labels == ("neg", "pos")
+    assert train("classification", elmo, dict(ROWS).items()).labels == ("neg", "pos")
+    tagged = [{"tokens": np.array(tokens), "tags": np.array(tags)} for tokens, tags in TAGGED]
+    assert train("tagging", elmo, tagged, 'data.word="tokens"', 'data.tag="tags"').labels[0] == "O"
+
+
+class HubSplit(list):
+    """The attribute that tells a data set of Hugging Face from a list."""
+
+    column_names = ("text", "label")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (set(ROWS), "train is a set, which has no order"),
+        ({"train": HubSplit(), "test": HubSplit()}, r"pass one, such as `train\['train'\]`"),
+        ("a text " * 1000, "train is a text of 7,000 characters, expected a path, a DataFrame or"),
+        (PandasFrame(text=["a"], label=["x"], **{"text ": ["b"]}), None),
+    ],
+    ids=str,
+)
+def test_what_holds_no_rows_is_refused(elmo: Elmo, rows: Any, message: str | None):
+    if message is None:
+        rows.columns = ["text", "label", "text"]
+        message = "train has two columns named 'text'. Rename one."
+    with pytest.raises(UsageError, match=message):
+        train("classification", elmo, rows)
+
+
 def test_questions_may_come_in_any_container(elmo: Elmo):
     model = train("classification", elmo, ROWS)
     texts = ["good film", "bad film"]

@@ -26,6 +26,7 @@ from polyseme.text.corpus.documents import expand_inputs, read_documents
 from polyseme.text.segment.stream import group_lines
 from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.simplified import simplify
+from polyseme.text.validate import list_paths
 from polyseme.training.run_record import RUN
 from polyseme.word_vectors import WordVectors
 
@@ -112,7 +113,7 @@ def book(
     if characters < 1:
         raise UsageError(f"characters is {characters}, expected 1 or more.")
     folder = Path(out).expanduser()
-    files = expand_inputs([texts] if isinstance(texts, str | Path) else texts)
+    files = expand_inputs(list_paths(texts, "texts"))
     listed = read_aliases(alias) if alias is not None else []
     _check_folder(folder)
     model_folder = folder / "model"

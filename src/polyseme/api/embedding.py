@@ -28,6 +28,7 @@ from polyseme.io.progress import OnProgress, ProgressOption, open_progress
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import ReadingProgress, read_lines
+from polyseme.text.validate import list_paths
 
 MEBIBYTE = 1 << 20
 
@@ -123,7 +124,7 @@ def embed(
     if not shard_mb > 0:
         raise UsageError(f"`shard_mb` is {shard_mb:g}, expected more than 0.")
     check_embed_output(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)
-    paths = [texts] if isinstance(texts, str | Path) else list(texts)
+    paths = list_paths(texts, "texts")
     if is_folder(out):
         bulk = BulkSettings(
             layer=layer,

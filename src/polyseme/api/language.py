@@ -23,7 +23,7 @@ from polyseme.tasks.data.sources import Data
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.task_folder import is_task
 from polyseme.tasks.task_model import TaskModel, load_task
-from polyseme.text.reading import ReadingProgress, read_lines
+from polyseme.text.reading import ReadingProgress, check_input, read_lines
 
 Item = TypeVar("Item")
 
@@ -216,6 +216,7 @@ def score(
         with open_progress(progress) as on_progress:
             return language.score(elmo, text, stateful=stateful, segment=segment, on_progress=on_progress)
     require_predictor(elmo)  # at once, not at the first sentence
+    check_input(text)
     return _score_text(elmo, text, segment, encoding, stateful, progress)
 
 

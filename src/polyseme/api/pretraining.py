@@ -13,6 +13,7 @@ from pathlib import Path
 from polyseme.formats.models.open import open_pretrained
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.text.segment import WordList
+from polyseme.text.validate import list_paths
 from polyseme.training import pretrain as training
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics, OnMetrics
@@ -94,7 +95,7 @@ def pretrain(
         open_progress(progress) as on_progress,
     ):
         result = training.pretrain(
-            [texts] if isinstance(texts, str | Path) else texts,
+            list_paths(texts, "texts"),
             folder,
             run_settings,
             valid=valid,

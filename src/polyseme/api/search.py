@@ -44,6 +44,7 @@ from polyseme.search.similarity import Similarity, SimilarityPlan, make_encoder,
 from polyseme.search.usage_vectors import check_view, embed_usages
 from polyseme.search.usage_writer import WordFilter
 from polyseme.text.reading import read_lines
+from polyseme.text.validate import list_paths
 from polyseme.word_vectors import Neighbour, WordVectors, open_words
 
 MEGABYTE = 10**6
@@ -125,7 +126,7 @@ def index(
     with open_progress(progress) as on_progress:
         build_index(
             elmo,
-            [texts] if isinstance(texts, str | Path) else list(texts),
+            list_paths(texts, "texts"),
             folder,
             layer=layer,
             view=view,

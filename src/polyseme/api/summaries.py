@@ -14,6 +14,7 @@ from polyseme.search.summaries import Summary, TextSentence, summarise_sentences
 from polyseme.text.reading import read_lines
 from polyseme.text.segment import split_sentences
 from polyseme.text.segment.stream import group_lines
+from polyseme.text.validate import check_text
 
 
 def summarise(
@@ -52,7 +53,9 @@ def summarise(
     """
     elmo = ensure_loaded(model)
     rule = elmo.choose_segment(segment)
-    parts = _read_file(elmo, text, rule) if isinstance(text, Path) else _split_text(elmo, text, rule)
+    parts = (
+        _read_file(elmo, text, rule) if isinstance(text, Path) else _split_text(elmo, check_text(text), rule)
+    )
     with open_progress(progress) as on_progress:
         return summarise_sentences(elmo, parts, sentences, diversity, on_progress=on_progress)
 

@@ -41,6 +41,7 @@ from polyseme.search.usage_store import (
 )
 from polyseme.text.brackets import WordInSentence, locate_word
 from polyseme.text.fingerprint import digest
+from polyseme.text.validate import check_path
 from polyseme.word_vectors import Keys, WordVectors
 
 if TYPE_CHECKING:
@@ -919,7 +920,7 @@ def open_index(
     """
     if memory is not None and memory < 0:
         raise UsageError(f"memory is {memory}, expected 0 or more bytes.")
-    path = Path(folder).expanduser()
+    path = Path(check_path(folder, "the index")).expanduser()
     head = read_head(path)
     if head.get("finished") != len(head.get("blocks", ())):
         raise FormatError(
@@ -947,4 +948,4 @@ def _reopen_index(
 
 def is_index(path: str | Path) -> bool:
     """Whether a folder holds an index."""
-    return (Path(path).expanduser() / "index.json").is_file()
+    return (Path(check_path(path, "the index or model")).expanduser() / "index.json").is_file()

@@ -25,8 +25,9 @@ from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.tensors import read_tensors
 from polyseme.io.atomic import complete_write
 from polyseme.tasks.protocol import AnyNetwork, AnyTask
-from polyseme.tasks.table import find_task
+from polyseme.tasks.table import TASKS, find_task
 from polyseme.tasks.trainable import as_module
+from polyseme.text.validate import check_path
 from polyseme.training.checkpoint import load_weights
 
 TASK, HEAD, ELMO, CARD = "task.json", "head.safetensors", "elmo", "README.md"
@@ -45,7 +46,7 @@ class ElmoSource:
 
 def is_task(path: str | Path) -> bool:
     """Whether a folder holds a task."""
-    folder = Path(path).expanduser()
+    folder = Path(check_path(path, "the task model")).expanduser()
     complete_write(folder)
     return (folder / TASK).is_file()
 
@@ -106,7 +107,13 @@ def _upgrade(values: dict[str, Any]) -> dict[str, Any]:
 
 def make_task(values: Mapping[str, Any], folder: Path, task: type[AnyTask] | None) -> AnyTask:
     """The task of a folder; `task` is its class if it is not one of Polyseme's."""
-    task_type = task or find_task(values["settings"]["task"])
+    name = values["settings"]["task"]
+    if task is None and name not in TASKS:
+        raise FormatError(
+            f"{folder}: a model of the task {name!r}, which is not one of Polyseme's. Pass its class as "
+            "`polyseme.load_task(path, task=…)`."
+        )
+    task_type = task or find_task(name)
     settings = values["settings"]
     if "config" in values:  # format 1
         settings = _select_known_settings(task_type.settings_type, settings)

@@ -50,7 +50,7 @@ from polyseme.tasks.trainable import as_module, decode_examples
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import read_lines
-from polyseme.text.validate import list_values
+from polyseme.text.validate import check_path, list_values
 
 FILES = (TASK, HEAD, ELMO, CARD, COPY)
 CHUNK_TOKENS = 16_384  # tokens between two progress events
@@ -481,7 +481,7 @@ def load_task(
 
     """
     resolved = resolve_device(device)
-    folder = Path(path).expanduser()
+    folder = Path(check_path(path, "the task model")).expanduser()
     values = read_task_file(folder)
     loaded = make_task(values, folder, task)
     static_path = find_static(values.get("static"), loaded.settings.input.static, folder, static)

@@ -28,6 +28,7 @@ from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter
 from polyseme.text.encodings import AUTO, check_encoding
 from polyseme.text.markup import Chapter, read_epub, read_html
 from polyseme.text.oddities import NotedStream
+from polyseme.text.validate import check_path
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -132,7 +133,8 @@ def measure_bytes(*texts: str | Path) -> int | None:
 
 
 def expand_path(path: str | Path) -> str:
-    """`path` with a leading `~` replaced by the home folder."""
+    """`path` with a leading `~` replaced by the home folder; `UsageError` if no file can have this name."""
+    check_path(path, "the input")
     return os.path.expanduser(path)
 
 
@@ -277,6 +279,13 @@ def list_inputs(path: str | Path) -> Iterator[str | Path]:
     if not files:
         raise DataError(f"{path}: a folder without files. Hidden files (.name) do not count; check the path.")
     yield from files
+
+
+def check_input(path: str | Path) -> None:
+    """Raise `UsageError` now if there is no such file; nothing is opened, as a pipe can be read only once."""
+    file = expand_path(path)
+    if file != "-" and not os.path.exists(file):
+        raise _explain(_name_input(path), FileNotFoundError())
 
 
 def _decompress(stream: io.BufferedReader[Any], name: str) -> BinaryIO:

@@ -156,6 +156,19 @@ def test_a_folder_without_a_model_is_refused_with_its_contents(tmp_path: Path):
         open_pretrained(tmp_path / "sub")
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("task.json", r"a task model, not an ELMo: `polyseme\.load_task\(path\)`"),
+        ("index.json", r"an index, not an ELMo: `polyseme\.open_index\(path\)`"),
+    ],
+)
+def test_another_folder_of_polyseme_is_refused_with_what_opens_it(tmp_path: Path, name: str, advice: str):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(FormatError, match=advice):
+        open_pretrained(tmp_path)
+
+
 def test_a_file_of_a_native_model_is_refused_with_the_advice_to_load_the_folder(tmp_path: Path):
     save_pretrained(random_model(small_config()), tmp_path / "model")
     for name in ("config.json", "model.safetensors", "vocab.txt"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import pytest
 import torch
 import torch.nn.functional as F
 from pydantic import PositiveInt
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 import polyseme
 from polyseme.config import Settings
 from polyseme.elmo import Elmo
+from polyseme.errors import FormatError
 from polyseme.io.html import Cell
 from polyseme.tasks.data.sources import Source
 from polyseme.tasks.data.tables import find_table_format, read_rows
@@ -206,6 +208,10 @@ def test_spans_are_predicted_with_their_offsets_in_the_raw_text(elmo: Elmo, tmp_
     )
     assert model.results[0].dev["exact"] > 0.9
     text = "Carl  flew to   New York"
+    with pytest.raises(
+        FormatError, match=r"task: a model of the task 'toy-spans', .* Pass its class as `poly"
+    ):
+        polyseme.load_task(tmp_path / "task")
     loaded = polyseme.load_task(tmp_path / "task", task=SpanExtraction)
     for question, answer in (("which city ?", "New York"), ("who flew ?", "Carl")):
         prediction = loaded.predict((question, text))

@@ -27,6 +27,7 @@ from polyseme.formats.safe_hdf5 import open_hdf5
 from polyseme.io.atomic import complete_write
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.fast.weight_versions import WeightSnapshot
+from polyseme.text.validate import check_path
 
 HDF5_ENDINGS = (".hdf5", ".h5")
 KNOWN_FILES = (
@@ -34,6 +35,10 @@ KNOWN_FILES = (
     "or config.json, encoder.pkl and token_embedder.pkl (ELMoForManyLangs)"
 )
 PART_ENDINGS = (".json", ".safetensors", ".pkl", ".dic", ".txt", ".gz")  # files of a model's folder
+OTHER_FOLDERS = {  # what else Polyseme writes, by a file in it
+    "task.json": "a task model, not an ELMo: `polyseme.load_task(path)`",
+    "index.json": "an index, not an ELMo: `polyseme.open_index(path)`",
+}
 logger = logging.getLogger(__name__)
 
 
@@ -115,7 +120,7 @@ def resolve_model_path(path: str | Path) -> Path:
         FormatError: If there is neither.
 
     """
-    source = Path(path).expanduser()
+    source = Path(check_path(path, "the model", "a path or the name of a bundled model")).expanduser()
     if str(path) not in list_bundled():
         complete_write(source)
         if not source.exists():
@@ -172,6 +177,9 @@ def _open_folder(
     weights = [file for file in files if file.suffix.lower() in HDF5_ENDINGS]
     if weights:
         return _open_hdf5(_choose_weights(weights, folder), options, progress)
+    for name, description in OTHER_FOLDERS.items():
+        if (folder / name).is_file():
+            raise FormatError(f"{folder}: {description}.")
     entries = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
     more = f" and {len(entries) - 8} more" if len(entries) > 8 else ""
     raise FormatError(

@@ -26,6 +26,7 @@ from polyseme.errors import FormatError, UsageError
 from polyseme.formats.vectors.file_formats import VectorReader, find_vector_format
 from polyseme.formats.vectors.manifest import Shard, read_folder
 from polyseme.text.fingerprint import checksum
+from polyseme.text.validate import check_path
 
 Result = TypeVar("Result")
 MAX_OPEN_SHARDS = 16
@@ -201,7 +202,7 @@ def open_vectors(path: str | Path, *, check: bool = True, max_open_shards: int =
             print(len(vectors), vectors[0].shape, vectors.sentence(0))
 
     """
-    source = Path(path).expanduser()
+    source = Path(check_path(path, "the vectors")).expanduser()
     if not source.exists():
         raise UsageError(
             f"{source}: no such file or folder. Check the path (the working directory is {os.getcwd()})."

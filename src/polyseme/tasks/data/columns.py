@@ -18,6 +18,7 @@ from polyseme.tasks.data.sources import Records
 from polyseme.text.conllu import COLUMNS as CONLLU
 from polyseme.text.conllu import read_conllu
 from polyseme.text.reading import Line, expand_path
+from polyseme.text.validate import is_missing
 
 DOCUMENT = "-DOCSTART-"
 NUMBER = re.compile(r"-?[0-9]+")
@@ -190,11 +191,14 @@ def _read_tagged_values(
     if any(value is None for value in lists) or len(lists) not in ((2,) if tags else (1, 2)):
         raise DataError(f"{location}: {record!r:.60}, expected a tuple (tokens, tags) of two lists.")
     tokens, *labels = (value for value in lists if value is not None)
+    for position, label in enumerate(labels[0] if labels else (), start=1):
+        if is_missing(label):
+            raise DataError(
+                f"{location}: the tag of token {position} is missing. Write O for tokens without one."
+            )
     return tokens, [str(label) for label in labels[0]] if labels else []
 
 
 def _as_list(value: Any) -> list[str] | None:
-    """A list, tuple or array as a list; None for anything else."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
+    """A list or tuple as a list; None for anything else."""
     return list(value) if isinstance(value, list | tuple) else None

@@ -15,7 +15,7 @@ from typing import Any
 from polyseme.errors import UsageError
 from polyseme.text.encodings import AUTO
 from polyseme.text.reading import EncodedPath
-from polyseme.text.validate import is_missing
+from polyseme.text.validate import check_path, has_no_order, is_missing
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Records:
         return self.name
 
 
+EXPECTED = "a path, a DataFrame or an iterable of rows"
 Source = str | Records  # a path, or rows
 Data = str | Path | Iterable[Any]  # what a user passes; DataFrames and Arrow tables are iterable, too
 
@@ -59,23 +60,46 @@ def open_source(data: Data, name: str) -> Source:
 
     """
     if isinstance(data, str | Path):
-        if "\n" in str(data):
-            raise UsageError(
-                f"{name} is a text of several lines, expected a path, a DataFrame or a list of rows."
-            )
+        check_path(data, name, EXPECTED)
         return data if isinstance(data, EncodedPath) else str(data)
+    return Records(name, tuple(map(_simplify_row, _open_rows(data, name))))
+
+
+def _open_rows(data: Any, name: str) -> Iterable[Any]:
+    """The rows of a table or an iterable."""
+    kind = type(data).__name__
+    if kind == "LazyFrame":  # of polars
+        raise UsageError(f"{name} is a {kind}: pass `{name}.collect()`.")
     for method in ("to_dicts", "to_pylist"):  # polars, Arrow
         if hasattr(data, method):
-            return Records(name, tuple(getattr(data, method)()))
+            rows: Iterable[Any] = getattr(data, method)()
+            return rows
     if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
-        return Records(name, tuple(_drop_missing(row) for row in data.to_dict("records")))
-    if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
+        names = list(map(str, data.columns))
+        duplicate = next((column for column in names if names.count(column) > 1), None)
+        if duplicate is not None:
+            raise UsageError(f"{name} has two columns named {duplicate!r}. Rename one.")
+        return data.to_dict("records")  # type: ignore[no-any-return]
+    if has_no_order(data):
+        raise UsageError(f"{name} is a {kind}, which has no order: pass a list, such as `sorted({name})`.")
+    if isinstance(data, Mapping) and any(hasattr(part, "column_names") for part in data.values()):
         raise UsageError(
-            f"{name} is of type {type(data).__name__}, expected a path, a DataFrame or an iterable of rows."
+            f"{name} is a {kind} of several sets: pass one, such as `{name}[{next(iter(data))!r}]`."
         )
-    return Records(name, tuple(data))
+    if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
+        raise UsageError(f"{name} is of type {kind}, expected {EXPECTED}.")
+    return data
 
 
-def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """A row of pandas with None for NaN and NA, which stand for missing values there."""
-    return {str(name): None if is_missing(value) else value for name, value in row.items()}
+def _simplify_row(row: Any) -> Any:
+    """A row with Python's values: lists for arrays, and None for the NaN and NA of pandas."""
+    if isinstance(row, Mapping):
+        return {str(name): _simplify_value(value) for name, value in row.items()}
+    row = _simplify_value(row)
+    return tuple(map(_simplify_value, row)) if isinstance(row, tuple | list) else row
+
+
+def _simplify_value(value: Any) -> Any:
+    if is_missing(value):
+        return None
+    return value.tolist() if hasattr(value, "tolist") else value  # of numpy

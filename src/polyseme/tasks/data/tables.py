@@ -39,7 +39,7 @@ class TableRow(NamedTuple):
             raise DataError(f"{self.location}: {name} is {value!r:.40}, expected text.")
         if isinstance(value, str):
             return value
-        return json.dumps(value.item() if hasattr(value, "item") else value)  # item: numpy's numbers
+        return json.dumps(value)
 
     def require(self, names: Sequence[str], settings: str) -> None:
         """Raise `DataError` if fields are missing; `settings` are those that name fields, for the message."""
@@ -131,8 +131,9 @@ def _read_records(source: Records, columns: Sequence[str], *, labelled: bool) ->
         values = (record,) if isinstance(record, str) else record
         counts = {len(columns)} if labelled else {len(columns), len(columns) - 1}
         if not isinstance(values, tuple | list) or len(values) not in counts:
+            shown = " ".join(f"{record!r:.60}".split())  # one line, even of a DataFrame
             raise DataError(
-                f"{location}: {record!r:.60}, expected a tuple ({', '.join(columns)}) or a dict of these."
+                f"{location}: {shown}, expected a tuple ({', '.join(columns)}) or a dict of these."
             )
         yield TableRow(location, dict(zip(columns, values, strict=False)))
 
