@@ -35,14 +35,18 @@ class Dropout(nn.Module):
         return str(self.share)
 
 
-def draw_mask(shape: Sequence[int], share: float, like: Tensor) -> Tensor:
+def draw_mask(
+    shape: Sequence[int], share: float, like: Tensor, random: torch.Generator | None = None
+) -> Tensor:
     """Draw a dropout mask: about `share` zeros, and else the factor that keeps the mean.
 
     Dtype and device are those of `like`. One random number of 64 bits decides four values; the share is
-    rounded to a multiple of 1/65536.
+    rounded to a multiple of 1/65536. Without `random` the numbers are torch's.
     """
     dropped = min(round(share * 65536), 65535)
     count = prod(shape)
-    bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device).random_(
+        -(2**63), None, generator=random
+    )
     kept = bits.view(torch.int16)[:count].view(*shape) >= dropped - 32768
     return kept * like.new_tensor(65536 / (65536 - dropped))

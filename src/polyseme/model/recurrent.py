@@ -112,9 +112,9 @@ class RecurrentCell(Quantisable):
     def gate_bias(self) -> Tensor:
         """The bias of every gate (gates,), with the constant of the forget gate; zero if none is learned."""
         if self.kind == "lstm" and self.forget_bias:
-            bias = self.bias.clone()
-            bias[self.cells : 2 * self.cells] += self.forget_bias
-            return bias
+            constant = torch.zeros_like(self.bias, requires_grad=False)
+            constant[self.cells : 2 * self.cells] = self.forget_bias
+            return self.bias + constant
         return torch.cat([self.bias, self.bias.new_zeros(len(self.input_weight) - len(self.bias))])
 
     def project_inputs(self, x: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from polyseme.model.fast.char_filters import max_over_windows
 from polyseme.model.fast.kernels import linears as linears_in_c
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.encoding import filter_words, run_highway
+from polyseme.model.fast.kernels.highways import run_highway_with_gradient
 from polyseme.model.fast.kernels.lookups import take_rows
 from polyseme.model.fast.lookup_tables import (
     LookupTables,
@@ -84,6 +85,10 @@ class Highway(nn.Module):
         native = self._run_native(x)
         if native is not None:
             return native
+        weights = self.transform.weight, self.carry.weight
+        dtype = linears_in_c.find_dtype(x, *weights)
+        if dtype is not None:
+            return run_highway_with_gradient(x, weights, (self.transform.bias, self.carry.bias), dtype)
         new, gate = apply_linears((self.transform, self.carry), x)
         gate = apply_elementwise(torch.sigmoid, gate).to(x.dtype)  # autocast lowers the products' precision
         return torch.lerp(x, torch.relu(new).to(x.dtype), gate)

@@ -85,6 +85,23 @@ def test_published_dropout_drops_single_values_and_preserves_the_mean():
     assert dropped.mean() == pytest.approx(1.0, abs=0.03)
 
 
+def test_gradients_are_dropped_where_values_were_for_any_number_of_cores():
+    before, results = torch.get_num_threads(), []
+    x = torch.rand(2, 300, 20, requires_grad=True)
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            torch.manual_seed(3)
+            dropped = apply_dropout(x, [300], PairDropout(0.25))
+            (gradient,) = torch.autograd.grad(dropped.sum(), x)
+            assert torch.equal(gradient * x, dropped)
+            results.append(dropped)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*results)
+    assert not torch.equal(results[0][0] == 0, results[0][1] == 0)  # each direction has its own bits
+
+
 @pytest.mark.parametrize("sizes", [[3, 3, 3], [3, 2, 1]])
 def test_variational_dropout_drops_the_same_values_at_every_step_of_a_sentence(sizes):
     dropped = apply_dropout(torch.ones(2, sum(sizes), 50), sizes, PairDropout(0.5, variational=True))

@@ -1,6 +1,7 @@
 """Linear layers with the same input, with their gradients, in C: for training.
 
-    model.tokens  ->  kernels.linears  ->  kernels.lstm, kernels.gradients, model.fast.parallel
+    model.tokens, kernels.highways
+        ->  kernels.linears  ->  kernels.lstm, kernels.gradients, model.fast.parallel
 
 In bf16 the factors of products are rounded; sums, results and gradients are fp32. In fp32 torch's products
 are as fast on all cores, so C is for the case that torch keeps to one (model.fast.parallel). Each layer runs
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,6 +51,50 @@ def apply_in_c(
     return [torch.cat(_NativeLinears.apply(x, dtype, *halves), dim=1)]  # type: ignore[no-untyped-call]
 
 
+def multiply_all(
+    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], dtype: torch.dtype
+) -> list[Tensor]:
+    """Return x W^T + b for each layer, without a record for gradients."""
+
+    def run(weight: Tensor, bias: Tensor) -> Tensor:
+        return lstm.multiply(x, lstm.pack_rounded(weight, dtype), bias.repeat(len(x), 1))
+
+    return run_parallel([partial(run, *layer) for layer in zip(weights, biases, strict=True)])
+
+
+class LayerGradients(NamedTuple):
+    """The gradients of some layers with the same input; None where none is needed."""
+
+    inputs: list[Tensor]  # each layer's part of the input's gradient
+    weights: list[Tensor | None]
+    biases: list[Tensor | None]
+
+
+def find_gradients(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    d_outputs: Sequence[Tensor],
+    dtype: torch.dtype,
+    needs_x: bool,
+    needed: Sequence[bool],
+) -> LayerGradients:
+    """The gradients of layers from those of their outputs; `needed` for the weights, then for the biases."""
+
+    def run(weight: Tensor, d_output: Tensor, needs_weight: bool, needs_bias: bool) -> list[Tensor | None]:
+        d_output = d_output.contiguous()
+        return [
+            lstm.multiply(d_output, lstm.pack_rounded(weight.t(), dtype)) if needs_x else None,
+            multiply_transposed(d_output, x, dtype) if needs_weight else None,
+            d_output.sum(dim=0) if needs_bias else None,
+        ]
+
+    count = len(weights)
+    tasks = zip(weights, d_outputs, needed[:count], needed[count:], strict=True)
+    gradients = run_parallel([partial(run, *task) for task in tasks])
+    parts = [part for part, *_ in gradients if part is not None]
+    return LayerGradients(parts, [g[1] for g in gradients], [g[2] for g in gradients])
+
+
 class _NativeLinears(torch.autograd.Function):
     """Rows (N, I) to (N, O) for each layer; weights first, then biases."""
 
@@ -57,35 +102,21 @@ class _NativeLinears(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, dtype: torch.dtype, *layers: Tensor) -> tuple[Tensor, ...]:
         weights, biases = layers[: len(layers) // 2], layers[len(layers) // 2 :]
         x = x.contiguous()
-
-        def run(weight: Tensor, bias: Tensor) -> Tensor:
-            return lstm.multiply(x, lstm.pack_rounded(weight, dtype), bias.repeat(len(x), 1))
-
         ctx.save_for_backward(x, *weights)
         ctx.dtype = dtype
-        return tuple(run_parallel([partial(run, *layer) for layer in zip(weights, biases, strict=True)]))
+        return tuple(multiply_all(x, weights, biases, dtype))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *d_outputs: Tensor) -> tuple[Any, ...]:
         x, *weights = ctx.saved_tensors
         needs_x, _, *needed = ctx.needs_input_grad
+        gradients = find_gradients(x, weights, d_outputs, ctx.dtype, needs_x, needed)
+        return _add_up(gradients.inputs), None, *gradients.weights, *gradients.biases
 
-        def run(
-            weight: Tensor, d_output: Tensor, needs_weight: bool, needs_bias: bool
-        ) -> list[Tensor | None]:
-            d_output = d_output.contiguous()
-            return [
-                lstm.multiply(d_output, lstm.pack_rounded(weight.t(), ctx.dtype)) if needs_x else None,
-                multiply_transposed(d_output, x, ctx.dtype) if needs_weight else None,
-                d_output.sum(dim=0) if needs_bias else None,
-            ]
 
-        count = len(weights)
-        tasks = zip(weights, d_outputs, needed[:count], needed[count:], strict=True)
-        gradients = run_parallel([partial(run, *task) for task in tasks])
-        d_x = gradients[0][0]
-        for more, *_ in gradients[1:]:
-            if d_x is not None and more is not None:
-                d_x += more
-        return d_x, None, *(g[1] for g in gradients), *(g[2] for g in gradients)
+def _add_up(parts: list[Tensor]) -> Tensor | None:
+    """The sum of the parts, in the first one."""
+    for part in parts[1:]:
+        parts[0] += part
+    return parts[0] if parts else None
