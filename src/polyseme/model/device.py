@@ -8,6 +8,7 @@ A device that this machine lacks is refused here, before weights move.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from polyseme.errors import UsageError
 
@@ -39,6 +40,11 @@ def resolve_device(device: str | torch.device, name: str = "device") -> torch.de
     if resolved.type == "mps" and not torch.backends.mps.is_available():
         raise make_device_error(wanted, "this machine has no such GPU, or this torch cannot use it", name)
     return resolved
+
+
+def copy_to_device(values: Tensor, device: torch.device) -> Tensor:
+    """Copy values of the CPU to `device`; to a GPU from pinned memory, so that the CPU goes on at once."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def _resolve_cuda(wanted: str, index: int, name: str) -> torch.device:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.onednn import multiply_add_packed, multiply_packed, pack_weight
+from polyseme.model.fast.packed_lstm import fits_packed_lstm, run_packed_lstm
 from polyseme.model.fast.quantisation import Quantisable, QuantisedMatrix
 
 State = tuple[Tensor, Tensor]
@@ -179,6 +180,10 @@ class RecurrentCell(Quantisable):
         layout = self.current_layout()
         packed = layout if isinstance(layout, OneDnnWeights) else OneDnnWeights(None, None)
         self.dequantise()
+        clips, projects = (self.cell_clip, self.output_clip), self.projection is not None
+        if self.kind == "lstm" and fits_packed_lstm(x.device, self.cells, self.outputs, clips, projects):
+            weights = self.input_weight, self.hidden_weight, self.gate_bias(), self.projection
+            return run_packed_lstm(x, sizes, state, *weights)
         output, memory = state
         if not torch.is_grad_enabled():
             memory = memory.clone()  # `step` works in place and must not change the caller's state

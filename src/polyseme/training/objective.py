@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.model.bilm import BiLM
+from polyseme.model.device import copy_to_device
 from polyseme.model.fast.kernels.lookups import take_rows
 from polyseme.model.fast.paired import PairDropout, PairState, run_stacks_paired, zero_pair_state
 from polyseme.model.softmax import AnySoftmax, SampledWords, Softmax
@@ -72,14 +73,14 @@ class BilmObjective(nn.Module):
         types, positions = np.unique(batch.inputs, return_inverse=True)
         vectors = encode_types(self.network, self._corpus, types)
         device = vectors.device
-        numbers = torch.from_numpy(positions.reshape(batch.inputs.shape)).to(device)
+        numbers = copy_to_device(torch.from_numpy(positions.reshape(batch.inputs.shape)), device)
         x = take_rows(vectors, numbers)  # (2, N, D)
         state = zero_pair_state(self.network, batch.sizes[0]) if state is None else state
         top, after = run_stacks_paired(self.network, x, batch.sizes, state, dropout)
-        targets = torch.from_numpy(self._corpus.targets(batch.targets)).to(device)
+        targets = copy_to_device(torch.from_numpy(self._corpus.targets(batch.targets)), device)
         if batch.keep is None:
             return top.flatten(0, 1), targets.flatten(), after
-        keep = torch.from_numpy(batch.keep).to(device)
+        keep = copy_to_device(torch.from_numpy(batch.keep), device)
         return top[keep], targets[keep], after
 
     @torch.no_grad()
@@ -105,9 +106,9 @@ def encode_types(network: BiLM, corpus: Corpus, types: NDArray[np.integer[Any]])
     """Token vectors (U, D) of types of the corpus, from their characters, their words, or both."""
     chars = words = None
     if network.tokens.chars is not None and corpus.chars is not None:
-        chars = torch.from_numpy(corpus.chars[types].astype(np.int64)).to(network.device)
+        chars = copy_to_device(torch.from_numpy(corpus.chars[types].astype(np.int64)), network.device)
     if network.tokens.words is not None:
-        words = torch.from_numpy(corpus.targets(types) + 1).to(network.device)
+        words = copy_to_device(torch.from_numpy(corpus.targets(types) + 1), network.device)
     return network.tokens(chars, words)  # type: ignore[no-any-return]
 
 

@@ -27,6 +27,7 @@ from polyseme.model.bilm import BiLM
 from polyseme.model.dropout import draw_mask
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.training import LayerWeights, run_layer_in_c
+from polyseme.model.fast.packed_lstm import fits_packed_lstm, run_packed_lstm
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 
@@ -124,9 +125,9 @@ def run_layer_paired(
     A layer with one direction is a pair of one cell; axis 0 has size 1.
     """
     if pair[0].kind != "lstm":
-        runs = [cell(x[d], sizes, (state[0][d], state[1][d])) for d, cell in enumerate(pair)]
-        last = [torch.stack([run[1][part] for run in runs]) for part in range(2)]
-        return torch.stack([run[0] for run in runs]), (last[0], last[1])
+        return _join_directions(
+            [cell(x[d], sizes, (state[0][d], state[1][d])) for d, cell in enumerate(pair)]
+        )
     if torch.is_grad_enabled():
         for cell in pair:
             cell.unpack()  # the weights are about to change
@@ -143,6 +144,20 @@ def run_layer_paired(
             for cell, hidden in zip(pair, hiddens, strict=True)
         ]
         return run_layer_in_c(x.float(), state, weights, sizes, clips, dtype)
+    if fits_packed_lstm(x.device, pair[0].cells, pair[0].outputs, clips, pair[0].projection is not None):
+        runs = [
+            run_packed_lstm(
+                x[d],
+                sizes,
+                (state[0][d], state[1][d]),
+                cell.input_weight,
+                hidden,
+                cell.gate_bias(),
+                cell.projection,
+            )
+            for d, (cell, hidden) in enumerate(zip(pair, hiddens, strict=True))
+        ]
+        return _join_directions(runs)
     hidden = torch.stack(hiddens)
     weight = torch.stack([cell.input_weight for cell in pair])
     bias = torch.stack([cell.gate_bias() for cell in pair])[:, None]
@@ -153,6 +168,14 @@ def run_layer_paired(
         product = _multiply_bf16 if autocast else torch.bmm
         output, h, c = _PairedLstm.apply(z, hidden, projection, *state, sizes, clips, product)  # type: ignore[no-untyped-call]
     return output, (h, c)
+
+
+def _join_directions(
+    runs: list[tuple[Tensor, tuple[Tensor, Tensor]]],
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Stack the outputs and the states of each direction."""
+    h, c = (torch.stack([state[part] for _, state in runs]) for part in range(2))
+    return torch.stack([output for output, _ in runs]), (h, c)
 
 
 class _PairedLstm(torch.autograd.Function):
