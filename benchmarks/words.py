@@ -8,7 +8,7 @@ training examples of words with several senses; views, spaces and priors are cho
 sets. DWUG: graded change of words between 1810-60 and 1960-2010, Spearman correlation with the judges.
 Persons: benchmarks/persons.py. A dataset is measured if its path is passed, and embedded once for all layers.
 
-    python benchmarks/words.py MODEL [--layers 0 1 2 mean] [--views word context sentence] \
+    python benchmarks/words.py MODEL [--layers 0 1 2 mean concat] [--views word context sentence] \
         [--spaces none centre components whiten senses] [--prior 0 auto] [--wsd COARSEWSD-20] \
         [--semcor FILE … --raganato ALL.data.xml --wordnet index.sense] [--dwug FOLDER] \
         [--persons FOLDER] [--out FILE.json]
@@ -135,8 +135,10 @@ def embed_all_parts(elmo: Any, examples: list[LabelledUsage]) -> Any:
 
 
 def mix_layers(parts: Any, layer: Any) -> Any:
-    """Select one layer of (N, L, …), or mix them, as `Elmo.embed` does."""
+    """Select one layer of (N, L, …), mix or join them, as `Elmo.embed` does."""
     weights = resolve_output(layer, None, "both", parts.shape[1]).weights
+    if weights is None:
+        return parts.reshape(len(parts), -1).astype(np.float32)
     return sum(np.float32(weight) * parts[:, number] for number, weight in enumerate(weights) if weight)
 
 

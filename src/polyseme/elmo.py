@@ -801,6 +801,16 @@ class Elmo:
             )
         return self.model.pooling
 
+    def weigh_tokens(self, tokens: Sequence[str]) -> Array:
+        """The weights (T,) of the tokens of a sentence: rare words weigh more, if the model knows which are.
+
+        A model that was not fitted for `pool="sentence"` weighs all tokens alike.
+        """
+        if self.model.pooling is None or not tokens:
+            return np.ones(len(tokens), np.float32)
+        weights: Array = self.model.pooling.weights[self._look_up_words(tokens) - 1].cpu().numpy()
+        return weights
+
     def add_counts(self, sentences: list[list[str]], counts: Counts) -> None:
         """Add sentences that were read to the counts of the model and of a call.
 

@@ -16,7 +16,8 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator
 from polyseme.search.sense_data import LabelledUsage, read_sense_data, read_wordnet_senses, wordnet_key
-from polyseme.search.usage_vectors import embed_usage_parts, embed_usages
+from polyseme.search.space import fit_space
+from polyseme.search.usage_vectors import TOPIC_WEIGHT, embed_usage_parts, embed_usages
 from polyseme.text.segment import token_texts
 
 ROWS = (
@@ -125,7 +126,28 @@ def test_the_context_of_a_word_is_the_forward_state_before_and_the_backward_stat
     other_word = LabelledUsage("a", "x", ("The", "sea", "shore", "is", "green"), 1, 3)
     np.testing.assert_allclose(context, next(embed_usages(elmo, [other_word], "top", "context")), atol=1e-6)
     (joined,) = embed_usages(elmo, [usage], "top", "sentence")
-    np.testing.assert_allclose(joined, np.concatenate([context, sentence.mean(axis=0)]), atol=1e-6)
+    others = sentence[[0, 3, 4]].mean(axis=0)
+    np.testing.assert_allclose(joined, np.concatenate([context, TOPIC_WEIGHT * others]), atol=1e-5)
+
+
+def test_rare_words_weigh_more_in_the_sentence():
+    elmo = Elmo(random_model(small_config()))
+    tokens = ("the", "bank", "failed", "!")
+    assert elmo.weigh_tokens(tokens).tolist() == [1, 1, 1, 1]
+    elmo.fit_sentences([["the", "river"], ["the", "the", "the"], ["the", "bank", "failed"]])
+    weights = elmo.weigh_tokens(tokens)
+    assert weights[0] < weights[2] < weights[3]
+    sentence = elmo.embed([list(tokens)], layer="top")[0]
+    (joined,) = embed_usages(elmo, [LabelledUsage("a", "x", tokens, 1, 2)], "top", "sentence")
+    expected = TOPIC_WEIGHT * np.average(sentence[[0, 2, 3]], axis=0, weights=weights[[0, 2, 3]])
+    np.testing.assert_allclose(joined[elmo.config.size :], expected, atol=1e-5)
+
+
+def test_joined_layers_are_those_of_every_layer(elmo: Elmo):
+    usages = [LabelledUsage("a", "x", ("The", "river", "bank"), 1, 3)]
+    (joined,) = embed_usages(elmo, usages, "concat", "sentence")
+    layers = [next(embed_usages(elmo, usages, layer, "sentence")) for layer in range(3)]
+    np.testing.assert_allclose(joined, np.concatenate(layers), atol=1e-6)
 
 
 def test_a_word_that_is_the_whole_sentence_has_a_context(elmo: Elmo):
@@ -134,6 +156,29 @@ def test_a_word_that_is_the_whole_sentence_has_a_context(elmo: Elmo):
     (context,) = embed_usages(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "context")
     expected = torch.cat([layers[-1, 0, 0, :half], layers[-1, 0, 2, half:]])
     np.testing.assert_allclose(context, expected.numpy(), atol=1e-6)
+    (joined,) = embed_usages(elmo, [LabelledUsage("a", "x", ("so",), 0, 1)], "top", "sentence")
+    assert not joined[2 * half :].any()  # no other word
+
+
+def test_a_correction_of_few_vectors_is_that_of_all_their_directions():
+    rng = np.random.default_rng(0)
+    few, size = rng.standard_normal((5, 8)), 8
+    space = fit_space(few, "whiten")
+    variances, axes = np.linalg.eigh(np.cov(few.T))
+    share = size / (len(few) + size)
+    scales = 1 / np.sqrt((1 - share) * variances.clip(0) + share * variances.mean())
+    np.testing.assert_allclose(space.matrix, (axes * scales) @ axes.T, atol=1e-5)
+    removed = fit_space(few, "components").transform(few) @ axes[:, -2:]
+    np.testing.assert_allclose(removed, 0, atol=1e-5)
+
+
+def test_the_mean_of_few_examples_counts_less():
+    senses = ["once"] + ["often"] * 20
+    examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in senses]
+    vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 20]
+    learned = Disambiguator.learn(examples, vectors, space="none", prior=0.0)
+    for x, sense in ((1.1, "often"), (3.0, "once")):
+        assert learned.predict(examples[:1], [np.array((x, 1), np.float32)]) == [sense]
 
 
 def test_layer_all_gives_every_layer_at_once(elmo: Elmo):
@@ -229,9 +274,11 @@ def test_of_equally_near_senses_the_most_frequent_is_predicted():
 
 
 def test_a_prior_favours_frequent_senses():
-    examples = [LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] + ["usual"] * 9]
-    vectors = [np.array(pair, np.float32) for pair in [(1, 0)] + [(0, 1)] * 9]
-    between = [np.array((1, 0.8), np.float32)]
+    examples = [
+        LabelledUsage("x", "art", ("art",), 0, 1, (sense,)) for sense in ["rare"] * 3 + ["usual"] * 27
+    ]
+    vectors = [np.array(pair, np.float32) for pair in [(1, 0)] * 3 + [(0, 1)] * 27]
+    between = [np.array((1, 0.5), np.float32)]
     for prior, sense in ((0, "rare"), (0.2, "usual")):
         learned = Disambiguator.learn(examples, vectors, space="none", prior=prior)
         assert learned.predict(examples[:1], between) == [sense]

@@ -627,7 +627,7 @@ def disambiguate(
     train: str | Path,
     test: str | Path,
     *,
-    layer: Layer = "mean",
+    layer: Layer = "concat",
     view: UsageView = "sentence",
     wordnet: str | Path | None = None,
     space: Correction = "senses",
@@ -642,9 +642,10 @@ def disambiguate(
         model: The ELMo, loaded or as a path.
         train: Labelled examples: a file, or a folder of CoarseWSD-20; see `search.sense_data`.
         test: Examples to predict, in the same form; their labels may be missing.
-        layer: Layer of the vectors: "top", "mean", a number from 0, weights, or (weights, gamma).
+        layer: Layer of the vectors: "concat", all of them joined; "top", "mean", a number from 0, weights,
+            or (weights, gamma).
         view: What represents a usage: "word", the vector of the word; "context", the states of the model
-            around it; "sentence", the context and the mean of the sentence.
+            around it; "sentence", the context and the mean of the other words, in which rare ones weigh more.
         wordnet: WordNet's index.sense: the first sense is predicted for words without examples.
         space: Correction of the vectors: as for an index, or "senses", which whitens by the covariance
             within senses.

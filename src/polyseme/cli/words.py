@@ -375,7 +375,7 @@ def disambiguate(
     model: ModelPath,
     train: Annotated[str, typer.Option(help="Labelled examples: a file, or a folder of CoarseWSD-20.")],
     test: Annotated[str, typer.Option(help="Examples to predict, in the same form.")],
-    layer: Layer = "mean",
+    layer: Layer = "concat",
     view: Annotated[
         UsageView,
         typer.Option(help="What represents a usage: the word, its context, or context and sentence."),

@@ -4,8 +4,10 @@
 
 As in the ELMo paper: a sense is the mean vector of its examples, a usage gets the sense with the nearest
 mean, and a word without examples gets its first sense (from WordNet, or the most frequent one in training).
-Near is the cosine in a corrected space plus a prior: the logarithm of the share of the examples, times a
-weight that is chosen by leave-one-out. N examples, H values, K senses of a word.
+Near is the cosine in a corrected space, less for a mean of few examples, plus a prior: the logarithm of the
+share of the examples, times a weight that is chosen by leave-one-out.
+
+N examples, H values, K senses of a word.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ Prior = float | Literal["auto"]
 MAX_SAMPLE = 50_000  # examples that the space is fitted to and the prior is chosen with
 BLOCK = 4096  # usages that are predicted together
 PRIORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
+NOISE = 3  # examples: the mean of n of them counts sqrt(n / (n + NOISE)); chosen on held-out texts of SemCor
 DIGITS = 5  # of scores: those that differ by less are equal
 
 
@@ -270,9 +273,10 @@ def _leave_one_out(vectors: Array, labels: Flags, word: SenseMeans) -> tuple[Arr
 
 
 def _score(cosines: Array, counts: NDArray[np.int64], prior: float) -> NDArray[np.float64]:
-    """Add the prior to cosines (N, K); a sense without examples comes last."""
+    """Weigh cosines (N, K) by the number of examples and add the prior; a sense without any comes last."""
+    known = np.sqrt(counts / (counts + NOISE))
     shares = np.maximum(counts, 1) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
-    scores = np.round(cosines + prior * np.log(shares), DIGITS)
+    scores = np.round(cosines * known + prior * np.log(shares), DIGITS)
     masked: NDArray[np.float64] = np.where(counts > 0, scores, -np.inf)
     return masked
 

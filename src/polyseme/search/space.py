@@ -27,6 +27,7 @@ Array = NDArray[np.float32]
 SPACE_KINDS: tuple[SpaceKind, ...] = get_args(SpaceKind)
 ROWS = 1024  # vectors at a time: they stay in the cache
 TOP_COMPONENTS = 2  # removed by "components"
+MIN_SHARE = 1e-10  # of the largest variance: less is rounding
 MIN_VARIANCE = 1e-12  # assumed for vectors that are all the same
 
 
@@ -95,18 +96,36 @@ def fit_space(
     if kind == "centre" or count < 2:
         return Space("centre", centre.astype(np.float32), None)
     rows, rows_centre = (vectors, centre) if deviations is None else (deviations, np.zeros(size))
-    variances, axes = np.linalg.eigh(_scatter_matrix(rows, rows_centre) / (len(rows) - 1))  # ascending
+    variances, axes = _principal_axes(rows, rows_centre)
     if kind == "components":
         top = axes[:, -TOP_COMPONENTS:]
         matrix = np.eye(size) - top @ top.T
     else:
         # A small sample does not know the variance of every direction: shrink towards the mean variance.
         shrinkage = size / (len(rows) + size)
-        mean_variance = max(variances.mean(), MIN_VARIANCE)
-        shrunk = (1 - shrinkage) * np.maximum(variances, 0) + shrinkage * mean_variance
-        scales = 1 / np.sqrt(shrunk)
-        matrix = (axes * scales) @ axes.T
+        shrunk_to = shrinkage * max(np.maximum(variances, 0).sum() / size, MIN_VARIANCE)
+        scales = 1 / np.sqrt((1 - shrinkage) * np.maximum(variances, 0) + shrunk_to)
+        rest = 1 / np.sqrt(shrunk_to)  # of directions without variance, of which `axes` need not have any
+        matrix = (axes * (scales - rest)) @ axes.T + rest * np.eye(size)
     return Space(kind, centre.astype(np.float32), matrix.astype(np.float32))
+
+
+def _principal_axes(
+    vectors: NDArray[np.floating], centre: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The variances (R,), ascending, and axes (H, R) of vectors (N, H) around the centre, R at most H.
+
+    Fewer vectors than values span few directions, which are found from the products of the vectors.
+    """
+    count, size = vectors.shape
+    if count >= size:
+        variances, axes = np.linalg.eigh(_scatter_matrix(vectors, centre) / (count - 1))
+        return variances, axes
+    centred = np.asarray(vectors, np.float64) - centre
+    variances, sides = np.linalg.eigh(centred @ centred.T / (count - 1))  # ascending
+    has_variance = variances > max(variances[-1], MIN_VARIANCE) * MIN_SHARE
+    variances, sides = variances[has_variance], sides[:, has_variance]
+    return variances, centred.T @ sides / np.sqrt(variances * (count - 1))
 
 
 def _scatter_matrix(vectors: NDArray[np.floating], centre: NDArray[np.float64]) -> NDArray[np.float64]:

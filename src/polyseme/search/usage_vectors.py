@@ -5,7 +5,8 @@
     word      the mean of the word's tokens, as in the ELMo paper
     context   the forward state before the word and the backward state after it, from which the model would
               predict the word: nothing of its own letters
-    sentence  the context, followed by the mean of all tokens, which says what the sentence is about
+    sentence  the context, followed by the mean of the other tokens, which says what the sentence is about:
+              rare words weigh more in it, if the model knows which are rare (`model.sentence_pooling`)
 
 T tokens incl. <S> and </S>, H values, L layers.
 """
@@ -29,6 +30,7 @@ from polyseme.text.length_batches import chunk_by_size
 
 Array = NDArray[np.float32]
 REPORTED_USAGES = 100  # between two events of progress
+TOPIC_WEIGHT = 2.0  # of the mean beside the context in a sentence: chosen for few examples of CoarseWSD-20
 USAGE_VIEWS: tuple[UsageView, ...] = get_args(UsageView)
 
 
@@ -50,7 +52,8 @@ def embed_usages(
     Args:
         elmo: The model.
         examples: The usages.
-        layer: "top", "mean", a number from 0, weights, or (weights, gamma).
+        layer: "top", "mean", a number from 0, weights, (weights, gamma), or "concat" for L times as many
+            values.
         view: What the vector represents; see the module.
         on_progress: Receives the progress.
 
@@ -60,10 +63,12 @@ def embed_usages(
 
     """
     check_view(view)
-    resolve_output(layer, None, "both", elmo.config.layers).require_weights("word")
+    spec = resolve_output(layer, None, "both", elmo.config.layers)
+    if not spec.joined:
+        spec.require_weights("word")
     meter = RateMeter("usages")
-    for parts in embed_usage_parts(elmo, examples, layer):
-        yield select_view(parts, view)
+    for parts in embed_usage_parts(elmo, examples, "all" if spec.joined else layer):
+        yield select_view(parts, view).ravel()
         detail = meter.add(1)
         if meter.count % REPORTED_USAGES == 0:
             on_progress(ProgressEvent("embedding", meter.count, len(examples), detail))
@@ -80,8 +85,9 @@ def embed_usage_parts(elmo: Elmo, examples: Sequence[LabelledUsage], layer: Laye
     for chunk in chunk_by_size(runs, CHUNK * elmo.batch_tokens, lambda run: len(run[0].tokens)):
         usages = list(chain.from_iterable(chunk))
         embedded = _embed_sentences(elmo, list(dict.fromkeys(usage.tokens for usage in usages)), spec)
+        weights = {tokens: elmo.weigh_tokens(tokens) for tokens in embedded}
         for usage in usages:
-            parts = _join_parts(embedded[usage.tokens], usage)
+            parts = _join_parts(embedded[usage.tokens], usage, weights[usage.tokens])
             if not np.isfinite(parts).all():
                 raise DataError(f"{usage.name}: a vector is not finite. Is the model broken?")
             yield parts
@@ -108,9 +114,15 @@ def _embed_sentences(
     return embedded
 
 
-def _join_parts(sentence: Array, usage: LabelledUsage) -> Array:
-    """The word, its context and its sentence (…, 3H), from the sentence (…, T, H), whose row 0 is <S>."""
+def _join_parts(sentence: Array, usage: LabelledUsage, weights: Array) -> Array:
+    """The word, its context and its sentence (…, 3H), from the sentence (…, T, H), whose row 0 is <S>.
+
+    `weights` (T - 2,) are those of the tokens in the mean; those of the word do not count.
+    """
     half = sentence.shape[-1] // 2
     word = sentence[..., usage.start + 1 : usage.stop + 1, :].mean(axis=-2)
     before, after = sentence[..., usage.start, :half], sentence[..., usage.stop + 1, half:]
-    return np.concatenate([word, before, after, sentence[..., 1:-1, :].mean(axis=-2)], axis=-1)
+    others = weights.copy()
+    others[usage.start : usage.stop] = 0.0
+    shares = TOPIC_WEIGHT * others / max(others.sum(), np.finfo(np.float32).tiny)  # a word alone has none
+    return np.concatenate([word, before, after, shares @ sentence[..., 1:-1, :]], axis=-1)
