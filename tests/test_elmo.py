@@ -28,6 +28,7 @@ POOLS = {
     "first": lambda vectors: vectors[..., 0, :],
     "last": lambda vectors: vectors[..., -1, :],
     "sum": lambda vectors: vectors.sum(axis=-2),
+    "concat": lambda x: np.concatenate([x.mean(axis=-2), x.max(axis=-2), x.min(axis=-2)], axis=-1),
 }
 
 
@@ -109,7 +110,8 @@ def test_pooling_is_over_the_real_tokens_only(elmo, layer, pool):
     arrays = elmo.embed(SENTENCES, layer=layer)  # of different lengths, so that there is padding
     pooled = elmo.embed(SENTENCES, layer=layer, pool=pool)
     assert isinstance(pooled, np.ndarray)
-    assert pooled.shape == ((3, L, H) if layer == "all" else (3, H))
+    size = 3 * H if pool == "concat" else H
+    assert pooled.shape == ((3, L, size) if layer == "all" else (3, size))
     np.testing.assert_allclose(pooled, [POOLS[pool](vectors) for vectors in arrays], atol=1e-6)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 # Vectors of text
-Pool = Literal["mean", "max", "first", "last", "sum", "sentence"]  # of the tokens of a sentence
+Pool = Literal["mean", "max", "first", "last", "sum", "concat", "sentence"]  # of the tokens of a sentence
 Direction = Literal["both", "forward", "backward"]
 VectorDtype = Literal["float32", "float16"]
 VectorFormat = Literal["safetensors", "parquet", "npz", "hdf5"]  # files of a folder

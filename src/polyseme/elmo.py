@@ -379,8 +379,9 @@ class Elmo:
                 lists: a list, a generator, a numpy array, a pandas or polars Series.
             layer: "mean", "top", a number from 0 (the token layer), weights, (weights, gamma), "concat" (all
                 layers joined to one vector of L times H values) or "all" (an axis of layers).
-            pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens, or
-                "sentence" for comparing sentences: rare words weigh more, what all sentences have in
+            pool: None for every token, or "mean", "max", "first", "last" or "sum" over the tokens, "concat"
+                for mean, maximum and minimum joined, which suit classifiers (three times as many values),
+                or "sentence" for comparing sentences: rare words weigh more, what all sentences have in
                 common weighs less (see `fit_sentences`).
             direction: "both", or the "forward" or "backward" half of each vector.
             stateful: Run the call as one batch in the given order, as the published programs do; each row

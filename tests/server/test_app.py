@@ -382,6 +382,23 @@ def test_a_body_that_arrives_too_slowly_is_refused():
     assert set(json.loads(sent[1]["body"])) == {"error", "error_type"}
 
 
+def test_openai_clients_get_vectors_to_compare_texts_by_where_the_model_has_them():
+    for is_fitted, pool in ((False, "mean"), (True, "sentence")):
+        elmo = Elmo(random_model(small_config()))
+        if is_fitted:
+            elmo.fit_sentences(["the bank failed", "the river", "of the bank !"])
+        server = InProcessServer()
+        server.app, server.state = create_app(lambda elmo=elmo: Catalog("toy", None, elmo))
+        server.state.load()
+        response = server.post("/v1/embeddings", {"input": "the bank", "model": "toy"})
+        expected = elmo.embed("the bank", pool=pool)
+        np.testing.assert_allclose(response.json()["data"][0]["embedding"], expected, atol=1e-5)
+        for joined in ("mean", "concat"):
+            body = {"texts": ["the bank"], "pool": joined}
+            values = server.post("/embed", body).json()["vectors"][0]
+            np.testing.assert_allclose(values, elmo.embed("the bank", pool=joined), atol=1e-5)
+
+
 @pytest.mark.parametrize("outputs", [4, 1024])
 def test_openai_clients_may_send_the_size_of_the_vectors_or_null(outputs: int):
     config = small_config(recurrent={"cells": outputs, "outputs": outputs})

@@ -28,7 +28,11 @@ POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "first": lambda vectors: vectors[..., 0, :],
     "last": lambda vectors: vectors[..., -1, :],
     "sum": lambda vectors: vectors.sum(dim=-2),
+    "concat": lambda vectors: torch.cat(
+        [vectors.mean(dim=-2), vectors.amax(dim=-2), vectors.amin(dim=-2)], dim=-1
+    ),
 }
+JOINED_POOLS = 3  # times as many values has "concat": mean, maximum and minimum
 SENTENCE = "sentence"  # a pooling that knows the words and is fitted; it is given all layers, joined
 DIRECTIONS = get_args(Direction)
 
@@ -59,8 +63,10 @@ class OutputSpec:
         return self.weights or ("concat" if self.joined else "all")
 
     def count_layers(self, n_layers: int) -> int:
-        """How many times H values a token gets, in a model of `n_layers`."""
-        return n_layers if self.weights is None and self.pool != SENTENCE else 1
+        """How many times H values a token or a pooled sentence gets, in a model of `n_layers`."""
+        if self.pool == SENTENCE:
+            return 1
+        return (n_layers if self.weights is None else 1) * (JOINED_POOLS if self.pool == "concat" else 1)
 
     def select(self, output: BatchOutput) -> Tensor:
         """Select (B, T, H), (B, L, T, H) for all layers, or (B, T, LH) joined; half of it for one direction.
@@ -107,11 +113,14 @@ class OutputSpec:
         return total
 
     def pool_tokens(self, vectors: Tensor) -> Tensor:
-        """Pool (…, tokens, H) of one sentence to (…, H), or zeros without tokens; `pool=None` keeps all."""
+        """Pool (…, tokens, H) of one sentence to (…, H), or 3H for "concat"; `pool=None` keeps all.
+
+        A sentence without tokens gives zeros.
+        """
         if self.pool is None:
             return vectors
         if vectors.shape[-2] == 0:
-            return vectors.sum(dim=-2)
+            vectors = vectors.new_zeros(*vectors.shape[:-2], 1, vectors.shape[-1])
         return POOLS[self.pool](vectors)
 
     def empty(self, n_layers: int, size: int) -> Tensor:

@@ -2,7 +2,7 @@
 
     server.http.requests  ->  server.openai  ->  server.jobs.batching
 
-A vector is the mean over tokens of the mean of the layers, as /embed returns it.
+A vector is that of /embed with pool "sentence", which compares texts best, or "mean" if the model has none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import base64
 import numpy as np
 from fastapi import FastAPI, Response
 
+from polyseme.choices import Pool
 from polyseme.elmo import Array
 from polyseme.server.http.limits import invalid, not_found
 from polyseme.server.http.openapi import make_response_docs
@@ -44,7 +45,8 @@ class OpenAiRoutes:
         if body.dimensions not in (None, size):
             raise invalid(f"dimensions must be {size}, the size of this model's vectors.")
         texts = [body.input] if isinstance(body.input, str) else body.input
-        plan = await self._state.plan_embedding(texts, pool="mean")
+        pool: Pool = "mean" if catalog.elmo.model.pooling is None else "sentence"
+        plan = await self._state.plan_embedding(texts, pool=pool)
         vectors = await self._state.batcher.embed(*plan)
         usage = {"prompt_tokens": plan.tokens, "total_tokens": plan.tokens}
 

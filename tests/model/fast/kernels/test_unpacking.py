@@ -45,12 +45,13 @@ def test_sentences_have_the_bits_of_the_padded_batch(threads, count, layer):
         assert array.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("pool", ["mean", "max", "first", "last", "sum"])
+@pytest.mark.parametrize("pool", ["mean", "max", "first", "last", "sum", "concat"])
 def test_pools_are_those_of_the_tokens_and_zero_without_tokens(pool):
     elmo = Elmo(random_model(small_config()))
     pooled = elmo.embed(SENTENCES, layer="top", pool=pool)
     functions = {"mean": lambda x: x.mean(0), "max": lambda x: x.max(0), "sum": lambda x: x.sum(0)}
     functions |= {"first": lambda x: x[0], "last": lambda x: x[-1]}
+    functions["concat"] = lambda x: np.concatenate([x.mean(0), x.max(0), x.min(0)])
     for vector, tokens in zip(pooled, elmo.embed(SENTENCES, layer="top"), strict=True):
         expected = functions[pool](tokens) if len(tokens) else np.zeros_like(vector)
         np.testing.assert_allclose(vector, expected, rtol=1e-5, atol=1e-6)
