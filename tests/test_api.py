@@ -105,7 +105,7 @@ def test_an_invalid_conversion_is_refused_and_writes_nothing(tmp_path):
 
 def test_embed_writes_the_vectors_of_elmo_embed_and_returns_counts(elmo, text, tmp_path):
     done = api.embed(elmo, text, tmp_path / "x.npz", layer="all")
-    assert done == api.Embedded(tmp_path / "x.npz", sentences=4, tokens=9, truncated=0)
+    assert done == api.EmbedResult(tmp_path / "x.npz", sentences=4, tokens=9, truncated=0)
     assert_close(read_npz(tmp_path / "x.npz"), elmo.embed(LINES, layer="all"))
     api.embed(elmo, text, tmp_path / "joined.npz", layer="concat")
     assert_close(read_npz(tmp_path / "joined.npz"), elmo.embed(LINES, layer="concat"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -33,3 +34,17 @@ def test_a_file_follows_its_schema(schema: str, names: list[str]) -> None:
 def test_the_citation_has_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_contributing_guide_names_what_exists():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    quoted = {name for name in re.findall(r"`([^`\n]+)`", guide) if "NAME" not in name}
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.js"), *(ROOT / "tests").rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    defined = set(re.findall(r"^(?:export const )?(_?[A-Z][A-Z_]+)\b", code, re.MULTILINE))
+    constants = {name for name in quoted if re.fullmatch(r"_?[A-Z][A-Z_]+", name)}
+    assert constants
+    assert constants <= defined
+    folders = [ROOT / folder for folder in ("", "src/polyseme", "src/polyseme/server/explorer")]
+    files = {name for name in quoted if re.fullmatch(r"[\w/.-]+\.(py|js|toml|md)", name)}
+    assert not [name for name in files if not any((folder / name).exists() for folder in folders)]

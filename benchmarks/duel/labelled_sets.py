@@ -83,7 +83,7 @@ Tagged = tuple[list[str], list[str]]  # tokens and labels of a sentence
 def read_columns(
     path: Path, separator: str, token: int, label: int, max_characters: int | None = None
 ) -> Iterator[Tagged]:
-    """Sentences of a file with a token per line; `cut` keeps the first characters of tokens only."""
+    """Sentences of a file with a token per line; `max_characters` shortens tokens."""
     tokens: list[str] = []
     labels: list[str] = []
     for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:

@@ -16,7 +16,7 @@ import numpy as np
 from rival import EmbedBatch, Run, Sentence, Settings, main, pool_pieces, spread_words
 
 import polyseme
-from polyseme.training.pretrain import Pretraining
+from polyseme.training.pretrain import PretrainResult
 
 DEFAULTS: Settings = {
     "preset": "novel",
@@ -41,7 +41,7 @@ def pretrain(run: Run) -> Settings:
         text.write_text("\n".join(lines[:-VALID_LINES]) + "\n", encoding="utf-8")
         valid.write_text("\n".join(lines[-VALID_LINES:]) + "\n", encoding="utf-8")
 
-        def train(tokens: int, out: Path, *changes: str) -> Pretraining:
+        def train(tokens: int, out: Path, *changes: str) -> PretrainResult:
             marks.clear()
             return polyseme.pretrain(
                 text,

@@ -14,7 +14,7 @@ import training_story as story
 from polyseme.errors import ConfigError, DataError, UsageError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.text.vocab import Vocab
-from polyseme.training.pretrain import Pretraining, pretrain
+from polyseme.training.pretrain import PretrainResult, pretrain
 from polyseme.training.settings import read_pretrain_settings
 from polyseme.training.static_words import fill_word_table_from_file
 
@@ -30,7 +30,7 @@ def write_vectors(path: Path, dim: int = DIM, words: tuple[str, ...] = WORDS) ->
     return dict(zip(words, values, strict=True))
 
 
-def run(tmp_path: Path, *settings: str, **options: Any) -> Pretraining:
+def run(tmp_path: Path, *settings: str, **options: Any) -> PretrainResult:
     text = story.write(tmp_path / "story.txt", 200)
     config = read_pretrain_settings("tiny", [*story.SETTINGS, "train.epochs=2", *settings])
     return pretrain([text], tmp_path / "model", config, workers=1, **options)

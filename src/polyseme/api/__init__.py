@@ -8,8 +8,8 @@ Paths or open objects in, files or plain values out. Nothing is printed here.
 from __future__ import annotations
 
 from polyseme.api.books import BookResult, book
-from polyseme.api.embedding import Embedded, embed
-from polyseme.api.exporting import Exported, export
+from polyseme.api.embedding import EmbedResult, embed
+from polyseme.api.exporting import ExportResult, export
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.pretraining import pretrain
@@ -39,8 +39,8 @@ from polyseme.search.similarity import SimilarityPlan
 
 __all__ = [
     "BookResult",
-    "Embedded",
-    "Exported",
+    "EmbedResult",
+    "ExportResult",
     "NeighbourGroup",
     "PredictionPlan",
     "SimilarityPlan",

@@ -34,7 +34,7 @@ MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbedResult:
     """What `embed` wrote.
 
     Attributes:
@@ -75,7 +75,7 @@ def embed(
     options: str | Path | None = None,
     force: bool = False,
     progress: ProgressOption = None,
-) -> Embedded:
+) -> EmbedResult:
     """Write the vectors of all sentences of texts to a file or a folder.
 
     A file is written in one go, in the format of its ending. A path without an ending is a folder of files
@@ -150,7 +150,7 @@ def embed(
             else:
                 elmo = ensure_loaded(model, batch_tokens, options, precision, device)
                 counts = embed_folder(elmo, paths, out, bulk, force=force, on_progress=on_progress)
-        return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
+        return EmbedResult(out, counts.sentences, counts.tokens, counts.truncated)
     elmo = ensure_loaded(model, batch_tokens, options, precision, device)
     with open_progress(progress) as on_progress:
         return _embed_file(
@@ -171,7 +171,7 @@ def _embed_file(
     dtype: VectorDtype | None,
     force: bool,
     on_progress: OnProgress,
-) -> Embedded:
+) -> EmbedResult:
     """Write one file."""
     spec = resolve_output(layer, pool, direction, elmo.config.layers)
     stored_type = dtype or "float32"
@@ -189,7 +189,7 @@ def _embed_file(
                 (vectors,) = elmo.embed_tokens([sentence], spec, counts, stateful=True)
                 writer.add(sentence, cast_vectors(vectors, stored_type))
                 reading.add_tokens(len(sentence))
-            return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
+            return EmbedResult(out, counts.sentences, counts.tokens, counts.truncated)
         groups = map(PlainGroup, chunk_sentences(sentences, CHUNK * elmo.batch_tokens))
         with closing(embed_groups(elmo, groups, spec, stored_type)) as embedded:
             for group, arrays in embedded:
@@ -197,7 +197,7 @@ def _embed_file(
                     writer.add(sentence, array)
                 elmo.add_counts(group.sentences, counts)
                 reading.add_tokens(sum(map(len, group.sentences)))
-    return Embedded(out, counts.sentences, counts.tokens, counts.truncated)
+    return EmbedResult(out, counts.sentences, counts.tokens, counts.truncated)
 
 
 def read_sentences(

@@ -20,7 +20,7 @@ from polyseme.word_vectors import WordVectors
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """What `export` wrote.
 
     Attributes:
@@ -44,7 +44,7 @@ def export(
     min_count: int = 1,
     force: bool = False,
     progress: ProgressOption = None,
-) -> Exported:
+) -> ExportResult:
     """Write the mean vector of every word for other programs: gensim, R, the Embedding Projector.
 
     The vectors are corrected as `nearest` corrects them, so cosines of the file are those of `nearest`.
@@ -85,4 +85,4 @@ def export(
     with open_progress(progress) as on_progress:
         table = WordTable(names, words.counts[kept], vectors)
         write_word_export(path, table, format, force=force, on_progress=on_progress)
-    return Exported(path, *vectors.shape)
+    return ExportResult(path, *vectors.shape)

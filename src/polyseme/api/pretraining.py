@@ -17,7 +17,7 @@ from polyseme.text.validate import list_paths
 from polyseme.training import pretrain as training
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics, OnMetrics
-from polyseme.training.pretrain import Pretraining
+from polyseme.training.pretrain import PretrainResult
 from polyseme.training.report import write_report
 from polyseme.training.settings import adapt_settings, read_pretrain_settings
 from polyseme.training.tensorboard_log import TensorBoardLog
@@ -43,7 +43,7 @@ def pretrain(
     tensorboard: bool = False,
     progress: ProgressOption = None,
     on_metrics: OnMetrics | None = None,
-) -> Pretraining:
+) -> PretrainResult:
     """Pretrain a biLM on text, or fine-tune one, and write it to a folder.
 
     Args:

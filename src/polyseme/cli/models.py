@@ -40,7 +40,7 @@ from polyseme.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from polyseme.api import Embedded
+    from polyseme.api import EmbedResult
 
 LONG_TOKENS_SHARE = 0.1  # of truncated tokens, above which text that counts as tokenised is probably not
 
@@ -175,7 +175,7 @@ def embed(
     _print_embedded(written, segment)
 
 
-def _print_embedded(written: Embedded, segment: str | None) -> None:
+def _print_embedded(written: EmbedResult, segment: str | None) -> None:
     """Print what was written, and whether tokens were truncated."""
     counts = f"{format_count(written.sentences, 'sentence')}, {format_count(written.tokens, 'token')}"
     print(f"{written.out}: {counts}")

@@ -13,7 +13,7 @@ import typer
 from polyseme.cli.options import DOCUMENTS, ENCODING, Options
 
 if TYPE_CHECKING:
-    from polyseme.training.pretrain import Pretraining
+    from polyseme.training.pretrain import PretrainResult
 
 
 def pretrain(
@@ -83,7 +83,7 @@ def pretrain(
         print_pretraining(result)
 
 
-def print_pretraining(result: Pretraining) -> None:
+def print_pretraining(result: PretrainResult) -> None:
     """Print how good the model is, and where it is."""
     metrics = result.metrics
     if result.before is not None:

@@ -37,7 +37,7 @@ Numbers = NDArray[np.int64]
 Directions = NDArray[np.float32]
 
 
-class Screened(NamedTuple):
+class ScreenedWord(NamedTuple):
     """Result of screening a word: its prototype distance, and p."""
 
     prototype: float
@@ -65,7 +65,7 @@ class ChangeScreening:
 
     def __init__(self, first: Index, second: Index, seed: int = 0) -> None:
         self.first, self.second, self._seed = first, second, seed
-        self.screened: dict[str, Screened] = {}
+        self.screened: dict[str, ScreenedWord] = {}
         self._words: dict[tuple[int, bool], list[str]] = {}
 
     @cached_property
@@ -81,12 +81,12 @@ class ChangeScreening:
             self._words[key] = sorted(counts, key=lambda word: -counts[word])
         return self._words[key]
 
-    def screen(self, word: str) -> Screened:
+    def screen(self, word: str) -> ScreenedWord:
         """Return the prototype distance of a word, and how often chance gives as much."""
         if word not in self.screened:
             samples = sample_usages(self.first, self.second, word, self._seed)
             _, prototypes = measure_distances(*samples, PERMUTATIONS, self._seed)
-            self.screened[word] = Screened(float(prototypes[0]), estimate_p(prototypes))
+            self.screened[word] = ScreenedWord(float(prototypes[0]), estimate_p(prototypes))
         return self.screened[word]
 
     def top_words(self, k: int, words: Iterable[str]) -> list[str]:

@@ -56,7 +56,7 @@ CORPUS = "corpus"
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class PretrainResult:
     """A finished run.
 
     Attributes:
@@ -95,7 +95,7 @@ def pretrain(
     workers: int | None = None,
     on_progress: OnProgress = ignore_progress,
     on_metrics: OnMetrics | None = None,
-) -> Pretraining:
+) -> PretrainResult:
     """Train a biLM on text and write it to a folder.
 
     Args:
@@ -268,7 +268,7 @@ class _PretrainRun:
                 "or name held-out text with `valid`."
             )
 
-    def train(self, corpus: Corpus, on_progress: OnProgress, on_metrics: OnMetrics | None) -> Pretraining:
+    def train(self, corpus: Corpus, on_progress: OnProgress, on_metrics: OnMetrics | None) -> PretrainResult:
         """Run the loop and write the model."""
         network, softmax = self.make_modules(corpus)
         coverage = self.fill_static_words(network, corpus)
@@ -295,7 +295,7 @@ class _PretrainRun:
         if self.ranks.is_first:
             native.write_into(model, self.out)
         self.ranks.wait()
-        return Pretraining(
+        return PretrainResult(
             self.out, corpus.report, metrics, before, loop.position, model, corpus, self.ranks.is_first
         )
 

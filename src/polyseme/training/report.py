@@ -37,7 +37,7 @@ from polyseme.text.usage_sample import choose_sentences
 from polyseme.training.curves import draw_png, draw_svg
 from polyseme.training.loop import METRICS
 from polyseme.training.objective import encode_types
-from polyseme.training.pretrain import Pretraining
+from polyseme.training.pretrain import PretrainResult
 from polyseme.word_vectors import WordVectors
 
 TOKENS = 250_000  # tokens that are embedded for the mean vectors
@@ -93,7 +93,7 @@ polyline {{ fill: none }}
 """
 
 
-def write_report(run: Pretraining) -> None:
+def write_report(run: PretrainResult) -> None:
     """Write report.html, words.safetensors, sentence.safetensors and, with matplotlib, curves.png.
 
     Args:
