@@ -31,6 +31,7 @@ READS_PROC = [
     "training/test_distributed.py",
 ]
 USES_POSIX = [  # fork, SIGKILL, file descriptors, rlimits, symbolic links, paths without a drive
+    "faults",
     "formats/models/test_open.py",
     "formats/vectors/test_readers.py",
     "integrations/test_ray.py",

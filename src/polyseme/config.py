@@ -159,6 +159,8 @@ class ModelSettings(Settings):
         return self
 
 
+MAX_TOML = 1 << 20  # characters of a file of settings
+MAX_PARTS = 100  # of a dotted name
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
@@ -193,7 +195,11 @@ def read_values(path: Path) -> dict[str, Any]:
 
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # it may have no end
+            raise ConfigError(f"{path}: not a regular file. Copy it into one.")
         text = path.read_bytes().decode("utf-8-sig")
+        if path.suffix == ".toml":
+            _check_toml(text, path)
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file. Check the path.") from None
@@ -209,6 +215,17 @@ def read_values(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: contains a {type(values).__name__}, expected named settings.")
     return values
+
+
+def _check_toml(text: str, path: Path) -> None:
+    """Refuse what tomllib would read in quadratic time and memory: names with thousands of parts."""
+    if len(text) > MAX_TOML:
+        raise ConfigError(f"{path}: {len(text):,} characters, more than settings have ({MAX_TOML:,}).")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.count(".") > MAX_PARTS and any(
+            part.count(".") > MAX_PARTS for part in re.split(r"[=,{]", line)
+        ):
+            raise ConfigError(f"{path}:{number}: a name of more than {MAX_PARTS} parts.")
 
 
 def suggest(word: str, choices: Mapping[str, Any] | list[str]) -> str:

@@ -20,11 +20,16 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+LONGEST = 2000  # characters of a message
+
 
 class PolysemeError(Exception):
-    """Base of all errors that a user can fix."""
+    """Base of all errors that a user can fix; its message is one line without control characters."""
 
     exit_code = 2  # of the command line
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(_clean(value) if isinstance(value, str) else value for value in arguments))
 
 
 class ConfigError(PolysemeError):
@@ -67,6 +72,17 @@ class WordPositionError(UsageError):
 
 class MissingExtraError(PolysemeError, ImportError):
     """An optional package is not installed."""
+
+
+def _clean(message: str) -> str:
+    """One line: what a damaged file contains must neither break it nor control the terminal."""
+    if len(message) > LONGEST:  # the end has the advice
+        message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+    if message.isprintable():
+        return message
+    return "".join(
+        letter if letter.isprintable() or letter == "\u3000" else repr(letter)[1:-1] for letter in message
+    )
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:

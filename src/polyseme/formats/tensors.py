@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from polyseme.errors import FormatError
+from polyseme.io.checked import refuse_damaged
 
 
 def read_tensors(path: Path, content: str, advice: str = "Copy it again.") -> dict[str, Tensor]:
@@ -29,12 +30,10 @@ def read_tensors(path: Path, content: str, advice: str = "Copy it again.") -> di
         advice: What to do about a damaged file, for the error.
 
     """
-    try:
+    if not path.exists():
+        raise FormatError(f"{path}: no such file; {content} are missing. {advice}")
+    with refuse_damaged(path, "a safetensors file", advice):
         return load_file(path)
-    except FileNotFoundError:
-        raise FormatError(f"{path}: no such file; {content} are missing. {advice}") from None
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError, TypeError) as problem:
-        raise FormatError(f"{path}: not a safetensors file, or damaged ({problem}). {advice}") from None
 
 
 def write_tensors(

@@ -182,13 +182,13 @@ def complete_write(path: Path) -> None:
 
     """
     groups = [_name_committed(path.parent, path.name)]
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that is too long, too
         groups += sorted(path.glob(f".*{COMMITTED}"))
     try:
         for group in groups:
-            if group.is_dir() and not group.is_symlink():
+            if os.path.isdir(group) and not group.is_symlink():
                 _move_group(group)
-        if path.name and not path.exists() and path.parent.is_dir():
+        if path.name and not os.path.exists(path) and os.path.isdir(path.parent):
             _restore_replaced(path)
     except OSError as problem:
         raise FormatError(

@@ -20,8 +20,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.errors import FormatError
 from polyseme.search.index import Index
 from polyseme.search.space import Space, fit_space, make_uncorrected_space, normalize
+from polyseme.search.usage_store import ADVICE
 from polyseme.text.function_words import find_frequent_function_words, is_content_word
 
 Array = NDArray[np.float32]
@@ -65,9 +67,12 @@ class ContextReader:
     def __init__(self, index: Index) -> None:
         self.index = index
         rows = {word: row for row, word in enumerate(index.words.words)}
-        self._block_rows = [
-            np.array([rows[word] for word in block.types], np.int64) for block in index.blocks
-        ]
+        self._block_rows = []
+        for block in index.blocks:
+            missing = next((word for word in block.types if word not in rows), None)
+            if missing is not None:
+                raise FormatError(f"{index.folder}: damaged: {missing!r:.40} has no vector. {ADVICE}")
+            self._block_rows.append(np.array([rows[word] for word in block.types], np.int64))
 
     @cached_property
     def is_content(self) -> NDArray[np.bool_]:

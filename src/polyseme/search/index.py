@@ -137,10 +137,15 @@ class Index:
             if len(block) != entry["usages"]:
                 path, expected = get_block_path(folder, number), entry["usages"]
                 raise FormatError(f"{path}: {len(block)} usages, expected {expected}. {ADVICE}")
+            if block.vectors.shape[1] != head["size"]:
+                width = block.vectors.shape[1]
+                raise FormatError(
+                    f"{block.path}: vectors of {width} values, expected {head['size']}. {ADVICE}"
+                )
         self.corrected = corrected
         self.listed_documents = list_documents(head)
         self.space = statistics.read_space(folder, head)
-        self._words: WordVectors | None = statistics.read_means(folder)
+        self._words: WordVectors | None = statistics.read_means(folder, head["size"])
         self._whole: Index | None = None  # of a part: the index that it is a part of, see `restrict`
         self._selection: Documents | None = None
         self._keep: NDArray[np.bool_] | None = None  # (U,) the usages of a part
@@ -717,7 +722,7 @@ class Index:
                     f"{self.folder}: no graph of all its usages. Build one: call "
                     "`polyseme.index(model, text, out, graph='float16')` with the same arguments as before."
                 )
-            self._graph = approximate.open_graph(self.folder, entry, self.head["size"])
+            self._graph = approximate.open_graph(self.folder, entry, self.head["size"], int(self._starts[-1]))
         numbers = approximate.find_candidates(self._graph, query, min(k, len(self)))
         cosines = self.vectors(numbers) @ query
         order = np.lexsort((numbers, -cosines))[:k]

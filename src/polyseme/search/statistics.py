@@ -21,11 +21,13 @@ from torch import Tensor
 
 from polyseme.errors import FormatError
 from polyseme.formats.tensors import read_tensors, write_tensors
-from polyseme.formats.vectors.word_file import WORDS_FILE, StoredWords, write_words
+from polyseme.formats.vectors.word_file import LARGEST, WORDS_FILE, StoredWords, write_words
 from polyseme.io.atomic import new_file
+from polyseme.io.checked import check_array, refuse_damaged
 from polyseme.model.fast.kernels import dots, native
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.search.space import Space, fit_space, measure_anisotropy
+from polyseme.search.usage_store import ADVICE as REBUILD
 from polyseme.search.usage_store import UsageBlock, Vectors, as_tensor, get_block_path, write_head
 from polyseme.word_vectors import WordVectors, read_word_vectors
 
@@ -52,6 +54,8 @@ def write_statistics(folder: Path, head: dict[str, Any]) -> None:
     blocks = [UsageBlock(get_block_path(folder, number)) for number in range(len(head["blocks"]))]
     step = max(1, -(-sum(map(len, blocks)) // MAX_SAMPLE))
     sample = np.concatenate([np.asarray(block.vectors[::step], np.float32) for block in blocks])
+    if not np.isfinite(sample).all():
+        raise FormatError(f"{folder}: damaged: vectors that are not finite. {REBUILD}")
     space = fit_space(sample, head["space"])
     tensors = {"centre": space.centre} | ({} if space.matrix is None else {"turn": space.matrix})
 
@@ -77,7 +81,7 @@ def _is_complete(folder: Path, head: dict[str, Any]) -> bool:
     try:
         read_space(folder, head)
         read_lengths(folder, sum(block["usages"] for block in head["blocks"]))
-        read_means(folder)
+        read_means(folder, head["size"])
     except FormatError:
         return False
     return "anisotropy" in head
@@ -221,10 +225,12 @@ def read_space(folder: Path, head: dict[str, Any]) -> Space:
     size, path = head["size"], folder / SPACE_FILE
     tensors = _read_arrays(path, "the correction of the space")
     centre, matrix = tensors.get("centre"), tensors.get("turn")
-    if centre is None or centre.shape != (size,) or (matrix is not None and matrix.shape != (size, size)):
-        raise FormatError(f"{path}: does not fit the index. {ADVICE}")
-    if not (np.isfinite(centre).all() and (matrix is None or np.isfinite(matrix).all())):
-        raise FormatError(f"{path}: damaged: values that are not finite. {ADVICE}")
+    centre = check_array(centre, f"{path}: damaged: centre", ("f4",), (size,), finite=True, advice=ADVICE)
+    if matrix is not None:
+        check_array(matrix, f"{path}: damaged: turn", ("f4",), (size, size), finite=True, advice=ADVICE)
+    largest = max(float(np.abs(values).max()) for values in (centre, matrix) if values is not None)
+    if largest > LARGEST:
+        raise FormatError(f"{path}: damaged: values up to {largest:.1g}. {ADVICE}")
     return Space(head["space"], centre, matrix)
 
 
@@ -237,26 +243,29 @@ def read_lengths(folder: Path, count: int) -> Array:
     """
     path = folder / LENGTHS_FILE
     lengths: Array | None = _read_arrays(path, "the lengths of the vectors").get("lengths")
-    if lengths is None or lengths.shape != (count,):
-        raise FormatError(f"{path}: does not fit the blocks. {ADVICE}")
+    lengths = check_array(lengths, f"{path}: damaged: lengths", ("f4",), (count,), advice=ADVICE)
     if not (lengths > 0).all():
         raise FormatError(f"{path}: damaged: lengths that are not positive. {ADVICE}")
     return lengths
 
 
-def read_means(folder: Path) -> WordVectors:
+def read_means(folder: Path, size: int) -> WordVectors:
     """Read the mean vector of each word.
 
     Raises:
         FormatError: The file is missing or damaged.
 
     """
-    return read_word_vectors(_check_exists(folder / WORDS_FILE), ADVICE)
+    path = _check_exists(folder / WORDS_FILE)
+    words = read_word_vectors(path, ADVICE)
+    check_array(words.vectors, f"{path}: damaged: vectors", ("f4",), (None, size), advice=ADVICE)
+    return words
 
 
-def _read_arrays(path: Path, content: str) -> dict[str, NDArray[Any]]:
-    tensors = read_tensors(_check_exists(path), content, ADVICE)
-    return {name: values.numpy() for name, values in tensors.items()}
+def _read_arrays(path: Path, what: str) -> dict[str, NDArray[Any]]:
+    tensors = read_tensors(_check_exists(path), what, ADVICE)
+    with refuse_damaged(path, f"a file of {what}", ADVICE):  # numpy lacks some dtypes of torch
+        return {name: values.numpy() for name, values in tensors.items()}
 
 
 def _check_exists(path: Path) -> Path:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
-from polyseme.choices import IndexPrecision, IndexView
+from polyseme.choices import IndexPrecision, IndexView, SpaceKind
 from polyseme.errors import FormatError
 from polyseme.formats.vectors.flat import build_header, map_tensors, release_pages
 from polyseme.io.atomic import new_file
@@ -284,9 +284,47 @@ def read_head(folder: Path) -> dict[str, Any]:
     _translate_old_names(values)
     if values["view"] not in INDEX_VIEWS:
         wrong.append("view")
-    if wrong or not all(isinstance(block.get("usages"), int) for block in values["blocks"]):
-        raise FormatError(f"{folder / HEAD}: damaged: {(wrong or ['blocks'])[0]} is wrong. {ADVICE}")
+    wrong += [] if wrong else _find_wrong_values(values)
+    if wrong:
+        raise FormatError(f"{folder / HEAD}: damaged: {wrong[0]} is wrong. {ADVICE}")
     return values
+
+
+def _find_wrong_values(head: dict[str, Any]) -> list[str]:
+    """The names of fields whose values, or values in them, are not those that `UsageWriter` writes."""
+    anisotropy, graph, layer = head.get("anisotropy"), head.get("graph"), head["layer"]
+    is_valid = {
+        "size": _is_count(head["size"]) and head["size"] > 0,
+        "space": head["space"] in get_args(SpaceKind),
+        "layer": not isinstance(layer, list) or (bool(layer) and all(map(_is_finite, layer))),
+        "documents": all(isinstance(file, str) for file in head["documents"]),
+        "blocks": all(
+            _is_count(block.get(name)) for block in head["blocks"] for name in ("usages", "corpus")
+        ),
+        "corpora": all(isinstance(corpus.get("content"), str) for corpus in head["corpora"])
+        and (bool(head["corpora"]) or not head["blocks"]),
+        "anisotropy": anisotropy is None
+        or (
+            isinstance(anisotropy, dict)
+            and all(_is_finite(anisotropy.get(name)) for name in ("before", "after"))
+        ),
+        "graph": graph is None
+        or (
+            isinstance(graph, dict)
+            and isinstance(graph.get("dtype"), str)
+            and all(_is_count(graph.get(name)) for name in ("usages", "bytes"))
+        ),
+        "name": isinstance(head.get("name", ""), str | None),
+    }
+    return [name for name, valid in is_valid.items() if not valid]
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in (int, float) and bool(np.isfinite(float(value)))
 
 
 def _translate_old_names(head: dict[str, Any]) -> None:

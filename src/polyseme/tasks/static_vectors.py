@@ -8,6 +8,7 @@ and a fingerprint. S values of a vector, T tokens.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -78,7 +79,7 @@ def find_static(
     source = (
         Path(static).expanduser() if static else folder / COPY if "file" in saved else saved.get("path", path)
     )
-    if not Path(source).is_file():
+    if not os.path.isfile(source):
         raise FormatError(
             f"{folder}: its static vectors are missing: there is no {source}. Put the file back, or pass its "
             "path as `static`."

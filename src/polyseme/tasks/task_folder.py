@@ -8,6 +8,7 @@ task.json holds the settings, what was learned, the words and characters of the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from polyseme.tasks.protocol import AnyNetwork, AnyTask
 from polyseme.tasks.table import TASKS, find_task
 from polyseme.tasks.trainable import as_module
 from polyseme.text.validate import check_path
-from polyseme.training.checkpoint import load_weights
+from polyseme.training.checkpoint import AGAIN, load_weights
 
 TASK, HEAD, ELMO, CARD = "task.json", "head.safetensors", "elmo", "README.md"
 FORMAT = 2
@@ -76,20 +77,39 @@ def read_task_file(folder: Path) -> dict[str, Any]:
         "words": _is_text_list,
         "characters": _is_text_list,
         "segment": lambda value: isinstance(value, str),
-        "scores": lambda value: isinstance(value, dict),
-        "elmo": lambda value: value is None or isinstance(value, dict),
-        "static": lambda value: value is None or isinstance(value, dict),
+        "scores": _are_scores,
+        "elmo": _is_source,
+        "static": _is_source,
         "settings": lambda value: isinstance(value, dict) and isinstance(value.get("task"), str),
         "learned": _has_text_labels,
     }
     for name, is_valid in checks.items():
-        if not is_valid(values.get(name)):
+        if (name == "elmo" and name not in values) or not is_valid(values.get(name)):
             raise FormatError(f"{folder / TASK}: {name} is missing or has the wrong type.")
     return values
 
 
 def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_source(value: Any) -> bool:
+    """Whether it names a folder, a path or a bundled model, or nothing."""
+    texts = isinstance(value, dict) and all(
+        isinstance(text, str) and "\0" not in text for text in value.values()
+    )
+    return value is None or texts
+
+
+def _are_scores(value: Any) -> bool:
+    """Whether it has the name of the main metric, and the metrics of each set by name."""
+    if not isinstance(value, dict) or not isinstance(value.get("main", ""), str):
+        return False
+    sets = [metrics or {} for name, metrics in value.items() if name != "main"]
+    return all(
+        isinstance(metrics, dict) and all(type(metric) in (int, float) for metric in metrics.values())
+        for metrics in sets
+    )
 
 
 def _has_text_labels(value: Any) -> bool:
@@ -158,7 +178,12 @@ def load_head(network: AnyNetwork, folder: Path) -> None:
     }
     expected = collect_head_weights(network)
     wrong = list(expected.keys() ^ weights.keys())
-    wrong += [n for n in expected.keys() & weights.keys() if expected[n].shape != weights[n].shape]
+    for name in expected.keys() & weights.keys():
+        stored = weights[name]
+        if (stored.dtype, stored.shape) != (expected[name].dtype, expected[name].shape):
+            wrong.append(name)
+        elif not torch.isfinite(stored).all():
+            raise FormatError(f"{folder / HEAD}: {name} contains NaN or infinite values. Train it again.")
     if wrong:
         raise FormatError(f"{folder / HEAD}: {min(wrong)} does not fit {TASK}. Are they of one task?")
     as_module(network).load_state_dict(weights, strict=False)
@@ -166,7 +191,7 @@ def load_head(network: AnyNetwork, folder: Path) -> None:
 
 def restore_weights(network: AnyNetwork, path: Path) -> None:
     """Load the weights of a run."""
-    load_weights(as_module(network), read_tensors(path, WEIGHTS))
+    load_weights(as_module(network), read_tensors(path, WEIGHTS), path, AGAIN)
 
 
 def find_elmo(
@@ -191,7 +216,7 @@ def find_elmo(
         return ElmoSource(None)
     source: Elmo | str | Path = model or saved.get("name") or saved.get("path") or folder / ELMO
     is_saved_path = isinstance(source, Path | str) and not model and not saved.get("name")
-    if is_saved_path and not Path(str(source)).exists():
+    if is_saved_path and not os.path.exists(str(source)):
         raise FormatError(
             f"{folder}: its ELMo is missing: there is no {source}. Put it back, or pass its path as `model`."
         )

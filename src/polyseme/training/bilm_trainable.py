@@ -137,6 +137,7 @@ class BilmTrainable:
     def restore_carried_state(self, parts: list[dict[str, Tensor]]) -> None:
         """Restore the LSTM states of a checkpoint, also for another number of processes."""
         ranks = self._ranks
+        self._check_carried(parts)
         whole = {name: _interleave([part[name] for part in parts]) for name in parts[0]}
         rows_of_rank = {name: rows[:, ranks.rank :: ranks.world] for name, rows in whole.items()}
         if any(rows.shape[1] != self._batches.rows for rows in rows_of_rank.values()):
@@ -145,6 +146,19 @@ class BilmTrainable:
         layers = len(tensors) // 2
         states = [(tensors[f"{number}.output"], tensors[f"{number}.memory"]) for number in range(layers)]
         self._state = states or None
+
+    def _check_carried(self, parts: list[dict[str, Tensor]]) -> None:
+        """Refuse states of another model, or values that are not finite."""
+        recurrent = self._config.model.recurrent
+        sizes = {"output": recurrent.outputs, "memory": recurrent.cells}
+        names = {f"{layer}.{part}": size for layer in range(recurrent.layers) for part, size in sizes.items()}
+        for rank, part in enumerate(parts):
+            fits = not part or part.keys() == names.keys()
+            for name, values in part.items():
+                fits &= values.ndim == 3 and len(values) == 2 and values.shape[2] == names.get(name)
+                fits &= values.dtype == torch.float32 and bool(torch.isfinite(values).all())
+            if not fits or part.keys() != parts[0].keys():
+                raise ValueError(f"the carried state of process {rank} does not fit the model")
 
 
 def _interleave(parts: list[Tensor]) -> Tensor:

@@ -10,24 +10,25 @@ runs of earlier versions are resumed.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from polyseme.errors import FormatError
-from polyseme.formats.tensors import write_tensors
+from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.io.atomic import new_folder
+from polyseme.io.checked import read_json, refuse_damaged
 
 KEPT = 2  # checkpoints that stay on disk
 POSITION, MODEL, OPTIMIZER = "position.json", "model.safetensors", "optimizer.safetensors"
 METRICS = "metrics.json"
+ADVICE = "Remove this checkpoint to resume from the previous one."
+AGAIN = "Train again with `force=True`."
 
 
 @dataclass
@@ -85,24 +86,38 @@ def restore(
     path: Path, module: nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[Position, list[dict[str, Tensor]]]:
     """Restore weights and optimiser state; return the position and the carried state of each rank."""
-    try:
-        values: dict[str, Any] = json.loads((path / POSITION).read_text(encoding="utf-8"))
-        tensors, states = load_file(path / MODEL), load_file(path / OPTIMIZER)
+    with refuse_damaged(path, "an intact checkpoint", ADVICE):
+        position = _check_position(Position(**read_json(path / POSITION, advice=ADVICE)))
         ranks = max(1, len(list(path.glob("carried-*.safetensors"))))
-        carried = [load_file(path / _name_carried(rank)) for rank in range(ranks)]
-        position = Position(**values)
-    except (OSError, ValueError, TypeError, SafetensorError) as problem:
-        raise FormatError(
-            f"{path}: the checkpoint is damaged ({problem}). Remove it to resume from the previous one."
-        ) from None
-    load_weights(module, tensors)
+        files = (MODEL, OPTIMIZER, *map(_name_carried, range(ranks)))
+        tensors, states, *carried = (read_tensors(path / file, "its tensors", ADVICE) for file in files)
     parameters = dict(module.named_parameters())
+    for name, value in states.items():
+        parameter, _, entry = name.partition("|")
+        known = parameters.get(parameter)
+        fits = known is not None and value.shape in (known.shape, ())
+        if not fits or not torch.isfinite(value).all():
+            raise FormatError(f"{path / OPTIMIZER}: {name} does not fit the model. {ADVICE}")
+    load_weights(module, tensors, path / MODEL, ADVICE)
     for name, value in states.items():
         parameter, _, entry = name.partition("|")
         optimizer.state[parameters[parameter]][entry] = value.to(
             _find_device(optimizer, parameters[parameter], entry)
         )
     return position, carried
+
+
+def _check_position(position: Position) -> Position:
+    """Refuse values of other types, and counts below zero."""
+    for name, value in asdict(position).items():
+        is_count = name not in ("best", "seconds")
+        kinds = (int,) if is_count else (int, float)
+        is_missing = name == "best" and value is None
+        if not is_missing and (type(value) not in kinds or not math.isfinite(value)):
+            raise ValueError(f"{name} is {value!r}")
+        if name != "best" and value < 0:
+            raise ValueError(f"{name} is {value!r}")
+    return position
 
 
 def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> None:
@@ -115,13 +130,26 @@ def save_best(folder: Path, module: nn.Module, metrics: Mapping[str, float]) -> 
 def load_best(folder: Path, module: nn.Module) -> None:
     """Load the weights of the best validation, if there was one."""
     if (folder / "best" / MODEL).exists():
-        load_weights(module, load_file(folder / "best" / MODEL))
+        path = folder / "best" / MODEL
+        load_weights(module, read_tensors(path, "the best weights", AGAIN), path, AGAIN)
 
 
 @torch.no_grad()
-def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy `tensors` into `module`, in place, because the optimiser refers to its parameters."""
-    for name, values in _list_saved(module).items():
+def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], path: Path, advice: str) -> None:
+    """Copy the tensors of `path` into `module`, in place, because the optimiser refers to its parameters.
+
+    Raises:
+        FormatError: A tensor is missing, or has another type or shape, or values that are not finite.
+
+    """
+    saved = _list_saved(module)
+    for name, values in saved.items():
+        stored = tensors.get(name)
+        if stored is None or (stored.dtype, stored.shape) != (values.dtype, values.shape):
+            raise FormatError(f"{path}: {name} is missing, or does not fit the model. {advice}")
+        if not torch.isfinite(stored).all():
+            raise FormatError(f"{path}: {name} contains NaN or infinite values. {advice}")
+    for name, values in saved.items():
         values.copy_(tensors[name])
 
 

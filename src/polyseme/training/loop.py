@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from polyseme.errors import PolysemeError, UsageError
+from polyseme.io.checked import refuse_damaged
 from polyseme.model.fast.fp32_products import use_quickest_fp32_products
 from polyseme.model.fast.kernels.updates import clip_and_step
 from polyseme.model.fast.parallel import keep_torch_on_one_core
@@ -125,7 +126,8 @@ class Loop:
             self.position, carried = checkpoint.restore(
                 checkpoints[-1], self.trainable.module, self.optimizer
             )
-            self.trainable.restore_carried_state(carried)
+            with refuse_damaged(checkpoints[-1], "an intact checkpoint", checkpoint.ADVICE):
+                self.trainable.restore_carried_state(carried)
         if self.ranks.is_first:
             _drop_later_lines(self.folder / METRICS, self.position.step)
         return bool(checkpoints)
@@ -327,7 +329,11 @@ def _drop_later_lines(path: Path, step: int) -> None:
     """Drop the lines of metrics.jsonl that were written after the checkpoint at `step`."""
     if not path.exists():
         return
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _read_step(line) <= step]
+    lines = [
+        line
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if _read_step(line) <= step
+    ]
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 

@@ -16,6 +16,7 @@ words and are dropped. Only tensors are unpickled, never code.
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import zipfile
@@ -96,12 +97,12 @@ def _read_architecture(folder: Path) -> tuple[dict[str, Any], Path]:
             f"{path}: config_path is {config_path!r}, expected the name of the architecture's file."
         )
     source = folder / base
-    if source.is_file():
+    if os.path.isfile(source):  # False for a name that is too long, too
         return read_values(source), source
     if base == PUBLISHED_NAME:
         return PUBLISHED, source
     raise FormatError(
-        f"{source}: no such file, but {CONFIG} names it as the model's architecture. "
+        f"{path}: there is no {base!r:.60}, but {CONFIG} names it as the model's architecture. "
         "Copy it into the folder, from the folder configs where the model was trained."
     )
 

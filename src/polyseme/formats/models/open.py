@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from zipfile import is_zipfile
@@ -96,7 +97,7 @@ def _open(path: str | Path, options: str | Path | None, progress: OnProgress) ->
     """Open a model in the precision in which it is stored."""
     source = resolve_model_path(path)
     options_path = Path(options).expanduser() if options is not None else None
-    if options_path is not None and not options_path.exists():
+    if options_path is not None and not os.path.exists(options_path):
         raise FormatError(_describe_missing(options_path))
     ending = source.suffix.lower()
     if source.is_dir():
@@ -123,10 +124,10 @@ def resolve_model_path(path: str | Path) -> Path:
     source = Path(check_path(path, "the model", "a path or the name of a bundled model")).expanduser()
     if str(path) not in list_bundled():
         complete_write(source)
-        if not source.exists():
+        if not os.path.exists(source):  # False for a name that is too long, too
             raise FormatError(_describe_missing(source))
         return source
-    if not source.exists():
+    if not os.path.exists(source):
         return verify_bundled(str(path))
     logger.warning(
         "%s: using the file or folder of that name, not the bundled model. "
@@ -139,13 +140,13 @@ def resolve_model_path(path: str | Path) -> Path:
 def locate_model(path: str | Path) -> Path:
     """The path of a model without any check; see `resolve_model_path`."""
     source = Path(path).expanduser()
-    return FOLDER / path if not source.exists() and str(path) in list_bundled() else source
+    return FOLDER / path if not os.path.exists(source) and str(path) in list_bundled() else source
 
 
 def make_portable(path: str | Path) -> str:
     """An absolute path, valid in any working folder; the name of a bundled model stays as it is."""
     source = Path(path).expanduser()
-    return str(source.absolute()) if source.exists() else str(path)
+    return str(source.absolute()) if os.path.exists(source) else str(path)
 
 
 def find_weights_prefix(weights: Path) -> str:

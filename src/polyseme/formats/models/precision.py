@@ -29,6 +29,7 @@ from polyseme.model.tokens import Linear
 from polyseme.text.chars import CodepointAlphabet
 
 TABLES = ("tokens.words.weight", "tokens.chars.embedding.weight", "softmax.weight")
+LARGEST_SCALE = 1e15  # of a row of int8: sums of larger products would be infinite
 AUTO_COSINE = 0.999  # that "auto" requires of every vector
 SENTENCES, LENGTH = 16, 20  # number and tokens of the random sentences that "auto" tries
 
@@ -204,6 +205,8 @@ def _check(key: str, weight: QuantisedMatrix, precision: str, source: str) -> No
     numbers = values if scales is None else scales
     if not torch.isfinite(numbers.sum(dtype=torch.float32)) and not torch.isfinite(numbers).all():
         raise FormatError(f"{source}: {key} contains NaN or infinite weights. The model is broken.")
+    if scales is not None and scales.numel() and float(scales.abs().max()) > LARGEST_SCALE:
+        raise FormatError(f"{source}: {key}.scales are too large for weights. The model is broken.")
 
 
 def attach_quantised(

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
+from polyseme.io.checked import check_array, refuse_damaged
 
 HEADER_BYTES = 1024  # with the 8 that hold its length; more than four tensors need
 KIND = "polyseme-vectors"
@@ -115,9 +116,13 @@ class FlatReader:
 
     def _check(self, path: Path) -> None:
         """Refuse inconsistent tensors before their numbers are used as offsets."""
+        vectors = self._tensors["vectors"]
+        check_array(vectors, f"{path}: vectors", ("f2", "f4"), (None,) * (3 if vectors.ndim == 3 else 2))
+        for name, kind in (("rows", "i8"), ("text_ends", "i8"), ("text", "u1")):
+            check_array(self._tensors[name], f"{path}: {name}", (kind,), (None,))
         for name, values in (("rows", "vectors"), ("text_ends", "text")):
             ends, limit = self._tensors[name], self._tensors[values].size and len(self._tensors[values])
-            fits = ends.ndim == 1 and 0 < len(ends) == len(self) + 1 and ends[0] == 0
+            fits = 0 < len(ends) == len(self) + 1 and ends[0] == 0 and bool((ends[1:] >= ends[:-1]).all())
             if not fits or not 0 <= ends[-1] <= limit:
                 raise FormatError(
                     f"{path}: the tensor {name} is inconsistent with the others. Write the file again."
@@ -157,9 +162,9 @@ def map_tensors(path: Path, advice: str = "Copy it again.") -> tuple[dict[str, N
         advice: What to do about a missing or truncated file, for the error.
 
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
+    with refuse_damaged(path, "a safetensors file", advice):
         with safe_open(path, framework="numpy") as checked:
             metadata = checked.metadata() or {}
         with path.open("rb") as file:
@@ -170,8 +175,6 @@ def map_tensors(path: Path, advice: str = "Copy it again.") -> tuple[dict[str, N
         for name, entry in header.items():
             first, stop = (start + offset for offset in entry["data_offsets"])
             tensors[name] = everything[first:stop].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as problem:
-        raise FormatError(f"{path}: not a safetensors file, or damaged ({problem}). {advice}") from None
     return tensors, metadata
 
 

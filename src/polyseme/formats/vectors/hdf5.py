@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, UsageError
+from polyseme.errors import UsageError
 from polyseme.formats.hdf5_writing import Hdf5File
 from polyseme.formats.safe_hdf5 import SafeFile
 
@@ -45,34 +44,24 @@ class Hdf5Reader:
     """Reads one dataset per sentence."""
 
     def __init__(self, path: Path) -> None:
-        self._file: Any = h5py.File(path, "r")
-        self._safe = SafeFile(self._file, path)
-        self._path = path
-        self._count: int = sum(name.isdecimal() for name in self._file)  # bilm-tf adds sentence_to_index
+        self._file, self._path = SafeFile(path), path
+        self._count = sum(name.isdecimal() for name in self._file.names())  # bilm-tf adds sentence_to_index
 
     def __len__(self) -> int:
         return self._count
 
     def vectors(self, number: int) -> NDArray[Any]:
         """The vectors of a sentence."""
-        values: NDArray[Any] = self._get_dataset(number)[()]
-        return values
+        return self._file.read_stored(str(number))
 
     def tokens(self, number: int) -> list[str]:
         """The tokens of a sentence; an error for a very long one, whose tokens are not stored."""
-        sentence = self._get_dataset(number).attrs.get("sentence")
+        sentence = self._file.text(str(number), "sentence")
         if sentence is None:
             raise UsageError(
                 f"{self._path}: the tokens of sentence {number} are not stored. Use another format."
             )
-        return str(sentence).split()
-
-    def _get_dataset(self, number: int) -> Any:
-        self._safe.shape(str(number))  # refuses links
-        dataset = self._file[str(number)]
-        if dataset.is_virtual or dataset.external:
-            raise FormatError(f"{self._path}: the data of sentence {number} is in another file: refused.")
-        return dataset
+        return sentence.split()
 
     def close(self) -> None:
         """Close the file."""

@@ -11,7 +11,6 @@ sentences of a file), and a damaged shard does not affect the others.
 from __future__ import annotations
 
 import os
-import zipfile
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.vectors.file_formats import VectorReader, find_vector_format
 from polyseme.formats.vectors.manifest import Shard, read_folder
+from polyseme.io.checked import refuse_damaged
 from polyseme.text.fingerprint import checksum
 from polyseme.text.validate import check_path
 
@@ -71,7 +71,11 @@ class Vectors:
     def __getitem__(self, key: int | slice) -> NDArray[Any] | list[NDArray[Any]]:
         if isinstance(key, slice):
             return [self[number] for number in range(*key.indices(len(self)))]
-        return self._read(key, lambda file, row: file.vectors(row))
+        vectors = self._read(key, lambda file, row: file.vectors(row))
+        if vectors.dtype.kind != "f" or not np.isfinite(vectors).all():
+            what = "NaN or infinite values" if vectors.dtype.kind == "f" else f"{vectors.dtype}, not vectors"
+            raise FormatError(f"{self._path}: sentence {key} contains {what}. Embed the text again.")
+        return vectors
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[number] for number in range(len(self)))
@@ -135,14 +139,8 @@ class Vectors:
             raise IndexError(f"sentence {number}: {self._path} has {len(self):,} sentences.")
         shard = bisect_right(self._ends, row)
         file = self._open_shard(shard)
-        try:
+        with refuse_damaged(self._get_file_path(shard), f"a file whose sentence {number} can be read"):
             return read(file, row - (self._ends[shard - 1] if shard else 0))
-        except (OSError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as problem:
-            if isinstance(problem, UsageError):
-                raise
-            raise FormatError(
-                f"{self._get_file_path(shard)}: sentence {number} cannot be read ({problem})."
-            ) from None
 
     def _get_file_path(self, number: int) -> Path:
         return self._path if self._shards is None else self._path / self._shards[number].file
@@ -216,11 +214,5 @@ def open_vectors(path: str | Path, *, check: bool = True, max_open_shards: int =
 
 def _open_file(path: Path) -> VectorReader:
     vector_format = find_vector_format(path)
-    try:
+    with refuse_damaged(path, f"a {path.suffix} file"):
         return vector_format.reader(path)
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as problem:
-        if isinstance(problem, UsageError | FormatError):
-            raise
-        raise FormatError(
-            f"{path}: not a {path.suffix} file, or damaged ({problem}). Copy it again."
-        ) from None

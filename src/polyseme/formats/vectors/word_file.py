@@ -25,6 +25,7 @@ from polyseme.io.atomic import new_file
 from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.fast.quantisation import QuantisedMatrix, quantise
 
+LARGEST = 1e12  # value in a file: the squares of larger ones overflow
 CHUNK_ROWS = 1024  # quantised at a time
 WORDS_FILE = "words.safetensors"  # in the folder of a model
 EXPECTED = {  # dtype and number of axes of each tensor
@@ -53,7 +54,7 @@ def write_words(path: Path, content: StoredWords, *, force: bool = False) -> Non
         "scales": scales,
         "centre": torch.from_numpy(content.centre),
         "counts": torch.from_numpy(content.counts),
-        "words": torch.frombuffer(bytearray("\n".join(content.words).encode()), dtype=torch.uint8),
+        "words": torch.from_numpy(np.array(bytearray("\n".join(content.words).encode()), np.uint8)),
     }
     with new_file(path, force=force) as new:
         write_tensors(new, {name: tensor.contiguous() for name, tensor in tensors.items()})
@@ -91,7 +92,8 @@ def read_words(path: Path, advice: str = "Copy it, or make it again.") -> Stored
         tensors["rows"], tensors["scales"]
     ).dequantise()  # a new tensor, which becomes the vectors
     try:
-        words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
+        text = tensors["words"].numpy().tobytes().decode("utf-8")
+        words = text.split("\n") if len(rows) else []
     except UnicodeDecodeError as problem:
         raise FormatError(f"{path}: its words are not UTF-8 ({problem}). {advice}") from None
     if len(words) != len(rows) or len(set(words)) != len(words):
@@ -117,3 +119,8 @@ def _check(tensors: dict[str, Tensor], path: Path, advice: str) -> None:
             )
     if not all(torch.isfinite(tensors[name]).all() for name in ("scales", "centre")):
         raise FormatError(f"{path}: contains NaN or infinite values. {advice}")
+    largest = max(float(tensors[name].abs().max()) for name in ("scales", "centre")) if count and size else 0
+    if largest > LARGEST:
+        raise FormatError(f"{path}: contains values up to {largest:.1g}, more than a vector has. {advice}")
+    if count and int(tensors["counts"].min()) < 0:
+        raise FormatError(f"{path}: contains counts below zero. {advice}")

@@ -29,7 +29,7 @@ NOTHING = ("-", "_", "")
 NO_SPEAKER = ("-", "_", "", "*")
 BEGIN, END = "#begin document", "#end document"
 _PART = re.compile(r"\((?P<name>[^()|]+)\)|\((?P<opens>[^()|]+)|(?P<closes>[^()|]+)\)")
-_ENTITY = re.compile(r"\((?P<opens>[^()]+)(?P<single>\))?|(?P<closes>[^()]+)\)")
+_ENTITY = re.compile(r"\((?P<opens>[^()]+)(?P<single>\))?|(?<![^()])(?P<closes>[^()]+)\)")
 _DOCUMENT_NAME = re.compile(r"#begin document \(?(?P<name>.*?)\)?(?:; part (?P<part>\d+))?\s*$")
 
 Mention = tuple[int, int]  # start and stop, counted over the document

@@ -16,6 +16,7 @@ What must not change: FORMAT goes up whenever segmentation or numbering changes.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,9 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import DataError, UsageError
+from polyseme.errors import DataError, FormatError, PolysemeError, UsageError
 from polyseme.io.atomic import new_folder
-from polyseme.io.memory_map import map_ids
+from polyseme.io.checked import check_array, read_json, read_npy, refuse_damaged
+from polyseme.io.memory_map import map_ids, release
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.corpus.build import DOCUMENTS_FILE, CorpusReport, InitialTypes, Sources, build_corpus
@@ -59,6 +61,9 @@ __all__ = [
 ]
 
 FORMAT = 3
+AGAIN = "Prepare it again from the text."
+_CHECKED_ROWS = 1 << 20  # of a stream or a table, at a time
+logger = logging.getLogger(__name__)
 Ids = NDArray[np.uint32]
 
 _META = "meta.json"
@@ -122,11 +127,12 @@ class Corpus:
 
         Empty for other kinds of documents, and for a corpus of an older version.
         """
-        try:
-            lines = (self.folder / DOCUMENTS_FILE).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
+        path = self.folder / DOCUMENTS_FILE
+        if not path.exists():
             return []
-        return [CorpusDocument(**json.loads(line)) for line in lines]
+        with refuse_damaged(path, "the documents of a corpus", AGAIN):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return [_check_document(CorpusDocument(**json.loads(line))) for line in lines]
 
     def targets(self, types: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """What the softmax predicts for types: the type itself below V, else the unknown word."""
@@ -173,10 +179,13 @@ def prepare_corpus(
     if both:
         raise UsageError(f"{min(both)}: both training text and held-out text. Name it once.")
     old = _read_meta(folder)
-    stamps = stamp([*files, *held], [Stamp(*file) for file in old.get("files", ())] if old else ())
+    stamps = stamp([*files, *held], _read_stamps(old) if old else ())
     fingerprint = _compute_fingerprint(files, held, stamps, spec, vocab, alphabet)
     if old and old["fingerprint"] == fingerprint and _is_complete(folder, old):
-        return open_corpus(folder)
+        try:
+            return open_corpus(folder)
+        except PolysemeError as problem:
+            logger.warning("%s The text is prepared again.", problem)
     size = sum(file.size for file in stamps)
     packed = any(file.suffix in (".gz", ".zst") or detect_markup(file) for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
@@ -205,6 +214,7 @@ def open_corpus(folder: str | Path) -> Corpus:
 
     Raises:
         DataError: The folder is not a prepared corpus of this version, or is incomplete.
+        FormatError: A file of it is damaged.
 
     """
     folder = Path(folder)
@@ -213,27 +223,60 @@ def open_corpus(folder: str | Path) -> Corpus:
         raise DataError(f"{folder}: not a prepared corpus of this version. Prepare it again from the text.")
     if not _is_complete(folder, meta):
         raise DataError(f"{folder}: a file of the corpus is missing or truncated. Prepare it again.")
-    report = CorpusReport(**meta["report"])
-    words: list[str] = []
-    for block in read_types(folder):
-        words.extend(block[: report.words - len(words)])
-        if len(words) == report.words:
-            break
-    begin, end, unknown = meta["specials"]
+    with refuse_damaged(folder, "an intact prepared corpus", AGAIN):
+        report = CorpusReport(**meta["report"])
+        words: list[str] = []
+        for block in read_types(folder):
+            words.extend(block[: report.words - len(words)])
+            if len(words) == report.words:
+                break
+        begin, end, unknown = meta["specials"]
+        alphabet = _load_alphabet(folder, meta)
+        new_words = read_new_words(folder / NEW_WORDS) if NEW_WORDS in meta["sizes"] else ()
+        vocab = Vocab(words, begin=begin, end=end, unknown=unknown)
+    counts = read_npy(folder / "counts.npy", advice=AGAIN)
+    check_array(counts, f"{folder / 'counts.npy'}: it", ("i8",), (len(vocab),), advice=AGAIN)
+    chars = None
+    if alphabet is not None:
+        chars = read_npy(folder / "chars.npy", map_file=True, advice=AGAIN)
+        shape = (report.types, alphabet.max_chars)
+        check_array(chars, f"{folder / 'chars.npy'}: it", ("u2", "u4"), shape, advice=AGAIN)
+        _check_limit(folder / "chars.npy", chars, alphabet.size)
+    streams = []
+    for name in ("train.ids", "valid.ids"):
+        with refuse_damaged(folder / name, "a stream of types", AGAIN):
+            streams.append(map_ids(folder / name, np.uint32))
+        _check_limit(folder / name, streams[-1], report.types)
     return Corpus(
         folder=folder,
-        vocab=Vocab(words, begin=begin, end=end, unknown=unknown),
-        counts=np.load(folder / "counts.npy", allow_pickle=False),
+        vocab=vocab,
+        counts=counts,
         n_types=report.types,
-        train=map_ids(folder / "train.ids", np.uint32),
-        valid=map_ids(folder / "valid.ids", np.uint32),
-        chars=np.load(folder / "chars.npy", mmap_mode="r", allow_pickle=False) if meta["encoding"] else None,
-        alphabet=_load_alphabet(folder, meta),
+        train=streams[0],
+        valid=streams[1],
+        chars=chars,
+        alphabet=alphabet,
         report=report,
         fingerprint=meta["fingerprint"],
         word_list=WordList.read(folder / WORD_LIST) if WORD_LIST in meta["sizes"] else None,
-        new_words=read_new_words(folder / NEW_WORDS) if NEW_WORDS in meta["sizes"] else (),
+        new_words=new_words,
     )
+
+
+def _check_limit(path: Path, numbers: NDArray[np.integer[Any]], limit: int) -> None:
+    """Refuse numbers of types or characters that do not exist; the file is read in blocks."""
+    for start in range(0, len(numbers), _CHECKED_ROWS):
+        if numbers[start : start + _CHECKED_ROWS].max(initial=0) >= limit:
+            raise FormatError(f"{path}: damaged: a number of {limit:,} or more. {AGAIN}")
+    release(numbers)
+
+
+def _check_document(document: CorpusDocument) -> CorpusDocument:
+    if not (
+        isinstance(document.file, str) and isinstance(document.title, str) and type(document.words) is int
+    ):
+        raise TypeError(f"{document!r:.60}")
+    return document
 
 
 def find_sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray[np.int64]:
@@ -280,7 +323,9 @@ def _load_alphabet(folder: Path, meta: dict[str, Any]) -> Alphabet | None:
     if meta["encoding"] == "bytes":
         return ByteAlphabet(meta["max_chars"])
     if meta["encoding"] == "codepoints":
-        characters = json.loads((folder / "characters.json").read_text(encoding="utf-8"))
+        characters = read_json(folder / "characters.json", "the characters of a corpus", AGAIN)
+        if not isinstance(characters, list) or not all(isinstance(entry, str) for entry in characters):
+            raise FormatError(f"{folder / 'characters.json'}: expected a list of characters. {AGAIN}")
         return CodepointAlphabet(characters, meta["max_chars"])
     return None
 
@@ -288,17 +333,28 @@ def _load_alphabet(folder: Path, meta: dict[str, Any]) -> Alphabet | None:
 def _read_meta(folder: Path) -> dict[str, Any] | None:
     """Read meta.json; None if there is none of this format."""
     try:
-        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        meta = read_json(folder / _META)
+    except FormatError:
         return None
-    return meta if isinstance(meta, dict) and meta.get("polyseme corpus") == FORMAT else None
+    if not isinstance(meta, dict) or meta.get("polyseme corpus") != FORMAT:
+        return None
+    kinds = {"fingerprint": str, "report": dict, "sizes": dict, "specials": list, "files": list}
+    return meta if all(isinstance(meta.get(name), kind) for name, kind in kinds.items()) else None
+
+
+def _read_stamps(meta: dict[str, Any]) -> list[Stamp]:
+    """The state of the files when they were prepared; nothing if that cannot be read."""
+    try:
+        return [Stamp(*file) for file in meta["files"]]
+    except TypeError:
+        return []
 
 
 def _is_complete(folder: Path, meta: dict[str, Any]) -> bool:
     """Whether all files are there, with their sizes."""
     try:
         return all((folder / name).stat().st_size == size for name, size in meta["sizes"].items())
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
