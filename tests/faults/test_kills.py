@@ -15,6 +15,7 @@ import task_files as toys
 import training_story as story
 from kill_points import killed_runs
 from polyseme.elmo import Elmo
+from polyseme.errors import FormatError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.task_model import TaskModel
@@ -111,3 +112,86 @@ def test_a_run_that_was_killed_before_it_began_starts_with_the_same_call_or_with
         elif out.exists():
             run(resume=True)
         shutil.rmtree(out, ignore_errors=True)
+
+
+def index_words(folder: Path) -> tuple[int, list[str]]:
+    """The usages of an index, and its words."""
+    index = polyseme.open_index(folder / "index")
+    return len(index), sorted(index.words.words)
+
+
+def test_a_text_that_is_added_to_an_index(tmp_path: Path):
+    folder, elmo = tmp_path / "indexes", toys.elmo()
+    for name, text in (("a.txt", "the old bank\n"), ("b.txt", "the river rose\n")):
+        (tmp_path / name).write_text(text * 3, encoding="utf-8")
+    polyseme.index(elmo, tmp_path / "a.txt", folder / "index")
+    saved = tmp_path / "saved"
+    shutil.copytree(folder, saved)
+    old = index_words(folder)
+
+    def add() -> None:
+        polyseme.index(elmo, tmp_path / "b.txt", folder / "index", add=True)
+
+    add()
+    new = index_words(folder)
+    restore(saved, folder)
+    points = 0
+    for _ in killed_runs(add):
+        points += 1
+        try:
+            assert index_words(folder) in (old, new)
+        except FormatError as problem:
+            assert "not finished" in str(problem)  # noqa: PT017
+        add()
+        assert index_words(folder) == new
+        restore(saved, folder)
+    assert points > 5
+
+
+FILES = {
+    "cache": (
+        "out.hdf5",
+        lambda folder, out: polyseme.cache(folder / "m", folder / "vocab.txt", out, force=True),
+    ),
+    "embed": ("out.npz", lambda folder, out: polyseme.embed(folder / "m", folder / "t.txt", out, force=True)),
+    "export": ("out.vec", lambda folder, out: polyseme.export(folder / "index", out, force=True)),
+    "map": ("out.html", lambda folder, out: polyseme.map_usages(folder / "index", "bank", out, force=True)),
+}
+
+
+@pytest.mark.parametrize("verb", FILES)
+def test_a_replaced_file_is_the_old_or_the_new_one(verb: str, tmp_path: Path):
+    (tmp_path / "t.txt").write_text("the river bank\nthe old bank\nthe bank failed\n", encoding="utf-8")
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nbank\n", encoding="utf-8")
+    save_pretrained(OLD, tmp_path / "m")
+    if verb in ("export", "map"):
+        polyseme.index(tmp_path / "m", tmp_path / "t.txt", tmp_path / "index")
+    name, write = FILES[verb]
+    out = tmp_path / "outputs" / name
+    out.parent.mkdir()
+    write(tmp_path, out)
+    new = out.read_bytes()
+    points = 0
+    for _ in killed_runs(lambda: write(tmp_path, out)):
+        points += 1
+        assert out.read_bytes() in (b"old", new)
+        out.write_bytes(b"old")
+    assert points >= 2
+    write(tmp_path, out)
+    assert out.read_bytes() == new
+    assert [entry.name for entry in out.parent.iterdir()] == [name]
+
+
+def test_a_book_continues_where_it_was_killed(tmp_path: Path):
+    text = tmp_path / "book.txt"
+    text.write_text("Anna met Bruno . Bruno saw Anna .\n" * 150, encoding="utf-8")
+    out = tmp_path / "book"
+    settings = ["train.epochs=1", "model.recurrent.cells=8", "model.recurrent.outputs=8"]
+
+    def write() -> None:
+        polyseme.book(text, out, "tiny", settings=settings)
+
+    for _, _ in zip(killed_runs(write, step=17), range(5), strict=False):
+        write()
+        assert (out / "index.html").exists() or list(out.glob("*.html"))
+        shutil.rmtree(out)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import builders
+import polyseme
 from polyseme.errors import UsageError
+from polyseme.formats.models.save import save_pretrained
 from polyseme.io.output_lock import lock_output
 
 pytest.importorskip("fcntl")
@@ -52,3 +55,31 @@ def test_the_lock_of_a_killed_process_stops_nobody(tmp_path: Path):
     with lock_output(tmp_path / "out"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+WRITERS = {
+    "convert": lambda folder, out: polyseme.convert(folder / "m", out),
+    "cache": lambda folder, out: polyseme.cache(folder / "m", folder / "vocab.txt", out.with_suffix(".hdf5")),
+    "embed": lambda folder, out: polyseme.embed(folder / "m", folder / "t.txt", out.with_suffix(".npz")),
+    "export": lambda folder, out: polyseme.export(folder / "index", out.with_suffix(".vec")),
+    "map": lambda folder, out: polyseme.map_usages(folder / "index", "bank", out.with_suffix(".html")),
+    "index": lambda folder, out: polyseme.index(folder / "m", folder / "t.txt", out),
+}
+ENDINGS = {"cache": ".hdf5", "embed": ".npz", "export": ".vec", "map": ".html"}
+
+
+@pytest.mark.parametrize("verb", WRITERS)
+def test_every_verb_that_writes_is_refused_while_another_process_writes_the_same(verb: str, tmp_path: Path):
+    (tmp_path / "t.txt").write_text("the river bank\nthe old bank\n", encoding="utf-8")
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nbank\n", encoding="utf-8")
+    save_pretrained(builders.random_model(builders.small_config()), tmp_path / "m")
+    if verb in ("export", "map"):
+        polyseme.index(tmp_path / "m", tmp_path / "t.txt", tmp_path / "index")
+    out = (tmp_path / "out").with_suffix(ENDINGS.get(verb, ""))
+    with hold(out) as holder:
+        with pytest.raises(UsageError, match=f"process {holder.pid} is writing it"):
+            WRITERS[verb](tmp_path, out)
+        holder.communicate()
+    assert not out.exists()
+    WRITERS[verb](tmp_path, out)
+    assert out.exists()

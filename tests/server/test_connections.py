@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
+from pathlib import Path
 
 import httpx
+import pytest
 
 
 def connect(server) -> socket.socket:
@@ -128,3 +131,44 @@ def test_a_broken_chunk_is_refused(server):
         connection.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
         assert b" 400 " in read_all(connection)
     assert is_alive(server)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"), [(b"ffffffffffff\r\n", 413), (b"ffffffff\r\nabc", 413), (b"5\r\nab", 400)]
+)
+def test_a_chunk_that_will_never_be_complete_is_refused_at_once(server, data, status):
+    with connect(server) as client:
+        client.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + data)
+        client.shutdown(socket.SHUT_WR)
+        begin = time.monotonic()
+        response = read_all(client)
+    assert time.monotonic() - begin < 10  # not the 30 seconds of the server's limit
+    assert response.startswith(f"HTTP/1.1 {status} ".encode())
+    assert is_alive(server)
+
+
+def test_a_huge_chunk_is_refused_when_it_is_declared(server):
+    with connect(server) as client:
+        client.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n")
+        assert b" 413 " in read_all(client)
+
+
+def test_a_thousand_abandoned_requests_do_not_hold_up_the_others(server):
+    request = post_request("/embed", {"texts": ["曹操大怒。" * 100] * 16})
+    before = cpu_seconds(server)
+    for _ in range(20):
+        clients = [connect(server) for _ in range(50)]
+        for client in clients:
+            client.sendall(request)
+            client.close()
+    begin = time.monotonic()
+    assert is_alive(server)
+    waited, computed = time.monotonic() - begin, cpu_seconds(server) - before
+    # By the clock the machine counts, too: on an idle one, half a second is far more than it takes.
+    assert min(waited, computed) < (0.5 if os.getloadavg()[0] < 1 else 5)
+
+
+def cpu_seconds(server) -> float:
+    """Seconds that the event loop of the server has computed."""
+    fields = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/stat").read_text().rsplit(")", 1)[1]
+    return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")

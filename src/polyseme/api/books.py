@@ -19,6 +19,7 @@ from polyseme.choices import BookLanguage
 from polyseme.elmo import Elmo, load
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_file
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import ProgressOption
 from polyseme.search.index import Index, is_index
 from polyseme.search.usage_store import read_head
@@ -116,49 +117,50 @@ def book(
     files = expand_inputs(list_paths(texts, "texts"))
     listed = read_aliases(alias) if alias is not None else []
     _check_folder(folder)
-    model_folder = folder / "model"
-    run = pretrain(
-        files,
-        model_folder,
-        config,
-        settings=["corpus.names=true", *settings],
-        words=words,
-        documents=documents,
-        encoding=encoding,
-        resume=not force and (model_folder / RUN).exists(),
-        force=force,
-        progress=progress,
-    )
-    elmo = load(model_folder)
-    usages = index(
-        elmo,
-        files,
-        folder / "index",
-        min_count=2,
-        documents=documents,
-        encoding=encoding,
-        force=force or _is_other_index(folder / "index", elmo),
-        progress=progress,
-    )
-    chapters, paragraphs = _read_paragraphs(elmo, files, documents, encoding)
-    sentences = [elmo.token_texts(text) for paragraph in paragraphs for text in paragraph.sentences]
-    text_language = _detect_language(sentences)
-    found = find_characters(sentences, text_language, elmo.word_list, listed, characters)
-    mentions = count_mentions(paragraphs, chapters, found)
-    found, mentions = _sort_characters(found, mentions, len(listed), paragraphs)
-    groups = find_groups(mentions, len(found))
-    facts = BookFacts(
-        title=files[0].name.split(".")[0] if title is None else title,
-        language=language or text_language,
-        tokens=run.report.tokens + run.report.valid_tokens,
-        perplexity=run.metrics["mean"],
-        nearest=[_find_nearest(usages.words, character) for character in found],
-        words=_list_frequent(usages.words, found),
-    )
-    write_tables(folder, found, mentions, groups)
-    with new_file(folder / PAGE, force=True) as page:
-        page.write_text(render_page(facts, found, mentions, groups), encoding="utf-8")
-    return BookResult(folder, folder / PAGE, text_language, found, mentions, groups, usages)
+    with lock_output(folder):
+        model_folder = folder / "model"
+        run = pretrain(
+            files,
+            model_folder,
+            config,
+            settings=["corpus.names=true", *settings],
+            words=words,
+            documents=documents,
+            encoding=encoding,
+            resume=not force and (model_folder / RUN).exists(),
+            force=force,
+            progress=progress,
+        )
+        elmo = load(model_folder)
+        usages = index(
+            elmo,
+            files,
+            folder / "index",
+            min_count=2,
+            documents=documents,
+            encoding=encoding,
+            force=force or _is_other_index(folder / "index", elmo),
+            progress=progress,
+        )
+        chapters, paragraphs = _read_paragraphs(elmo, files, documents, encoding)
+        sentences = [elmo.token_texts(text) for paragraph in paragraphs for text in paragraph.sentences]
+        text_language = _detect_language(sentences)
+        found = find_characters(sentences, text_language, elmo.word_list, listed, characters)
+        mentions = count_mentions(paragraphs, chapters, found)
+        found, mentions = _sort_characters(found, mentions, len(listed), paragraphs)
+        groups = find_groups(mentions, len(found))
+        facts = BookFacts(
+            title=files[0].name.split(".")[0] if title is None else title,
+            language=language or text_language,
+            tokens=run.report.tokens + run.report.valid_tokens,
+            perplexity=run.metrics["mean"],
+            nearest=[_find_nearest(usages.words, character) for character in found],
+            words=_list_frequent(usages.words, found),
+        )
+        write_tables(folder, found, mentions, groups)
+        with new_file(folder / PAGE, force=True) as page:
+            page.write_text(render_page(facts, found, mentions, groups), encoding="utf-8")
+        return BookResult(folder, folder / PAGE, text_language, found, mentions, groups, usages)
 
 
 def _check_folder(folder: Path) -> None:

@@ -24,6 +24,7 @@ from polyseme.embedding_pipeline import PlainGroup, embed_groups
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ProgressOption, open_progress
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
@@ -152,7 +153,7 @@ def embed(
                 counts = embed_folder(elmo, paths, out, bulk, force=force, on_progress=on_progress)
         return EmbedResult(out, counts.sentences, counts.tokens, counts.truncated)
     elmo = ensure_loaded(model, batch_tokens, options, precision, device)
-    with open_progress(progress) as on_progress:
+    with lock_output(out), open_progress(progress) as on_progress:
         return _embed_file(
             elmo, paths, out, layer, pool, direction, segment, encoding, stateful, dtype, force, on_progress
         )

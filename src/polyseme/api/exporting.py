@@ -14,6 +14,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.formats.vectors.word_exports import WordTable, find_export_format, write_word_export
 from polyseme.io.atomic import check_output_path
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.search.index import Index
 from polyseme.word_vectors import WordVectors
@@ -82,7 +83,7 @@ def export(
         raise UsageError(f"No word has {min_count:,} usages. Lower `min_count`.")
     vectors = words.vectors[kept] if uncorrected else words.vectors[kept] - words.centre
     names = tuple(word for word, is_kept in zip(words.words, kept, strict=True) if is_kept)
-    with open_progress(progress) as on_progress:
+    with lock_output(path), open_progress(progress) as on_progress:
         table = WordTable(names, words.counts[kept], vectors)
         write_word_export(path, table, format, force=force, on_progress=on_progress)
     return ExportResult(path, *vectors.shape)

@@ -17,6 +17,7 @@ from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.samples import write_documents
@@ -142,8 +143,8 @@ def cache(
     path = Path(out).expanduser()
     check_output_file(path, force=force)
     words = Vocab.read(vocab)
-    elmo = ensure_loaded(model, options=options, device=device)
-    with open_progress(progress) as on_progress:
+    with lock_output(path), open_progress(progress) as on_progress:
+        elmo = ensure_loaded(model, options=options, device=device)
         elmo.cache.write(path, words, force=force, on_progress=on_progress)
     return len(words)
 
@@ -185,7 +186,7 @@ def convert(
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     path = Path(out).expanduser()
     check_output_path(path, force=force)
-    with open_progress(progress) as on_progress:
+    with lock_output(path), open_progress(progress) as on_progress:
         model = open_pretrained(source, options, precision=None, progress=on_progress)
         words_file = locate_model(source) / WORDS_FILE
         # Read before saving, because `source` may be `out`.
@@ -193,8 +194,8 @@ def convert(
         save_pretrained(
             model, path, to=to, precision=precision, tables=tables, force=force, progress=on_progress
         )
-    if words is not None:
-        (path / WORDS_FILE).write_bytes(words)
+        if words is not None:
+            (path / WORDS_FILE).write_bytes(words)
 
 
 def sample(

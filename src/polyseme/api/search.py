@@ -9,6 +9,7 @@ An index may be given open or as a path; options that take effect when it is ope
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from polyseme.choices import (
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
 from polyseme.io.html import Cell
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
@@ -614,11 +616,11 @@ def map_usages(
 
     """
     unique_words = [words] if isinstance(words, str) else list(dict.fromkeys(words))
-    with open_progress(progress) as on_progress:
+    with _locked(out), open_progress(progress) as on_progress:
         opened = _restrict(_open(index, memory), documents)
         usage_map = make_map(opened, unique_words, by=by, method=method, on_progress=on_progress)
-    if out is not None:
-        usage_map.save(out, force=force)
+        if out is not None:
+            usage_map.save(out, force=force)
     return usage_map
 
 
@@ -735,7 +737,7 @@ def change(
     """
     indexes = _restrict(_open(first, memory), documents), _restrict(_open(second, memory), against)
     names = [words] if isinstance(words, str) else list(words)
-    with open_progress(progress) as on_progress:
+    with _locked(out), open_progress(progress) as on_progress:
         search = ChangeSearch(
             *indexes, seed=seed, timeout=timeout, computed=computed, on_progress=on_progress
         )
@@ -744,13 +746,18 @@ def change(
             if names
             else search.find_most_changed(k, min_count, all_words=all_words)
         )
-    if out is not None:
-        draw_sense_shares(changes, (indexes[0].label, indexes[1].label), out, force=force)
+        if out is not None:
+            draw_sense_shares(changes, (indexes[0].label, indexes[1].label), out, force=force)
     return changes
 
 
 def _open(index: Index | str | Path, memory: int | None = None) -> Index:
     return index if isinstance(index, Index) else open_index(index, memory=_to_bytes(memory))
+
+
+def _locked(out: str | Path | None) -> AbstractContextManager[None]:
+    """The lock of an output, if there is one."""
+    return nullcontext() if out is None else lock_output(Path(out))
 
 
 def _restrict(index: Index, documents: Documents | None) -> Index:

@@ -218,6 +218,18 @@ def remove_leftovers(folder: Path, *names: str) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
+def remove_killed_writes(path: Path) -> None:
+    """Remove what killed processes had begun to write for an output; only its one writer may call this."""
+    names = rf"\.{re.escape(path.stem[:40])}-[a-z0-9_]{{8}}{re.escape(path.suffix)}"
+    folders = rf"\.{re.escape(path.name[:40])}-[a-z0-9_]{{8}}"
+    with suppress(OSError):  # they are in nobody's way
+        for entry in sorted(path.absolute().parent.iterdir()):
+            if entry.is_symlink():
+                continue
+            if re.fullmatch(folders if entry.is_dir() else names, entry.name):
+                _remove(entry)
+
+
 @contextmanager
 def _parent_of(path: Path) -> Iterator[None]:
     """Create the parent folder of `path`; if the block fails, remove the folders that were created."""

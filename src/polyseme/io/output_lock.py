@@ -1,6 +1,6 @@
 """Let one process at a time write an output.
 
-    training.pretrain, tasks.experiment, search.build  ->  io.output_lock  ->  .NAME.lock beside NAME
+    training.pretrain, tasks.experiment, search.build, api  ->  io.output_lock  ->  .NAME.lock beside NAME
 
 The lock file names the process that holds it. The system releases the lock when that process ends, however it
 ends, so a lock file that was left behind stops nobody.
@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polyseme.errors import UsageError
+from polyseme.io.atomic import remove_killed_writes
 
 try:
     import fcntl
@@ -43,6 +44,7 @@ def lock_output(path: Path) -> Iterator[None]:
         yield
         return
     try:
+        remove_killed_writes(absolute)
         yield
     finally:
         with suppress(OSError):

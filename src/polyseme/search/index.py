@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from polyseme.choices import GraphDtype
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UnknownWordError, UsageError
+from polyseme.formats.vectors.word_file import LARGEST
 from polyseme.io.html import Cell, Highlight, render_table
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
@@ -828,7 +829,7 @@ class Index:
         for number, block, chosen in self._group_by_block(numbers):
             vectors[chosen] = block.vectors[numbers[chosen] - self._starts[number]]
             self._release(number)
-            if not np.isfinite(vectors[chosen]).all():
+            if not np.abs(vectors[chosen]).max(initial=0) < LARGEST:  # not of NaN, either
                 raise FormatError(f"{block.path}: damaged: vectors that are not finite. {ADVICE}")
         return vectors
 

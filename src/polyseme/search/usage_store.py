@@ -296,7 +296,7 @@ def _find_wrong_values(head: dict[str, Any]) -> list[str]:
     is_valid = {
         "size": _is_count(head["size"]) and head["size"] > 0,
         "space": head["space"] in get_args(SpaceKind),
-        "layer": not isinstance(layer, list) or (bool(layer) and all(map(_is_finite, layer))),
+        "layer": _is_layer(layer),
         "documents": all(isinstance(file, str) for file in head["documents"]),
         "blocks": all(
             _is_count(block.get(name)) for block in head["blocks"] for name in ("usages", "corpus")
@@ -317,6 +317,14 @@ def _find_wrong_values(head: dict[str, Any]) -> list[str]:
         "name": isinstance(head.get("name", ""), str | None),
     }
     return [name for name, valid in is_valid.items() if not valid]
+
+
+def _is_layer(value: Any) -> bool:
+    """Whether it is top, mean, a number, weights, or weights and gamma."""
+    if not isinstance(value, list):
+        return value in ("top", "mean") if isinstance(value, str) else _is_count(value)
+    weights = [number for item in value for number in (item if isinstance(item, list) else [item])]
+    return bool(weights) and all(map(_is_finite, weights))
 
 
 def _is_count(value: Any) -> bool:

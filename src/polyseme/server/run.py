@@ -15,6 +15,7 @@ import ipaddress
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,7 @@ from polyseme.tasks.task_model import TaskModel
 
 KEEP_ALIVE_SECONDS = 30  # between the requests of a connection
 BACKLOG = 1024  # connections waiting to be accepted
+SWITCH_SECONDS = 0.0005  # that a busy thread may make the event loop wait after each system call
 NOTICE_SECONDS = 1.0  # in which a stopping server still answers new requests, with 503
 LAST_SECONDS = 0.5  # of the grace period, to answer requests that are given up
 logger = logging.getLogger(LOGGER)
@@ -110,11 +112,12 @@ def _serve_one(load: Callable[[], Catalog], listener: socket.socket, limits: Lim
         log_config=None,
         access_log=False,
         server_header=False,
-        http=partial(TimedProtocol, seconds=limits.timeout),  # type: ignore[arg-type]
+        http=partial(TimedProtocol, seconds=limits.timeout, max_body=limits.body_bytes),  # type: ignore[arg-type]
         ws="none",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     server = uvicorn.Server(config)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
     def stop() -> None:
         server.should_exit = True

@@ -10,6 +10,7 @@ without initialising or copying anything.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,9 @@ from polyseme.model.tokens import CharCnn, TokenEncoder, make_word_table
 from polyseme.text.chars import Alphabet
 from polyseme.text.segment import WordList
 from polyseme.text.vocab import Vocab
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LARGEST = 1e15  # weight of a model that works: sums of products of larger ones are infinite
 
 
 class OpenedFile(NamedTuple):
@@ -251,14 +255,17 @@ def assemble(
 def check_weights(
     tensors: Mapping[str, Tensor], source: str, progress: OnProgress = ignore_progress
 ) -> dict[str, Tensor]:
-    """`tensors` as float32; an error for other types and for NaN or infinite values."""
+    """`tensors` as float32; an error for other types, and for values that are not finite or overflow."""
     checked = ByteProgress(progress, "reading", sum(values.nbytes for values in tensors.values()))
     for name, values in tensors.items():
-        if not values.is_floating_point():
+        if values.dtype not in FLOATS or values.is_meta:
             raise FormatError(f"{source}: {name} is {values.dtype}, expected floating-point numbers.")
-        # The sum is one fast pass, but it can overflow for finite numbers: then check each.
-        if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
+        low, high = (float(bound) for bound in values.aminmax()) if values.numel() else (0.0, 0.0)  # or NaN
+        if not (math.isfinite(low) and math.isfinite(high)):
             raise FormatError(f"{source}: {name} contains NaN or infinite weights. The model is broken.")
+        if max(-low, high) > LARGEST:
+            largest = max(-low, high)
+            raise FormatError(f"{source}: {name} has weights up to {largest:.1g}. The model is broken.")
         checked.add(values.nbytes)
     return {name: values.detach().float() for name, values in tensors.items()}
 

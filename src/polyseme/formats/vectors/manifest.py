@@ -205,6 +205,8 @@ def read_headers(folder: Path) -> dict[str, ManifestHeader]:
                 text = file.readline() if path.name.endswith(RUNNING) else file.read()
         except FileNotFoundError:
             continue  # another process has just finished this journal
+        except OSError as problem:
+            raise FormatError(f"{path}: cannot be read ({problem.strerror}). Delete it.") from None
         if not path.name.endswith(RUNNING):
             headers[path.name] = _parse(Manifest, text, path).head
         elif text.endswith(b"\n"):  # else the process was killed before the first line was written

@@ -155,9 +155,10 @@ class Vectors:
             self._checked.add(number)
         file = _open_file(self._get_file_path(number))
         if self._shards is not None and len(file) != self._shards[number].sentences:
+            count = len(file)
             file.close()
             raise FormatError(
-                f"{self._get_file_path(number)}: {len(file)} sentences, but "
+                f"{self._get_file_path(number)}: {count} sentences, but "
                 f"{self._shards[number].sentences} in the manifest. {REMEDY}"
             )
         self._open[number] = file

@@ -16,9 +16,9 @@ import hmac
 import logging
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from random import getrandbits
 from typing import Any
 
 from polyseme.server.http.limits import HttpError, Limits, busy, out_of_memory, shutting_down, too_large
@@ -81,7 +81,7 @@ class RequestMiddleware:
             return
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
         client_id = headers.get("x-request-id", b"").decode("latin-1")
-        request_id = client_id if REQUEST_ID.fullmatch(client_id) else uuid.uuid4().hex
+        request_id = client_id if REQUEST_ID.fullmatch(client_id) else f"{getrandbits(128):032x}"
         response = _ResponseSender(send, request_id, self._headers, self._piece_bytes)
         start = time.perf_counter()
         counted = scope["path"] not in PUBLIC_ROUTES

@@ -6,6 +6,7 @@ server.run  ->  server.http.protocol  ->  uvicorn
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -23,6 +24,7 @@ class TimedProtocol(H11Protocol):
 
     Args:
         seconds: Time limit for reading a response.
+        max_body: Bytes of a chunk of a body; a larger one is refused as soon as it is declared.
 
     """
 
@@ -30,9 +32,9 @@ class TimedProtocol(H11Protocol):
     _write_timer: asyncio.TimerHandle | None = None
     _discarded = 0  # bytes received after the response
 
-    def __init__(self, *arguments: Any, seconds: float, **settings: Any) -> None:
+    def __init__(self, *arguments: Any, seconds: float, max_body: int, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._seconds = seconds
+        self._seconds, self._max_body = seconds, max_body
 
     def connection_made(self, transport: Any) -> None:
         """Start the timer for the first request."""
@@ -55,6 +57,20 @@ class TimedProtocol(H11Protocol):
             _cancel(self._header_timer)
             self._header_timer = None
 
+        if self._declared_chunk() > self._max_body:
+            self._send_last_error(HttpError(413, "too_large", "A chunk of the body is too large."))
+
+    def eof_received(self) -> None:
+        """The client sends no more: a body that is not complete will never be."""
+        if self.conn.their_state is h11.SEND_BODY:
+            self._send_last_error(
+                HttpError(400, "usage", "The connection closed before the end of the body.")
+            )
+
+    def _declared_chunk(self) -> int:
+        """Bytes that the client has yet to send of the current chunk, as it says; h11 has no public name."""
+        return int(getattr(getattr(self.conn, "_reader", None), "_bytes_in_chunk", 0))
+
     def pause_writing(self) -> None:
         """The response is larger than the send buffer: the client has to read it in time."""
         super().pause_writing()
@@ -75,11 +91,16 @@ class TimedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with an error in our format, unless a response has begun."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            response = make_error_response(HttpError(400, "usage", "This is not an HTTP request."))
+        self._send_last_error(HttpError(400, "usage", "This is not an HTTP request."))
+
+    def _send_last_error(self, error: HttpError) -> None:
+        """Send an error, unless a response has begun, and close the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self.transport.is_closing():
+            response = make_error_response(error)
             headers = [*response.raw_headers, (b"connection", b"close")]
+            reason = HTTPStatus(error.status).phrase.encode()
             for event in (
-                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Response(status_code=error.status, headers=headers, reason=reason),
                 h11.Data(data=bytes(response.body)),
                 h11.EndOfMessage(),
             ):

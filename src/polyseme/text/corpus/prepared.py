@@ -233,7 +233,10 @@ def open_corpus(folder: str | Path) -> Corpus:
         begin, end, unknown = meta["specials"]
         alphabet = _load_alphabet(folder, meta)
         new_words = read_new_words(folder / NEW_WORDS) if NEW_WORDS in meta["sizes"] else ()
-        vocab = Vocab(words, begin=begin, end=end, unknown=unknown)
+        try:
+            vocab = Vocab(words, begin=begin, end=end, unknown=unknown)
+        except UsageError as problem:
+            raise FormatError(f"{folder / 'types.txt'}: damaged: {problem} {AGAIN}") from None
     counts = read_npy(folder / "counts.npy", advice=AGAIN)
     check_array(counts, f"{folder / 'counts.npy'}: it", ("i8",), (len(vocab),), advice=AGAIN)
     chars = None
