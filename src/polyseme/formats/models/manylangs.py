@@ -102,7 +102,7 @@ def _read_architecture(folder: Path) -> tuple[dict[str, Any], Path]:
     if base == PUBLISHED_NAME:
         return PUBLISHED, source
     raise FormatError(
-        f"{path}: there is no {base!r:.60}, but {CONFIG} names it as the model's architecture. "
+        f"{folder / base[:60]}: no such file, but {CONFIG} names it as the model's architecture. "
         "Copy it into the folder, from the folder configs where the model was trained."
     )
 
