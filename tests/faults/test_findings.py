@@ -20,7 +20,7 @@ import polyseme
 from faults import readers
 from polyseme.config import read_values
 from polyseme.elmo import Elmo
-from polyseme.errors import ConfigError, DataError, FormatError, PolysemeError
+from polyseme.errors import ConfigError, DataError, FormatError, PolysemeError, UsageError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.safe_hdf5 import SafeFile
 from polyseme.training.pretrain import pretrain
@@ -266,8 +266,10 @@ def test_a_very_long_name_in_the_config_of_manylangs_is_refused(tmp_path: Path):
 
 
 def test_a_very_long_name_of_a_model_is_refused():
-    with pytest.raises(FormatError, match="no such file or folder"):
+    with pytest.raises(UsageError, match="a text of 5,000 characters"):
         polyseme.load("a" * 5000)
+    with pytest.raises(FormatError, match="no such file or folder"):
+        polyseme.load("a" * 300)
 
 
 @pytest.mark.parametrize("text", ["a." * 40_000 + "b = 1\n", f"[{'a.' * 40_000}b]\n", "a = 1\n" * 200_000])
