@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from polyseme.tasks.settings import list_task_presets
 from polyseme.tasks.task_model import TaskModel
 from polyseme.tasks.tfidf import NAME as TFIDF
 from polyseme.tasks.trainable import as_module
+from polyseme.training.loop import StoppedError
 
 FILES = {"classification": "csv", "tagging": "conll", "pairs": "jsonl", "relations": "txt"}
 QUESTIONS = {
@@ -280,6 +282,21 @@ def test_texts_may_have_several_labels(tmp_path: Path, elmo: Elmo):
     model = polyseme.train("classification", elmo, train=tmp_path / "m.tsv", settings=settings)
     assert model.results[0].dev["micro F1"] > 0.9
     assert set(model.predict("good bad film").labels) == {"g", "b"}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_stopped_training_says_whether_it_was_saved(tmp_path: Path, files: Path, elmo: Elmo, named: bool):
+    def stop(event: ProgressEvent) -> None:
+        if event.message and "epoch 1" in event.message:
+            signal.raise_signal(signal.SIGINT)
+
+    out = {"out": tmp_path / "out"} if named else {}
+    with pytest.raises(StoppedError) as stopped:
+        train("classification", elmo, files, progress=stop, **out)
+    expected = (
+        "the run is saved. Continue with `resume=True`." if named else "Nothing was saved: it had no `out`."
+    )
+    assert str(stopped.value).endswith(expected)
 
 
 def test_each_preset_belongs_to_the_task_in_its_name():

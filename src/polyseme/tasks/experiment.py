@@ -54,7 +54,7 @@ from polyseme.text.fingerprint import checksum, digest
 from polyseme.text.static_vectors import read_vectors
 from polyseme.training.checkpoint import Position, collect_weights
 from polyseme.training.devices import choose_device
-from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics
+from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, StoppedError
 
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
 COMPARED_RUNS = 3  # seeds of a comparison
@@ -290,7 +290,12 @@ def train(
         vector_folder = Path(vectors).expanduser() if vectors is not None else folder / VECTORS
         runner = _ExperimentRunner(task, data, source, segment, folder, vector_folder, progress)
         runs = experiment.list_runs(settings.train.seed)
-        results = [runner.run(run, resample=experiment.compare and run.share == 1.0) for run in runs]
+        try:
+            results = [runner.run(run, resample=experiment.compare and run.share == 1.0) for run in runs]
+        except StoppedError:
+            if out is not None:
+                raise
+            raise StoppedError("Training was stopped. Nothing was saved: it had no `out`.") from None
         best = choose_best(results)
         trained = runner.make_model(best.run)
         restore_weights(trained.network, folder / RUNS / best.run.name / WEIGHTS)
