@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from polyseme.elmo import load
 from polyseme.formats.models.save import save_pretrained
 
 TEXTS = ["the bank failed", "", "他 银行 river"]
-DEFAULTS = {"meta": "meta", "float64": torch.float64, "bfloat16": torch.bfloat16}
+DEFAULTS: dict[str, Any] = {"meta": "meta", "float64": torch.float64, "bfloat16": torch.bfloat16}
 
 
 @pytest.fixture
@@ -49,8 +50,10 @@ def compute_all(folder: Path, precision: str) -> list[np.ndarray]:
     arrays = [*elmo.embed(TEXTS), *elmo.embed(TEXTS, layer="all", direction="forward")]
     arrays += [elmo.embed(TEXTS, pool=pool) for pool in ("mean", "max", "first", "last", "sum")]
     arrays += [*elmo.embed(TEXTS, layer="concat"), *elmo.embed(TEXTS, stateful=True)]
-    arrays += [*elmo.outputs(TEXTS).values(), *elmo.features(TEXTS, "concat")]
-    for options in ({}, {"fine_tune": True}, {"by_direction": True, "layer_norm": True}):
+    arrays += [np.asarray(value) for value in elmo.outputs(TEXTS).values()]
+    arrays += elmo.features(TEXTS, "concat")
+    kinds: list[dict[str, Any]] = [{}, {"fine_tune": True}, {"by_direction": True, "layer_norm": True}]
+    for options in kinds:
         arrays.append(polyseme.ElmoLayer(elmo, **options).eval()(SENTENCES)[0][0].detach().numpy())
     arrays.append(polyseme.mean_vectors(elmo, TEXTS, min_count=1).vectors)
     arrays += [np.asarray(score.forward) for score in polyseme.score(elmo, TEXTS[:1])]

@@ -167,6 +167,7 @@ def test_a_correction_of_few_vectors_is_that_of_all_their_directions():
     variances, axes = np.linalg.eigh(np.cov(few.T))
     share = size / (len(few) + size)
     scales = 1 / np.sqrt((1 - share) * variances.clip(0) + share * variances.mean())
+    assert space.matrix is not None
     np.testing.assert_allclose(space.matrix, (axes * scales) @ axes.T, atol=1e-5)
     removed = fit_space(few, "components").transform(few) @ axes[:, -2:]
     np.testing.assert_allclose(removed, 0, atol=1e-5)

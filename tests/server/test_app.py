@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -383,12 +384,13 @@ def test_a_body_that_arrives_too_slowly_is_refused():
 
 
 def test_openai_clients_get_vectors_to_compare_texts_by_where_the_model_has_them():
-    for is_fitted, pool in ((False, "mean"), (True, "sentence")):
+    pools: list[tuple[bool, Any]] = [(False, "mean"), (True, "sentence")]
+    for is_fitted, pool in pools:
         elmo = Elmo(random_model(small_config()))
         if is_fitted:
             elmo.fit_sentences(["the bank failed", "the river", "of the bank !"])
         server = InProcessServer()
-        server.app, server.state = create_app(lambda elmo=elmo: Catalog("toy", None, elmo))
+        server.app, server.state = create_app(partial(Catalog, "toy", None, elmo))
         server.state.load()
         response = server.post("/v1/embeddings", {"input": "the bank", "model": "toy"})
         expected = elmo.embed("the bank", pool=pool)

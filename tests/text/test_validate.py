@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,7 +18,7 @@ from polyseme.text.validate import check_path, list_paths
 FRAME = pd.DataFrame({"text": ["the bank failed"], "label": ["a"]})
 LONG = "the bank failed . " * 300
 
-VERBS: dict[str, Callable[[Elmo, object], object]] = {
+VERBS: dict[str, Callable[[Elmo, Any], object]] = {
     "load": lambda elmo, path: polyseme.load(path),
     "ElmoLayer": lambda elmo, path: polyseme.ElmoLayer(path),
     "load_task": lambda elmo, path: polyseme.load_task(path),

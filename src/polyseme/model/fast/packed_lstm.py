@@ -56,7 +56,7 @@ def run_packed_lstm(
     weights += [torch.zeros_like(bias), *([] if projection is None else [projection])]
     first = tuple(part[:running].contiguous()[None] for part in state)
     steps = torch.tensor(sizes, dtype=torch.int64)
-    output, h, c = torch.lstm(x, steps, first, weights, True, 1, 0.0, torch.is_grad_enabled(), False)  # type: ignore[call-overload]
+    output, h, c = torch.lstm(x, steps, first, weights, True, 1, 0.0, torch.is_grad_enabled(), False)
     if running == len(state[0]):
         return output, (h[0], c[0])
     return output, (torch.cat([h[0], state[0][running:]]), torch.cat([c[0], state[1][running:]]))
