@@ -19,6 +19,7 @@ ExportFormat = Literal["word2vec", "word2vec-binary", "projector"]  # of one vec
 
 # Models on disk
 ModelFormat = Literal["native", "hdf5"]
+CharacterEncoding = Literal["bytes", "codepoints"]  # what a character is
 SavedPrecision = Literal["fp32", "bf16", "int8"]
 ModelPrecision = Literal["fp32", "bf16", "int8", "auto"]
 

@@ -28,6 +28,7 @@ from pydantic import (
     model_validator,
 )
 
+from polyseme.choices import CharacterEncoding
 from polyseme.errors import ConfigError
 from polyseme.segmentations import Segmentation
 
@@ -43,7 +44,7 @@ class Settings(BaseModel):
 class CharsSettings(Settings):
     """Character encoder: a word is read from its characters by convolutions and highway layers."""
 
-    encoding: Literal["bytes", "codepoints"] = "bytes"  # what a character is
+    encoding: CharacterEncoding = "bytes"  # what a character is
     max_chars: Annotated[int, Field(ge=3)] = 50  # characters per word, with its begin and end mark
     dim: PositiveInt = 16  # size of a character vector
     # Width and number of the convolutions.

@@ -11,14 +11,14 @@ B sentences, T tokens, D one direction, H = 2D, L layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
 JoinMethod = Literal["top", "concat", "mix"]
-JOIN_METHODS = ("top", "concat", "mix")
+JOIN_METHODS = get_args(JoinMethod)
 
 
 def pad_for_tf_hub(sentences: Sequence[Array], n_layers: int, size: int) -> dict[str, NDArray[np.generic]]:

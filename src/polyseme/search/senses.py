@@ -52,7 +52,7 @@ SIGNIFICANCE = 0.05
 FOLDS = 2
 PERMUTATIONS = 200
 
-Kind = Literal["senses", "groups"]
+SenseKind = Literal["senses", "groups"]
 
 
 class Evidence(NamedTuple):
@@ -137,7 +137,7 @@ class Senses:
 
     word: str
     senses: list[Sense]
-    kind: Kind
+    kind: SenseKind
     candidates: int
     evidence: Evidence | None
     stability: float
@@ -252,7 +252,7 @@ def find_senses(
         topic, p = measure_topic_evidence(reader, contexts, word, clusters.labels, seed)
         usual = measure_usual_topics(index, word, contexts, clusters.labels)
         evidence = Evidence(topic, p, usual, measure_overlap(index, word, vectors, clusters.labels))
-    kind: Kind = "senses" if evidence is not None and evidence.supports_senses else "groups"
+    kind: SenseKind = "senses" if evidence is not None and evidence.supports_senses else "groups"
     if kind == "groups" and not groups:
         clusters = merge(joined)
     documents = index.groups(numbers, by)

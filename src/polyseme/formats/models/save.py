@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import get_args
 
+from polyseme.choices import ModelFormat
 from polyseme.config import suggest
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models import hdf5, native
@@ -21,7 +23,7 @@ from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.fast.quantisation import PRECISIONS
 
 logger = logging.getLogger(__name__)
-FORMATS = ("native", "hdf5")
+FORMATS = get_args(ModelFormat)
 WEIGHTS, OPTIONS, VOCAB = "model.hdf5", "options.json", "vocab.txt"
 
 

@@ -12,6 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from polyseme.search.change import GroupState
+from polyseme.search.senses import SenseKind
+from polyseme.search.similarity import TextKind
+
 Vector = list[float]
 Matrix = list[Vector]
 
@@ -199,7 +203,7 @@ class SensesResponse(BaseModel):
     """The senses of a word, or one group of its usages."""
 
     word: str
-    kind: Literal["senses", "groups"] = Field(description="Senses if there is evidence that they are.")
+    kind: SenseKind = Field(description="Senses if there is evidence that they are.")
     candidates: int = Field(description="Number of stable groups, with evidence or without.")
     evidence: SenseEvidence | None = Field(description="Of the stable groups; null if there is one.")
     stability: float = Field(description="How well the groups are reproduced from samples of the usages.")
@@ -212,7 +216,7 @@ class SensesResponse(BaseModel):
 class ChangedGroup(BaseModel):
     """A group of usages in two indexes."""
 
-    state: Literal["gained", "lost", "kept"]
+    state: GroupState
     shares: Annotated[list[float], Field(min_length=2, max_length=2)]
     neighbours: list[str]
     examples: list[str] = Field(description="Sentences, with the word in [brackets].")
@@ -255,7 +259,7 @@ class ChangeResponse(BaseModel):
 class SimilarityResponse(BaseModel):
     """The similarity of texts."""
 
-    kind: Literal["words", "usages", "sentences"] = Field(description="What was compared.")
+    kind: TextKind = Field(description="What was compared.")
     cosines: Matrix = Field(description="One row and one column per text.")
     odd_one_out: str | None = Field(description="Of three or more texts the one farthest from their mean.")
     tokens: list[list[str]] = Field(description="The tokens of each text.")

@@ -9,10 +9,11 @@ segmentation and the characters of the model, and the seed of the training.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
+from polyseme.choices import CharacterEncoding
 from polyseme.config import Settings
 from polyseme.segmentations import Segmentation
 from polyseme.text.corpus.headings import check_documents
@@ -22,7 +23,6 @@ from polyseme.text.segment import WordList
 
 Documents = Annotated[str, AfterValidator(check_documents)]
 TextEncoding = Annotated[str, AfterValidator(check_encoding)]
-Encoding = Literal["bytes", "codepoints"]
 
 
 class CorpusSettings(Settings):
@@ -62,7 +62,7 @@ class CorpusSpec:
 
     settings: CorpusSettings = _DEFAULTS
     segment: Segmentation = "auto"
-    encoding: Encoding | None = "bytes"
+    encoding: CharacterEncoding | None = "bytes"
     max_chars: int = 50
     seed: int = 0
     max_types: int = 2_000_000
