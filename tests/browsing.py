@@ -27,6 +27,7 @@ VIEWS = {
     "sentence": f"#/sentence?text={quote(SENTENCE)}&token=1",
     "compare": f"#/compare?a={quote('曹操大怒。')}&b={quote('曹操大喜。')}",
     "senses": f"#/senses?word={quote(WORD)}",
+    "tasks": f"#/tasks?text={quote('这家酒店很好。')}",
     "model": "#/model",
 }
 CHANGE = f"#/senses?from=one-index&to=other-index&words={quote('曹操')}"

@@ -114,6 +114,12 @@ class ServerProcess:
 
 
 @pytest.fixture(scope="session")
+def start_server() -> type[ServerProcess]:
+    """What starts a server with other models than those of `server`."""
+    return ServerProcess
+
+
+@pytest.fixture(scope="session")
 def server(folders: tuple[Path, Path, Path]) -> Iterator[ServerProcess]:
     """One server for all tests that do not stop or change it."""
     process = ServerProcess("zh-classic", *folders).wait()

@@ -38,6 +38,7 @@ class Catalog:
     elmo: Elmo
     indexes: dict[str, Index] = field(default_factory=dict)
     tasks: dict[str, TaskModel] = field(default_factory=dict)
+    task_paths: dict[str, str] = field(default_factory=dict)  # of task models that were opened by path
 
     @cached_property
     def words(self) -> WordVectors | None:
@@ -90,7 +91,13 @@ class Catalog:
                 for name, index in self.indexes.items()
             ],
             "tasks": [
-                {"name": name, "task": model.task.name, "labels": list(model.labels)}
+                {
+                    "name": name,
+                    "path": self.task_paths.get(name, name),
+                    "task": model.task.name,
+                    "labels": list(model.labels),
+                    "texts": model.task.texts_per_question,
+                }
                 for name, model in self.tasks.items()
             ],
         }
@@ -141,7 +148,8 @@ def open_catalog(
             index.elmo  # noqa: B018  # compares fingerprints
             catalog.indexes[_choose_name(_get_base_name(index.folder), catalog.indexes)] = index
         elif is_task(other):
-            catalog.tasks[_choose_name(Path(other).name, catalog.tasks)] = _open_task(other, elmo)
+            name = _choose_name(Path(other).name, catalog.tasks)
+            catalog.tasks[name], catalog.task_paths[name] = _open_task(other, elmo), str(other)
         else:
             raise UsageError(UNKNOWN.format(other))
     elmo.embed([["."]])  # packs the weights before the first request, and before processes are forked

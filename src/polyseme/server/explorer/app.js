@@ -13,8 +13,9 @@ import { Compare } from "/explorer/views/compare.js";
 import { Model } from "/explorer/views/model.js";
 import { Senses } from "/explorer/views/senses.js";
 import { Sentence } from "/explorer/views/sentence.js";
+import { Tasks } from "/explorer/views/tasks.js";
 
-const PAGES = { sentence: Sentence, compare: Compare, senses: Senses, model: Model };
+const PAGES = { sentence: Sentence, compare: Compare, senses: Senses, tasks: Tasks, model: Model };
 
 function App() {
   const [route, navigate] = useRoute();

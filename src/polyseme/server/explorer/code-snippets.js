@@ -11,7 +11,11 @@ const py = (value) => JSON.stringify(value);
 
 function sh(value) {
   const text = String(value);
-  return /^[\p{L}\p{N}_./-]+$/u.test(text) && !text.startsWith("-") ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\p{L}\p{N}_./-]+$/u.test(text) && !text.startsWith("-") ? text : quote(text);
+}
+
+function quote(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 // Texts that begin with a dash go after --, and the options before it.
@@ -139,6 +143,24 @@ export function change({ from, to, words, k }) {
     curl: curl("/change", { first: from.name, second: to.name, words: words ?? undefined, k }),
     cli: command("change", from.path, [to.path, ...(words ?? [])], [`-k ${k}`]),
   };
+}
+
+// question: a text, or a list of texts.
+export function predict({ task, question }) {
+  const several = Array.isArray(question);
+  const file = several ? `${question.join("\t")}` : question;
+  return {
+    python: script(
+      `model = polyseme.load_task(${py(task.path)})`,
+      `print(model.predict(${several ? `(${list(question.map(py))})` : py(question)}))`,
+    ),
+    curl: curl("/predict", { task: task.name, texts: [question] }),
+    cli: `printf '%s\\n' ${quote(file)} | polyseme predict ${sh(task.path)} - --plain-text`,
+  };
+}
+
+export function newTask({ path }) {
+  return `polyseme train tagging ${sh(path)} --train train.conll --dev dev.conll --out my-tagger\npolyseme serve ${sh(path)} my-tagger`;
 }
 
 export function model({ model: { path } }) {

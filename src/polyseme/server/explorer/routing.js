@@ -4,7 +4,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-export const VIEWS = ["sentence", "compare", "senses", "model"];
+export const VIEWS = ["sentence", "compare", "senses", "tasks", "model"];
 
 const SHARED_PARAMS = ["lang", "index"]; // kept when the view changes
 

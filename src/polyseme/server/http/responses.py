@@ -372,8 +372,10 @@ class TaskInfo(BaseModel):
     """A task model."""
 
     name: str
+    path: str
     task: str
     labels: list[str]
+    texts: int = Field(description="How many texts a question has.")
 
 
 class InfoResponse(BaseModel):

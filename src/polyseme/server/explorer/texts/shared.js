@@ -21,6 +21,7 @@ export const SHARED_TEXTS = {
   "view.sentence": ["Sentence", "句子"],
   "view.compare": ["Compare", "比较"],
   "view.senses": ["Senses", "义项"],
+  "view.tasks": ["Tasks", "任务"],
   "view.model": ["Model", "模型"],
 
   "state.loading": ["Loading…", "正在加载……"],
@@ -96,6 +97,7 @@ export const SHARED_TEXTS = {
     "结果将有 {count} 个数值，上限为 {limit} 个。",
   ],
   "reason.index_missing": ["No such index. Available: {names}.", "没有这个索引。现有：{names}。"],
+  "reason.task_missing": ["No such task model. Available: {names}.", "没有这个任务模型。现有：{names}。"],
   "reason.no_index": ["This server has no index.", "服务器没有加载索引。"],
   "reason.no_words": [
     "The model has no word vectors, and this server has no index.",
