@@ -16,7 +16,7 @@ import polyseme
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.tasks.coref.example import name_cluster
-from polyseme.tasks.coref.network import CHUNK_STARTS, Mentions
+from polyseme.tasks.coref.network import CHUNK_STARTS, Mentions, draw_part
 from polyseme.tasks.coref.scores import Clusters, assign, score_clusters
 from polyseme.tasks.coref.spans import keep_spans, list_spans
 from polyseme.tasks.task_model import TaskModel
@@ -104,6 +104,30 @@ def test_the_page_escapes_the_text_and_marks_every_mention(model: TaskModel):
     mentions = sum(len(c.mentions) for c in prediction.clusters if len(c.mentions) > 1)
     several = sum(len(c.mentions) > 1 for c in prediction.clusters)
     assert page.count("<mark ") == page.count("</mark>") == mentions + several  # the table has a mark each
+
+
+def test_training_reads_a_part_of_a_document_that_is_too_long(model: TaskModel):
+    rows = make_documents(20)
+    sentences, clusters, count = list[list[str]](), list[list[list[int]]](), 0
+    for row in rows:
+        clusters += [
+            [[start + count, stop + count] for start, stop in cluster] for cluster in row["clusters"]
+        ]
+        sentences += row["sentences"]
+        count += sum(map(len, row["sentences"]))
+    (document,) = model.read([{"sentences": sentences, "clusters": clusters}])
+    whole = [token for text in document.texts for token in text.tokens]
+    for seed in range(20):
+        torch.manual_seed(seed)
+        part = draw_part(document, 50)
+        tokens = [token for text in part.texts for token in text.tokens]
+        assert 35 < len(tokens) <= 50
+        assert " ".join(tokens) in " ".join(whole)
+        assert part.clusters
+        for cluster in part.clusters:
+            names = {PEOPLE.get(tokens[start], tokens[start]) for start, _ in cluster}
+            assert len(names) == 1  # a name and its pronoun
+    assert draw_part(document, count) is document
 
 
 @torch.no_grad()

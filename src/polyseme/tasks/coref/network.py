@@ -13,6 +13,7 @@ E values of a token.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -94,6 +95,7 @@ class CorefNetwork(nn.Module):
         self.same = make_embedding(6, head.features)  # same words (2) x speaker unknown, same, another (3)
         self.pair = Dense(3 * head.size + 2 * head.features, head.hidden, 1, head.dropout)
         self._head, self._singletons = head, settings.data.singletons
+        self._max_tokens = settings.train.max_tokens
 
     @property
     def featurizer(self) -> Featurizer:
@@ -220,7 +222,7 @@ class CorefNetwork(nn.Module):
 
     def loss(self, batch: Sequence[CorefDocument]) -> tuple[Tensor, int]:
         """Of antecedents, the marginal log likelihood per mention; with singletons, of mentions, too."""
-        losses = [self._compute_loss(document) for document in batch]
+        losses = [self._compute_loss(draw_part(document, self._max_tokens)) for document in batch]
         return torch.stack(losses).mean(), len(batch)
 
     def _compute_loss(self, document: CorefDocument) -> Tensor:
@@ -273,6 +275,28 @@ class CorefNetwork(nn.Module):
         made = [_make_cluster(document, sorted(spans[n] for n in cluster)) for cluster in clusters]
         made.sort(key=lambda cluster: (-len(cluster.mentions), cluster.mentions[0].start))
         return CorefPrediction(document.name, document.texts, tuple(made))
+
+
+def draw_part(document: CorefDocument, max_tokens: int) -> CorefDocument:
+    """The document, or of a longer one a random run of sentences, with what of its clusters is inside."""
+    if document.starts[-1] <= max_tokens:
+        return document
+    first = int(torch.randint(len(document.texts), ()))
+    last = max(first + 1, bisect_right(document.starts, document.starts[first] + max_tokens) - 1)
+    while first and document.starts[last] - document.starts[first - 1] <= max_tokens:
+        first -= 1  # near the end, a whole part all the same
+    begin, end = document.starts[first], document.starts[last]
+    clusters = (
+        tuple((start - begin, stop - begin) for start, stop in cluster if begin <= start and stop <= end)
+        for cluster in document.clusters or ()
+    )
+    return CorefDocument(
+        document.location,
+        document.name,
+        document.texts[first:last],
+        tuple(cluster for cluster in clusters if cluster),
+        document.speakers[first:last],
+    )
 
 
 def _chunk_sentences(document: CorefDocument) -> Iterator[list[tuple[str, ...]]]:

@@ -37,6 +37,7 @@ class CorefTrainSettings(TaskTrainSettings):
     """How coreference is trained: a document at a time."""
 
     batch: PositiveInt = 1
+    max_tokens: PositiveInt = 4000  # of a document that are read at once: of longer ones, a part each time
     epochs: PositiveInt = 20
     patience: PositiveInt | None = 6
 
