@@ -168,6 +168,9 @@ def test_a_fine_tuned_elmo_is_saved_with_its_new_weights(tmp_path: Path, files: 
 def test_a_frozen_mix_stays_the_same_and_a_trained_mix_changes(files: Path, elmo: Elmo):
     frozen = train("classification", elmo, files, "input.tune=frozen", "train.epochs=1")
     assert frozen.mix.shares == [1.0]
+    unscaled = train("classification", elmo, files, "input.tune=weights", "train.epochs=3")
+    assert float(unscaled.mix.gamma) == 1
+    assert max(unscaled.mix.shares) - min(unscaled.mix.shares) > 1e-4
     trained = train("classification", elmo, files, "train.epochs=3")
     assert max(trained.mix.shares) - min(trained.mix.shares) > 1e-4
 

@@ -28,6 +28,7 @@ class Mix(nn.Module):
         weights: Sequence[float] | None = None,
         gamma: float = 1.0,
         trained: bool = True,
+        trained_gamma: bool = True,
         dropout: float = 0.0,
     ) -> None:
         """Create the parameters of a mix.
@@ -40,6 +41,7 @@ class Mix(nn.Module):
             weights: Initial weights, before the softmax; equal by default.
             gamma: Initial scale.
             trained: Whether weights and gamma are trained.
+            trained_gamma: Whether gamma is, if the weights are.
             dropout: Share of the mixed values that is dropped in training.
 
         Raises:
@@ -56,7 +58,7 @@ class Mix(nn.Module):
         self.n_layers, self.by_direction, self.layer_norm = n_layers, by_direction, layer_norm
         self.weights = None if top_only else nn.Parameter(initial, requires_grad=trained)  # (L,) or (L, 2)
         self.gamma = nn.Parameter(
-            torch.tensor(gamma, dtype=torch.float32, device="cpu"), requires_grad=trained
+            torch.tensor(gamma, dtype=torch.float32, device="cpu"), requires_grad=trained and trained_gamma
         )
         self.dropout = Dropout(dropout)
 

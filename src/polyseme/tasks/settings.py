@@ -50,7 +50,8 @@ class InputSettings(Settings):
         "input"  # where ELMo enters: before or after the encoder
     )
     layers: Literal["mix", "top"] | NonNegativeInt = "mix"  # all of them, or one
-    tune: Literal["frozen", "mix", "full"] = "mix"  # what of ELMo is trained: nothing, the mix, all weights
+    # What of ELMo is trained: nothing, the weights of the layers, these and gamma, all of it.
+    tune: Literal["frozen", "weights", "mix", "full"] = "mix"
     mix_l2: NonNegativeFloat = 0.001  # lambda: pulls the weights of the layers together
     elmo_dropout: Share = 0.5
     words: NonNegativeInt = 0  # size of a trained word embedding
