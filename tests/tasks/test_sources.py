@@ -144,7 +144,7 @@ class HubSplit(list):
         ("a text " * 1000, "train is a text of 7,000 characters, expected a path, a DataFrame or"),
         (PandasFrame(text=["a"], label=["x"], **{"text ": ["b"]}), None),
     ],
-    ids=str,
+    ids=["set", "dict of splits", "text", "frame with two such columns"],
 )
 def test_what_holds_no_rows_is_refused(elmo: Elmo, rows: Any, message: str | None):
     if message is None:
