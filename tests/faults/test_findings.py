@@ -268,8 +268,6 @@ def test_a_very_long_name_in_the_config_of_manylangs_is_refused(tmp_path: Path):
 def test_a_very_long_name_of_a_model_is_refused():
     with pytest.raises(UsageError, match="a text of 5,000 characters"):
         polyseme.load("a" * 5000)
-    with pytest.raises(FormatError, match="no such file or folder"):
-        polyseme.load("a" * 300)
 
 
 @pytest.mark.parametrize("text", ["a." * 40_000 + "b = 1\n", f"[{'a.' * 40_000}b]\n", "a = 1\n" * 200_000])
