@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 FAST    = -m "not slow and not peers" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser test-slow test-peers bench peers rivals bench-rivals duel-environments duel clean
+.PHONY: help demo test check format lint types coverage fix browser test-slow soak test-peers bench peers rivals bench-rivals duel-environments duel clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ browser:  ## install chromium for the tests of the explorer, if apt can
 
 test-slow: $(VENV)/.installed  ## run the tests of large inputs and memory bounds
 	$(BIN)/python -m pytest -m slow
+
+soak: $(VENV)/.installed  ## run a server for an hour while workers are killed and the disk fills
+	$(BIN)/python benchmarks/soak.py --minutes 60
 
 bench: $(VENV)/.installed  ## measure tokens per second, latency and memory on this machine
 	$(BIN)/python benchmarks/embed.py

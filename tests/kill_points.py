@@ -25,13 +25,13 @@ def killed_runs(do: Callable[[], object], *, step: int = 1) -> Iterator[int]:
 
     """
     for number in range(1, MOST, step):
-        if not _is_killed(do, number):
+        if not is_killed(do, number):
             return
         yield number
     raise AssertionError(f"More than {MOST} changes.")
 
 
-def _is_killed(do: Callable[[], object], number: int) -> bool:
+def is_killed(do: Callable[[], object], number: int) -> bool:
     child = os.fork()
     if child == 0:
         _kill_before(number)

@@ -22,7 +22,6 @@ from pydantic import (
     ConfigDict,
     Field,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     ValidationError,
     model_validator,
@@ -32,6 +31,8 @@ from polyseme.choices import CharacterEncoding
 from polyseme.errors import ConfigError
 from polyseme.segmentations import Segmentation
 
+LARGEST = 1e30  # that float32 can represent, with room
+Clip = Annotated[float, Field(gt=0, le=LARGEST)]
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
@@ -91,10 +92,12 @@ class RecurrentSettings(Settings):
     cells: PositiveInt = 4096  # size of the cell state
     outputs: PositiveInt = 512  # D: size of one direction; an ELMo vector is twice this
     projection: bool | None = None  # project cells to outputs; None: if the sizes differ
-    cell_clip: PositiveFloat | None = 3.0  # clip of the cell state (lstm)
-    output_clip: PositiveFloat | None = 3.0  # clip of the projected output; needs a projection
+    cell_clip: Clip | None = 3.0  # clip of the cell state (lstm)
+    output_clip: Clip | None = 3.0  # clip of the projected output; needs a projection
     residual: bool = True  # every layer but the first adds its input
-    forget_bias: float = 1.0  # added to the forget gate, in addition to the learned bias (lstm)
+    forget_bias: Annotated[float, Field(ge=-LARGEST, le=LARGEST)] = (
+        1.0  # added to the forget gate, in addition to the learned bias (lstm)
+    )
     candidate_bias: bool = False  # a separate bias for the candidate (gru)
 
     @property

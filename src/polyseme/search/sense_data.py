@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from polyseme.errors import DataError, UsageError
 from polyseme.text.brackets import parse_brackets
 from polyseme.text.encodings import AUTO
-from polyseme.text.reading import read_lines
+from polyseme.text.reading import open_bytes, read_lines
 
 SegmentText = Callable[[str], list[str]]
 SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: both are adjectives
@@ -174,10 +174,11 @@ def _read_xml(path: Path) -> Iterator[LabelledUsage]:
             name, *senses = line.text.split()
             labels[name] = tuple(senses)
     try:
-        for _, element in ElementTree.iterparse(path):  # noqa: S314  # expat refuses runaway entities
-            if element.tag == "sentence":
-                yield from _label_sentence([_read_element(child, labels) for child in element])
-                element.clear()
+        with open_bytes(path) as stream:
+            for _, element in ElementTree.iterparse(stream):  # noqa: S314  # expat refuses runaway entities
+                if element.tag == "sentence":
+                    yield from _label_sentence([_read_element(child, labels) for child in element])
+                    element.clear()
     except ElementTree.ParseError as problem:
         raise DataError(f"{path}:{problem.position[0]}: not XML ({problem}).") from None
 

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
+from lzma import LZMAError
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote
@@ -274,7 +275,14 @@ def read_epub(
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _Book(archive, str(path), max_bytes, max_entries).read_chapters()
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as problem:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        LZMAError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as problem:
         raise DataError(f"{path}: a damaged EPUB book ({problem}). Copy or download it again.") from None
     except OSError as problem:
         reason = problem.strerror or problem

@@ -1,0 +1,215 @@
+"""Mixed load on a server while things fail: workers die, the disk fills, the model is replaced, clients go.
+
+    a bundled model, an index of generated text  ->  `polyseme serve` with two workers  ->  a table
+
+Clients send valid requests and count every answer; others abandon theirs. In turn a worker is killed, a file
+is written to a full disk (with root, on Linux), and the model's folder is replaced. A request is lost if it
+gets no answer although no worker was killed while it ran. Memory is that of the server and its workers.
+
+    python benchmarks/soak.py [--minutes 60]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+import polyseme
+
+MODEL, CLIENTS, FAULT_SECONDS, WARM_UP = "zh-classic", 4, 10.0, 20.0
+SENTENCES = ("曹操将兵三十万来攻。", "天色将晚，人马困乏。", "孙权大喜，重赏诸将。", "孔明将计就计。")
+
+
+class Load:
+    """What the clients did and saw."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.host = address, address.removeprefix("http://").split(":")
+        self.statuses: Counter[int] = Counter()
+        self.latencies: list[float] = []
+        self.cut = self.lost = self.abandoned = 0  # cut: by the kill of a worker
+        self.killed = 0.0  # when a worker was killed last
+        self.stopped = threading.Event()
+
+    def send(self) -> None:
+        """Send requests one after the other."""
+        rng = random.Random()
+        with httpx.Client(base_url=self.address, timeout=60) as client:
+            while not self.stopped.is_set():
+                texts = rng.choices(SENTENCES, k=rng.choice((1, 1, 4, 16)))
+                route, body = rng.choice(
+                    (
+                        ("/embed", {"texts": texts}),
+                        ("/embed_all", {"texts": texts[:2]}),
+                        ("/nearest", {"word": "将", "k": 5}),
+                        ("/tokenize", {"texts": texts}),
+                        ("/embed", {"texts": 3}),  # 422
+                    )
+                )
+                begin = time.monotonic()
+                try:
+                    response = client.post(route, json=body)
+                except httpx.TransportError:
+                    if self.killed >= begin - 1:
+                        self.cut += 1
+                    else:
+                        self.lost += 1
+                    continue
+                self.statuses[response.status_code] += 1
+                self.latencies.append(time.monotonic() - begin)
+
+    def abandon(self) -> None:
+        """Send requests and leave before the answer."""
+        body = b'{"texts": ["' + SENTENCES[0].encode() * 20 + b'"]}'
+        head = (
+            b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        )
+        while not self.stopped.wait(0.1):
+            try:
+                with socket.create_connection((self.host[0], int(self.host[1])), timeout=10) as client:
+                    client.sendall(head % len(body) + body)
+                    self.abandoned += 1
+            except OSError:
+                continue
+
+
+def list_processes(pid: int) -> list[int]:
+    """A process and its children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *map(int, children)]
+
+
+def measure_memory(pid: int) -> float:
+    """Megabytes that a process and its children hold for themselves."""
+    total = 0
+    for process in list_processes(pid):
+        try:
+            text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
+        except OSError:
+            continue  # it has just ended
+        total += sum(map(int, re.findall(r"^Private_\w+:\s+(\d+)", text, re.MULTILINE)))
+    return total / 1024
+
+
+def cause_fault(kind: str, server: int, folder: Path, load: Load) -> bool:
+    """Let one thing fail; False if it cannot be done here."""
+    if kind == "worker killed":
+        workers = list_processes(server)[1:]
+        if not workers:
+            return False
+        load.killed = time.monotonic()
+        os.kill(random.choice(workers), signal.SIGKILL)
+        return True
+    if kind == "model replaced":
+        polyseme.convert(MODEL, folder / "model", force=True)
+        return True
+    disk = folder / "disk"
+    disk.mkdir(exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:
+        return False
+    try:
+        command = [sys.executable, "-m", "polyseme", "embed", str(folder / "model"), str(folder / "text.txt")]
+        done = subprocess.run([*command, "--out", str(disk / "v.npz")], capture_output=True, check=False)
+        assert done.returncode == 2, done.stderr.decode()[-500:]
+        assert b"Traceback" not in done.stderr
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+    return True
+
+
+def start_server(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start a server with two workers; returns it with its address."""
+    command = [sys.executable, "-m", "polyseme", "serve", str(folder / "model"), str(folder / "index")]
+    server = subprocess.Popen([*command, "--port", "0", "--workers", "2"], stderr=subprocess.PIPE, text=True)
+    for line in server.stderr or ():
+        match = re.search(r"http://[^\s:]+:\d+", line)
+        if match:
+            threading.Thread(target=lambda: [None for _ in server.stderr or ()], daemon=True).start()
+            break
+    else:
+        raise RuntimeError("the server did not start")
+    address = match.group()
+    while True:
+        try:
+            if httpx.get(f"{address}/health").status_code == 200:
+                return server, address
+        except httpx.TransportError:
+            time.sleep(0.2)
+
+
+def soak(minutes: float, folder: Path) -> dict[str, Any]:
+    """Run the load for so long; returns the figures."""
+    polyseme.convert(MODEL, folder / "model")
+    (folder / "text.txt").write_text("\n".join(SENTENCES * 20) + "\n", encoding="utf-8")
+    polyseme.index(folder / "model", folder / "text.txt", folder / "index")
+    server, address = start_server(folder)
+    load = Load(address)
+    threads = [threading.Thread(target=load.send) for _ in range(CLIENTS)]
+    threads.append(threading.Thread(target=load.abandon))
+    for thread in threads:
+        thread.start()
+    time.sleep(WARM_UP)
+    memory = [measure_memory(server.pid)]
+    faults: Counter[str] = Counter()
+    end = time.monotonic() + 60 * minutes - WARM_UP
+    kinds = itertools.cycle(("worker killed", "disk full", "model replaced"))
+    while time.monotonic() < end:
+        kind = next(kinds)
+        faults[kind] += cause_fault(kind, server.pid, folder, load)
+        time.sleep(FAULT_SECONDS)
+        memory.append(measure_memory(server.pid))
+    load.stopped.set()
+    for thread in threads:
+        thread.join()
+    server.send_signal(signal.SIGTERM)
+    code = server.wait(60)
+    return {
+        "minutes": round(minutes, 1),
+        "requests": sum(load.statuses.values()),
+        "statuses": dict(sorted(load.statuses.items())),
+        "lost": load.lost,
+        "cut by kills": load.cut,
+        "abandoned": load.abandoned,
+        "faults": dict(faults),
+        "p50 ms": round(1000 * float(np.quantile(load.latencies, 0.5)), 1),
+        "p99 ms": round(1000 * float(np.quantile(load.latencies, 0.99)), 1),
+        "MB after warm-up": round(memory[0]),
+        "MB, median of the last quarter": round(float(np.median(memory[-max(1, len(memory) // 4) :]))),
+        "exit code": code,
+    }
+
+
+def main() -> None:
+    """Parse the command line, run, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    try:
+        for name, value in soak(arguments.minutes, folder).items():
+            print(f"{name:32} {value}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
