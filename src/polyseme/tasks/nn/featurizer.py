@@ -151,8 +151,11 @@ class Featurizer(nn.Module):
             self.layer = ElmoLayer(elmo, mixes=count, dropout=settings.elmo_dropout, fine_tune=True)
         elif count and reader.store is not None:
             number = 1 if isinstance(settings.layers, int) else reader.store.count
-            trained = {"trained": settings.tune != "frozen", "trained_gamma": settings.tune == "mix"}
-            self.mixes.extend(Mix(number, **trained, dropout=settings.elmo_dropout) for _ in range(count))
+            trained, trained_gamma = settings.tune != "frozen", settings.tune == "mix"
+            self.mixes.extend(
+                Mix(number, trained=trained, trained_gamma=trained_gamma, dropout=settings.elmo_dropout)
+                for _ in range(count)
+            )
         self.dropout = Dropout(settings.dropout)
         size_without_elmo = settings.words + settings.chars + (reader.static.dim if reader.static else 0)
         elmo_size = elmo.config.size if elmo is not None else 0
