@@ -115,7 +115,8 @@ def test_training_reads_a_part_of_a_document_that_is_too_long(model: TaskModel):
         ]
         sentences += row["sentences"]
         count += sum(map(len, row["sentences"]))
-    (document,) = model.read([{"sentences": sentences, "clusters": clusters}])
+    examples: list[Any] = list(model.read([{"sentences": sentences, "clusters": clusters}]))
+    (document,) = examples
     whole = [token for text in document.texts for token in text.tokens]
     for seed in range(20):
         torch.manual_seed(seed)
