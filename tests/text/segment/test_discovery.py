@@ -9,6 +9,8 @@ from polyseme.text.segment.discovery import BLOCK_CHARACTERS, SampledText, disco
 from polyseme.text.segment.word_list import ListedWord
 from wuxia import FILLER, NAMES, write_novel
 
+GIVEN_NAMES_OF_WORDS = ["霍云中", "叶镜湖", "方明月", "司马长风", "沈青山", "马如意"]
+
 
 def as_list(text: str) -> WordList:
     return WordList(tuple(ListedWord(new.word, new.count, new.tag) for new in discover_words([text])))
@@ -54,3 +56,26 @@ def test_a_long_text_is_sampled_evenly_and_within_bounds():
     numbers = [ord(block[0]) - 0x4E00 for block in sample.blocks]
     assert len({b - a for a, b in pairwise(numbers)}) == 1
     assert numbers[-1] >= 80
+
+
+def test_names_whose_given_name_is_a_word_of_the_dictionary_are_found():
+    text = write_novel(GIVEN_NAMES_OF_WORDS, seed=4)
+    words = as_list(text)
+    assert {w.word for w in words.entries if w.tag == "nr" and w.count} >= set(GIVEN_NAMES_OF_WORDS)
+    tokens = token_texts(text, "zh", words)
+    assert all(tokens.count(name) >= 0.97 * text.count(name) for name in GIVEN_NAMES_OF_WORDS)
+
+
+def test_a_surname_before_a_word_is_no_name_without_evidence():
+    lines = [f"敌军于城{place}扎营，马{verb}来。" for place in "中外上" for verb in ("赶", "前")] * 40
+    found = {new.word for new in discover_words(["\n".join(lines)])}
+    assert not found & {"于城中", "于城外", "于城上", "马赶来", "马前来"}
+
+
+def test_a_name_that_always_has_a_title_behind_it_is_found():
+    lines = [
+        f"{before}秦清流同志{after}。"
+        for before in ("会上，", "中央决定由", "大家怀念", "当时，", "据", "这是")
+        for after in ("讲了话", "主持会议", "十分高兴", "到了延安", "的意见", "回忆")
+    ] * 3
+    assert "秦清流" in {new.word for new in discover_words([write_novel(), *lines])}
