@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from polyseme.errors import DataError
 from polyseme.text.reading import read_lines
 from polyseme.text.segment import WordList
 from polyseme.text.segment.discovery import PERSON, plain_jieba
-from polyseme.text.segment.english_names import NO_NAMES
+from polyseme.text.segment.english_names import AIMS_AT_PERSONS, NO_NAMES
 from polyseme.text.segment.english_names import SPEECH as ENGLISH_SPEECH
 from polyseme.text.segment.english_names import TITLES as ENGLISH_TITLES
 from polyseme.text.segment.name_characters import (
@@ -34,6 +34,10 @@ from polyseme.text.segment.word_list import NAME_SEPARATOR
 
 _MIN_SPEECH = 0.04  # share of mentions before a verb of speech, of a name without a surname
 _MIN_COUNT = 5
+# Shares of an English name's mentions behind such words, from which on it is a place, or a kind of person.
+_LOCATIVE = frozenset(("in", "at", "from", "near", "through", "into", "towards", "toward", "around"))
+_INDEFINITE = frozenset(("a", "an", "some", "any", "every", "each", "no", "many", "these", "those", "other"))
+_MAX_LOCATED, _MAX_INDEFINITE, _MAX_PLURALS = 0.25, 0.08, 0.2
 
 
 @dataclass(frozen=True)
@@ -148,34 +152,78 @@ def _has_surname(name: str) -> bool:
 def _find_english(sentences: Iterable[Sequence[str]], word_list: WordList | None) -> list[str]:
     """Persons of the word list and capitalised words that speak, most frequent first."""
     persons = _list_persons(word_list)
-    capital, small, acts, listed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    counts = _EnglishCounts()
     for sentence in sentences:
         for position, token in enumerate(sentence):
             if token in persons:
-                listed[token] += 1
+                counts.listed[token] += 1
+                counts.add_neighbour(token, sentence, position)
                 continue
             if not token[:1].isupper() or not token.isalpha() or len(token) < 2:
-                small[token.capitalize()] += 1
+                counts.small[token.capitalize()] += 1
                 continue
             if token.isupper():
                 continue
             before = sentence[position - 1] if position else ""
-            near = {*sentence[position + 1 : position + 3], before}
             if before in ENGLISH_TITLES:
-                listed[f"{before} {token}"] += 1
+                counts.listed[f"{before} {token}"] += 1
                 continue
-            capital[token] += position > 0 and before not in {".", "“", '"', "‘", "—", "”"}
-            acts[token] += not near.isdisjoint(ENGLISH_SPEECH)
+            near = {*sentence[position + 1 : position + 3], before}
+            counts.capital[token] += position > 0 and before not in {".", "“", '"', "‘", "—", "”"}
+            counts.acts[token] += not near.isdisjoint(ENGLISH_SPEECH)
+            counts.add_neighbour(token, sentence, position)
     names = {
         name: count
-        for name, count in capital.items()
+        for name, count in counts.capital.items()
         if count >= _MIN_COUNT
         and name not in NO_NAMES
         and name not in ENGLISH_TITLES
-        and small[name] < 0.2 * count
-        and acts[name] >= max(2, 0.03 * count)
+        and counts.small[name] < 0.2 * count
+        and counts.acts[name] >= max(2, 0.03 * count)
+        and not counts.is_place_or_kind(name, count)
     }
     names |= {
-        name.replace(NAME_SEPARATOR, " "): count for name, count in listed.items() if count >= _MIN_COUNT
+        name.replace(NAME_SEPARATOR, " "): count
+        for name, count in counts.listed.items()
+        if count >= _MIN_COUNT and not counts.is_place_or_kind(name, count)
     }
     return sorted(names, key=lambda name: (-names[name], name))
+
+
+@dataclass
+class _EnglishCounts:
+    """What is counted of the capitalised words of an English text."""
+
+    capital: Counter[str] = field(default_factory=Counter)  # not at the start of a sentence
+    small: Counter[str] = field(default_factory=Counter)  # in small letters, by the capitalised form
+    acts: Counter[str] = field(default_factory=Counter)  # beside a verb of speech
+    listed: Counter[str] = field(default_factory=Counter)  # names of the word list, and with a title
+    located: Counter[str] = field(default_factory=Counter)  # in London, through the Weald
+    indefinite: Counter[str] = field(default_factory=Counter)  # a Nantucketer, every Sperm Whale
+
+    def add_neighbour(self, name: str, sentence: Sequence[str], position: int) -> None:
+        """Count the word before a name, or before its article."""
+        before = sentence[position - 1].lower() if position else ""
+        if sentence[position + 1 : position + 2] in (["'s"], ["’s"]):
+            return  # at Sam Clark's
+        self.indefinite[name] += before in _INDEFINITE
+        if before == "the" and position > 1:
+            position -= 1
+            before = sentence[position - 1].lower()
+        is_looked_at = before == "at" and position > 1 and sentence[position - 2].lower() in AIMS_AT_PERSONS
+        self.located[name] += before in _LOCATIVE and not is_looked_at
+
+    def is_place_or_kind(self, name: str, count: int) -> bool:
+        """Whether a name stands behind prepositions of place or articles too often for a person.
+
+        A kind has a plural (Sperm Whales, Italians), more often than a family beside one person's name. A
+        title leaves no doubt.
+        """
+        if name.replace(NAME_SEPARATOR, " ").split()[0] in ENGLISH_TITLES:
+            return False
+        plurals = self.capital[f"{name}s"] + self.listed[f"{name}s"]
+        return (
+            self.located[name] >= _MAX_LOCATED * count
+            or self.indefinite[name] >= _MAX_INDEFINITE * count
+            or plurals >= _MAX_PLURALS * count
+        )

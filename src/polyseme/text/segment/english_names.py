@@ -46,9 +46,16 @@ SPEECH = _split(
     "muttered shouted added observed continued remarked nodded sighed told went came took saw turned "
     "stood sat felt knew"
 )
+AIMS_AT_PERSONS = _split(  # before "at": who is looked at is no place
+    "look looks looked looking gaze gazed gazing glance glances glanced glancing stare stared staring smile "
+    "smiled smiling laugh laughed laughing glare glared glaring peer peered point pointed pointing shout "
+    "shouted nod nodded frown frowned grin grinned wink winked angry astonished surprised wonder wondered "
+    "back up down"
+)
 NO_NAMES = _split(
     "I Oh Ah Well Yes No God Heaven English French German American Chapter Christmas Father Mother "
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday Easter January February March July August "
+    "September October November December"
 )
 _PERSON_TITLES = ("Mr.", "Mrs.", "Miss", "Dr.", "Sir", "Lady", "Lord", "Captain", "Colonel", "Mr", "Mrs")
 _GIVEN_NAMES = _split(
