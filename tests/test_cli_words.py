@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -96,7 +97,7 @@ def test_export_writes_the_mean_vectors_of_an_index(indexed: Callable[..., Ran])
     frequent = index.words.counts >= 12
     np.testing.assert_array_equal(polyseme.read_vectors("words.bin").matrix, index.words.vectors[frequent])
     assert_refused(indexed("export", "index", "words.vec"), "--force")
-    assert_refused(indexed("export", "index", "words.csv"), "--format")
+    assert_refused(indexed("export", "index", "words.pdf"), "--format")
 
 
 def test_a_single_word_can_be_a_string(indexed: Callable[..., Ran]):
@@ -300,3 +301,35 @@ def test_one_sense_has_no_stability(run: Callable[..., Ran], bilm: str):
     assert run("index", bilm, "same.txt", "--out", "same").code == 0
     assert run("senses", "same", "bank").out.startswith("bank: one group")
     assert json.loads(run("senses", "same", "bank", "--json").out)["stability"] is None
+
+
+def test_the_usages_of_a_word_are_written_as_a_table_that_spreadsheets_do_not_run(
+    run: Callable[..., Ran], bilm: str
+):
+    Path("speeches").mkdir()
+    write("speeches/1901.txt", "=cmd() bank .\nThe bank failed .\n")
+    write("speeches/1902.txt", 'The bank , "he" said .\n')
+    assert run("index", bilm, "speeches", "--out", "index").code == 0
+    assert run("export", "index", "usages.csv", "--word", "bank").out == "usages.csv: 3 usages of bank\n"
+    rows = list(csv.reader(Path("usages.csv").read_text("utf-8-sig").splitlines()))
+    assert rows[0] == ["left", "word", "right", "document", "title", "line"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["'=cmd() ", "bank", " ."],
+        ["The ", "bank", " failed ."],
+        ["The ", "bank", ' , "he" said .'],
+    ]
+    assert [Path(row[3]).name + ":" + row[5] for row in rows[1:]] == [
+        "1901.txt:1",
+        "1901.txt:2",
+        "1902.txt:1",
+    ]
+    some = run("export", "index", "usages.csv", "--word", "bank", "--documents", "2", "--force")
+    assert some.out == "usages.csv: 1 usage of bank\n"
+
+
+def test_usages_go_to_csv_files_of_an_index_only(indexed: Callable[..., Ran], models: Path):
+    assert_refused(indexed("export", "index", "usages.csv"), "a .csv file gets the usages of a word")
+    assert_refused(indexed("export", "index", "usages.vec", "--word", "bank"), "usages are written as .csv")
+    assert_refused(indexed("export", "index", "words.vec", "--documents", "1"), "no effect without --word")
+    assert_refused(indexed("export", "index", "usages.csv", "--word", "banks"), "Did you mean bank")
+    assert not Path("usages.csv").exists()

@@ -8,7 +8,6 @@ merging the best two groups again and again reaches (Clauset, Newman and Moore 2
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from polyseme.books.characters import Character
 from polyseme.books.mentions import BookMentions
+from polyseme.io.csv_tables import write_csv
 
 
 class Companion(NamedTuple):
@@ -68,7 +68,7 @@ def write_tables(
     folder: Path, characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int]
 ) -> None:
     """Write characters.csv, chapters.csv, pairs.csv and network.graphml."""
-    _write_csv(
+    write_csv(
         folder / "characters.csv",
         ["name", "aliases", "mentions", "group", "chapters", "first", "last"],
         [
@@ -84,7 +84,7 @@ def write_tables(
             for n, character in enumerate(characters)
         ],
     )
-    _write_csv(
+    write_csv(
         folder / "chapters.csv",
         ["chapter", "title", *(character.name for character in characters)],
         [
@@ -93,7 +93,7 @@ def write_tables(
         ],
     )
     pairs = sorted(mentions.in_paragraph.items(), key=lambda item: (-item[1], item[0]))
-    _write_csv(
+    write_csv(
         folder / "pairs.csv",
         ["source", "target", "paragraphs", "sentences"],
         [
@@ -102,11 +102,6 @@ def write_tables(
         ],
     )
     (folder / "network.graphml").write_text(_render_graphml(characters, mentions, groups), encoding="utf-8")
-
-
-def _write_csv(path: Path, head: list[str], rows: list[list[object]]) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:  # with a mark, for Excel
-        csv.writer(file).writerows([head, *rows])
 
 
 def _render_graphml(characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int]) -> str:

@@ -520,9 +520,13 @@ def export(
     ] = None,
     uncorrected: Uncorrected = False,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,
+    word: Annotated[
+        str | None, typer.Option(help="Write all usages of this word to a .csv file instead: KWIC.")
+    ] = None,
+    documents: SelectedDocuments = None,
     force: Force = False,
 ) -> None:
-    """Write the mean vector of every word for other programs: gensim, R, the Embedding Projector."""
+    """Write the mean vector of every word, or every usage of one word, for other programs."""
     from polyseme import api
 
     written = api.export(
@@ -531,7 +535,12 @@ def export(
         format=format,
         uncorrected=uncorrected,
         min_count=min_count,
+        word=word,
+        documents=documents,
         force=force,
         progress=True,
     )
+    if word is not None:
+        print(f"{written.out}: {format_count(written.usages, 'usage')} of {word}")
+        return
     print(f"{written.out}: {format_count(written.words, 'word')} of {written.size} values")

@@ -44,7 +44,9 @@ export function saveCsv(rows, name) {
 
 export function csvText(rows) {
   const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-  return rows.map((row) => `${row.map((value) => quoted(String(value ?? ""))).join(",")}\r\n`).join("");
+  // Spreadsheets run text that starts like a formula: an apostrophe keeps it text. Numbers stay numbers.
+  const safe = (value) => (/^[=+\-@\t\r]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value);
+  return rows.map((row) => `${row.map((value) => quoted(safe(String(value ?? "")))).join(",")}\r\n`).join("");
 }
 
 // A standalone drawing: computed styles become attributes, and elements for the screen only are removed.
