@@ -5,7 +5,8 @@ r"""Measure what vectors know of meaning: labelled senses, change between two pe
 CoarseWSD-20: nearest centroid, 20 words, against the most frequent sense. SemCor to Raganato ALL: nearest
 centroid, WordNet's first sense for words without examples. `left out` is the leave-one-out accuracy on the
 training examples of words with several senses; views, spaces and priors are chosen by it, not by the test
-sets. DWUG: graded change of words between 1810-60 and 1960-2010, Spearman correlation with the judges.
+sets. DWUG: graded change of words between 1810-60 and 1960-2010, Spearman correlation with the judges, beside
+skip-gram vectors of the same usages aligned by orthogonal Procrustes (gensim; no model: `--layers` empty).
 Persons: benchmarks/persons.py. A dataset is measured if its path is passed, and embedded once for all layers.
 
     python benchmarks/words.py MODEL [--layers 0 1 2 mean concat] [--views word context sentence] \
@@ -38,6 +39,7 @@ from polyseme.search.space import SPACE_KINDS, fit_space
 from polyseme.search.usage_vectors import USAGE_VIEWS, embed_usage_parts, select_view
 
 PERIODS = ("1", "2")
+STATIC_SEEDS = 3
 
 
 def main() -> None:
@@ -46,7 +48,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model")
-    parser.add_argument("--layers", nargs="+", default=["0", "1", "2", "mean"])
+    parser.add_argument("--layers", nargs="*", default=["0", "1", "2", "mean"])
     parser.add_argument("--views", nargs="+", default=list(USAGE_VIEWS), choices=USAGE_VIEWS)
     parser.add_argument("--spaces", nargs="+", default=["centre", "whiten", "senses"])
     parser.add_argument(
@@ -82,7 +84,9 @@ def measure(elmo: Any, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             "Raganato ALL", elmo, train, read_sense_data(options.raganato, "test"), layers, options, first
         )
     if options.dwug:
-        yield from measure_change(elmo, options.dwug, layers, options)
+        yield measure_static_change(options.dwug)
+        if layers:
+            yield from measure_change(elmo, options.dwug, layers, options)
     if options.persons:
         yield from measure_persons(elmo, options.persons, layers)
 
@@ -148,9 +152,7 @@ def measure_change(
     """Measure the Spearman correlation of the change of each word with the judges."""
     from scipy.stats import spearmanr
 
-    with (folder / "stats/opt/stats_groupings.csv").open(encoding="utf-8") as file:
-        labels = {row["lemma"]: float(row["change_graded"]) for row in csv.DictReader(file, delimiter="\t")}
-    usages = read_dwug(folder / "data.tar.gz")
+    labels, usages = read_graded_change(folder), read_dwug(folder / "data.tar.gz")
     flat = [usage for word in labels for period in PERIODS for usage in usages[word, period]]
     parts = embed_all_parts(elmo, flat)
     spaces = [kind for kind in options.spaces if kind in SPACE_KINDS]  # the others need senses
@@ -170,6 +172,75 @@ def measure_change(
             values = [getattr(change, name) for change in changes]
             row[name] = float(spearmanr(values, list(labels.values())).statistic)
         yield row
+
+
+def measure_static_change(folder: Path) -> dict[str, Any]:
+    """Measure the same with static vectors: skip-gram of each period, aligned by a rotation; mean of seeds.
+
+    The usual comparison (Hamilton et al. 2016): each period has vectors of its own, unit length and centred;
+    orthogonal Procrustes over the shared words turns the first space to the second.
+    """
+    from gensim.models import Word2Vec
+    from scipy.linalg import orthogonal_procrustes
+    from scipy.stats import spearmanr
+
+    labels, usages = read_graded_change(folder), read_dwug(folder / "data.tar.gz")
+    texts = [
+        [
+            [
+                *map(str.lower, usage.tokens[: usage.start]),
+                usage.key,
+                *map(str.lower, usage.tokens[usage.stop :]),
+            ]
+            for word in labels
+            for usage in usages[word, period]
+        ]
+        for period in PERIODS
+    ]
+    scores = []
+    for seed in range(STATIC_SEEDS):
+        spaces = [
+            Word2Vec(
+                text,
+                sg=1,
+                negative=5,
+                vector_size=100,
+                window=5,
+                min_count=3,
+                epochs=10,
+                seed=seed,
+                workers=1,
+            ).wv
+            for text in texts
+        ]
+        shared = [word for word in spaces[0].index_to_key if word in spaces[1]]
+        first, second = (centre_directions(space[shared]) for space in spaces)
+        rotation, _ = orthogonal_procrustes(first, second)
+        rows = [shared.index(word) for word in labels]
+        before, after = (first @ rotation)[rows], second[rows]
+        norms = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+        distances = 1 - (before * after).sum(axis=1) / norms
+        scores.append(float(spearmanr(distances, list(labels.values())).statistic))
+    return {
+        "set": "DWUG",
+        "vectors": "SGNS + Procrustes",
+        "words": len(labels),
+        "prototype": float(np.mean(scores)),
+        "least": min(scores),
+        "most": max(scores),
+    }
+
+
+def centre_directions(vectors: Any) -> Any:
+    """Unit vectors minus their mean."""
+    directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return directions - directions.mean(axis=0)
+
+
+def read_graded_change(folder: Path) -> dict[str, float]:
+    """Read how much the annotators found each word to have changed."""
+    with (folder / "stats/opt/stats_groupings.csv").open(encoding="utf-8") as file:
+        return {row["lemma"]: float(row["change_graded"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 def read_dwug(path: Path) -> dict[tuple[str, str], list[LabelledUsage]]:
