@@ -197,3 +197,8 @@ def test_hostile_markup_takes_linear_time(text: str) -> None:
 def test_any_markup_is_read(text: str) -> None:
     extract_page(text)
     assert all(isinstance(item, str | markup.Tag) for item in scan_markup(text))
+
+
+def test_declarations_inside_a_doctype_are_no_text():
+    page = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><html><p>hello &e; world</p></html>'
+    assert extract_page(page).paragraphs == ["hello &e; world"]

@@ -44,6 +44,7 @@ _SKIPPED = frozenset(
 )
 _CLOSERS = {name: re.compile(rf"</{name}", re.IGNORECASE) for name in ("script", "style")}
 _HEADINGS = frozenset(("h1", "h2", "h3"))
+_SUBSET = re.compile(r"<!DOCTYPE[^\[>]*\[", re.IGNORECASE)  # declarations of its own, up to ]
 _TAG_NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
 _QUOTE = re.compile(r"=\s*([\"'])")
 _ATTRIBUTE = re.compile(r"(?<![^\s=/>\"'])([^\s=/>\"']++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"']+))")
@@ -107,7 +108,8 @@ def scan_markup(text: str) -> Iterator[Tag | str]:
             yield text[start + 9 : size if end < 0 else end]
             position = size if end < 0 else end + 3
         elif text.startswith(("<!", "<?"), start):
-            end = _find_end(text, start)
+            subset = _SUBSET.match(text, start)
+            end = _find_end(text, start if subset is None else max(text.find("]", subset.end()), start))
             position = end + 1
         elif (name := _TAG_NAME.match(text, start + 1)) is not None:
             end = _find_end(text, name.end())
