@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from browsing import CHROMIUM, TIMEOUT_MS
 from programs import TEXT, Ran, run_program, write_models
 
 torch.set_num_threads(1)  # products are small in tests: more threads would only wait for each other
@@ -101,3 +102,14 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text(TEXT, encoding="utf-8")
     return run_program
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    """Chromium; see `browsing.Visit`."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=TIMEOUT_MS)
+    with playwright.sync_playwright() as running:
+        chromium = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

@@ -13,7 +13,7 @@ from polyseme.books.characters import Character, find_characters, read_aliases
 from polyseme.books.mentions import BookMentions, Paragraph, count_mentions
 from polyseme.books.network import find_groups, list_companions
 from polyseme.errors import DataError, UsageError
-from polyseme.text.segment import split_token_texts
+from polyseme.text.segment import WordList, split_token_texts
 from wuxia import NAMES, write_novel
 
 TINY = ["train.tokens=500", "model.segment=zh"]
@@ -105,6 +105,13 @@ def test_a_folder_with_other_files_is_refused(novel: Path, tmp_path: Path):
         polyseme.book(novel, tmp_path, "tiny", progress=False)
 
 
+def test_a_text_without_words_leaves_no_folder(tmp_path: Path):
+    (tmp_path / "empty.txt").write_text(" \n\u3000\n", encoding="utf-8")
+    with pytest.raises(DataError, match="contains no words"):
+        polyseme.book(tmp_path / "empty.txt", tmp_path / "out", "tiny", progress=False)
+    assert not (tmp_path / "out").exists()
+
+
 def test_english_characters_speak_or_have_a_title():
     text = (
         "“It is late,” said Elizabeth. Then Elizabeth smiled at Mr. Darcy in London. Mr. Darcy replied. "
@@ -112,6 +119,16 @@ def test_english_characters_speak_or_have_a_title():
     ) * 6
     found = find_characters(split_token_texts(text, "en"), "en", None)
     assert {character.name for character in found} == {"Elizabeth", "Mr. Darcy"}
+
+
+def test_places_and_kinds_are_no_english_characters():
+    text = (
+        "“Yes,” London said. He lived in London, far from London. A Lakeman said so; some Lakeman asked. "
+        "Sam Clark said no. They met at Sam Clark's. “Why?” asked Sam Clark. "
+    ) * 6
+    words = WordList.parse(["Sam Clark 18 nr"])
+    found = find_characters(split_token_texts(text, "en", words), "en", words)
+    assert [character.name for character in found] == ["Sam Clark"]
 
 
 def test_a_name_inside_a_longer_name_is_no_mention_of_its_own():

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 import polyseme
-from browsing import CHROMIUM, SCREENSHOTS, TIMEOUT_MS, Visit
+from browsing import SCREENSHOTS, Visit
 from waiting import until
 
 TEXT = (
@@ -169,16 +169,6 @@ def explored(folders: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
     process = ServerProcess(*map(os.path.relpath, (model, *folders))).wait()
     yield process
     process.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    playwright = pytest.importorskip("playwright.sync_api")
-    playwright.expect.set_options(timeout=TIMEOUT_MS)
-    with playwright.sync_playwright() as running:
-        chromium = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

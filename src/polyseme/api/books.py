@@ -24,6 +24,7 @@ from polyseme.io.progress import ProgressOption
 from polyseme.search.index import Index, is_index
 from polyseme.search.usage_store import read_head
 from polyseme.text.corpus.documents import expand_inputs, read_documents
+from polyseme.text.function_words import is_content_word
 from polyseme.text.segment.stream import group_lines
 from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.simplified import simplify
@@ -119,18 +120,21 @@ def book(
     _check_folder(folder)
     with lock_output(folder):
         model_folder = folder / "model"
-        run = pretrain(
-            files,
-            model_folder,
-            config,
-            settings=["corpus.names=true", *settings],
-            words=words,
-            documents=documents,
-            encoding=encoding,
-            resume=not force and (model_folder / RUN).exists(),
-            force=force,
-            progress=progress,
-        )
+        try:
+            run = pretrain(
+                files,
+                model_folder,
+                config,
+                settings=["corpus.names=true", *settings],
+                words=words,
+                documents=documents,
+                encoding=encoding,
+                resume=not force and (model_folder / RUN).exists(),
+                force=force,
+                progress=progress,
+            )
+        finally:
+            _remove_empty(folder)
         elmo = load(model_folder)
         usages = index(
             elmo,
@@ -168,9 +172,13 @@ def _check_folder(folder: Path) -> None:
     if folder.exists() and (
         not folder.is_dir() or (any(folder.iterdir()) and not (folder / "model").is_dir())
     ):
-        raise UsageError(
-            f"{folder}: exists already and is no book. Choose another name, or use `force=True`."
-        )
+        raise UsageError(f"{folder}: exists already and is no book. Choose another name, or move it away.")
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folder if nothing was written to it: the text was refused."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _is_other_index(folder: Path, elmo: Elmo) -> bool:
@@ -253,6 +261,7 @@ def _show(word: str) -> str:
 
 
 def _is_content(word: str) -> bool:
-    """Whether a word is long enough to be a content word: two Han characters, or four letters."""
+    """Whether a word says what a text is about: no function word, two Han characters or four letters."""
     letters = word.replace(NAME_SEPARATOR, "").replace(".", "")
-    return letters.isalpha() and len(letters) >= (4 if letters.isascii() else 2)
+    is_long = letters.isalpha() and len(letters) >= (4 if letters.isascii() else 2)
+    return is_long and is_content_word(word)

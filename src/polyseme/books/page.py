@@ -108,13 +108,11 @@ def render_page(
     )
     parts = [f"<h1>{escape(facts.title)}</h1>", f"<p>{counts}</p>"]
     if characters:
-        timeline, network = (
-            draw_timeline(characters, mentions, groups),
-            draw_network(characters, mentions, groups),
-        )
         parts += _section(texts, "who", _render_characters(facts, characters, mentions, groups))
-        parts += _section(texts, "when", f'<div class="wide">{timeline}</div>')
-        parts += _section(texts, "together", f'<div class="wide">{network}</div>')
+        for name, draw in (("when", draw_timeline), ("together", draw_network)):
+            picture = draw(characters, mentions, groups, texts.sections[name])
+            # On a phone it scrolls sideways: with the keyboard, too.
+            parts += _section(texts, name, f'<div class="wide" tabindex="0">{picture}</div>')
         parts.append(_render_groups(texts, characters, groups))
     if facts.words:
         parts += _section(texts, "words", _render_words(texts, facts.words))
@@ -124,7 +122,7 @@ def render_page(
         f'<!doctype html>\n<html lang="{texts.lang}">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="color-scheme" content="light dark">\n<title>{escape(facts.title)}</title>\n'
-        f"<style>\n{style}</style>\n" + "\n".join(parts) + "\n</html>\n"
+        f"<style>\n{style}</style>\n<main>\n" + "\n".join(parts) + "\n</main>\n</html>\n"
     )
 
 
@@ -139,7 +137,7 @@ def _render_characters(
     rows = []
     for n, character in enumerate(characters):
         companions = (
-            f"{escape(characters[other].name)} {paragraphs:,}"
+            f"{escape(characters[other].name)}&nbsp;{paragraphs:,}"
             for other, paragraphs in list_companions(mentions, n)
         )
         cells = [
@@ -174,4 +172,4 @@ def _render_groups(texts: PageTexts, characters: Sequence[Character], groups: Se
 
 def _render_words(texts: PageTexts, words: Sequence[tuple[str, Sequence[str]]]) -> str:
     rows = (f"<tr><th>{escape(word)}<td>{escape(texts.separator.join(near))}" for word, near in words)
-    return f"<table><tbody>{''.join(rows)}</table>"
+    return f'<table class="pairs"><tbody>{"".join(rows)}</table>'

@@ -20,11 +20,14 @@ COLOURS = 8  # classes g0 to g7
 _COLUMNS = 120  # chapters are joined beyond that
 _ROW, _CELLS = 20, 640  # height of a row, width of all columns
 _WIDTH, _HEIGHT = 760, 620  # of the network
+_LABEL = 18  # height of a name above its dot
 _EDGES_PER_CHARACTER = 3
 _STEPS = 300
 
 
-def draw_timeline(characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int]) -> str:
+def draw_timeline(
+    characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int], label: str
+) -> str:
     """Draw a row per character and a column per chapter, or several chapters; darker: more mentions."""
     number = len(mentions.chapters)
     columns = min(number, _COLUMNS)
@@ -52,15 +55,20 @@ def draw_timeline(characters: Sequence[Character], mentions: BookMentions, group
     height = len(characters) * _ROW + 24
     for column in _ticks(columns):
         x = left + (column + 0.5) * step
-        label = next(c for c in range(number) if column_of[c] == column) + 1
-        parts.append(f'<text class="axis" x="{x:.1f}" y="{height - 6}" text-anchor="middle">{label}</text>')
-    return _svg(left + _CELLS + 8, height, parts)
+        chapter = next(c for c in range(number) if column_of[c] == column) + 1
+        parts.append(f'<text class="axis" x="{x:.1f}" y="{height - 6}" text-anchor="middle">{chapter}</text>')
+    return _svg(left + _CELLS + 8, height, parts, label)
 
 
-def draw_network(characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int]) -> str:
+def draw_network(
+    characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int], label: str
+) -> str:
     """Draw characters as dots, sized by mentions, coloured by group, joined to those they are often with."""
     edges = _choose_edges(mentions, len(characters))
-    places = _lay_out(len(characters), edges)
+    top = max(mentions.counts.values(), default=1)
+    radii = np.array([4 + 16 * (mentions.counts[n] / top) ** 0.5 for n in range(len(characters))])
+    widths = np.array([max(_text_width(c.name), 2 * r) for c, r in zip(characters, radii, strict=True)])
+    places = _part_labels(_lay_out(len(characters), edges), radii, widths)
     most = max((weight for *_, weight in edges), default=1)
     parts = []
     for a, b, weight in sorted(edges, key=lambda edge: edge[2]):
@@ -70,17 +78,15 @@ def draw_network(characters: Sequence[Character], mentions: BookMentions, groups
             f'stroke-width="{0.6 + 5 * (weight / most) ** 0.5:.1f}">'
             f"<title>{escape(characters[a].name)} – {escape(characters[b].name)}: {weight}</title></line>"
         )
-    top = max(mentions.counts.values(), default=1)
     for n in sorted(range(len(characters)), key=lambda n: -mentions.counts[n]):
-        x, y = places[n]
-        radius = 4 + 16 * (mentions.counts[n] / top) ** 0.5
+        x, y, radius = *places[n], radii[n]
         parts.append(
             f'<circle class="g{groups[n] % COLOURS}" cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}">'
             f"<title>{escape(characters[n].name)}: {mentions.counts[n]:,}</title></circle>"
-            f'<text x="{x:.0f}" y="{y - radius - 3:.0f}" text-anchor="middle">'
+            f'<text class="name" x="{x:.0f}" y="{y - radius - 3:.0f}" text-anchor="middle">'
             f"{escape(characters[n].name)}</text>"
         )
-    return _svg(_WIDTH, _HEIGHT, parts)
+    return _svg(_WIDTH, _HEIGHT, parts, label)
 
 
 def _choose_edges(mentions: BookMentions, count: int) -> list[tuple[int, int, int]]:
@@ -115,6 +121,30 @@ def _lay_out(count: int, edges: Sequence[tuple[int, int, int]]) -> NDArray[np.fl
     return scaled * [_WIDTH - 130, _HEIGHT - 80] + [65, 50]
 
 
+def _part_labels(
+    places: NDArray[np.float64], radii: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Move dots with their names apart until none covers another, as far as the picture has room."""
+    # A box around each dot and the name above it: its middle (N, 2), and half its size (N, 2).
+    rise = np.array([0.0, _LABEL / 2])
+    middles = places - rise
+    halves = np.stack([widths / 2 + 3, radii + _LABEL / 2 + 1], axis=1)
+    order = np.sign(np.subtract.outer(np.arange(len(places)), np.arange(len(places))))
+    for _ in range(_STEPS):
+        apart = middles[:, None] - middles[None]  # (N, N, 2)
+        overlap = halves[:, None] + halves[None] - np.abs(apart)
+        touching = (overlap > 0).all(axis=2)
+        np.fill_diagonal(touching, val=False)
+        if not touching.any():
+            break
+        sign = np.where(apart == 0, order[..., None], np.sign(apart))
+        shorter = overlap.argmin(axis=2)[..., None] == np.arange(2)  # the shorter way out
+        moves = np.where(touching[..., None] & shorter, overlap * sign, 0.0)
+        middles = np.clip(middles + 0.3 * moves.sum(axis=1), halves, [_WIDTH, _HEIGHT] - halves)
+    parted: NDArray[np.float64] = middles + rise
+    return parted
+
+
 def _ticks(columns: int) -> list[int]:
     step = max(1, -(-columns // 12))
     return list(range(0, columns, step))
@@ -124,5 +154,6 @@ def _text_width(text: str) -> int:
     return sum(8 if character.isascii() else 14 for character in text)
 
 
-def _svg(width: float, height: float, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img">{"".join(parts)}</svg>'
+def _svg(width: float, height: float, parts: Sequence[str], label: str) -> str:
+    box = f"0 0 {width:.0f} {height:.0f}"
+    return f'<svg viewBox="{box}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
