@@ -3,7 +3,7 @@
 The pictures of docs/book.md are made by these tests, from the pages of whole books:
 
     polyseme sample moby-dick > moby.txt && polyseme book moby.txt --out books/en --title "Moby Dick"
-    polyseme sample sanguo > sanguo.txt && polyseme book sanguo.txt --out books/zh --title 三国演义
+    polyseme book 红楼梦.txt --out books/zh
     POLYSEME_BOOKS=books POLYSEME_SCREENSHOTS=docs python -m pytest tests/books/test_page_in_browser.py
 """
 

@@ -29,10 +29,12 @@ from polyseme.text.segment.stream import group_lines
 from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.simplified import simplify
 from polyseme.text.validate import list_paths
+from polyseme.training.loop import StoppedError
 from polyseme.training.run_record import RUN
 from polyseme.word_vectors import WordVectors
 
 PAGE = "book.html"
+RESUME = "The same call continues."
 _FREQUENT_WORDS, _NEAREST = 24, 6
 _MIN_USAGES = 5  # of a word that is shown as a neighbour
 
@@ -133,6 +135,8 @@ def book(
                 force=force,
                 progress=progress,
             )
+        except StoppedError as stop:
+            raise StoppedError(str(stop).replace("Continue with `resume=True`.", RESUME)) from None
         finally:
             _remove_empty(folder)
         elmo = load(model_folder)
