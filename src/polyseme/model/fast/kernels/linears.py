@@ -1,12 +1,12 @@
-"""Linear layers with the same input, with their gradients, in C: for training.
+"""Linear layers with the same input, with their gradients, a core for each: for training.
 
     model.tokens, kernels.highways
         ->  kernels.linears  ->  kernels.lstm, kernels.gradients, model.fast.parallel
 
-In bf16 the factors of products are rounded; sums, results and gradients are fp32. In fp32 torch's products
-are as fast on all cores, so C is for the case that torch keeps to one (model.fast.parallel). Each layer runs
-on one core: its product, and the gradients of its weight and input. The results have the same bits for any
-number of cores.
+In bf16 products are in C: their factors are rounded; sums, results and gradients are fp32. In fp32 they are
+torch's, which needs no packed copy of a large weight, for the case that torch keeps to one core
+(model.fast.parallel). Each layer runs on one core: its product, and the gradients of its weight and input.
+The results have the same bits for any number of cores.
 
 N rows, I inputs, O outputs of a layer.
 """
@@ -57,6 +57,8 @@ def multiply_all(
     """Return x W^T + b for each layer, without a record for gradients."""
 
     def run(weight: Tensor, bias: Tensor) -> Tensor:
+        if dtype == torch.float32:
+            return torch.addmm(bias, x, weight.t())
         return lstm.multiply(x, lstm.pack_rounded(weight, dtype), bias.repeat(len(x), 1))
 
     return run_parallel([partial(run, *layer) for layer in zip(weights, biases, strict=True)])
@@ -82,10 +84,14 @@ def find_gradients(
 
     def run(weight: Tensor, d_output: Tensor, needs_weight: bool, needs_bias: bool) -> list[Tensor | None]:
         d_output = d_output.contiguous()
+        d_bias = d_output.sum(dim=0) if needs_bias else None
+        if dtype == torch.float32:
+            d_x = d_output @ weight if needs_x else None
+            return [d_x, d_output.t() @ x if needs_weight else None, d_bias]
         return [
             lstm.multiply(d_output, lstm.pack_rounded(weight.t(), dtype)) if needs_x else None,
             multiply_transposed(d_output, x, dtype) if needs_weight else None,
-            d_output.sum(dim=0) if needs_bias else None,
+            d_bias,
         ]
 
     count = len(weights)
