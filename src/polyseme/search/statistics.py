@@ -37,6 +37,7 @@ ROWS = 1024  # vectors at a time: they stay in the cache
 PIECE = 25 * ROWS  # vectors that a core takes at a time
 ROUNDING = 1e-6  # relative error of fp32: what is left of a vector minus itself
 SPACE_FILE, LENGTHS_FILE = "space.safetensors", "lengths.safetensors"
+SHORTEST = 1e-12  # a cosine divided by less may be infinite
 ADVICE = "Run the same `polyseme.index(model, texts, out)` again: it computes this file from the blocks."
 
 
@@ -244,7 +245,7 @@ def read_lengths(folder: Path, count: int) -> Array:
     path = folder / LENGTHS_FILE
     lengths: Array | None = _read_arrays(path, "the lengths of the vectors").get("lengths")
     lengths = check_array(lengths, f"{path}: damaged: lengths", ("f4",), (count,), advice=ADVICE)
-    if not (lengths > 0).all():
+    if not (lengths > SHORTEST).all():  # nor NaN; infinite is that of a usage without a direction
         raise FormatError(f"{path}: damaged: lengths that are not positive. {ADVICE}")
     return lengths
 
