@@ -107,7 +107,7 @@ def test_fp32_few_rows_and_inference_are_left_to_other_code():
 
 
 @pytest.mark.parametrize("size", [16, 80, 150])
-def test_fp32_runs_in_c_where_torch_keeps_to_one_core(size):
+def test_fp32_layers_have_a_core_each_where_torch_keeps_to_one(size):
     torch.manual_seed(0)
     highway, x, before = Highway(size), torch.randn(100, size), torch.get_num_threads()
     torch.set_num_threads(2)

@@ -30,7 +30,7 @@ MIN_OUTPUTS = 64  # of each half of a layer that is split for two cores
 
 
 def find_dtype(x: Tensor, *weights: Tensor) -> torch.dtype | None:
-    """The dtype of the factors if C computes these layers with gradients; None: torch is as fast."""
+    """The dtype of the factors if each layer runs on a core of its own here; None: torch is as fast."""
     if not torch.is_grad_enabled() or torch.compiler.is_compiling() or len(x) < MIN_ROWS:
         return None
     if not lstm.is_supported(x, *weights):
