@@ -79,7 +79,8 @@ def draw_network(
             f"<title>{escape(characters[a].name)} – {escape(characters[b].name)}: {weight}</title></line>"
         )
     for n in sorted(range(len(characters)), key=lambda n: -mentions.counts[n]):
-        x, y, radius = *places[n], radii[n]
+        x, y = places[n]
+        radius = radii[n]
         parts.append(
             f'<circle class="g{groups[n] % COLOURS}" cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}">'
             f"<title>{escape(characters[n].name)}: {mentions.counts[n]:,}</title></circle>"
