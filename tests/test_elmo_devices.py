@@ -35,7 +35,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "bytes": {},
     "words": {"chars": None, "words": {"dim": 4}},
     "both": {"words": {"dim": 4}},
-    "unclipped": {"recurrent": {"cells": 6, "outputs": 4, "cell_clip": None, "output_clip": None}},
     "gru": {"recurrent": {"cell": "gru", "layers": 2, "cells": 6, "outputs": 4, "cell_clip": None}},
     "codepoints": {
         "chars": {"encoding": "codepoints", "max_chars": 12, "dim": 3, "filters": [[1, 2], [2, 3]]}

@@ -19,10 +19,10 @@ from torch import Tensor
 def fits_packed_lstm(
     device: torch.device, cells: int, outputs: int, clips: tuple[float | None, float | None], projects: bool
 ) -> bool:
-    """Whether torch's LSTM computes this layer exactly, and on a device where it is quicker."""
+    """Whether torch's LSTM computes this layer exactly, and as one call of cuDNN."""
     clipped = clips[0] is not None or (projects and clips[1] is not None)
     narrower = outputs < cells if projects else True  # cuDNN projects to fewer values only
-    return device.type not in ("cpu", "mps") and not clipped and narrower
+    return device.type == "cuda" and not clipped and narrower
 
 
 def run_packed_lstm(
