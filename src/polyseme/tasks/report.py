@@ -16,6 +16,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from polyseme.io import plots
+from polyseme.io.atomic import new_file
 from polyseme.tasks.experiment import RunResult, TrainedTask
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.settings import InputSettings
@@ -48,14 +49,14 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
         *scores.notes,
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
-    (folder / "report.md").write_text(text, encoding="utf-8")
+    with new_file(folder / "report.md", force=True) as new:
+        new.write_text(text, encoding="utf-8")
     results = [asdict(result) for result in trained.results]
     values: dict[str, Any] = {"results": results, part: scores.as_dict()}
     if model.baseline is not None:
         values["baseline"] = {"name": BASELINE, **asdict(model.baseline)}
-    (folder / "report.json").write_text(
-        json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-    )
+    with new_file(folder / "report.json", force=True) as new:
+        new.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     draw_plots(trained, scores, folder)
     return summary
 
