@@ -803,9 +803,14 @@ class Elmo:
         return self.model.pooling
 
     def weigh_tokens(self, tokens: Sequence[str]) -> Array:
-        """The weights (T,) of the tokens of a sentence: rare words weigh more, if the model knows which are.
+        """Weigh the tokens of a sentence: rare words weigh more, if the model knows which are rare.
 
-        A model that was not fitted for `pool="sentence"` weighs all tokens alike.
+        Args:
+            tokens: The tokens of one sentence.
+
+        Returns:
+            The weights (T,); all 1 if the model was not fitted for `pool="sentence"`.
+
         """
         if self.model.pooling is None or not tokens:
             return np.ones(len(tokens), np.float32)
