@@ -50,7 +50,7 @@ def elmo() -> Elmo:
         ({"layer": ([1, 2, 3], float("inf"))}, "layer is ([1, 2, 3], inf), expected finite weights."),
         (
             {"pool": "average"},
-            "pool is 'average', expected one of mean, max, first, last, sum, sentence, or None",
+            "pool is 'average', expected one of mean, max, first, last, sum, concat, sentence, or None",
         ),
         ({"pool": ["mean"]}, "pool is ['mean'], expected one of mean"),
         ({"pool": False}, "pool is False, expected one of mean"),

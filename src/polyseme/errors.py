@@ -78,6 +78,7 @@ def _clean(message: str) -> str:
     """One line: what a damaged file contains must neither break it nor control the terminal."""
     if len(message) > LONGEST:  # the end has the advice
         message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+    message = " ".join(message.splitlines())
     if message.isprintable():
         return message
     return "".join(

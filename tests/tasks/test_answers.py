@@ -45,12 +45,13 @@ SETTINGS = (
 
 
 def make_rows(count: int, *, impossible: bool = False) -> list[dict[str, Any]]:
-    """Texts of two sentences; a question about the name or the city of the first, or about nothing in it."""
+    """Texts of two sentences in any order; a question about a name or a city, or about nothing in them."""
     rng = random.Random(count)
     rows = []
     for number in range(count):
         name, city, other = rng.choice(NAMES), rng.choice(CITIES), rng.choice(("warm", "cold"))
-        text = f"{name}  flew to {city} . It was {other} there ."
+        flight, weather = f"{name}  flew to {city} .", f"It was {other} there ."
+        text = " ".join(rng.sample([flight, weather], 2))
         question, answer = [("who flew ?", name), ("which city ?", city)][number % 2]
         row: dict[str, Any] = {"id": f"q{number}", "question": question, "context": text}
         if impossible and number % 3 == 0:

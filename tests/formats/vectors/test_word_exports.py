@@ -73,7 +73,7 @@ def test_a_format_can_be_named_whatever_the_ending(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("words.csv", "not the ending of an export format"), ("kept.vec", "force=True")]
+    ("name", "message"), [("words.xml", "not the ending of an export format"), ("kept.vec", "force=True")]
 )
 def test_another_ending_or_an_existing_file_is_refused(tmp_path: Path, name: str, message: str):
     (tmp_path / "kept.vec").write_text("kept", encoding="utf-8")
