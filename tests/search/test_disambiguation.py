@@ -11,7 +11,7 @@ import torch
 
 import polyseme
 from builders import filled, random_model, small_config
-from polyseme.cli.words import _parse_prior
+from polyseme.cli.meanings import _parse_prior
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.search.disambiguation import PRIORS, Disambiguator

@@ -10,21 +10,13 @@ from __future__ import annotations
 from polyseme.api.books import BookResult, book
 from polyseme.api.embedding import EmbedResult, embed
 from polyseme.api.exporting import ExportResult, export
+from polyseme.api.indexing import index
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
+from polyseme.api.meanings import change, disambiguate, map_usages, senses
 from polyseme.api.models import cache, convert, info, sample
+from polyseme.api.neighbours import NeighbourGroup, nearest, plan_similarity, similarity
 from polyseme.api.pretraining import pretrain
-from polyseme.api.search import (
-    NeighbourGroup,
-    change,
-    disambiguate,
-    index,
-    map_usages,
-    nearest,
-    open_source,
-    plan_similarity,
-    senses,
-    similarity,
-)
+from polyseme.api.sources import open_source
 from polyseme.api.summaries import summarise
 from polyseme.api.tasks import (
     PredictionPlan,

@@ -1,6 +1,6 @@
 """The verb book.
 
-api.pretraining, api.search, books  ->  api.books  ->  api
+api.pretraining, api.indexing, books  ->  api.books  ->  api
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from polyseme.api.indexing import index
 from polyseme.api.pretraining import pretrain
-from polyseme.api.search import index
 from polyseme.books.characters import Character, find_characters, read_aliases
 from polyseme.books.mentions import BookMentions, Paragraph, count_mentions
 from polyseme.books.network import find_groups, write_tables

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme.api.search import BUILD_INDEX, open_source
+from polyseme.api.sources import BUILD_INDEX, open_source
 from polyseme.choices import ExportFormat
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError

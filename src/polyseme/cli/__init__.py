@@ -15,7 +15,18 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from polyseme.cli import books, language, models, pretraining, serving, summaries, tasks, words
+from polyseme.cli import (
+    books,
+    indexing,
+    language,
+    meanings,
+    models,
+    neighbours,
+    pretraining,
+    serving,
+    summaries,
+    tasks,
+)
 from polyseme.cli.errors import collect_flags, translate_advice
 from polyseme.errors import PolysemeError
 
@@ -27,14 +38,14 @@ COMMANDS = {  # by the panel of `polyseme --help` that lists them
     "Language model": (language.evaluate, language.score, language.substitutes, language.generate),
     "Words in a corpus": (
         books.book,
-        words.index,
-        words.nearest,
-        words.similarity,
-        words.senses,
-        words.map_usages,
-        words.change,
-        words.disambiguate,
-        words.export,
+        indexing.index,
+        neighbours.nearest,
+        neighbours.similarity,
+        meanings.senses,
+        meanings.map_usages,
+        meanings.change,
+        meanings.disambiguate,
+        indexing.export,
     ),
     "Server": (serving.serve,),
 }

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyseme.choices import (
-    Direction,
-    Engine,
-    ModelFormat,
-    Pool,
-    SavedPrecision,
-    VectorDtype,
-    VectorFormat,
-)
+from polyseme.choices import Direction, Engine, ModelFormat, Pool, SavedPrecision, VectorDtype, VectorFormat
 from polyseme.cli.options import (
     LAYER,
     MODEL,

@@ -1,10 +1,11 @@
-"""Arguments and options that several commands share, and how their values are parsed.
+"""Arguments and options that several commands share: how they are parsed, and how values are printed.
 
 choices, segmentations  ->  cli.options  ->  the other modules of cli
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from polyseme.segmentations import Segmentation
 
 if TYPE_CHECKING:
     from polyseme.model.output import Layer
+    from polyseme.search.index import Usage
 
 MODEL = "A model folder, a .zip or .hdf5 file, or a bundled model: en, zh, en-classic, zh-classic."
 LAYER = "top, mean, a number from 0, or weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4 (scaled)."
@@ -65,3 +67,8 @@ def parse_layer(text: str) -> Layer:
         raise UsageError(
             f"--layer {text}: expected weights such as 0.2,0.3,0.5 or 0.2,0.3,0.5*1.4."
         ) from None
+
+
+def mark_usage(usage: Usage) -> str:
+    """The sentence with its word marked: in bold on a terminal, in brackets elsewhere."""
+    return usage.marked("\033[1m", "\033[0m") if sys.stdout.isatty() else usage.marked()
