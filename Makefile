@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 TORCH_INDEX ?=
-FAST    = -m "not slow and not peers" -n 2 --dist loadfile --durations 15
+FAST    = -m "not slow and not peers and not integrations" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser test-slow soak test-peers bench peers rivals bench-rivals duel-environments duel clean
+.PHONY: help demo test check format lint types coverage fix browser test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -74,8 +74,14 @@ duel: $(VENV)/.installed duel-environments  ## compare vectors made in equal CPU
 test-peers: $(VENV)/.installed peers  ## check that AllenNLP and simple_elmo read our files with the same vectors
 	$(BIN)/python -m pytest -m peers
 
+test-integrations: .venv-integrations/.installed  ## test the integrations with the heavy libraries, in an environment of their own
+	.venv-integrations/bin/python -m pytest -m integrations tests/integrations
+
+bench-integrations: .venv-integrations/.installed  ## measure what each integration adds to the time of the plain call
+	.venv-integrations/bin/python benchmarks/integrations.py
+
 clean:  ## remove environments, caches and build products
-	rm -rf $(VENV) .venv-peers .venv-flair .venv-duel .venv-onnx demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-integrations .venv-peers .venv-flair .venv-duel .venv-onnx demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment is made once, and again only when pyproject.toml or the C library changes.
 NATIVE = hatch_build.py $(wildcard src/polyseme/model/fast/kernels/*.[ch])
@@ -86,4 +92,10 @@ $(VENV)/.installed: pyproject.toml $(NATIVE)
 	  { echo "Creating $(VENV) failed. On Debian or Ubuntu: sudo apt-get install -y python3-venv"; exit 2; }
 	@test -z "$(TORCH_INDEX)" || $(BIN)/python -m pip install -q "torch~=2.13.0" --index-url "$(TORCH_INDEX)"
 	$(BIN)/python -m pip install -q -e ".[dev]"
+	@touch $@
+
+.venv-integrations/.installed: pyproject.toml $(NATIVE) tests/integrations/requirements.txt
+	@test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
+	@test -z "$(TORCH_INDEX)" || .venv-integrations/bin/python -m pip install -q "torch==2.13.0" --index-url "$(TORCH_INDEX)"
+	.venv-integrations/bin/python -m pip install -q -e ".[dev]" -r tests/integrations/requirements.txt
 	@touch $@

@@ -1,0 +1,126 @@
+"""What each integration adds to the time of the plain call that it stands for.
+
+    python benchmarks/integrations.py [--model en-classic] [--rounds 7] [NAME …]
+
+A row is a function of `ROWS`: it gets a model and sentences, and returns the plain call and the call through
+the other library, which embed the same sentences. Both run once before they are measured, then by turns; the
+table has the medians of the processor time, and how much more the adapter takes. Goal: at most 10%.
+Processor time of one thread, because other programs then disturb it little. A row whose library is missing
+is named below the table; `make bench-integrations` has them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+import polyseme
+
+GOAL = 0.10
+CORPUS = Path(__file__).parent.parent / "examples" / "data" / "topics.csv"
+Call = Callable[[], object]
+
+
+class Calls(NamedTuple):
+    """The same work twice: by Polyseme alone, and through another library."""
+
+    plain: Call
+    adapter: Call
+
+
+class Times(NamedTuple):
+    """Processor seconds of both calls (medians), and the median of adapter over plain, minus one."""
+
+    plain: float
+    adapter: float
+    more: float
+
+
+Row = Callable[[polyseme.Elmo, list[str]], Calls]
+
+
+def pandas_column(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """pandas: a column embedded."""
+    import pandas as pd
+
+    column = pd.Series(sentences)
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: elmo.embed(column, pool="mean"),
+    )
+
+
+ROWS: tuple[Row, ...] = (pandas_column,)
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="only these rows (default: all)")
+    parser.add_argument("--model", default="en-classic")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--sentences", type=int, default=512)
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - {row.__name__ for row in ROWS}
+    if unknown:
+        parser.error(f"no row {', '.join(sorted(unknown))}; there are {', '.join(r.__name__ for r in ROWS)}")
+    torch.set_num_threads(1)
+    elmo, sentences = polyseme.load(arguments.model), make_sentences(arguments.sentences)
+    rows = [row for row in ROWS if not arguments.names or row.__name__ in arguments.names]
+    print(f"{arguments.model}, {len(sentences)} sentences, median of {arguments.rounds} rounds, CPU ms")
+    print_table(elmo, sentences, rows, arguments.rounds)
+
+
+def print_table(elmo: polyseme.Elmo, sentences: list[str], rows: list[Row], rounds: int) -> None:
+    """Measure the rows and print them, then those whose library is missing."""
+    missing = []
+    print("| integration | plain call | adapter | more |")
+    print("|---|---|---|---|")
+    for row in rows:
+        try:
+            calls = row(elmo, sentences)
+        except ImportError as problem:
+            missing.append(f"{row.__name__}: {problem}")
+            continue
+        times = measure(calls, rounds)
+        mark = "" if times.more <= GOAL else " (over the goal)"
+        name = (row.__doc__ or "").splitlines()[0].rstrip(".")
+        milliseconds = f"{1000 * times.plain:.1f} | {1000 * times.adapter:.1f}"
+        print(f"| {name} | {milliseconds} | {times.more:+.1%}{mark} |", flush=True)
+    for line in missing:
+        print(line)
+
+
+def measure(calls: Calls, rounds: int) -> Times:
+    """Run both calls by turns, once to warm up and then `rounds` times."""
+    pairs = [(time_call(calls.plain), time_call(calls.adapter)) for _ in range(rounds + 1)][1:]
+    plain, adapter = zip(*pairs, strict=True)
+    more = statistics.median(late / early for early, late in pairs) - 1
+    return Times(statistics.median(plain), statistics.median(adapter), more)
+
+
+def time_call(call: Call) -> float:
+    """Processor seconds of this process while `call` runs."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def make_sentences(count: int) -> list[str]:
+    """Sentences of the sample data with a number in each, so that no two are the same."""
+    with CORPUS.open(encoding="utf-8", newline="") as file:
+        lines = [row["text"] for row in csv.DictReader(file)]
+    return [f"{lines[number % len(lines)]} {number}" for number in range(count)]
+
+
+if __name__ == "__main__":
+    main()
