@@ -374,15 +374,6 @@ def test_change_returns_the_named_words_or_the_top_k(index):
     assert len(api.change(index, index, min_count=6, k=2)) == 2
 
 
-def test_info_describes_a_model_this_machine_or_both(elmo, tmp_path):
-    elmo.save(tmp_path / "model")
-    assert set(api.info(runtime=True)) == {"facts", "runtime"}
-    info = api.info(tmp_path / "model", runtime=True)
-    assert info["facts"]["torch"] == torch.__version__ == info["runtime"]["torch"]
-    with pytest.raises(UsageError, match="info needs a model"):
-        api.info()
-
-
 def test_a_loaded_model_stands_for_its_path(elmo, tmp_path):
     bundled = polyseme.load("en-classic")
     assert bundled.path == "en-classic"

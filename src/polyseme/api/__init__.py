@@ -11,6 +11,7 @@ from polyseme.api.books import BookResult, book
 from polyseme.api.embedding import EmbedResult, embed
 from polyseme.api.exporting import ExportResult, export
 from polyseme.api.indexing import index
+from polyseme.api.installation import DoctorReport, InstallationCheck, doctor
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
 from polyseme.api.meanings import change, disambiguate, map_usages, senses
 from polyseme.api.models import cache, convert, info, sample
@@ -31,8 +32,10 @@ from polyseme.search.similarity import SimilarityPlan
 
 __all__ = [
     "BookResult",
+    "DoctorReport",
     "EmbedResult",
     "ExportResult",
+    "InstallationCheck",
     "NeighbourGroup",
     "PredictionPlan",
     "SimilarityPlan",
@@ -43,6 +46,7 @@ __all__ = [
     "count_examples",
     "describe_prediction",
     "disambiguate",
+    "doctor",
     "embed",
     "evaluate",
     "export",

@@ -11,41 +11,37 @@ from typing import Any, get_args
 from polyseme.choices import ModelFormat, SavedPrecision
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
-from polyseme.formats.models.bundled import list_bundled
 from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
 from polyseme.io.output_lock import lock_output
-from polyseme.io.progress import OnProgress, ProgressOption, open_progress
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.samples import write_documents
 from polyseme.text.vocab import Vocab
 
 
 def info(
-    model: Elmo | str | Path | None = None,
+    model: Elmo | str | Path,
     *,
     options: str | Path | None = None,
-    runtime: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Describe a model, or how models run on this machine.
+    """Describe a model.
 
     Args:
         model: A model, its path, or the name of a bundled one.
         options: The options.json of an .hdf5 model, if it is in another folder.
-        runtime: Also say what computes models on this machine, and why.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
     Returns:
-        "facts", text for people, and "config", "layers", "size", "parameters", "vocabulary", "softmax" and
-        "origin" of the model; with `runtime` also "runtime".
+        "facts", text for people, and "path", "config", "layers", "size", "parameters", "vocabulary",
+        "softmax" and "origin".
 
     Raises:
-        UsageError: If neither `model` nor `runtime` is given.
         FormatError: If `model` holds no model that can be read.
 
     Example:
@@ -53,55 +49,21 @@ def info(
         3
 
     """
-    if model is None and not runtime:
-        names = ", ".join(list_bundled())
-        raise UsageError(f"info needs a model, such as a bundled one ({names}), or `runtime=True`.")
-    values: dict[str, Any] = {"facts": {}}
-    if model is not None:
+    if isinstance(model, Elmo):
+        opened = model.model
+    else:
         with open_progress(progress) as on_progress:
-            values = _describe_model(model, options, on_progress)
-    if runtime:
-        values["runtime"] = _describe_runtime()
-        values["facts"] |= values["runtime"]
-    return values
-
-
-def _describe_model(
-    source: Elmo | str | Path, options: str | Path | None, on_progress: OnProgress
-) -> dict[str, Any]:
-    model = (
-        source.model if isinstance(source, Elmo) else open_pretrained(source, options, progress=on_progress)
-    )
+            opened = open_pretrained(model, options, progress=on_progress)
     return {
-        "path": model.path if isinstance(source, Elmo) else str(source),
-        "facts": describe(model),
-        "config": model.config.model_dump(mode="json"),
-        "layers": model.config.layers,
-        "size": model.config.size,
-        "parameters": sum(tensor.numel() for tensor in model.network.state_dict().values()),
-        "vocabulary": len(model.vocab) if model.vocab else None,
-        "softmax": model.softmax is not None,
-        "origin": dict(model.origin),
-    }
-
-
-def _describe_runtime() -> dict[str, str]:
-    """What computes the recurrent layers on this machine, and why."""
-    import torch
-
-    from polyseme.model.fast.kernels import native
-
-    reason = native.unavailable_reason()
-    path = (
-        f"C ({native.active_instruction_set()})"
-        if reason is None
-        else f"torch, because the C library is not used: {reason}"
-    )
-    return {
-        "time loop": path,
-        "torch": torch.__version__,
-        "threads": str(torch.get_num_threads()),
-        "devices": "CUDA" if torch.cuda.is_available() else "CPU",
+        "path": opened.path if isinstance(model, Elmo) else str(model),
+        "facts": describe(opened),
+        "config": opened.config.model_dump(mode="json"),
+        "layers": opened.config.layers,
+        "size": opened.config.size,
+        "parameters": sum(tensor.numel() for tensor in opened.network.state_dict().values()),
+        "vocabulary": len(opened.vocab) if opened.vocab else None,
+        "softmax": opened.softmax is not None,
+        "origin": dict(opened.origin),
     }
 
 

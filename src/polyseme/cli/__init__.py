@@ -32,7 +32,7 @@ from polyseme.errors import PolysemeError
 
 STOPPED = 130  # exit code of shells for a program that Ctrl-C stopped
 COMMANDS = {  # by the panel of `polyseme --help` that lists them
-    "Models": (pretraining.pretrain, models.info, models.convert, models.cache, models.sample),
+    "Models": (pretraining.pretrain, models.info, models.convert, models.cache, models.sample, models.doctor),
     "Vectors": (models.embed,),
     "Tasks": (tasks.train, tasks.predict, summaries.summarise),
     "Language model": (language.evaluate, language.score, language.substitutes, language.generate),

@@ -1,4 +1,4 @@
-"""The commands info, convert, embed, cache and sample.
+"""The commands info, doctor, convert, embed, cache and sample.
 
 api  ->  cli.models  ->  the terminal
 """
@@ -38,17 +38,14 @@ LONG_TOKENS_SHARE = 0.1  # of truncated tokens, above which text that counts as 
 
 
 def info(
-    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL)] = None,
+    model: ModelPath,
     options: Options = None,
-    runtime: Annotated[
-        bool, typer.Option("--runtime", help="Also print what computes models on this machine, and why.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Describe a model, or how models run on this machine."""
+    """Describe a model."""
     from polyseme import api
 
-    values = api.info(model, options=options, runtime=runtime, progress=True)
+    values = api.info(model, options=options, progress=True)
     if as_json:
         print(json.dumps(values, ensure_ascii=False, indent=2))
         return
@@ -60,6 +57,16 @@ def info(
     for name, value in values["facts"].items():
         table.add_row(Text(name, style="bold"), Text(value))  # Text, because brackets are not markup here
     Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check this installation, and describe it for a bug report; exits with 1 if something is broken."""
+    from polyseme import api
+
+    report = api.doctor(progress=True)
+    print(json.dumps(report.as_dict(), ensure_ascii=False, indent=2) if as_json else report)
+    if not report.healthy:
+        raise typer.Exit(1)
 
 
 def convert(

@@ -153,10 +153,11 @@ def write_documents(
 
 def fetch_archive(name: str, cache: Path | None = None, on_progress: OnProgress = ignore_progress) -> Path:
     """Fetch the archive of a sample, unless it is in the cache; return its path."""
-    return _fetch(SAMPLES[name], (cache or _find_cache()) / "samples", on_progress)
+    return _fetch(SAMPLES[name], (cache or find_cache()) / "samples", on_progress)
 
 
-def _find_cache() -> Path:
+def find_cache() -> Path:
+    """The folder of downloads: $POLYSEME_CACHE, or ~/.cache/polyseme."""
     folder = os.environ.get("POLYSEME_CACHE")
     return Path(folder) if folder else Path.home() / ".cache" / "polyseme"
 
