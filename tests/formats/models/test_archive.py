@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import stat
 import struct
 import tempfile
@@ -10,8 +11,10 @@ import warnings
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import polyseme
 from builders import Bilm, assert_same_vectors, random_model, small_config, write_bilm
 from manylangs_reference import architecture, write_folder
 from polyseme.errors import FormatError
@@ -263,3 +266,16 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(archive, "_unpack", fail)
     with pytest.raises(FormatError, match=r"No space left on device.*load the folder"):
         open_pretrained(path)
+
+
+def test_a_zip_of_nlpl_is_found_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("POLYSEME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FormatError, match=r"nlpl:193: no 193\.zip in the working folder or in .*cache/nlpl"):
+        polyseme.load("nlpl:193")
+    (tmp_path / "cache" / "nlpl").mkdir(parents=True)
+    pack(write_nlpl(tmp_path / "folder"), tmp_path / "cache" / "nlpl" / "193.zip")
+    elmo = polyseme.load("nlpl:193")
+    assert elmo.config == polyseme.load(tmp_path / "folder").config
+    again = pickle.loads(pickle.dumps(elmo))
+    assert np.array_equal(again.embed("a b"), elmo.embed("a b"))

@@ -1,6 +1,6 @@
 """Open a model of any format: look at the files and choose the reader.
 
-    native, hdf5, manylangs, archive  ->  formats.models.open  ->  elmo
+    native, hdf5, manylangs, archive, nlpl  ->  formats.models.open  ->  elmo
 
 A Polyseme folder has a config.json with `polyseme_format`; ELMoForManyLangs has encoder.pkl; the others
 (bilm-tf, AllenNLP, NLPL) have an .hdf5 file and its options. A zip contains the files of one such folder.
@@ -22,6 +22,7 @@ from polyseme.errors import FormatError, PolysemeError, UsageError
 from polyseme.formats.models import hdf5, manylangs, native
 from polyseme.formats.models.archive import unpack_archive
 from polyseme.formats.models.bundled import FOLDER, list_bundled, verify_bundled
+from polyseme.formats.models.nlpl import find_nlpl
 from polyseme.formats.models.precision import set_precision
 from polyseme.formats.models.pretrained import OpenedFile, Pretrained
 from polyseme.formats.safe_hdf5 import open_hdf5
@@ -53,7 +54,7 @@ def open_pretrained(
     """Open a model of any known format.
 
     Args:
-        path: A folder, a .zip or .hdf5 file, or the name of a bundled model.
+        path: A folder, a .zip or .hdf5 file, the name of a bundled model, or `nlpl:193` for a zip of NLPL.
         options: The options.json of an .hdf5 file; None if it is beside it under its usual name.
         precision: "fp32", "bf16", "int8", "auto", or None for that of the file; see `set_precision`.
         progress: Receives progress events.
@@ -115,7 +116,7 @@ def _open(path: str | Path, options: str | Path | None, progress: OnProgress) ->
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """The path of a model: an existing file or folder, or else the folder of a bundled model.
+    """The path of a model: an existing file or folder, the folder of a bundled model, or a zip of NLPL.
 
     Raises:
         FormatError: If there is neither.
@@ -124,9 +125,11 @@ def resolve_model_path(path: str | Path) -> Path:
     source = Path(check_path(path, "the model", "a path or the name of a bundled model")).expanduser()
     if str(path) not in list_bundled():
         complete_write(source)
-        if not os.path.exists(source):  # False for a name that is too long, too
-            raise FormatError(_describe_missing(source))
-        return source
+        if os.path.exists(source):  # False for a name that is too long, too
+            return source
+        if (archive := find_nlpl(str(path))) is not None:
+            return archive
+        raise FormatError(_describe_missing(source))
     if not os.path.exists(source):
         return verify_bundled(str(path))
     logger.warning(
