@@ -54,7 +54,7 @@ def test_all_mistakes_are_reported_at_once_each_with_its_full_name():
     }
     message = config_error(values)
     for part in (
-        "segment is 'klingon', should be 'split', 'en', 'zh', 'zh-char' or 'auto'.",
+        "segment is 'klingon', should be 'split', 'en', 'zh', 'zh-char', 'letters' or 'auto'.",
         "words.dim is missing.",
         "chars.filter is not a setting. Did you mean filters?",
         "chars.dim is 0, should be greater than 0.",

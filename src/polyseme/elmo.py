@@ -221,7 +221,8 @@ class Elmo:
 
         Args:
             text: The sentence.
-            segment: How to split: "split", "en", "zh", "zh-char" or "auto"; as the model was trained if None.
+            segment: How to split: "split", "en", "zh", "zh-char", "letters" or "auto"; as the model was
+                trained if None.
 
         Returns:
             The tokens, in order.

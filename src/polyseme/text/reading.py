@@ -1,13 +1,13 @@
-r"""Read the lines of text files of any encoding, of HTML pages and of EPUB books.
+r"""Read the lines of text files of any encoding, of HTML pages, EPUB books and FASTA files.
 
     file, folder or "-"  ->  text.reading  ->  text.vocab, text.static_vectors, text.corpus, tasks.data
 
 Input: a file, a folder (all files below it, sorted, without hidden ones) or `-` for standard input. gzip and
-zstandard are recognised by content, .html and .epub by name; `~` is expanded. Output: `Line`s, one at a time,
-in constant memory. What is odd about a file (its encoding, page numbers in the text) is logged once.
+zstandard are recognised by content, .html, .epub and .fasta by name; `~` is expanded. Output: `Line`s, one at
+a time, in constant memory. What is odd about a file (its encoding, page numbers in the text) is logged once.
 
 Invariant: a line ends at \n only (a \r before it is dropped), so line numbers agree with those of editors;
-those of HTML and EPUB are lines of the extracted text.
+those of HTML and EPUB are lines of the extracted text, those of FASTA count sequences.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Self, cast
 from polyseme.errors import DataError, UsageError, require
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter
 from polyseme.text.encodings import AUTO, check_encoding
+from polyseme.text.fasta import FastaRecord, FastaStream, is_fasta, parse_fasta
 from polyseme.text.markup import Chapter, read_epub, read_html
 from polyseme.text.oddities import NotedStream
 from polyseme.text.validate import check_path
@@ -126,7 +127,9 @@ def measure_bytes(*texts: str | Path) -> int | None:
     """Bytes of text in files and folders; None if unknown beforehand (standard input, compressed files)."""
     paths = [Path(expand_path(text)) for text in texts]
     files = [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
-    unknown = (file.suffix in (".gz", ".zst") or detect_markup(file) or not file.is_file() for file in files)
+    unknown = (
+        file.suffix in (".gz", ".zst") or detect_text_format(file) or not file.is_file() for file in files
+    )
     if "-" in map(str, texts) or any(unknown):
         return None
     return sum(file.stat().st_size for file in files)
@@ -168,19 +171,22 @@ def resolve_encoding(path: str | Path, encoding: str = AUTO) -> str:
     return path.encoding if encoding == AUTO and isinstance(path, EncodedPath) else encoding
 
 
-def detect_markup(path: str | Path) -> Literal["html", "epub"] | None:
-    """Whether a file is an HTML page or an EPUB book, by its name."""
+def detect_text_format(path: str | Path) -> Literal["html", "epub", "fasta"] | None:
+    """Whether a file is an HTML page, an EPUB book or in FASTA, by its name."""
     name = str(path).lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".html", ".htm", ".xhtml")):
         return "html"
-    return "epub" if name.endswith(".epub") else None
+    if name.endswith(".epub"):
+        return "epub"
+    return "fasta" if is_fasta(name) else None
 
 
 @contextmanager
 def open_text(path: str | Path, encoding: str = AUTO, *, prose: bool = False) -> Iterator[BinaryIO]:
     """Open a text as bytes of UTF-8 without a byte order mark, whatever its encoding.
 
-    HTML pages and EPUB books become plain text. Bytes that fit no encoding pass unchanged.
+    HTML pages and EPUB books become plain text, FASTA files a sequence per line. Bytes that fit no encoding
+    pass unchanged.
 
     Args:
         path: A file, or `-` for standard input.
@@ -193,13 +199,16 @@ def open_text(path: str | Path, encoding: str = AUTO, *, prose: bool = False) ->
 
     """
     codec = check_encoding(encoding)
-    kind, name = detect_markup(path), _name_input(path)
+    kind, name = detect_text_format(path), _name_input(path)
     if kind == "epub":
         yield io.BytesIO("\n".join(chapter.text for chapter in read_chapters(path)).encode())
         return
     with open_bytes(path) as stream:
         if kind == "html":
             yield io.BytesIO(read_html(stream, name, codec).text.encode())
+            return
+        if kind == "fasta":
+            yield cast(BinaryIO, io.BufferedReader(FastaStream(stream, name), _BUFFER_BYTES))
             return
         decoded = NotedStream(stream, name, codec, prose=prose)
         yield cast(BinaryIO, io.BufferedReader(decoded, _BUFFER_BYTES))
@@ -217,6 +226,24 @@ def read_chapters(path: str | Path) -> Iterator[Chapter]:
     with open_bytes(path):  # explains a missing file
         pass
     yield from read_epub(expand_path(path))
+
+
+def read_fasta(path: str | Path) -> Iterator[FastaRecord]:
+    """Yield the names and sequences of a FASTA file; see `text.fasta`.
+
+    Args:
+        path: A file, which may be compressed, or `-` for standard input.
+
+    Raises:
+        UsageError: If there is no such file, or it is a folder.
+        DataError: If a record is malformed.
+
+    Example:
+        >>> names, sequences = zip(*read_fasta("proteins.fasta"))
+
+    """
+    with open_bytes(path) as stream:
+        yield from parse_fasta(stream, _name_input(path))
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def test_a_line_of_200_000_characters_without_spaces_takes_a_few_seconds(segment
 
 
 def test_an_unknown_segmentation_lists_the_choices_and_a_suggestion():
-    with pytest.raises(UsageError, match=r"split, en, zh, zh-char, auto.*'zh-char'"):
+    with pytest.raises(UsageError, match=r"split, en, zh, zh-char, letters, auto.*'zh-char'"):
         tokenize("a", "zh_char")
     with pytest.raises(UsageError, match="'english' is not a segmentation"):
         split_sentences("a", "english")

@@ -9,6 +9,7 @@ one at a time.
     .conllu          the FORM column of the syntactic words; ranges (1-2) and empty nodes (1.1) are skipped,
                      white space inside a word becomes _ ; `# newdoc` opens a document, else it is the file
     .epub            a chapter is a document, with its title
+    .fasta           a sequence is a document, with its name (also .faa and .fna)
     anything else    plain text or HTML; a document is the file, a line, a block between blank lines, or what
                      is below a heading (text.corpus.headings)
 
@@ -47,12 +48,13 @@ from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.markup import read_html
 from polyseme.text.reading import (
     Line,
-    detect_markup,
+    detect_text_format,
     expand_path,
     list_files,
     open_bytes,
     open_text,
     read_chapters,
+    read_fasta,
     read_file_lines,
     read_lines,
 )
@@ -124,11 +126,11 @@ def expand_inputs(inputs: Sequence[str | Path]) -> list[Path]:
 
 
 def detect_kind(file: Path) -> str:
-    """`jsonl`, `conllu`, `html`, `epub` or `text`, by the name of the file."""
+    """`jsonl`, `conllu`, `html`, `epub`, `fasta` or `text`, by the name of the file."""
     name = file.name.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    return "conllu" if name.endswith(".conllu") else detect_markup(file) or "text"
+    return "conllu" if name.endswith(".conllu") else detect_text_format(file) or "text"
 
 
 def read_documents(
@@ -138,14 +140,15 @@ def read_documents(
     meta: Metadata | None = None,
     first: int = 1,
 ) -> Iterator[tuple[Document, Iterator[Line]]]:
-    """Read the documents of files of plain text, HTML and EPUB, each with its lines.
+    """Read the documents of files of plain text, HTML, EPUB and FASTA, each with its lines.
 
     The lines of a document must be read before the next document.
 
     Args:
         files: The files.
         documents: What is a document: "file", "line", "block", "chapters-zh", "chapters-en", "auto", or a
-            regular expression for headings. Chapters of an EPUB book are documents with "file" and "auto".
+            regular expression for headings. Chapters of an EPUB book and sequences of a FASTA
+            file are documents with "file" and "auto".
         encoding: The encoding of the files; "auto" detects it.
         meta: What is known about the documents.
         first: The number of the first document.
@@ -175,9 +178,12 @@ def read_documents(
 
 def _label_lines(file: str | Path, documents: str, encoding: str) -> Iterator[tuple[int, str, Line]]:
     """The lines of a file with the number and the title of their document; 0 is what is before headings."""
-    kind = detect_markup(file)
+    kind = detect_text_format(file)
     if kind == "epub" and documents in ("file", "auto"):
         return _label_chapters(file)
+    if kind == "fasta" and documents in ("file", "auto"):
+        records = enumerate(read_fasta(file), start=1)
+        return ((ordinal, name, Line(str(file), ordinal, text)) for ordinal, (name, text) in records)
     lines = read_file_lines(file, encoding, prose=True)
     if documents in ("line", "block"):
         return split_at_blank_lines(lines, documents)
@@ -247,7 +253,7 @@ def read_pieces(
             parts = _read_records(file, field, segment, limits, encoding)
         elif kind == "conllu":
             parts = _read_conllu_documents(file, limits, encoding)
-        elif kind == "epub" or is_pattern(documents):
+        elif kind in ("epub", "fasta") or is_pattern(documents):
             for is_new, text, size, title in _read_titled(file, documents, segment, limits, encoding):
                 number += is_new
                 if text and not text.isspace():

@@ -44,7 +44,7 @@ from polyseme.text.corpus.new_words import (
 from polyseme.text.corpus.settings import CorpusSettings, CorpusSpec
 from polyseme.text.corpus.workers import CHUNK_CHARACTERS, choose_worker_count
 from polyseme.text.fingerprint import Stamp, check_unchanged, digest, stamp
-from polyseme.text.reading import detect_markup
+from polyseme.text.reading import detect_text_format
 from polyseme.text.segment import WordList
 from polyseme.text.segment.discovery import NewWord
 from polyseme.text.vocab import Vocab
@@ -187,7 +187,7 @@ def prepare_corpus(
         except PolysemeError as problem:
             logger.warning("%s The text is prepared again.", problem)
     size = sum(file.size for file in stamps)
-    packed = any(file.suffix in (".gz", ".zst") or detect_markup(file) for file in (*files, *held))
+    packed = any(file.suffix in (".gz", ".zst") or detect_text_format(file) for file in (*files, *held))
     sources = Sources(files, held, None if packed else size)
     _check_folder(folder)
     workers = workers or choose_worker_count(size)

@@ -1,12 +1,13 @@
 """Segment raw text in any script: sentences, and tokens with character offsets.
 
-    text.segment.english, text.segment.chinese  ->  text.segment  ->  corpus, elmo, tasks, search, server
+    text.segment.english, chinese, letters  ->  text.segment  ->  corpus, elmo, tasks, search, server
 
     split     text that is tokenised already: split at white space; a line is a sentence
     en        rules for European languages, runs of letters in other scripts; a blank line ends a sentence,
               a line break does not
     zh        jieba's words; a line break ends a sentence
     zh-char   sentences as zh, one token per Han character
+    letters   one token per character; a line is a sentence
     auto      zh for lines in which Han characters outnumber other words, en for the rest
 
 `auto` decides line by line, because Chinese text has one paragraph per line, and then reads adjacent `en`
@@ -31,6 +32,7 @@ from itertools import chain, islice
 from polyseme.errors import UsageError
 from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.segment import chinese, english
+from polyseme.text.segment.letters import split_letters
 from polyseme.text.segment.token import HAN, Token
 from polyseme.text.segment.word_list import WordList
 
@@ -54,7 +56,7 @@ def tokenize(text: str, segment: str, word_list: WordList | None = None) -> list
 
     Args:
         text: Text of any length.
-        segment: A segmentation: split, en, zh, zh-char or auto.
+        segment: A segmentation: split, en, zh, zh-char, letters or auto.
         word_list: Words that `zh` must know in addition to jieba's dictionary, and names that `en` must join.
 
     Returns:
@@ -87,6 +89,8 @@ def token_texts(text: str, segment: str, word_list: WordList | None = None) -> l
     _check(segment)
     if segment == "split":
         return text.split()
+    if segment == "letters":
+        return split_letters(text)
     if segment == "en" and (word_list is None or not word_list.joined):
         return english.split_words(text)
     return list(chain.from_iterable(split_token_texts(text, segment, word_list)))
@@ -131,8 +135,9 @@ def _apply_rule(text: str, rule: str, word_list: WordList | None) -> Iterable[li
     if rule == "en":
         sentences = english.split_sentences(text)
         return sentences if word_list is None else map(word_list.join_names, sentences)
-    if rule == "split":
-        return filter(None, map(str.split, text.split("\n")))
+    if rule in ("split", "letters"):
+        split = str.split if rule == "split" else split_letters
+        return filter(None, map(split, text.split("\n")))
     if rule == "zh":
         known = word_list if word_list is not None and word_list.has_chinese else None
         return filter(None, chinese.split_sentence_words(text, known))

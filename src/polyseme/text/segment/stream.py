@@ -39,7 +39,7 @@ def segment_lines(
 
     Args:
         lines: Lines of one or more files.
-        segment: A segmentation: split, en, zh, zh-char or auto.
+        segment: A segmentation: split, en, zh, zh-char, letters or auto.
         word_list: Words that `zh` must know in addition to jieba's dictionary.
         max_characters: A longer paragraph is split at a line break.
 
