@@ -394,7 +394,7 @@ def gain(scores: dict[str, list[float]], draws: dict[str, list[list[float]]], be
     seeds = "one seed" if difference.seeds_p is None else f"{difference.seeds_p:.2g}"
     mark = "**" if difference.verdict == "sure" else ""
     examples = "few examples" if difference.examples_p is None else f"{difference.examples_p:.2g}"
-    return f"{mark}{difference.error_cut:+.1%}{mark}; {seeds}, {examples}"
+    return f"{mark}{difference.error_reduction:+.1%}{mark}; {seeds}, {examples}"
 
 
 def spread(values: list[float]) -> str:

@@ -177,6 +177,16 @@ def test_a_query_that_is_not_finite_is_refused(index: Index):
         index.nearest(np.full(index.head["size"], np.nan, np.float32))
 
 
+def test_a_query_that_is_no_vector_of_the_index_is_refused(index: Index):
+    with pytest.raises(UsageError, match=r"not the word 'bank'.*`index\.words\.nearest\('bank'\)`"):
+        index.nearest("bank")  # type: ignore[arg-type]
+    size = index.head["size"]
+    for query in (np.zeros(3, np.float32), np.zeros((2, size), np.float32), np.array(["a"] * size)):
+        for search in (index.nearest, index.approximate_nearest):
+            with pytest.raises(UsageError, match=rf"one vector of {size} numbers"):
+                search(query)
+
+
 def test_a_file_that_has_changed_is_not_indexed_again(elmo: Elmo, corpus: Path, index: Index):
     with corpus.open("a", encoding="utf-8") as file:
         file.write("One more line .\n")

@@ -153,22 +153,22 @@ def book(
         chapters, paragraphs = _read_paragraphs(elmo, files, documents, encoding)
         sentences = [elmo.token_texts(text) for paragraph in paragraphs for text in paragraph.sentences]
         text_language = _detect_language(sentences)
-        found = find_characters(sentences, text_language, elmo.word_list, listed, characters)
-        mentions = count_mentions(paragraphs, chapters, found)
-        found, mentions = _sort_characters(found, mentions, len(listed), paragraphs)
-        groups = find_groups(mentions, len(found))
+        cast = find_characters(sentences, text_language, elmo.word_list, listed, characters)
+        mentions = count_mentions(paragraphs, chapters, cast)
+        cast, mentions = _sort_characters(cast, mentions, len(listed), paragraphs)
+        groups = find_groups(mentions, len(cast))
         facts = BookFacts(
             title=files[0].name.split(".")[0] if title is None else title,
             language=language or text_language,
             tokens=run.report.tokens + run.report.valid_tokens,
             perplexity=run.metrics["mean"],
-            nearest=[_find_nearest(usages.words, character) for character in found],
-            words=_list_frequent(usages.words, found),
+            nearest=[_find_nearest(usages.words, character) for character in cast],
+            words=_list_frequent(usages.words, cast),
         )
-        write_tables(folder, found, mentions, groups)
+        write_tables(folder, cast, mentions, groups)
         with new_file(folder / PAGE, force=True) as page:
-            page.write_text(render_page(facts, found, mentions, groups), encoding="utf-8")
-        return BookResult(folder, folder / PAGE, text_language, found, mentions, groups, usages)
+            page.write_text(render_page(facts, cast, mentions, groups), encoding="utf-8")
+        return BookResult(folder, folder / PAGE, text_language, cast, mentions, groups, usages)
 
 
 def _check_folder(folder: Path) -> None:

@@ -95,7 +95,7 @@ def find_characters(
         language: `zh` or `en`.
         word_list: The word list of the model.
         listed: Characters of an alias file.
-        limit: The largest number of characters.
+        limit: The maximum number of characters.
 
     Returns:
         The characters; without aliases, except those of `listed`.
@@ -103,8 +103,8 @@ def find_characters(
     """
     known = {name for character in listed for name in character.names}
     finder = _find_chinese if language == "zh" else _find_english
-    found = [name for name in finder(sentences, word_list) if name not in known]
-    return [*listed, *map(Character, found)][: max(limit, len(listed))]
+    names = [name for name in finder(sentences, word_list) if name not in known]
+    return [*listed, *map(Character, names)][: max(limit, len(listed))]
 
 
 def _list_persons(word_list: WordList | None) -> set[str]:

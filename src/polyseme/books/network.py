@@ -27,12 +27,12 @@ class Companion(NamedTuple):
 
 def list_companions(mentions: BookMentions, character: int, k: int = 5) -> list[Companion]:
     """The characters that occur most often in the same paragraphs."""
-    found = [
+    companions = [
         Companion(second if first == character else first, count)
         for (first, second), count in mentions.in_paragraph.items()
         if character in (first, second)
     ]
-    return sorted(found, key=lambda companion: (-companion.paragraphs, companion.character))[:k]
+    return sorted(companions, key=lambda companion: (-companion.paragraphs, companion.character))[:k]
 
 
 def find_groups(mentions: BookMentions, count: int) -> list[int]:

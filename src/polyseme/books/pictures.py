@@ -68,18 +68,18 @@ def draw_network(
     top = max(mentions.counts.values(), default=1)
     radii = np.array([4 + 16 * (mentions.counts[n] / top) ** 0.5 for n in range(len(characters))])
     widths = np.array([max(_text_width(c.name), 2 * r) for c, r in zip(characters, radii, strict=True)])
-    places = _part_labels(_lay_out(len(characters), edges), radii, widths)
+    points = _part_labels(_lay_out(len(characters), edges), radii, widths)
     most = max((weight for *_, weight in edges), default=1)
     parts = []
     for a, b, weight in sorted(edges, key=lambda edge: edge[2]):
-        (x1, y1), (x2, y2) = places[a], places[b]
+        (x1, y1), (x2, y2) = points[a], points[b]
         parts.append(
             f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" '
             f'stroke-width="{0.6 + 5 * (weight / most) ** 0.5:.1f}">'
             f"<title>{escape(characters[a].name)} – {escape(characters[b].name)}: {weight}</title></line>"
         )
     for n in sorted(range(len(characters)), key=lambda n: -mentions.counts[n]):
-        x, y = places[n]
+        x, y = points[n]
         radius = radii[n]
         parts.append(
             f'<circle class="g{groups[n] % COLOURS}" cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}">'
@@ -123,14 +123,14 @@ def _lay_out(count: int, edges: Sequence[tuple[int, int, int]]) -> NDArray[np.fl
 
 
 def _part_labels(
-    places: NDArray[np.float64], radii: NDArray[np.float64], widths: NDArray[np.float64]
+    points: NDArray[np.float64], radii: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Move dots with their names apart until none covers another, as far as the picture has room."""
     # A box around each dot and the name above it: its middle (N, 2), and half its size (N, 2).
     rise = np.array([0.0, _LABEL / 2])
-    middles = places - rise
+    middles = points - rise
     halves = np.stack([widths / 2 + 3, radii + _LABEL / 2 + 1], axis=1)
-    order = np.sign(np.subtract.outer(np.arange(len(places)), np.arange(len(places))))
+    order = np.sign(np.subtract.outer(np.arange(len(points)), np.arange(len(points))))
     for _ in range(_STEPS):
         apart = middles[:, None] - middles[None]  # (N, N, 2)
         overlap = halves[:, None] + halves[None] - np.abs(apart)

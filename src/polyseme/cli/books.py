@@ -26,7 +26,8 @@ def book(
     ] = None,
     alias: Annotated[Path | None, typer.Option(help="Characters, one per line: name, tab, aliases.")] = None,
     words: Annotated[
-        Path | None, typer.Option(help="Words that the segmentation must know: word, count, tag.")
+        Path | None,
+        typer.Option(help="Words that the segmentation must know, one per line: word, count, tag."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="Title of the page.", show_default="the name of the text")
@@ -36,7 +37,7 @@ def book(
     ] = None,
     documents: Annotated[str, typer.Option(help=DOCUMENTS)] = "auto",
     encoding: Encoding = "auto",
-    characters: Annotated[int, typer.Option(min=1, help="Largest number of characters.")] = 40,
+    characters: Annotated[int, typer.Option(min=1, help="Maximum number of characters on the page.")] = 40,
     force: Force = False,
 ) -> None:
     """Train on a book and write one HTML page about its characters."""

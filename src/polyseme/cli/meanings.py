@@ -15,8 +15,9 @@ from typing import Annotated, Literal
 import typer
 
 from polyseme.choices import Correction, MapMethod, UsageView
-from polyseme.cli.index_options import Groups, IndexPath, Layer, Memory, Seed, SelectedDocuments
+from polyseme.cli.index_options import Groups, IndexPath, Memory, Seed, SelectedDocuments
 from polyseme.cli.options import (
+    LAYER,
     AsJson,
     Encoding,
     Force,
@@ -128,7 +129,7 @@ def disambiguate(
     model: ModelPath,
     train: Annotated[str, typer.Option(help="Labelled examples: a file, or a folder of CoarseWSD-20.")],
     test: Annotated[str, typer.Option(help="Examples to predict, in the same form.")],
-    layer: Layer = "concat",
+    layer: Annotated[str, typer.Option(help=f"concat (layers joined), {LAYER}")] = "concat",
     view: Annotated[
         UsageView,
         typer.Option(help="What represents a usage: the word, its context, or context and sentence."),

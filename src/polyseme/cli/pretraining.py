@@ -33,7 +33,8 @@ def pretrain(
     ] = None,
     base: Annotated[str | None, typer.Option("--from", help="A model to fine-tune.")] = None,
     words: Annotated[
-        Path | None, typer.Option(help="Words that the segmentation must know: word, count, tag.")
+        Path | None,
+        typer.Option(help="Words that the segmentation must know, one per line: word, count, tag."),
     ] = None,
     names: Annotated[
         bool | None,

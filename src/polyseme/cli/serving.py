@@ -19,7 +19,7 @@ from polyseme.errors import UsageError
 
 def serve(
     model: ModelPath,
-    others: Annotated[
+    indexes_and_tasks: Annotated[
         list[str] | None,
         typer.Argument(metavar="INDEX|TASK…", help="Indexes and task folders of this model."),
     ] = None,
@@ -58,7 +58,7 @@ def serve(
     configure_logging()
     run(
         model,
-        *(others or ()),
+        *(indexes_and_tasks or ()),
         host=host,
         port=port,
         key=_read_key(api_key_file),

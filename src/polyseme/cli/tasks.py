@@ -161,7 +161,7 @@ def predict(
     data: Annotated[str, typer.Argument(metavar="FILE", help="Examples; their labels may be missing.")],
     question: Annotated[
         list[str] | None,
-        typer.Option(help="For answers: a question about FILE, a text or a folder of them; can be repeated."),
+        typer.Option(help="A question about FILE, a text or a folder of texts; can be repeated."),
     ] = None,
     format: Annotated[  # noqa: A002
         str, typer.Option(help="jsonl; or a format of the task, such as columns for tagging.")

@@ -39,10 +39,10 @@ DIGITS = 5  # of scores: those that differ by less are equal
 
 @dataclass(frozen=True)
 class SenseScores:
-    """How often predicted senses are right.
+    """Accuracy of predicted senses.
 
     Attributes:
-        accuracy: Share of right senses; equal to F1 if every word gets one.
+        accuracy: Share of correct senses; equal to F1 if every word gets one.
         accuracy_by_word: The mean of the accuracies of the words.
         baseline: Accuracy of each word's first sense (WordNet's, or the most frequent one in training).
         unseen: Share of usages whose word has no examples.
@@ -73,7 +73,7 @@ class SenseMeans:
     means: Array
 
     def match_labels(self, examples: Sequence[LabelledUsage]) -> Flags:
-        """Return which senses are right for which example (N, K)."""
+        """Return which senses are correct for which example (N, K)."""
         return np.array([[sense in usage.senses for sense in self.senses] for usage in examples], np.bool_)
 
     def transform(self, space: Space) -> SenseMeans:
@@ -175,12 +175,12 @@ class Disambiguator:
         if not pairs:
             raise UsageError("None of the usages has a sense, so there is nothing to compare with.")
         labelled = [usage for usage, _ in pairs]
-        is_right = [sense in usage.senses for usage, sense in pairs]
+        is_correct = [sense in usage.senses for usage, sense in pairs]
         by_word: dict[str, list[bool]] = defaultdict(list)
-        for usage, right in zip(labelled, is_right, strict=True):
-            by_word[usage.key].append(right)
+        for usage, correct in zip(labelled, is_correct, strict=True):
+            by_word[usage.key].append(correct)
         return SenseScores(
-            float(np.mean(is_right)),
+            float(np.mean(is_correct)),
             float(np.mean([np.mean(rights) for rights in by_word.values()])),
             float(np.mean([self._first_senses.get(usage.key) in usage.senses for usage in labelled])),
             float(np.mean([usage.key not in self._senses for usage in labelled])),
@@ -246,7 +246,7 @@ def choose_prior(
         The prior and its accuracy.
 
     """
-    right, total = np.zeros(len(PRIORS), np.int64), 0
+    correct, total = np.zeros(len(PRIORS), np.int64), 0
     for key, rows in _rows_by_key(examples):
         if key not in means or len(means[key].senses) < 2:
             continue
@@ -256,9 +256,9 @@ def choose_prior(
         total += int(counted.sum())
         for number, prior in enumerate(PRIORS):
             best = _score(cosines[counted], counts[counted], prior).argmax(axis=1)
-            right[number] += labels[counted][np.arange(len(best)), best].sum()
-    best = int(right.argmax())
-    return PRIORS[best], float(right[best] / max(1, total))
+            correct[number] += labels[counted][np.arange(len(best)), best].sum()
+    best = int(correct.argmax())
+    return PRIORS[best], float(correct[best] / max(1, total))
 
 
 def _leave_one_out(vectors: Array, labels: Flags, word: SenseMeans) -> tuple[Array, NDArray[np.int64]]:
@@ -267,8 +267,8 @@ def _leave_one_out(vectors: Array, labels: Flags, word: SenseMeans) -> tuple[Arr
     cosines: Array = directions @ normalize(word.means).T
     rows, columns = np.nonzero(labels)
     count = word.counts[columns][:, None]
-    others = (word.means[columns] * count - vectors[rows]) / np.maximum(count - 1, 1)
-    cosines[rows, columns] = (normalize(others.astype(np.float32)) * directions[rows]).sum(axis=1)
+    means = (word.means[columns] * count - vectors[rows]) / np.maximum(count - 1, 1)
+    cosines[rows, columns] = (normalize(means.astype(np.float32)) * directions[rows]).sum(axis=1)
     return cosines, word.counts - labels
 
 

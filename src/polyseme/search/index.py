@@ -679,7 +679,7 @@ class Index:
             The usages, nearest first.
 
         Raises:
-            UsageError: `k` is less than 1, `query` is not finite, or there is no graph.
+            UsageError: `k` is less than 1, `query` is not a finite vector (H,), or there is no graph.
             UnknownWordError: `word` has no usages.
 
         """
@@ -691,8 +691,7 @@ class Index:
         if approximate and keep is None:
             return self.approximate_nearest(query, k)
         _check_k(k)
-        if not np.isfinite(query).all():
-            raise UsageError("The query vector has values that are not finite.")
+        query = self._check_query(query)
         vectors = [block.vectors for block in self.blocks]
         ((numbers, cosines),) = exact.find_nearest(
             vectors, self.lengths, query[None], self.space, min(k, len(self)), keep, self._release
@@ -714,6 +713,7 @@ class Index:
 
         """
         _check_k(k)
+        query = self._check_query(query)
         if not self.corrected:
             raise UsageError("The graph holds corrected vectors, but this index was opened uncorrected.")
         if self._graph is None:
@@ -765,6 +765,24 @@ class Index:
         row = number - int(self._starts[block])
         stored = self.blocks[block].read(row, self.listed_documents)
         return Usage(number, stored.word, cosine, *stored[1:])
+
+    def _check_query(self, query: Array) -> Array:
+        """The query as an array; raises UsageError if it is not one finite vector of the index's size."""
+        if isinstance(query, str):
+            raise UsageError(
+                f"nearest takes a vector, not the word {query!r}. For the nearest words call "
+                f"`index.words.nearest({query!r})`; for usages with the same meaning, "
+                f"`index.usages({query!r}, sentence)`."
+            )
+        array, size = np.asarray(query), self.head["size"]
+        if array.shape != (size,) or array.dtype.kind not in "fiu":
+            raise UsageError(
+                f"A query is one vector of {size} numbers, as `index.vector` returns it, "
+                f"not {array.dtype} of shape {array.shape}."
+            )
+        if not np.isfinite(array).all():
+            raise UsageError("The query vector has values that are not finite.")
+        return array
 
     def _list_usages(self, numbers: Numbers, cosines: Array) -> ResultList[Usage]:
         return ResultList(self.usage(int(n), float(c)) for n, c in zip(numbers, cosines, strict=True))

@@ -122,7 +122,7 @@ def _join_parts(sentence: Array, usage: LabelledUsage, weights: Array) -> Array:
     half = sentence.shape[-1] // 2
     word = sentence[..., usage.start + 1 : usage.stop + 1, :].mean(axis=-2)
     before, after = sentence[..., usage.start, :half], sentence[..., usage.stop + 1, half:]
-    others = weights.copy()
-    others[usage.start : usage.stop] = 0.0
-    shares = TOPIC_WEIGHT * others / max(others.sum(), np.finfo(np.float32).tiny)  # a word alone has none
+    outside = weights.copy()
+    outside[usage.start : usage.stop] = 0.0
+    shares = TOPIC_WEIGHT * outside / max(outside.sum(), np.finfo(np.float32).tiny)  # a word alone has none
     return np.concatenate([word, before, after, shares @ sentence[..., 1:-1, :]], axis=-1)

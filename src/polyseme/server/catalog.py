@@ -122,13 +122,16 @@ class Catalog:
 
 
 def open_catalog(
-    model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel] = (), *, device: str = "cpu"
+    model: str | Path | Elmo,
+    indexes_and_tasks: Sequence[str | Path | Index | TaskModel] = (),
+    *,
+    device: str = "cpu",
 ) -> Catalog:
     """Load a model, and open its indexes and task models.
 
     Args:
         model: The ELMo, loaded or as a path.
-        others: Indexes and task models, open or as paths.
+        indexes_and_tasks: Indexes and task models, open or as paths.
         device: Where a model given as a path computes, as in `polyseme.load`.
 
     Raises:
@@ -139,30 +142,32 @@ def open_catalog(
     source = elmo.path if isinstance(model, Elmo) else model
     path = None if source is None else Path(source)
     catalog = Catalog("model" if path is None else _get_base_name(path), path, elmo)
-    for other in others:
-        if isinstance(other, TaskModel):
-            _check_elmo(other, elmo)
-            catalog.tasks[f"task{len(catalog.tasks) + 1}"] = other
-        elif isinstance(other, Index) or is_index(other):
-            index = other if isinstance(other, Index) else open_index(other, elmo)
+    for served in indexes_and_tasks:
+        if isinstance(served, TaskModel):
+            _check_elmo(served, elmo)
+            catalog.tasks[f"task{len(catalog.tasks) + 1}"] = served
+        elif isinstance(served, Index) or is_index(served):
+            index = served if isinstance(served, Index) else open_index(served, elmo)
             index.elmo  # noqa: B018  # compares fingerprints
             catalog.indexes[_choose_name(_get_base_name(index.folder), catalog.indexes)] = index
-        elif is_task(other):
-            name = _choose_name(Path(other).name, catalog.tasks)
-            catalog.tasks[name], catalog.task_paths[name] = _open_task(other, elmo), str(other)
+        elif is_task(served):
+            name = _choose_name(Path(served).name, catalog.tasks)
+            catalog.tasks[name], catalog.task_paths[name] = _open_task(served, elmo), str(served)
         else:
-            raise UsageError(UNKNOWN.format(other))
+            raise UsageError(UNKNOWN.format(served))
     elmo.embed([["."]])  # packs the weights before the first request, and before processes are forked
     return catalog
 
 
-def check_paths(model: str | Path | Elmo, others: Sequence[str | Path | Index | TaskModel]) -> None:
+def check_paths(
+    model: str | Path | Elmo, indexes_and_tasks: Sequence[str | Path | Index | TaskModel]
+) -> None:
     """Raise an error for a path where there is nothing to serve, without loading anything."""
     if not isinstance(model, Elmo) and not locate_model(model).exists():
         resolve_model_path(model)  # says what is missing
-    for other in others:
-        if isinstance(other, str | Path) and not (is_index(other) or is_task(other)):
-            raise UsageError(UNKNOWN.format(other))
+    for served in indexes_and_tasks:
+        if isinstance(served, str | Path) and not (is_index(served) or is_task(served)):
+            raise UsageError(UNKNOWN.format(served))
 
 
 def _open_task(path: str | Path, elmo: Elmo) -> TaskModel:

@@ -47,7 +47,7 @@ logger = logging.getLogger(LOGGER)
 
 def run_server(
     model: str | Path | Elmo,
-    others: Sequence[str | Path | Index | TaskModel] = (),
+    indexes_and_tasks: Sequence[str | Path | Index | TaskModel] = (),
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -64,7 +64,7 @@ def run_server(
         raise UsageError(
             f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
         )
-    check_paths(model, others)  # before the address is announced
+    check_paths(model, indexes_and_tasks)  # before the address is announced
     limits = limits or Limits()
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:
@@ -76,9 +76,9 @@ def run_server(
         started(f"http://{address}:{listener.getsockname()[1]}")
     with listener:
         if workers == 1:
-            _serve_one(lambda: open_catalog(model, others, device=device), listener, limits, key)
+            _serve_one(lambda: open_catalog(model, indexes_and_tasks, device=device), listener, limits, key)
         else:
-            _serve_many(model, others, listener, limits, key, workers)
+            _serve_many(model, indexes_and_tasks, listener, limits, key, workers)
 
 
 def is_loopback(host: str) -> bool:
@@ -165,7 +165,7 @@ def _make_signal_handler(
 
 def _serve_many(
     model: str | Path | Elmo,
-    others: Sequence[str | Path | Index | TaskModel],
+    indexes_and_tasks: Sequence[str | Path | Index | TaskModel],
     listener: socket.socket,
     limits: Limits,
     key: str | None,
@@ -174,7 +174,7 @@ def _serve_many(
     """Serve from several processes, which share the cores."""
     threads = max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # no thread may run when processes are forked
-    catalog = open_catalog(model, others)
+    catalog = open_catalog(model, indexes_and_tasks)
 
     def work() -> None:
         torch.set_num_threads(threads)

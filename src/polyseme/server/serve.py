@@ -22,7 +22,7 @@ from polyseme.tasks.task_model import TaskModel
 
 def serve(
     model: Elmo | str | Path,
-    *others: Index | TaskModel | str | Path,
+    *indexes_and_tasks: Index | TaskModel | str | Path,
     host: str = "127.0.0.1",
     port: int = 8000,
     key: str | None = None,
@@ -35,7 +35,7 @@ def serve(
 
     Args:
         model: The ELMo, loaded or as a path.
-        others: Indexes and task models of that ELMo, open or as paths.
+        indexes_and_tasks: Indexes and task models of that ELMo, open or as paths.
         host: Address to listen on; the default accepts connections from this machine only.
         port: Port to listen on; 0 takes a free one.
         key: API key that requests must send; None asks for none.
@@ -63,7 +63,7 @@ def serve(
 
         run_server(
             model,
-            others,
+            indexes_and_tasks,
             host=host,
             port=port,
             key=key,

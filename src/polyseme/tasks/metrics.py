@@ -76,17 +76,17 @@ class Scores:
         } | ({"notes": list(self.notes)} if self.notes else {})
 
 
-def compute_precision_recall_f1(right: int, predicted: int, actual: int) -> tuple[float, float, float]:
+def compute_precision_recall_f1(correct: int, predicted: int, actual: int) -> tuple[float, float, float]:
     """Precision, recall and F1 from counts; 0 if there is nothing to divide by."""
-    precision = right / predicted if predicted else 0.0
-    recall = right / actual if actual else 0.0
+    precision = correct / predicted if predicted else 0.0
+    recall = correct / actual if actual else 0.0
     both = precision + recall
     return precision, recall, 2 * precision * recall / both if both else 0.0
 
 
-def count_row(label: str, right: Counter[str], predicted: Counter[str], actual: Counter[str]) -> LabelScore:
+def count_row(label: str, correct: Counter[str], predicted: Counter[str], actual: Counter[str]) -> LabelScore:
     """The scores of a label from counts of all labels."""
-    scores = compute_precision_recall_f1(right[label], predicted[label], actual[label])
+    scores = compute_precision_recall_f1(correct[label], predicted[label], actual[label])
     return LabelScore(label, *scores, actual[label])
 
 
@@ -115,16 +115,16 @@ def score_classes(labels: Sequence[str], predicted: Sequence[str], known: Sequen
 def score_label_sets(
     labels: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], known: Sequence[str]
 ) -> Scores:
-    """Score several labels per example: micro and macro F1, and how often all are right."""
-    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
+    """Score several labels per example: micro and macro F1, and how often all are correct."""
+    correct, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     for wanted, chosen in zip(labels, predicted, strict=True):
-        right.update(set(wanted) & set(chosen))
+        correct.update(set(wanted) & set(chosen))
         guessed.update(set(chosen))
         actual.update(set(wanted))
-    rows = [count_row(label, right, guessed, actual) for label in known]
+    rows = [count_row(label, correct, guessed, actual) for label in known]
     exact = sum(set(wanted) == set(chosen) for wanted, chosen in zip(labels, predicted, strict=True))
     metrics = {
-        "micro F1": compute_precision_recall_f1(right.total(), guessed.total(), actual.total())[2],
+        "micro F1": compute_precision_recall_f1(correct.total(), guessed.total(), actual.total())[2],
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
         "all right": exact / max(1, len(labels)),
     }
@@ -133,13 +133,13 @@ def score_label_sets(
 
 def score_spans(labels: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> Scores:
     """Score spans with their types, as conlleval counts them."""
-    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
+    correct, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     for wanted, chosen in zip(labels, predicted, strict=True):
-        right.update(span.label for span in set(wanted) & set(chosen))
+        correct.update(span.label for span in set(wanted) & set(chosen))
         guessed.update(span.label for span in chosen)
         actual.update(span.label for span in wanted)
-    rows = [count_row(label, right, guessed, actual) for label in sorted(guessed.keys() | actual.keys())]
-    precision, recall, f1 = compute_precision_recall_f1(right.total(), guessed.total(), actual.total())
+    rows = [count_row(label, correct, guessed, actual) for label in sorted(guessed.keys() | actual.keys())]
+    precision, recall, f1 = compute_precision_recall_f1(correct.total(), guessed.total(), actual.total())
     return Scores("F1", {"F1": f1, "precision": precision, "recall": recall}, rows)
 
 
@@ -148,13 +148,13 @@ def score_relations(labels: Sequence[str], predicted: Sequence[str], other: str 
 
     A label is Relation(e1,e2) or Relation(e2,e1); precision and recall count both directions of a relation.
     """
-    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
+    correct, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     for label, prediction in zip(labels, predicted, strict=True):
         actual[label.partition("(")[0]] += 1
         guessed[prediction.partition("(")[0]] += 1
-        right[label.partition("(")[0]] += label == prediction
+        correct[label.partition("(")[0]] += label == prediction
     names = sorted((actual.keys() | guessed.keys()) - {other})
-    rows = [count_row(name, right, guessed, actual) for name in names]
+    rows = [count_row(name, correct, guessed, actual) for name in names]
     exact = sum(label == prediction for label, prediction in zip(labels, predicted, strict=True))
     metrics = {
         "macro F1": sum(row.f1 for row in rows) / max(1, len(rows)),
@@ -197,17 +197,17 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def score_ranking(
-    groups: Sequence[Hashable], right: Sequence[bool], scores: Sequence[float]
+    groups: Sequence[Hashable], correct: Sequence[bool], scores: Sequence[float]
 ) -> dict[str, float]:
-    """Score groups of several candidates: how often a right one is first, and the mean reciprocal rank."""
+    """Score groups of several candidates: how often a correct one is first, and the mean reciprocal rank."""
     members: dict[Hashable, list[int]] = defaultdict(list)
     for number, group in enumerate(groups):
         members[group].append(number)
     first_ranks = []
     for candidates in members.values():
-        if len(candidates) > 1 and any(right[n] for n in candidates):
+        if len(candidates) > 1 and any(correct[n] for n in candidates):
             order = sorted(candidates, key=lambda n: -scores[n])
-            first_ranks.append(next(rank for rank, n in enumerate(order, start=1) if right[n]))
+            first_ranks.append(next(rank for rank, n in enumerate(order, start=1) if correct[n]))
     if not first_ranks:
         return {}
     return {

@@ -1,6 +1,6 @@
 """What a task is: the seam between one task's folder and all that is shared.
 
-    classification, tagging, pairs, relations  ->  tasks.protocol  ->  tasks.trainable, tasks.task_model
+    the folders of the tasks  ->  tasks.protocol  ->  tasks.trainable, tasks.task_model
 
 A task's folder holds its settings, its examples and predictions, its network and its scores. Everything else
 (reading settings, training, saving, the report, the command line, the server) knows only these protocols.

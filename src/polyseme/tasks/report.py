@@ -130,7 +130,8 @@ def describe_elmo_effect(results: Sequence[RunResult], part: str) -> list[str]:
     verbs = ("raises", "cuts") if difference.gain >= 0 else ("lowers", "raises")
     return [
         f"ELMo {verbs[0]} {main} on {part} by {abs(difference.gain):.4f} and {verbs[1]} the error of the "
-        f"same model without it by {abs(difference.error_cut):.1%}. {describe_certainty(difference, part)}",
+        f"same model without it by {abs(difference.error_reduction):.1%}. "
+        f"{describe_certainty(difference, part)}",
         *warn_of_cap([*with_elmo, *bare]),
     ]
 

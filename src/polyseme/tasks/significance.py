@@ -65,7 +65,7 @@ class Difference:
 
     Attributes:
         gain: Of the means.
-        error_cut: The share of the error (1 - metric) that is gone.
+        error_reduction: The share of the error (1 - metric) that is gone.
         runs: The number of runs of the smaller group.
         seeds_p: Chance of so large a difference if only the seeds differed; None with fewer than two runs.
         low, high: 95% of the draws of the examples have a difference between these; None without draws.
@@ -74,7 +74,7 @@ class Difference:
     """
 
     gain: float
-    error_cut: float
+    error_reduction: float
     runs: int
     seeds_p: float | None
     low: float | None
@@ -119,7 +119,7 @@ def compare_runs(
         examples_p = min(1.0, 2 * float(wrong + 1) / (count + 1))  # two sides; never 0
     return Difference(
         gain=gain,
-        error_cut=gain / (1 - bare) if bare < 1 else 0.0,
+        error_reduction=gain / (1 - bare) if bare < 1 else 0.0,
         runs=min(len(before), len(after)),
         seeds_p=compute_welch_p(before, after),
         low=low,

@@ -82,8 +82,8 @@ def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False)
 
     pool = _get_pool()
     if native or torch.get_num_threads() == 1:
-        others = tasks[:-1] if native else [partial(run_without_gradients, task) for task in tasks[:-1]]
-        futures = [pool.submit(task) for task in others]
+        first = tasks[:-1] if native else [partial(run_without_gradients, task) for task in tasks[:-1]]
+        futures = [pool.submit(task) for task in first]
         try:
             last = tasks[-1]()
         finally:

@@ -43,15 +43,15 @@ def normalize_chinese(answer: str) -> str:
 def compare_answers(label: str, predicted: str, *, chinese: bool) -> tuple[float, float]:
     """EM and F1 of a predicted answer; an empty one means that there is none."""
     normalize = normalize_chinese if chinese else normalize_english
-    right, guessed = normalize(label), normalize(predicted)
-    exact = float(right == guessed)
-    if not right or not guessed:
+    expected, guessed = normalize(label), normalize(predicted)
+    exact = float(expected == guessed)
+    if not expected or not guessed:
         return exact, exact
     if chinese:
-        pieces = _PIECE.findall(right), _PIECE.findall(guessed)
+        pieces = _PIECE.findall(expected), _PIECE.findall(guessed)
         shared = measure_common_run(*pieces)
     else:
-        pieces = right.split(), guessed.split()
+        pieces = expected.split(), guessed.split()
         shared = (Counter(pieces[0]) & Counter(pieces[1])).total()
     return exact, compute_precision_recall_f1(shared, len(pieces[1]), len(pieces[0]))[2]
 

@@ -235,10 +235,14 @@ class CorefNetwork(nn.Module):
         total = scores.new_zeros(())
         for block in self.rank(mentions):
             wanted = clusters[block.first : block.first + len(block.scores)]
-            right = block.real & (clusters[block.antecedents] == wanted[:, None]) & (wanted[:, None] >= 0)
-            right = torch.cat([~right.any(dim=1, keepdim=True), right], dim=1)  # none, if there is no other
+            is_antecedent = (
+                block.real & (clusters[block.antecedents] == wanted[:, None]) & (wanted[:, None] >= 0)
+            )
+            is_antecedent = torch.cat(
+                [~is_antecedent.any(dim=1, keepdim=True), is_antecedent], dim=1
+            )  # none, if there is no other
             log_probabilities = block.scores.log_softmax(dim=1)
-            total = total - log_probabilities.masked_fill(~right, LOW).logsumexp(dim=1).sum()
+            total = total - log_probabilities.masked_fill(~is_antecedent, LOW).logsumexp(dim=1).sum()
         loss = total / len(mentions.starts)
         if self._singletons:
             size = document.starts[-1] + 1
@@ -257,12 +261,11 @@ class CorefNetwork(nn.Module):
         cluster_of: dict[int, int] = {}
         clusters: list[list[int]] = []
         for block in self.rank(mentions):
-            best = block.scores.argmax(dim=1).tolist()
             antecedents = block.antecedents.tolist()
-            for offset, choice in enumerate(best):
+            for offset, best in enumerate(block.scores.argmax(dim=1).tolist()):
                 number = block.first + offset
-                if choice:
-                    antecedent = antecedents[offset][choice - 1]
+                if best:  # 0: none of them
+                    antecedent = antecedents[offset][best - 1]
                     if antecedent not in cluster_of:
                         cluster_of[antecedent] = len(clusters)
                         clusters.append([antecedent])

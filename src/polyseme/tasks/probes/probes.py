@@ -116,5 +116,5 @@ def measure_most_frequent(train_examples: Sequence[Any], examples: Sequence[Any]
     most_frequent = total.most_common(1)[0][0]
     best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
     pairs = [pair for example in examples for pair in zip(example.text.tokens, example.tags, strict=True)]
-    right = sum(1 for word, tag in pairs if best.get(word, most_frequent) == tag)
-    return right / max(1, len(pairs))
+    correct = sum(1 for word, tag in pairs if best.get(word, most_frequent) == tag)
+    return correct / max(1, len(pairs))

@@ -44,19 +44,19 @@ def score_roles(labels: Sequence[Frames], predicted: Sequence[Frames]) -> Scores
         predicted: The same, predicted; a predicate that is missing has lost its arguments.
 
     """
-    right, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
+    correct, guessed, actual = Counter[str](), Counter[str](), Counter[str]()
     predicates = Counter[str]()
     for wanted, chosen in zip(labels, predicted, strict=True):
-        predicates.update(right=len(wanted.keys() & chosen.keys()), guessed=len(chosen), actual=len(wanted))
+        predicates.update(correct=len(wanted.keys() & chosen.keys()), guessed=len(chosen), actual=len(wanted))
         for predicate in wanted.keys() | chosen.keys():
             real, guesses = (join_parts(frames.get(predicate, ())) for frames in (wanted, chosen))
-            right.update(role for role, _ in real & guesses)
+            correct.update(role for role, _ in real & guesses)
             guessed.update(role for role, _ in guesses)
             actual.update(role for role, _ in real)
-    precision, recall, f1 = compute_precision_recall_f1(right.total(), guessed.total(), actual.total())
+    precision, recall, f1 = compute_precision_recall_f1(correct.total(), guessed.total(), actual.total())
     metrics = {"F1": f1, "precision": precision, "recall": recall}
-    counts = (predicates["right"], predicates["guessed"], predicates["actual"])
+    counts = (predicates["correct"], predicates["guessed"], predicates["actual"])
     if len(set(counts)) > 1:  # they were not given
         metrics["predicate F1"] = compute_precision_recall_f1(*counts)[2]
-    rows = [count_row(role, right, guessed, actual) for role in sorted(guessed.keys() | actual.keys())]
+    rows = [count_row(role, correct, guessed, actual) for role in sorted(guessed.keys() | actual.keys())]
     return Scores("F1", metrics, rows)

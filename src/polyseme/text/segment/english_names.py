@@ -125,11 +125,11 @@ def discover_names(blocks: Iterable[str]) -> list[NewWord]:
         if count >= least and (cohesion := _measure_cohesion(name, counts)) >= _MIN_COHESION
     }
     kept = [name for name in cohesive if not _is_part(name, cohesive, counts)]
-    found = [
+    names = [
         NewWord(NAME_SEPARATOR.join(name), counts.runs[name], _classify(name, counts), cohesive[name])
         for name in kept
     ]
-    return sorted(found, key=lambda new: (-new.count, new.word))
+    return sorted(names, key=lambda new: (-new.count, new.word))
 
 
 def _is_capitalised(word: str) -> bool:

@@ -54,10 +54,10 @@ class NgramTable:
         """Share of the occurrences of each string that end just before a marked position of the text."""
         positions = np.flatnonzero(self.ids >= 0)
         padded = np.concatenate((marked, np.zeros(self.length, bool)))
-        hits = np.bincount(
+        ends = np.bincount(
             self.ids[positions], weights=padded[positions + self.length], minlength=len(self.counts)
         )
-        shares: Floats = hits / self.counts
+        shares: Floats = ends / self.counts
         return shares
 
     def count_neighbours(self, rows: NDArray[np.bool_], codes: NDArray[np.uint32], step: int) -> Ints:
@@ -110,13 +110,15 @@ def count_ngrams(codes: NDArray[np.uint32], min_count: int) -> list[NgramTable]:
         is_frequent = (shorter[:size] >= 0) & (shorter[1 : size + 1] >= 0)
         positions = np.flatnonzero(is_frequent)
         keys = shorter[positions] * width + single[positions + length - 1]
-        _, first, inverse, found = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        kept = found >= min_count
+        _, first, inverse, occurrences = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        kept = occurrences >= min_count
         numbers = np.where(kept, np.cumsum(kept) - 1, _NONE)
         rows = np.full(len(codes), _NONE, np.int64)
         rows[positions] = numbers[inverse]
         ids.append(rows)
-        counts.append(found[kept])
+        counts.append(occurrences[kept])
         tables.append(_measure(length, ids, counts, positions[first[kept]], int(han.sum()), width))
     return tables
 
@@ -144,9 +146,9 @@ def _branch(rows: Ints, neighbours: Ints, counts: Ints, width: int) -> tuple[Flo
     positions = np.flatnonzero(rows >= 0)
     strings, characters = rows[positions], neighbours[positions]
     is_mark = characters == _NONE
-    pairs, found = np.unique(strings[~is_mark] * width + characters[~is_mark], return_counts=True)
+    pairs, pair_counts = np.unique(strings[~is_mark] * width + characters[~is_mark], return_counts=True)
     owners = pairs // width
-    shares = found / counts[owners]
+    shares = pair_counts / counts[owners]
     entropy = np.bincount(owners, weights=-shares * np.log(shares), minlength=len(counts))
     marks = np.bincount(strings[is_mark], minlength=len(counts)) / counts
     return entropy + marks * np.log(counts), marks

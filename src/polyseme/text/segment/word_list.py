@@ -143,7 +143,7 @@ class WordList:
             parts = tuple(filter(None, entry.word.split(NAME_SEPARATOR)))
             if len(parts) > 1 and entry.count != 0 and not _HAN.search(entry.word):
                 names.setdefault(parts[0], []).append(parts)
-        return {first: sorted(found, key=lambda name: (-len(name), name)) for first, found in names.items()}
+        return {first: sorted(group, key=lambda name: (-len(name), name)) for first, group in names.items()}
 
     @cached_property
     def has_chinese(self) -> bool:
