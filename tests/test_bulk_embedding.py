@@ -194,7 +194,7 @@ def test_a_part_can_start_while_another_one_finishes(elmo, text, tmp_path, monke
 # ---- interrupted runs ----
 
 
-class StopError(Exception):
+class InterruptedReadError(Exception):
     """Interrupts a run in this process."""
 
 
@@ -206,9 +206,9 @@ def embed_until(elmo: Elmo, text: Path, folder: Path, groups: int, **options: An
         nonlocal seen
         seen += 1
         if seen > groups:
-            raise StopError
+            raise InterruptedReadError
 
-    with pytest.raises(StopError):
+    with pytest.raises(InterruptedReadError):
         api.embed(elmo, text, folder, progress=stop, **SMALL, **options)
 
 

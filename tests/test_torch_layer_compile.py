@@ -21,7 +21,7 @@ from polyseme.torch_layer import ElmoLayer, frozen_layers
 BATCHES = 12
 
 
-class Tagger(nn.Module):
+class CompiledTagger(nn.Module):
     def __init__(self, **options) -> None:
         super().__init__()
         torch.manual_seed(0)
@@ -50,7 +50,7 @@ def random_batches() -> Iterator[list[list[str]]]:
 
 @pytest.mark.parametrize("training", [False, True])
 def test_character_ids_compile_into_one_graph_for_all_lengths(training):
-    tagger = Tagger(dropout=0.0).train(training)
+    tagger = CompiledTagger(dropout=0.0).train(training)
     compiled = torch.compile(tagger, backend="aot_eager", fullgraph=True)
     for sentences in random_batches():
         ids = tagger.elmo.batch_to_ids(sentences)
@@ -59,7 +59,7 @@ def test_character_ids_compile_into_one_graph_for_all_lengths(training):
 
 
 def test_a_compiled_network_trains_its_mix(fresh_compiler):
-    plain, tagger = Tagger(dropout=0.0), Tagger(dropout=0.0)
+    plain, tagger = CompiledTagger(dropout=0.0), CompiledTagger(dropout=0.0)
     compiled = torch.compile(tagger, backend="aot_eager", fullgraph=True)
     ids = tagger.elmo.batch_to_ids(SENTENCES)
     for network in (plain, compiled):
@@ -69,7 +69,7 @@ def test_a_compiled_network_trains_its_mix(fresh_compiler):
 
 
 def test_dropout_is_compiled_too():
-    tagger = Tagger(dropout=0.5).train()
+    tagger = CompiledTagger(dropout=0.5).train()
     compiled = torch.compile(tagger.elmo, backend="aot_eager", fullgraph=True)
     ids = tagger.elmo.batch_to_ids([["the", "bank", "failed"]] * 40)
     (vectors,), _ = compiled(ids)
@@ -79,7 +79,10 @@ def test_dropout_is_compiled_too():
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # raised by dynamo at a graph break
 @pytest.mark.parametrize("options", [{"fine_tune": True}, {"stateful": True}], ids=str)
 def test_layers_that_cannot_be_compiled_run_outside_the_graph_without_recompilation(options):
-    tagger, plain = Tagger(dropout=0.0, **options).eval(), Tagger(dropout=0.0, **options).eval()
+    tagger, plain = (
+        CompiledTagger(dropout=0.0, **options).eval(),
+        CompiledTagger(dropout=0.0, **options).eval(),
+    )
     compiled = torch.compile(tagger, backend="eager")
     for sentences in random_batches():
         ids = tagger.elmo.batch_to_ids(sentences)
@@ -89,7 +92,7 @@ def test_layers_that_cannot_be_compiled_run_outside_the_graph_without_recompilat
 
 
 def test_token_lists_run_uncompiled_without_recompilation():
-    tagger = Tagger(dropout=0.0)
+    tagger = CompiledTagger(dropout=0.0)
     compiled = torch.compile(tagger, backend="eager")
     for sentences in random_batches():
         torch.testing.assert_close(compiled(sentences), tagger(sentences))
@@ -98,7 +101,7 @@ def test_token_lists_run_uncompiled_without_recompilation():
 
 
 def test_an_exported_network_takes_other_lengths():
-    tagger = Tagger().eval()
+    tagger = CompiledTagger().eval()
     batch, tokens = torch.export.Dim("batch"), torch.export.Dim("tokens")
     ids = tagger.elmo.batch_to_ids(SENTENCES)
     exported = torch.export.export(tagger, (ids,), dynamic_shapes=({0: batch, 1: tokens},))
@@ -110,19 +113,21 @@ def test_an_exported_network_takes_other_lengths():
 
 @pytest.mark.parametrize("options", [{"fine_tune": True}, {"stateful": True}, {}], ids=str)
 def test_what_cannot_be_exported_is_refused(options):
-    tagger = Tagger(**options).eval()
+    tagger = CompiledTagger(**options).eval()
     batch = tagger.elmo.batch_to_ids(SENTENCES) if options else SENTENCES
     with pytest.raises(UsageError, match="Only a frozen ElmoLayer without state can be exported, with char"):
         torch.export.export(tagger, (batch,))
 
 
-def call_tagger(tagger: Tagger, weights: dict[str, Tensor], batch: Tensor | list[list[str]]) -> Tensor:
+def call_tagger(
+    tagger: CompiledTagger, weights: dict[str, Tensor], batch: Tensor | list[list[str]]
+) -> Tensor:
     return torch.func.functional_call(tagger, weights, (batch,))
 
 
 @pytest.mark.parametrize("as_ids", [False, True])
 def test_transforms_of_torch_func_go_through_a_frozen_layer(as_ids):
-    tagger = Tagger(dropout=0.0)
+    tagger = CompiledTagger(dropout=0.0)
     weights = {name: weight for name, weight in tagger.named_parameters() if weight.requires_grad}
     batch = tagger.elmo.batch_to_ids(SENTENCES) if as_ids else SENTENCES
     gradients = torch.func.grad(lambda w: call_tagger(tagger, w, batch).sum())(weights)
@@ -138,7 +143,7 @@ def test_transforms_of_torch_func_go_through_a_frozen_layer(as_ids):
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_each_sentence_of_a_batch_has_its_own_gradients():
-    tagger = Tagger(dropout=0.0)
+    tagger = CompiledTagger(dropout=0.0)
     weights = {name: weight for name, weight in tagger.named_parameters() if weight.requires_grad}
     ids = tagger.elmo.batch_to_ids(SENTENCES)
     find_gradients = torch.func.grad(lambda w, row: call_tagger(tagger, w, row[None]).sum())
@@ -149,7 +154,7 @@ def test_each_sentence_of_a_batch_has_its_own_gradients():
 
 
 def test_transforms_of_a_fine_tuned_layer_are_refused():
-    tagger = Tagger(fine_tune=True)
+    tagger = CompiledTagger(fine_tune=True)
     with pytest.raises(UsageError, match=r"torch\.func works with a frozen ElmoLayer without state"):
         torch.func.grad(lambda w: call_tagger(tagger, w, SENTENCES).sum())(dict(tagger.named_parameters()))
 
@@ -178,7 +183,7 @@ def test_the_operator_of_a_deleted_layer_raises():
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch deprecates scripts
 def test_a_layer_refuses_to_be_scripted_or_traced_in_a_network():
-    tagger = Tagger().eval()
+    tagger = CompiledTagger().eval()
     with pytest.raises(UsageError, match="ElmoLayer cannot be scripted"):
         torch.jit.script(tagger)
     with pytest.raises(UsageError, match="ElmoLayer cannot be traced"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def test_only_the_table_mentions_tasks_by_name():
         SOURCE / "api" / "__init__.py",
     }
     assert [path for path in modules if path not in others] == [SOURCE / "tasks" / "table.py"]
+
+
+def test_the_code_of_the_explorer_mentions_no_task():
+    pattern = re.compile(rf"""["'`]({"|".join(TASK_NAMES)})["'`]""")
+    explorer = SOURCE / "server" / "explorer"
+    modules = [path for path in explorer.rglob("*.js") if not path.is_relative_to(explorer / "vendor")]
+    assert modules
+    assert [path for path in modules if pattern.search(path.read_text(encoding="utf-8"))] == []
 
 
 def imported_modules(path: Path) -> Iterator[str]:

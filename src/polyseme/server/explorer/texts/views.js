@@ -292,8 +292,8 @@ export const VIEW_TEXTS = {
   "tasks.text": ["Text", "文本"],
   "tasks.first": ["First text", "第一段文本"],
   "tasks.second": ["Second text", "第二段文本"],
-  "tasks.question": ["Question", "问题"],
-  "tasks.passage": ["Text with the answer", "包含答案的文本"],
+  "tasks.first.answers": ["Question", "问题"],
+  "tasks.second.answers": ["Text with the answer", "包含答案的文本"],
   "tasks.empty": [
     "Type a text to see what the task model predicts, or start with an example:",
     "输入文本即可查看任务模型的预测，也可以从例子开始：",

@@ -70,8 +70,8 @@ function Task({ info, task, params, navigate }) {
       ? html`<div class="form">${field("text", t("tasks.text"), 4)}</div>`
       : html`
           <div class="form two">
-            ${field("text", t(task.task === "answers" ? "tasks.question" : "tasks.first"), 4)}
-            ${field("other", t(task.task === "answers" ? "tasks.passage" : "tasks.second"), 4)}
+            ${field("text", fieldName(task, "first"), 4)}
+            ${field("other", fieldName(task, "second"), 4)}
           </div>
         `}
     ${!isComplete && html`<${Empty} info=${info} task=${task} lang=${lang} />`}
@@ -102,6 +102,11 @@ function Empty({ info, task, lang }) {
       <p><a href=${linkTo("tasks", { task: task.name, text, other })} lang=${lang}>${text}</a></p>
     </div>
   `;
+}
+
+// The name of the field of one of two texts; a task may have texts of its own.
+function fieldName(task, position) {
+  return t(`tasks.${position}.${task.task}`) || t(`tasks.${position}`);
 }
 
 // What a task does; a task that the page does not know keeps its name.
