@@ -31,7 +31,7 @@ from polyseme.choices import CharacterEncoding
 from polyseme.errors import ConfigError
 from polyseme.segmentations import Segmentation
 
-LARGEST = 1e30  # that float32 can represent, with room
+LARGEST = 1e30  # that float32 can represent, with a margin
 Clip = Annotated[float, Field(gt=0, le=LARGEST)]
 Representable = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))

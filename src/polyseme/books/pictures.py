@@ -125,7 +125,7 @@ def _lay_out(count: int, edges: Sequence[tuple[int, int, int]]) -> NDArray[np.fl
 def _part_labels(
     points: NDArray[np.float64], radii: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Move dots with their names apart until none covers another, as far as the picture has room."""
+    """Move dots with their names apart until none covers another, as far as the picture has space."""
     # A box around each dot and the name above it: its middle (N, 2), and half its size (N, 2).
     rise = np.array([0.0, _LABEL / 2])
     middles = points - rise

@@ -1,1 +1,1 @@
-"""Weights to files and back. The only place that knows foreign names."""
+"""Weights to files and back. The only package that knows foreign names."""

@@ -1,4 +1,4 @@
-"""The door for files of unknown origin: what their libraries raise becomes one line, arrays are checked.
+"""Read files of unknown origin: what their libraries raise becomes one line, arrays are checked.
 
     formats, text.corpus.prepared, training, tasks, search  ->  io.checked  ->  errors.FormatError
 

@@ -195,12 +195,12 @@ class CharCnn(nn.Module):
         """(N, C) -> (N, F), in blocks of similar length, so that short words are padded less."""
         lengths = self._count_characters(chars)
         vectors = chars.new_empty(len(chars), self.size, dtype=self.embedding.weight.dtype)
-        room = lengths + self.widest <= chars.shape[1]
-        if not bool(room.all()) and bool(room.any()):  # a long word does not slow down the others
-            for words in (room, ~room):
+        fits = lengths + self.widest <= chars.shape[1]
+        if not bool(fits.all()) and bool(fits.any()):  # a long word does not slow down the others
+            for words in (fits, ~fits):
                 vectors[words] = self._run_by_length(chars[words], lookups)
             return vectors
-        maxima = filter_words(lookups, chars, lengths, relu=self.activation == "relu") if room[0] else None
+        maxima = filter_words(lookups, chars, lengths, relu=self.activation == "relu") if fits[0] else None
         if maxima is not None:
             return maxima if self.activation == "relu" else apply_elementwise(torch.tanh, maxima)
         for block in torch.argsort(lengths).split(self.block_words):

@@ -83,7 +83,7 @@ def _check_links(path: Path, vector_bytes: int, usages: int) -> None:
     A file is: rows and bytes of a row (uint32), the vectors; 64 bytes about them; five uint64, of which the
     first is the number of nodes, then the links of a node on a layer and on the lowest layer, the highest
     layer, and the node to begin with; the highest layer of each node (int16); the nodes. A node is its key
-    (uint64), its highest layer (int16) and for each layer the number of links and room for all (uint32).
+    (uint64), its highest layer (int16) and for each layer the number of links and space for all (uint32).
     """
     data = np.memmap(path, np.uint8, "r")
     with refuse_damaged(path, "the graph of this index", AGAIN):
@@ -109,12 +109,12 @@ def _check_links(path: Path, vector_bytes: int, usages: int) -> None:
         for layer in range(highest + 1):
             nodes = np.flatnonzero(layers >= layer)
             offset = 10 + (lowest_bytes + (layer - 1) * layer_bytes if layer else 0)
-            room = links if layer else lowest
+            slots = links if layer else lowest
             for begin in range(0, len(nodes), ROWS):
                 begins = starts[nodes[begin : begin + ROWS]] + offset
-                block = data[begins[:, None] + np.arange(4 + 4 * room)].view("<u4").astype(np.int64)
-                used = np.arange(room) < block[:, :1]
-                _require(bool((block[:, 0] <= room).all()), "links")
+                block = data[begins[:, None] + np.arange(4 + 4 * slots)].view("<u4").astype(np.int64)
+                used = np.arange(slots) < block[:, :1]
+                _require(bool((block[:, 0] <= slots).all()), "links")
                 targets = block[:, 1:][used]
                 _require(bool((targets < size).all()) and bool((layers[targets] >= layer).all()), "links")
 

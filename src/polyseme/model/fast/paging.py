@@ -32,9 +32,9 @@ def allocate_bytes(size: int) -> Tensor:
     if size < LARGE_PAGE:
         return torch.empty(size, dtype=torch.uint8, device="cpu")
     # Pages that are never written take no memory.
-    room = torch.empty(size + LARGE_PAGE, dtype=torch.uint8, device="cpu")
-    start = -room.data_ptr() % LARGE_PAGE
-    values = room[start : start + size]
+    memory = torch.empty(size + LARGE_PAGE, dtype=torch.uint8, device="cpu")
+    start = -memory.data_ptr() % LARGE_PAGE
+    values = memory[start : start + size]
     _advise(values, LARGE_PAGE, LARGE_PAGES)
     return values
 
