@@ -18,6 +18,7 @@ from polyseme.errors import DataError, UsageError
 from polyseme.text.brackets import parse_brackets
 from polyseme.text.encodings import AUTO
 from polyseme.text.reading import open_bytes, read_lines
+from polyseme.text.validate import check_path
 
 SegmentText = Callable[[str], list[str]]
 SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: both are adjectives
@@ -59,10 +60,10 @@ def read_sense_data(
 
     Raises:
         DataError: The file has no labelled words, or a line is malformed; the message starts with file:line.
-        UsageError: An XML file has an unknown part of speech.
+        UsageError: `path` is no path, or an XML file has an unknown part of speech.
 
     """
-    file = Path(path).expanduser()
+    file = Path(check_path(path, part, "the path of labelled examples")).expanduser()
     if file.is_dir():
         usages = list(_read_coarse_wsd(file, part, encoding))
     elif file.suffix == ".xml":

@@ -217,7 +217,7 @@ def prepare(experiment: Experiment, elmo: Elmo, files: Files) -> tuple[AnyTask, 
     segmenter = Segmenter(task.settings.data.segment or elmo.config.segment, elmo.word_list)
     examples = _read(task, train, segmenter)
     if len(examples) < 2:
-        raise DataError(f"{train}: {len(examples)} examples. There is nothing to learn from.")
+        raise DataError(f"{train}: examples to learn from: {len(examples)}, expected at least 2.")
     held_out: list[Example] = []
     if dev is None:
         settings = task.settings
