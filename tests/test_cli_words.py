@@ -323,8 +323,8 @@ def test_the_usages_of_a_word_are_written_as_a_table_that_spreadsheets_do_not_ru
         "1901.txt:2",
         "1902.txt:1",
     ]
-    some = run("export", "index", "usages.csv", "--word", "bank", "--documents", "2", "--force")
-    assert some.out == "usages.csv: 1 usage of bank\n"
+    second_document = run("export", "index", "usages.csv", "--word", "bank", "--documents", "2", "--force")
+    assert second_document.out == "usages.csv: 1 usage of bank\n"
 
 
 def test_usages_go_to_csv_files_of_an_index_only(indexed: Callable[..., Ran], models: Path):

@@ -117,8 +117,8 @@ def test_english_characters_speak_or_have_a_title():
         "“It is late,” said Elizabeth. Then Elizabeth smiled at Mr. Darcy in London. Mr. Darcy replied. "
         "They walked to London on a Monday, and the Horse followed. The horse was old. "
     ) * 6
-    found = find_characters(split_token_texts(text, "en"), "en", None)
-    assert {character.name for character in found} == {"Elizabeth", "Mr. Darcy"}
+    characters = find_characters(split_token_texts(text, "en"), "en", None)
+    assert {character.name for character in characters} == {"Elizabeth", "Mr. Darcy"}
 
 
 def test_places_and_kinds_are_no_english_characters():
@@ -127,8 +127,8 @@ def test_places_and_kinds_are_no_english_characters():
         "Sam Clark said no. They met at Sam Clark's. “Why?” asked Sam Clark. "
     ) * 6
     words = WordList.parse(["Sam Clark 18 nr"])
-    found = find_characters(split_token_texts(text, "en", words), "en", words)
-    assert [character.name for character in found] == ["Sam Clark"]
+    characters = find_characters(split_token_texts(text, "en", words), "en", words)
+    assert [character.name for character in characters] == ["Sam Clark"]
 
 
 def test_a_name_inside_a_longer_name_is_no_mention_of_its_own():

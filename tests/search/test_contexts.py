@@ -54,7 +54,7 @@ def write_corpus(path: Path, *, mixed: bool) -> None:
     for number, (topic, frame) in enumerate(list(product(TOPICS, FRAMES)) * 30):
         words = list(rng.permutation(TOPICS[topic])[:4])
         if mixed:
-            words = [str(rng.choice(TOPICS[("river", "money")[(number + place) % 2]])) for place in range(4)]
+            words = [str(rng.choice(TOPICS[("river", "money")[(number + n) % 2]])) for n in range(4)]
         lines.append(frame.format(*words))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -112,7 +112,7 @@ def test_contexts_are_the_other_words_of_the_sentence(topical: Index):
         around = contexts.usages == row
         names = [topical.words.words[word] for word in contexts.words[around]]
         assert names == [*tokens[:position], *tokens[position + 1 :]]
-        offsets = [place - position for place in range(len(tokens)) if place != position]
+        offsets = [n - position for n in range(len(tokens)) if n != position]
         assert contexts.offsets[around].tolist() == offsets
         assert (contexts.before[row], contexts.after[row]) == (position, len(tokens) - position - 1)
 

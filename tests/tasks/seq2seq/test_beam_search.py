@@ -54,9 +54,9 @@ def score(decoder: MarkovDecoder, source: int, ids: tuple[int, ...], limits: Bea
 def test_a_wide_beam_finds_the_best_of_all_texts(alpha: float, beta: float) -> None:
     decoder = make_decoder(4)
     limits = BeamLimits(beams=60, max_units=4, length_penalty=alpha, coverage_penalty=beta)
-    found = search_beams(decoder, torch.zeros(4, 1), torch.ones(4, TOKENS, dtype=torch.bool), limits)
+    searched = search_beams(decoder, torch.zeros(4, 1), torch.ones(4, TOKENS, dtype=torch.bool), limits)
     texts = [ids for length in range(4) for ids in product(range(3, UNITS), repeat=length)]
-    for source, hypotheses in enumerate(found):
+    for source, hypotheses in enumerate(searched):
         best = max(texts, key=lambda ids: score(decoder, source, ids, limits))
         assert tuple(hypotheses[0].ids) == best
         assert hypotheses[0].score == pytest.approx(score(decoder, source, best, limits), abs=1e-5)
@@ -75,7 +75,7 @@ def test_a_source_has_the_same_result_alone_and_in_a_batch() -> None:
 
 def test_one_beam_takes_the_most_probable_unit_at_each_step() -> None:
     decoder = make_decoder(1)
-    (found,) = search_beams(
+    (hypotheses,) = search_beams(
         decoder, torch.zeros(1, 1), torch.ones(1, TOKENS, dtype=torch.bool), BeamLimits(1, 20)
     )
     unit, path = START, []
@@ -86,7 +86,7 @@ def test_one_beam_takes_the_most_probable_unit_at_each_step() -> None:
         if unit == END:
             break
         path.append(unit)
-    assert found[0].ids == path
+    assert hypotheses[0].ids == path
 
 
 def test_a_text_without_an_end_is_cut_off() -> None:
@@ -94,8 +94,8 @@ def test_a_text_without_an_end_is_cut_off() -> None:
     tables[:, :, 4], tables[:, :, END] = 0.0, -1e9
     mask = torch.ones(1, TOKENS, dtype=torch.bool)
     decoder = MarkovDecoder(tables, torch.ones(UNITS, TOKENS))
-    (found,) = search_beams(decoder, torch.zeros(1, 1), mask, BeamLimits(2, 5))
-    assert found[0].ids == [4] * 5
-    (found,) = search_beams(decoder, torch.zeros(1, 1), mask, BeamLimits(2, 5, no_repeat=2))
-    pairs = list(pairwise(found[0].ids))
+    (hypotheses,) = search_beams(decoder, torch.zeros(1, 1), mask, BeamLimits(2, 5))
+    assert hypotheses[0].ids == [4] * 5
+    (hypotheses,) = search_beams(decoder, torch.zeros(1, 1), mask, BeamLimits(2, 5, no_repeat=2))
+    pairs = list(pairwise(hypotheses[0].ids))
     assert len(pairs) == len(set(pairs)) == 4

@@ -49,11 +49,11 @@ The drama's done.
 
 
 def titles(path: Path, documents: str) -> list[tuple[int, str, str]]:
-    found = []
+    rows = []
     for document, lines in read_documents([path], documents):
         text = " ".join(line.text.strip() for line in lines if line.text.strip())
-        found.append((document.number, document.title, text))
-    return found
+        rows.append((document.number, document.title, text))
+    return rows
 
 
 @pytest.fixture

@@ -17,15 +17,15 @@ def as_list(text: str) -> WordList:
 
 
 def test_names_of_a_novel_are_found_and_marked_as_persons():
-    found = {new.word: new for new in discover_words([write_novel()])}
-    assert set(NAMES) <= found.keys() | {"慕容", "独孤"}
-    assert {found[name].tag for name in NAMES} == {"nr"}
-    assert all(found[name].count == write_novel().count(name) for name in NAMES)
+    words = {new.word: new for new in discover_words([write_novel()])}
+    assert set(NAMES) <= words.keys() | {"慕容", "独孤"}
+    assert {words[name].tag for name in NAMES} == {"nr"}
+    assert all(words[name].count == write_novel().count(name) for name in NAMES)
 
 
 def test_no_verb_is_glued_to_a_name_that_was_found():
-    found = [new.word for new in discover_words([write_novel()]) if new.count]
-    assert not [word for word in found if any(word != name and name in word for name in NAMES)]
+    words = [new.word for new in discover_words([write_novel()]) if new.count]
+    assert not [word for word in words if any(word != name and name in word for name in NAMES)]
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -67,9 +67,9 @@ def test_names_whose_given_name_is_a_word_of_the_dictionary_are_found():
 
 
 def test_a_surname_before_a_word_is_no_name_without_evidence():
-    lines = [f"敌军于城{place}扎营，马{verb}来。" for place in "中外上" for verb in ("赶", "前")] * 40
-    found = {new.word for new in discover_words(["\n".join(lines)])}
-    assert not found & {"于城中", "于城外", "于城上", "马赶来", "马前来"}
+    lines = [f"敌军于城{noun}扎营，马{verb}来。" for noun in "中外上" for verb in ("赶", "前")] * 40
+    words = {new.word for new in discover_words(["\n".join(lines)])}
+    assert not words & {"于城中", "于城外", "于城上", "马赶来", "马前来"}
 
 
 def test_a_name_that_always_has_a_title_behind_it_is_found():

@@ -38,26 +38,26 @@ def write_novel(seed: int = 1, sentences: int = 400) -> str:
 
 def test_persons_and_places_are_found_with_counts():
     text = write_novel()
-    found = {new.word.replace("_", " "): new for new in discover_names([text])}
-    assert set(PERSONS) | set(PLACES) <= set(found)
-    assert {found[name].tag for name in PERSONS} == {PERSON}
-    assert {found[name].tag for name in PLACES} == {PLACE}
-    assert all(found[name].count == text.count(name) for name in PERSONS + PLACES)
-    assert not {new.word for new in found.values() if new.tag == OTHER}
+    names = {new.word.replace("_", " "): new for new in discover_names([text])}
+    assert set(PERSONS) | set(PLACES) <= set(names)
+    assert {names[name].tag for name in PERSONS} == {PERSON}
+    assert {names[name].tag for name in PLACES} == {PLACE}
+    assert all(names[name].count == text.count(name) for name in PERSONS + PLACES)
+    assert not {new.word for new in names.values() if new.tag == OTHER}
 
 
 def test_words_that_open_a_sentence_or_never_cohere_are_no_names():
-    found = {new.word for new in discover_names([write_novel()])}
-    assert not any(name.startswith(("In_", "The_", "Nobody_")) for name in found)
+    names = {new.word for new in discover_names([write_novel()])}
+    assert not any(name.startswith(("In_", "The_", "Nobody_")) for name in names)
     assert discover_names(["Then Anna left. Now Bert came. But Carl stayed.\n" * 30]) == []
     assert discover_names(["天色已晚，山路上没有行人。\n" * 30]) == []
     assert discover_names([]) == []
 
 
 def test_a_part_of_a_longer_name_is_no_name():
-    found = {new.word for new in discover_names([write_novel()])}
-    assert "Lady_Honoria" not in found
-    assert "Honoria_de_Vere" not in found
+    names = {new.word for new in discover_names([write_novel()])}
+    assert "Lady_Honoria" not in names
+    assert "Honoria_de_Vere" not in names
 
 
 def test_names_are_joined_and_keep_the_offsets_of_the_text():
