@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -394,3 +396,18 @@ def test_a_model_without_a_path_has_no_word_vectors_beside_it(elmo):
         api.nearest(elmo, "bank")
     with pytest.raises(FormatError, match="not loaded from a folder"):
         api.similarity(elmo, "bank", "river")
+
+
+def test_an_output_that_is_no_path_is_refused_in_one_line(elmo, text):
+    frame: Any = pd.DataFrame({"text": ["a"]})
+    calls: list[Callable[[], object]] = [
+        lambda: api.embed(elmo, text, frame),
+        lambda: api.convert(elmo, frame),
+        lambda: api.cache(elmo, text, frame),
+        lambda: api.index(elmo, text, frame),
+        lambda: api.pretrain(text, frame),
+        lambda: elmo.save(frame),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match="is of type DataFrame, expected a path"):
+            call()

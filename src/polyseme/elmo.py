@@ -321,7 +321,7 @@ class Elmo:
             >>> elmo.save("my-elmo-int8", precision="int8")
 
         """
-        save_pretrained(self.model, Path(path), to=to, precision=precision, force=force)
+        save_pretrained(self.model, path, to=to, precision=precision, force=force)
 
     @overload
     def embed(  # type: ignore[overload-overlap]  # a string is an iterable of strings too

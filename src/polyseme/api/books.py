@@ -28,7 +28,7 @@ from polyseme.text.function_words import is_content_word
 from polyseme.text.segment.stream import group_lines
 from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.simplified import simplify
-from polyseme.text.validate import list_paths
+from polyseme.text.validate import check_path, list_paths
 from polyseme.training.loop import StoppedError
 from polyseme.training.run_record import RUN
 from polyseme.word_vectors import WordVectors
@@ -116,7 +116,7 @@ def book(
     """
     if characters < 1:
         raise UsageError(f"characters is {characters}, expected 1 or more.")
-    folder = Path(out).expanduser()
+    folder = Path(check_path(out, "out")).expanduser()
     files = expand_inputs(list_paths(texts, "texts"))
     listed = read_aliases(alias) if alias is not None else []
     _check_folder(folder)

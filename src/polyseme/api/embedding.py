@@ -29,7 +29,7 @@ from polyseme.io.progress import OnProgress, ProgressOption, open_progress
 from polyseme.model.output import Layer, resolve_output
 from polyseme.text.length_batches import chunk_sentences
 from polyseme.text.reading import ReadingProgress, read_lines
-from polyseme.text.validate import list_paths
+from polyseme.text.validate import check_path, list_paths
 
 MEBIBYTE = 1 << 20
 
@@ -121,7 +121,7 @@ def embed(
         >>> polyseme.embed("en", "books/", "vectors", shard="1/4")  # the first of four processes
 
     """
-    out = Path(out).expanduser()
+    out = Path(check_path(out, "out")).expanduser()
     if not shard_mb > 0:
         raise UsageError(f"`shard_mb` is {shard_mb:g}, expected more than 0.")
     check_embed_output(out, dtype=dtype, shard=shard, stateful=stateful, engine=engine, force=force)

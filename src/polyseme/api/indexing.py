@@ -17,7 +17,7 @@ from polyseme.search.build import build_index
 from polyseme.search.index import Index, open_index
 from polyseme.search.usage_writer import WordFilter
 from polyseme.text.reading import read_lines
-from polyseme.text.validate import list_paths
+from polyseme.text.validate import check_path, list_paths
 
 
 def index(
@@ -90,7 +90,7 @@ def index(
     if graph is not None:
         check_graph(graph)
     elmo = ensure_loaded(model, device=device)
-    folder = Path(out).expanduser()
+    folder = Path(check_path(out, "out")).expanduser()
     filters = WordFilter(min_count, max_count, _read_words(stop), _read_words(only))
     with open_progress(progress) as on_progress:
         build_index(

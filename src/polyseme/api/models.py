@@ -20,6 +20,7 @@ from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.text.samples import sample as fetch_sample
 from polyseme.text.samples import write_documents
+from polyseme.text.validate import check_path
 from polyseme.text.vocab import Vocab
 
 
@@ -102,7 +103,7 @@ def cache(
         >>> polyseme.cache("en", "vocab.txt", "tokens.hdf5")
 
     """
-    path = Path(out).expanduser()
+    path = Path(check_path(out, "out")).expanduser()
     check_output_file(path, force=force)
     words = Vocab.read(vocab)
     with lock_output(path), open_progress(progress) as on_progress:
@@ -146,7 +147,7 @@ def convert(
     """
     if to not in get_args(ModelFormat):
         raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
-    path = Path(out).expanduser()
+    path = Path(check_path(out, "out")).expanduser()
     check_output_path(path, force=force)
     with lock_output(path), open_progress(progress) as on_progress:
         model = open_pretrained(source, options, precision=None, progress=on_progress)

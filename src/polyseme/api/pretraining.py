@@ -13,7 +13,7 @@ from pathlib import Path
 from polyseme.formats.models.open import open_pretrained
 from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.text.segment import WordList
-from polyseme.text.validate import list_paths
+from polyseme.text.validate import check_path, list_paths
 from polyseme.training import pretrain as training
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import Metrics, OnMetrics
@@ -82,7 +82,7 @@ def pretrain(
         >>> result.metrics["mean"]  # held-out perplexity
 
     """
-    folder = Path(out).expanduser()
+    folder = Path(check_path(out, "out")).expanduser()
     named = {"corpus.documents": documents, "corpus.encoding": encoding, "corpus.names": names}
     arguments = [f"{name} = {json.dumps(value)}" for name, value in named.items() if value is not None]
     run_settings = read_pretrain_settings(config, [*settings, *arguments])

@@ -52,6 +52,7 @@ from polyseme.tasks.trainable import TaskTrainable, as_module
 from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.fingerprint import checksum, digest
 from polyseme.text.static_vectors import read_vectors
+from polyseme.text.validate import check_path
 from polyseme.training.checkpoint import Position, collect_weights
 from polyseme.training.devices import choose_device
 from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, StoppedError
@@ -319,7 +320,7 @@ def _open_folder(
     """The folder to work in: `out`, or a temporary one."""
     if out is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polyseme-")))
-    folder = Path(out).expanduser()
+    folder = Path(check_path(out, "out")).expanduser()
     stack.enter_context(lock_output(folder))
     if resume:
         check_resumable(folder, plan)

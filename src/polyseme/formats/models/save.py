@@ -21,6 +21,7 @@ from polyseme.formats.models.pretrained import Pretrained
 from polyseme.io.atomic import check_output_file, new_folder, new_group
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.fast.quantisation import PRECISIONS
+from polyseme.text.validate import check_path
 
 logger = logging.getLogger(__name__)
 FORMATS = get_args(ModelFormat)
@@ -57,7 +58,7 @@ def save_pretrained(
         FormatError: If the hdf5 layout cannot represent the model.
 
     """
-    out = Path(path).expanduser()
+    out = Path(check_path(path, "the output")).expanduser()
     if to not in FORMATS:
         raise UsageError(f"to is {to!r}, expected {' or '.join(FORMATS)}.{suggest(to, list(FORMATS))}")
     if to == "native" and out.suffix.lower() in (".hdf5", ".h5", ".zip"):

@@ -22,6 +22,7 @@ from polyseme.io.atomic import check_output_folder
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.tasks.experiment import Experiment, Files, train
 from polyseme.tasks.tagging.task import Tagging
+from polyseme.text.validate import check_path
 
 LINEAR = (
     "encoder.directions=0",
@@ -68,7 +69,7 @@ def probe(
     """Train a linear probe on each layer and on the mix of all; `out` is a folder for the results."""
     probe_settings(settings)  # before anything is loaded
     elmo = ensure_loaded(model)
-    folder = None if out is None else Path(out).expanduser()
+    folder = None if out is None else Path(check_path(out, "out")).expanduser()
     if folder is not None:
         check_output_folder(folder, force=force)
     values: dict[str, float] = {}
