@@ -123,6 +123,17 @@ def test_the_model_uses_no_files_and_no_settings() -> None:
             assert not forbidden & set(imported_modules(tree)), path
 
 
+def test_only_the_command_line_prints() -> None:
+    printing = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if package_of(path) != "cli" and path.name != "progress.py"  # which draws the progress of all verbs
+    ]
+    assert not printing, "\n".join(printing)
+
+
 def test_importing_polyseme_loads_neither_torch_nor_numpy() -> None:
     code = "import sys, polyseme; polyseme.PolysemeError; print({'torch', 'numpy'} & set(sys.modules))"
     assert run_python(code) == "set()"
