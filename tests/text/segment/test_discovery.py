@@ -66,6 +66,21 @@ def test_names_whose_given_name_is_a_word_of_the_dictionary_are_found():
     assert all(tokens.count(name) >= 0.97 * text.count(name) for name in GIVEN_NAMES_OF_WORDS)
 
 
+def test_names_without_a_usual_surname_are_found_if_their_parts_never_stand_alone():
+    names = ["魂天帝", "萧十一郎", "司理理", "连城璧", "海波东", "练霓裳"]
+    text = write_novel(names, seed=5)
+    assert {new.word for new in discover_words([text]) if new.tag == "nr"} == set(names)
+
+
+def test_a_word_of_the_dictionary_that_is_a_name_and_the_next_character_is_none():
+    turns = ["身", "过头", "向他", "念一想", "眼看", "头", "回去", "了个圈", "脸"]
+    lines = [f"郭襄转{turn}，天色已晚。" for turn in turns] * 2
+    words = as_list("\n".join([write_novel(["郭襄", "赵志敬", "程英"], seed=6), *lines]))
+    assert "郭襄转" not in {entry.word for entry in words.entries if entry.count}
+    assert token_texts("郭襄转身", "zh")[0] == "郭襄转"  # by jieba's dictionary alone
+    assert token_texts("郭襄转身", "zh", words)[0] == "郭襄"
+
+
 def test_a_surname_before_a_word_is_no_name_without_evidence():
     lines = [f"敌军于城{noun}扎营，马{verb}来。" for noun in "中外上" for verb in ("赶", "前")] * 40
     words = {new.word for new in discover_words(["\n".join(lines)])}

@@ -53,6 +53,9 @@ _FREE = 1.0  # least entropy of each side
 _TIGHT = 6.0  # cohesion at which two words are one after all
 _FULL_NAME = 3  # characters of a surname with a given name
 _MOSTLY = 0.5  # share of occurrences
+_FEW = 0.1  # share of occurrences
+_LOOSE = 2.0  # cohesion of a name with its neighbours
+_TOGETHER = 0.2  # product of the shares of two parts that stand together
 _MIN_NAME_EVIDENCE = 18.0  # of a surname with a given name that is a word of the dictionary
 
 
@@ -153,7 +156,9 @@ class _Search:
         self._text, self._codes, self._tables, self._min_count = text, codes, tables, min_count
         self._after, self._before = set(AFTER_NAMES), set(BEFORE_NAMES)
         self._found: dict[str, NewWord] = {}
+        self._n_han = int(is_han(codes).sum())
         self._jieba = plain_jieba()
+        self._glued: set[str] = set()  # entries of jieba's dictionary that are a name and a neighbour
 
     def run(self) -> list[NewWord]:
         self._learn_neighbours([c for table in self._tables[:2] for c in self._list_free(table)])
@@ -225,6 +230,8 @@ class _Search:
         is_speaker = self._speaks(candidate) and candidate.count >= self._min_count + 2
         if is_speaker and weakest >= (3.3 if len(word) == 2 else 4.5):
             return PERSON
+        if self._is_inseparable_speaker(candidate):
+            return PERSON
         if len(word) > 2 and word[-1] not in KINDS and max(map(len, self._jieba.cut(word, False))) > 1:
             return ""
         is_plain = word[0] not in NEVER_FIRST and word[-1] not in NEVER_LAST
@@ -238,7 +245,12 @@ class _Search:
         word, weakest = candidate.word, candidate.weakest
         tag = self._jieba.tag(word)[0][1]
         if self._holds_name(word):
-            return "" if self._is_glue_around(word) else PERSON if tag.startswith("nr") else OTHER
+            if self._is_chance(candidate):
+                self._glued.add(word)
+                return ""
+            if self._is_glue_around(word):
+                return ""
+            return PERSON if tag.startswith("nr") else OTHER
         if self._is_glued(candidate):
             return ""
         needed = 99.0
@@ -255,6 +267,25 @@ class _Search:
             return candidate.speech >= 0.3 and candidate.opens >= 0.4 and candidate.weakest >= 3.5
         return candidate.speech >= 0.1 and candidate.opens >= 0.25
 
+    def _is_inseparable(self, candidate: _Candidate, split: int) -> bool:
+        """Whether both parts of a string hardly ever stand without the other (魂 and 天帝 of a 魂天帝)."""
+        together = candidate.count / self._n_han  # exp(cohesion) times it: the product of the shares of both
+        return candidate.cohesion[split - 1] + log(together) >= log(_TOGETHER)
+
+    def _is_inseparable_speaker(self, candidate: _Candidate) -> bool:
+        """Whether a string of three or four characters is a person that speaks now and then (萧十一郎)."""
+        word = candidate.word
+        return (
+            len(word) > 2
+            and word[0] not in NEVER_FIRST
+            and word[-1] not in NEVER_LAST
+            and candidate.count >= self._min_count + 2
+            and candidate.speech >= 0.03
+            and candidate.opens >= 0.25
+            and candidate.ends >= 0.3
+            and all(self._is_inseparable(candidate, split) for split in range(1, len(word)))
+        )
+
     def _holds_name(self, word: str) -> bool:
         """Whether a person of the text is a proper part at the start or the end of a word."""
         parts = [word[:stop] for stop in range(2, len(word))] + [
@@ -268,10 +299,23 @@ class _Search:
             word[1:] in self._found and word[0] in self._before
         )
 
+    def _is_chance(self, candidate: _Candidate) -> bool:
+        """Whether a word is a person of the text and a neighbour of a few mentions (郭襄转)."""
+        person = self._found.get(candidate.word[:-1])
+        return (
+            person is not None
+            and person.tag == PERSON
+            and candidate.cohesion[-1] < _LOOSE
+            and candidate.count < _FEW * person.count
+        )
+
     def _is_named(self, candidate: _Candidate) -> bool:
         """Whether a string that jieba does not know is a surname with a name or a title."""
         word, weakest = candidate.word, candidate.weakest
         if word[:2] in COMPOUND_SURNAMES and len(word) > 2:
+            is_longer = len(word) == 4 and self._jieba.has_word(word[:-1])
+            if is_longer and word[-1] in NEVER_LAST and candidate.cohesion[-1] < _TIGHT:
+                return False  # 公孙止的
             is_plain = len(word) == 3 or not self._jieba.has_word(word[2:])
             return weakest >= 2.8 and (is_plain or self._has_name_evidence(candidate, 2))
         if len(word) == 2 and word[0] in FAMILIAR and (word[1] in SURNAMES or word[0] == "阿"):
@@ -351,6 +395,8 @@ class _Search:
             parts = word[:split], word[split:]
             if not all(len(part) == 1 or part in self._found or self._jieba.has_word(part) for part in parts):
                 continue
+            if self._is_inseparable(candidate, split):
+                continue
             has_kind = len(parts[1]) == 1 and parts[1] in KINDS and parts[0][0] not in NEVER_FIRST
             if not (speaks or has_kind) or candidate.cohesion[split - 1] < _TIGHT + 0.5:
                 return True
@@ -386,7 +432,7 @@ class _Search:
         names = sorted((w for w, new in self._found.items() if new.tag == PERSON), key=len, reverse=True)
         if not names:
             return []
-        glued: set[str] = set()
+        glued = set(self._glued)
         for match in re.finditer("|".join(map(re.escape, names)), self._text):
             start, stop = match.span()
             before, after = self._text[start - 1 : start], self._text[stop : stop + 1]
