@@ -87,9 +87,9 @@ def measure_cells(arguments: argparse.Namespace, name: str) -> tuple[Numbers, Nu
 def measure_apart(arguments: argparse.Namespace, name: str, *settings: str, cores: int = 0) -> Numbers:
     """Run `measure` in a fresh process, on the first `cores` cores if that is not 0."""
     preset, *changes = name.split(":")
-    words = [__file__, str(arguments.text), "--steps", str(arguments.steps), "--here", "--presets", preset]
+    words = [__file__, str(arguments.text), "--steps", str(arguments.steps), "--here"]
     words += ["--profile"] if arguments.profile else []
-    words += [*changes, *settings, f"train.device={arguments.device}"]
+    words += ["--presets", preset, *changes, *settings, f"train.device={arguments.device}"]
     allowed = sorted(os.sched_getaffinity(0))[: cores or None]
     done = subprocess.run(
         ["taskset", "-c", ",".join(map(str, allowed)), sys.executable, *words],
