@@ -52,6 +52,15 @@ static inline __m512 emulated_dot_bf16(__m512 sum, words x, words y)
     return sum;
 }
 
+/* Words of x and, from index 16 on, of y. */
+static inline __m512i emulated_pick(__m512i x, __m512i indices, __m512i y)
+{
+    const words a = (words)x, b = (words)y, at_each = (words)indices;
+    words picked;
+    EACH(at, 16) picked[at] = at_each[at] & 16 ? b[at_each[at] & 15] : a[at_each[at] & 15];
+    return (__m512i)picked;
+}
+
 #define _mm512_dpbf16_ps(sum, x, y) emulated_dot_bf16(sum, (words)(x), (words)(y))
 #define _mm512_fmadd_ps(x, y, z) emulated_fma(x, y, z)
 #define _mm512_min_ps(x, y) emulated_min(x, y, x)
@@ -59,3 +68,4 @@ static inline __m512 emulated_dot_bf16(__m512 sum, words x, words y)
 #define _mm512_sqrt_ps(x) emulated_sqrt(x, x, x)
 #define _mm512_madd_epi16(x, y) emulated_madd(x, y)
 #define _mm512_dpbusd_epi32(sum, x, y) emulated_dot(sum, x, y)
+#define _mm512_permutex2var_epi32(x, indices, y) emulated_pick(x, indices, y)

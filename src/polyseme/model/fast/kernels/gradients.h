@@ -1,6 +1,6 @@
 /* The gradient of a weight: out (m, n) += a (tokens, m)^T * b (tokens, n), a sum over tokens.
  *
- *     native.c  ->  gradients.h  ->  product.h, vector.h
+ *     native.c  ->  gradients.h  ->  pack.h, product.h, vector.h
  *
  * Both factors are packed in panels of PANEL columns, some tokens at a time: a word holds one fp32, or, where the
  * machine multiplies pairs (DOT_BF16), two tokens as bf16. A tile of TALL rows by up to ACROSS panels stays in
@@ -17,57 +17,6 @@
 #define TALL 2
 #define ACROSS 1
 #endif
-
-/* x rounded to bf16, to the nearest, halves to even, in the upper half of each lane; NaN stays NaN. */
-static INLINE ivec NAME(upper_half)(vec x)
-{
-    const ivec bits = (ivec)x, rounded = (bits + 0x7fff + (bits >> 16 & 1)) & (int32_t)0xffff0000;
-    const ivec nan = (bits & INT32_MAX) > 0x7f800000;
-    return (nan & 0x7fc00000) | (~nan & rounded);
-}
-
-/* PANEL columns of a token, or with `pairs` of two tokens, to a line of words. */
-static INLINE void NAME(pack_line)(const int pairs, const float *first, const float *second, float *to)
-{
-    for (int at = 0; at < PANEL; at += LANES) {
-        vec x = NAME(load)(first + at);
-        if (pairs)
-            x = (vec)((NAME(upper_half)(x) >> 16 & 0xffff) | NAME(upper_half)(NAME(load)(second + at)));
-        NAME(store)(to + at, x);
-    }
-}
-
-/* A panel of fp32 rounded to bf16, two values of k in a word: PANEL columns that are adjacent (row_step 1), or whose
- * values of k are (column_step 1). */
-static void NAME(round_panel)(const float *rows, int64_t k, int64_t row_step, int64_t column_step, uint32_t *packed)
-{
-    const float zeros[PANEL] = {0};
-    if (row_step == 1) {
-        for (int64_t at = 0; at < k; at += 2, packed += PANEL)
-            NAME(pack_line)(1, rows + at * column_step, at + 1 < k ? rows + (at + 1) * column_step : zeros, (float *)packed);
-        return;
-    }
-    for (int64_t top = 0; top < k; top += 2 * PANEL) {
-        const int64_t count = k - top < 2 * PANEL ? k - top : 2 * PANEL;
-        uint32_t words[PANEL][PANEL];
-        for (int r = 0; r < PANEL; r++) {
-            float values[2 * PANEL] = {0};
-            uint32_t bits[2 * PANEL];
-            uint16_t halves[2 * PANEL];
-            memcpy(values, rows + r * row_step + top, 4 * (size_t)count);
-            for (int at = 0; at < 2 * PANEL; at += LANES) {
-                const ivec rounded = NAME(upper_half)(NAME(load)(values + at));
-                memcpy(bits + at, &rounded, sizeof rounded);
-            }
-            for (int at = 0; at < 2 * PANEL; at++)
-                halves[at] = (uint16_t)(bits[at] >> 16);
-            memcpy(words[r], halves, sizeof halves);
-        }
-        for (int w = 0; 2 * w < count; w++, packed += PANEL)
-            for (int r = 0; r < PANEL; r++)
-                packed[r] = words[r][w];
-    }
-}
 
 /* Pack `width` columns of some tokens, in panels that are `next` apart. Zeros fill up the last panel and word. */
 static INLINE void NAME(pack_tokens)(const int pairs, const float *from, int64_t step, int64_t tokens, int64_t width,

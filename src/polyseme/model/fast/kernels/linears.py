@@ -3,8 +3,9 @@
     model.tokens, kernels.highways
         ->  kernels.linears  ->  kernels.lstm, kernels.gradients, model.fast.parallel
 
-In bf16 products are in C: their factors are rounded; sums, results and gradients are fp32. In fp32 they are
-torch's, which needs no packed copy of a large weight, for the case that torch keeps to one core
+In bf16 products are in C: their factors are rounded; sums, results and gradients are fp32. In fp32 those of
+small weights are in C, too, since oneDNN compiles its product anew for every number of rows. Large ones are
+torch's, which needs no packed copy of a weight, for the case that torch keeps to one core
 (model.fast.parallel). Each layer runs on one core: its product, and the gradients of its weight and input.
 The results have the same bits for any number of cores.
 
@@ -27,6 +28,7 @@ from polyseme.model.fast.parallel import count_cores, run_parallel
 
 MIN_ROWS = 48  # for fewer it is not worth packing the weights
 MIN_OUTPUTS = 64  # of each half of a layer that is split for two cores
+MAX_PACKED = 1 << 18  # values of an fp32 weight in C: with its packed copy it fits the L2 cache of most CPUs
 
 
 def find_dtype(x: Tensor, *weights: Tensor) -> torch.dtype | None:
@@ -36,9 +38,15 @@ def find_dtype(x: Tensor, *weights: Tensor) -> torch.dtype | None:
     if not lstm.is_supported(x, *weights):
         return None
     if not torch.is_autocast_enabled("cpu"):
-        return torch.float32 if torch.get_num_threads() < count_cores() else None
+        alone = torch.get_num_threads() < count_cores() or all(map(_is_packed_as_fp32, weights))
+        return torch.float32 if alone else None
     rounds = torch.get_autocast_dtype("cpu") == torch.bfloat16 and lstm.multiplies_bf16()
     return torch.bfloat16 if rounds else None
+
+
+def _is_packed_as_fp32(weight: Tensor) -> bool:
+    """Whether the products of an fp32 weight run in C."""
+    return weight.numel() <= MAX_PACKED
 
 
 def apply_in_c(
@@ -57,7 +65,7 @@ def multiply_all(
     """Return x W^T + b for each layer, without a record for gradients."""
 
     def run(weight: Tensor, bias: Tensor) -> Tensor:
-        if dtype == torch.float32:
+        if dtype == torch.float32 and not _is_packed_as_fp32(weight):
             return torch.addmm(bias, x, weight.t())
         return lstm.multiply(x, lstm.pack_rounded(weight, dtype), bias.repeat(len(x), 1))
 
@@ -85,7 +93,7 @@ def find_gradients(
     def run(weight: Tensor, d_output: Tensor, needs_weight: bool, needs_bias: bool) -> list[Tensor | None]:
         d_output = d_output.contiguous()
         d_bias = d_output.sum(dim=0) if needs_bias else None
-        if dtype == torch.float32:
+        if dtype == torch.float32 and not _is_packed_as_fp32(weight):
             d_x = d_output @ weight if needs_x else None
             return [d_x, d_output.t() @ x if needs_weight else None, d_bias]
         return [

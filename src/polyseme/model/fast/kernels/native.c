@@ -1,6 +1,6 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
- *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h,
+ *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h, pack.h,
  *     gradients.py, loss.py, updates.py                               encode.h, windows.h, gradients.h, loss.h, updates.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
@@ -252,6 +252,7 @@ struct kernels {
     void (*filter)(const struct filters *);
     void (*highway)(const struct highway *, int64_t, int64_t, char *);
     void (*scan)(const struct windows *);
+    void (*copy_panel)(const float *, int64_t, int64_t, int64_t, float *);
     void (*round_panel)(const float *, int64_t, int64_t, int64_t, uint32_t *);
     void (*update)(const struct update *, const struct weight *, int64_t, int64_t);
     double (*square_sum)(const float *, int64_t);
@@ -395,21 +396,17 @@ int64_t polyseme_lstm_scratch_size(const struct lstm *l)
     return most > back ? most : back;
 }
 
-/* A panel of fp32: columns `width` from `from` on. */
+/* A panel of fp32, whose columns from `width` on the caller has cleared. */
 static void pack_panel(const float *rows, int64_t width, int64_t k, int64_t row_step, int64_t column_step,
                        float *packed)
 {
-    for (int64_t top = 0; top < k; top += PANEL) {
-        const int64_t end = k < top + PANEL ? k : top + PANEL;
-        if (row_step == 1) {
-            for (int64_t at = top; at < end; at++)
-                memcpy(packed + at * PANEL, rows + at * column_step, 4 * (size_t)width);
-            continue;
-        }
-        for (int64_t r = 0; r < width; r++)
-            for (int64_t at = top; at < end; at++)
-                packed[at * PANEL + r] = rows[r * row_step + at * column_step];
+    if (width == PANEL && (row_step == 1 || column_step == 1)) {
+        best()->copy_panel(rows, k, row_step, column_step, packed);
+        return;
     }
+    for (int64_t r = 0; r < width; r++)
+        for (int64_t at = 0; at < k; at++)
+            packed[at * PANEL + r] = rows[r * row_step + at * column_step];
 }
 
 /* A panel of elements of `size` bytes, 1 or 2: consecutive elements along k share a word. */

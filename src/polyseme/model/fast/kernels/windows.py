@@ -33,11 +33,8 @@ def find_strongest(
 
     """
     n, dim, w = weight.shape
-    if dtype == torch.float32:
-        parts = vectors @ weight.permute(1, 2, 0).reshape(dim, w * n)  # (K, w * n)
-    else:
-        flat = weight.permute(2, 0, 1).reshape(w * n, dim)
-        parts = lstm.multiply(vectors, lstm.pack_rounded(flat, dtype))
+    flat = weight.permute(2, 0, 1).reshape(w * n, dim)
+    parts = lstm.multiply(vectors, lstm.pack_rounded(flat, dtype))  # (K, w * n)
     first = torch.empty(len(columns), n, dtype=torch.int32, device="cpu")
     native.load_library().polyseme_windows(_task(columns, counts, parts, values, first, w))
     return first
