@@ -140,7 +140,7 @@ static void NAME(many_dots)(const struct above *q, const float *a, int64_t rows,
                 const int64_t to = rows * (s + 1) / strips;
                 for (step++; line * steps < lines * step; line++)
                     __builtin_prefetch(next + 64 * line, 0, 2);
-                NAME(strip)(FP32, (int)(to - from), (int)together, a + from * width + at, width, b, ldb, depth,
+                NAME(strip)(FP32, (int)(to - from), (int)together, a + from * width + at, width, b, ldb, depth, b,
                             out + from * n + p * PANEL, n, PANEL, !at);
                 from = to;
             }
@@ -226,7 +226,7 @@ static void NAME(squares)(const struct squares *q)
                 const int64_t depth = width - at < DEPTH ? width - at : DEPTH;
                 for (int64_t s = 0, from = 0, to; s < strips; s++, from = to) {
                     to = rows * (s + 1) / strips;
-                    NAME(strip)(FP32, (int)(to - from), 1, moved + from * width + at, width, b, ldb, depth,
+                    NAME(strip)(FP32, (int)(to - from), 1, moved + from * width + at, width, b, ldb, depth, b,
                                 out + from * n + left, n, PANEL, 0);
                 }
             }

@@ -53,9 +53,9 @@ static INLINE ivec NAME(dot)(ivec sum, ivec x, ivec weight)
 #endif
 }
 
-/* R rows by W vectors of sums, both known to the compiler, to sum[R][W]. */
+/* R rows by W vectors of sums, both known to the compiler, to sum[R][W]. `soon` are weights to be fetched meanwhile. */
 static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int64_t lda, const char *b,
-                                   int64_t ldb, int64_t fours, ivec *sum)
+                                   int64_t ldb, int64_t fours, const char *soon, ivec *sum)
 {
 #pragma GCC unroll 32
     for (int at = 0; at < R * W; at++) {
@@ -64,7 +64,11 @@ static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int6
             memcpy(sum + at, b + at % W / WIDE * ldb + fours * 4 * PANEL + at % W % WIDE * BYTES, BYTES);
     }
     for (int64_t at = 0; at < fours; at++) {
-        __builtin_prefetch(b + (at + AHEAD) * 4 * PANEL);
+        if (BYTES == 64) { /* to the second-level cache: the first one is full of the weights in use */
+            __builtin_prefetch(soon + 2 * at * BYTES, 0, 2);
+            __builtin_prefetch(soon + (2 * at + 1) * BYTES, 0, 2);
+        } else
+            __builtin_prefetch(b + (at + AHEAD) * 4 * PANEL);
 #pragma GCC unroll 2
         for (int part = 0; part < 4 / AT_ONCE; part++) {
             ivec weight[GROUP * WIDE];
@@ -87,11 +91,12 @@ static INLINE void NAME(tile_int8)(const int R, const int W, const char *a, int6
 /* The same from vector v of a block of panels on: out[r, column] += sum * (scale of the row * scale of the column),
  * or = if `fresh`. */
 static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *a, const char *b, int64_t k,
-                                   const float *scales, float *out, int64_t ldr, int fresh)
+                                   const char *soon, const float *scales, float *out, int64_t ldr, int fresh)
 {
     const int64_t lda = row_bytes(k), ldb = panel_bytes(INT8, k);
     ivec sum[ROWS * GROUP * WIDE];
-    NAME(tile_int8)(R, W, a + 8, lda, b + v / WIDE * ldb + v % WIDE * BYTES, ldb, (k + 3) / 4, sum);
+    NAME(tile_int8)(R, W, a + 8, lda, b + v / WIDE * ldb + v % WIDE * BYTES, ldb, (k + 3) / 4,
+                    soon + v / W * 2 * ((k + 3) / 4 * BYTES), sum);
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
         float scale;
@@ -110,13 +115,13 @@ static INLINE void NAME(part_int8)(const int R, const int W, int v, const char *
 #define STRIP(R, W)                                                                                          \
     case R:                                                                                                  \
         for (; v + W <= panels * WIDE; v += W)                                                               \
-            NAME(part_int8)(R, W, v, a, b, k, scales, out, ldr, fresh);                                          \
+            NAME(part_int8)(R, W, v, a, b, k, soon, scales, out, ldr, fresh);                                    \
         for (; v < panels * WIDE; v++)                                                                       \
-            NAME(part_int8)(R, 1, v, a, b, k, scales, out, ldr, fresh);                                          \
+            NAME(part_int8)(R, 1, v, a, b, k, soon, scales, out, ldr, fresh);                                    \
         break;
 
-static void NAME(strip_int8)(int rows, int panels, const char *a, const char *b, int64_t k, const float *scales,
-                             float *out, int64_t ldr, int fresh)
+static void NAME(strip_int8)(int rows, int panels, const char *a, const char *b, int64_t k, const char *soon,
+                             const float *scales, float *out, int64_t ldr, int fresh)
 {
     int v = 0;
     switch (rows) {
@@ -134,8 +139,9 @@ static void NAME(block_int8)(int64_t rows, int panels, const char *a, const char
     for (int p = 0; p < panels; p += together) {
         for (int64_t s = 0, from = 0; s < strips; s++) {
             const int64_t to = rows * (s + 1) / strips;
+            const char *half = b + (p + together) * panel_bytes(INT8, k) + s * (panel_bytes(INT8, k) * together / 2);
             NAME(strip_int8)((int)(to - from), together, a + from * row_bytes(k), b + p * panel_bytes(INT8, k), k,
-                             scales + p * PANEL, out + from * ldr + p * PANEL, ldr, fresh);
+                             s < 2 ? half : b, scales + p * PANEL, out + from * ldr + p * PANEL, ldr, fresh);
             from = to;
         }
     }

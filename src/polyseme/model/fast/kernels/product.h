@@ -47,19 +47,24 @@ static INLINE void NAME(tile_step)(const int kind, const int R, const int Q, con
     }
 }
 
-/* out[r, q] += sum over k of a[r, k] * b[q, k], or = if `fresh`: R rows by Q panels, both known to the compiler. */
-static INLINE void NAME(tile)(const int kind, const int R, const int Q, const float *a, int64_t lda,
-                              const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
+/* out[r, q] += sum over k of a[r, k] * b[q, k], or = if `fresh`: R rows by Q panels, both known to the compiler. `soon`
+ * is a panel that is fetched meanwhile. */
+static INLINE void NAME(tile)(const int kind, const int R, const int Q, const float *a, int64_t lda, const char *b,
+                              int64_t ldb, int64_t k, const char *soon, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     vec sum[ROWS * GROUP * WIDE];
 #pragma GCC unroll 32
     for (int at = 0; at < R * Q * WIDE; at++)
         sum[at] = (vec){0};
     for (int64_t at = 0; at + 1 < k; at += 2) {
-        if (Q == 1) { /* with several panels at once, the hardware prefetches by itself */
+        if (Q == 1) {
             __builtin_prefetch(b + panel_bytes(kind, at + AHEAD));
             if (kind == FP32 || kind == PAIRS)
                 __builtin_prefetch(b + panel_bytes(kind, at + 1 + AHEAD));
+        } else if (BYTES == 64) { /* to the second-level cache: the first one is full of the weights in use */
+            __builtin_prefetch(soon + panel_bytes(kind, at), 0, 2);
+            if (kind == FP32 || kind == PAIRS)
+                __builtin_prefetch(soon + panel_bytes(kind, at + 1), 0, 2);
         }
         NAME(tile_step)(kind, R, Q, a, lda, b, ldb, at, 0, sum);
         NAME(tile_step)(kind, R, Q, a, lda, b, ldb, at, 1, sum);
@@ -80,13 +85,13 @@ static INLINE void NAME(tile)(const int kind, const int R, const int Q, const fl
 #define STRIP(R, Q)                                                                                          \
     case R:                                                                                                  \
         for (; panels >= Q; panels -= Q, b += Q * ldb, out += Q * ldq)                                       \
-            NAME(tile)(kind, R, Q, a, lda, b, ldb, k, out, ldr, ldq, fresh);                                        \
+            NAME(tile)(kind, R, Q, a, lda, b, ldb, k, soon, out, ldr, ldq, fresh);                           \
         for (; panels; panels--, b += ldb, out += ldq)                                                       \
-            NAME(tile)(kind, R, 1, a, lda, b, ldb, k, out, ldr, ldq, fresh);                                        \
+            NAME(tile)(kind, R, 1, a, lda, b, ldb, k, soon, out, ldr, ldq, fresh);                           \
         break;
 
-static INLINE void NAME(strip_of)(const int kind, int rows, int panels, const float *a, int64_t lda,
-                                  const char *b, int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
+static INLINE void NAME(strip_of)(const int kind, int rows, int panels, const float *a, int64_t lda, const char *b,
+                                  int64_t ldb, int64_t k, const char *soon, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     switch (rows) {
         STRIPS
@@ -95,17 +100,18 @@ static INLINE void NAME(strip_of)(const int kind, int rows, int panels, const fl
 #undef STRIP
 
 static void NAME(strip)(int kind, int rows, int panels, const float *a, int64_t lda, const char *b, int64_t ldb,
-                        int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
+                        int64_t k, const char *soon, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
     if (kind == PAIRS)
-        NAME(strip_of)(PAIRS, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
+        NAME(strip_of)(PAIRS, rows, panels, a, lda, b, ldb, k, soon, out, ldr, ldq, fresh);
     else if (kind == BF16)
-        NAME(strip_of)(BF16, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
+        NAME(strip_of)(BF16, rows, panels, a, lda, b, ldb, k, soon, out, ldr, ldq, fresh);
     else
-        NAME(strip_of)(FP32, rows, panels, a, lda, b, ldb, k, out, ldr, ldq, fresh);
+        NAME(strip_of)(FP32, rows, panels, a, lda, b, ldb, k, soon, out, ldr, ldq, fresh);
 }
 
-/* Rows in strips of nearly the same height, each at most ROWS high; panel by panel if the strips are high. */
+/* Rows in strips of nearly the same height, each at most ROWS high; panel by panel if the strips are high. Each of the
+ * first strips fetches one of the panels that are likely to be next. */
 static void NAME(block)(int kind, int64_t rows, int panels, const float *a, int64_t lda, const char *b,
                         int64_t ldb, int64_t k, float *out, int64_t ldr, int64_t ldq, int fresh)
 {
@@ -115,7 +121,7 @@ static void NAME(block)(int kind, int64_t rows, int panels, const float *a, int6
         for (int64_t s = 0, from = 0; s < strips; s++) {
             const int64_t to = rows * (s + 1) / strips;
             NAME(strip)(kind, (int)(to - from), together, a + from * lda, lda, b + at * ldb, ldb, k,
-                        out + from * ldr + at * ldq, ldr, ldq, fresh);
+                        s < together ? b + (at + together + s) * ldb : b, out + from * ldr + at * ldq, ldr, ldq, fresh);
             from = to;
         }
     }
@@ -222,7 +228,7 @@ static void NAME(product_part)(const struct product *q, const char *a, int64_t r
         if (q->kind == INT8)
             NAME(block_int8)(1, 1, a + r * row_bytes(q->k), b, q->k, scales, tile, PANEL, 1);
         else
-            NAME(strip)(q->kind, 1, 1, (const float *)a + r * q->k + at, q->k, b, ldb, depth, tile, PANEL, PANEL,
+            NAME(strip)(q->kind, 1, 1, (const float *)a + r * q->k + at, q->k, b, ldb, depth, b, tile, PANEL, PANEL,
                         1);
         for (int64_t c = 0; c < width; c++)
             to[c] = fresh ? tile[c] : to[c] + tile[c];
