@@ -170,14 +170,15 @@ def start_run(text: Path, config: PretrainSettings) -> Iterator[tuple[Loop, floa
         network.train()
         batches, scored = make_train_batches(corpus, config, Ranks()), count_samples(config, softmax)
         batch = batches.make_batch(0, WARM_UP)
-        yield loop, step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
+        with loop.keep_on_its_cores():  # as `Loop.run` does
+            yield loop, step_flops(config.model, corpus, batch, scored or softmax.n_words) / batch.tokens
 
 
 def time_steps(loop: Loop, steps: int, device: torch.device) -> float:
     """Tokens a second of `steps` steps; with one thread on a CPU, by its processor time."""
-    import torch
+    from polyseme.model.fast.parallel import count_cores
 
-    alone = device.type == "cpu" and torch.get_num_threads() == 1
+    alone = device.type == "cpu" and count_cores() == 1
     clock = time.process_time if alone else time.perf_counter
     _synchronise(device)
     before, started = loop.position.tokens, clock()

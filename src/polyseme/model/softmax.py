@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from math import log
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -153,19 +154,16 @@ class SampledWords(NamedTuple):
 def draw_sample(n_words: int, count: int, generator: torch.Generator) -> SampledWords:
     """Draw `count` distinct words; P(k) = (ln(k + 2) - ln(k + 1)) / ln(V + 1), higher for frequent words."""
     count = min(count, n_words)
-    drawn = torch.empty(0, dtype=torch.long, device="cpu")
+    drawn = np.empty(0, np.int64)
     while True:
         fresh = torch.rand(max(2 * count, 64), generator=generator, dtype=torch.double, device="cpu")
-        ranks = torch.exp(fresh * log(n_words + 1)).sub_(1).long().clamp_(0, n_words - 1)
-        drawn = torch.cat([drawn, ranks])
-        words, positions = drawn.unique(return_inverse=True)
-        if len(words) >= count:
+        ranks = np.expm1(fresh.numpy() * log(n_words + 1)).astype(np.int64).clip(0, n_words - 1)
+        drawn = np.concatenate([drawn, ranks])
+        first = np.unique(drawn, return_index=True)[1]  # the draw that brought each word
+        if len(first) >= count:
             break
-    first = torch.full_like(words, len(drawn)).scatter_reduce_(
-        0, positions, torch.arange(len(drawn), device="cpu"), reduce="amin"
-    )
-    earliest = first.argsort()[:count]
-    return SampledWords(words[earliest], int(first[earliest[-1]]) + 1)
+    earliest = np.sort(first)[:count]
+    return SampledWords(torch.from_numpy(drawn[earliest]), int(earliest[-1]) + 1)
 
 
 def log_expected_count(words: Tensor, n_words: int, draws: int) -> Tensor:

@@ -138,28 +138,39 @@ class Loop:
             self.trainable.module.train()
             started = time.monotonic() - self.position.seconds
             while self.position.tokens < self.total and not self.is_out_of_patience:
-                metrics = self.step()
-                self.position.seconds = time.monotonic() - started
-                self._report(metrics)
+                with self.keep_on_its_cores():
+                    self._run_steps(started)
                 if self._is_evaluation_due():
                     self._evaluate()
                     started = time.monotonic() - self.position.seconds  # validation is not training time
-                self._save_if_due()
+                    self._save_if_due()
         self.ranks.wait()
         checkpoint.load_best(self.checkpoints, self.trainable.module)
         final = self.trainable.evaluate(final=True)
         self._log({"event": "end", **final})
         return final
 
+    def _run_steps(self, started: float) -> None:
+        """Do steps until a validation is due, or the end."""
+        while self.position.tokens < self.total:
+            metrics = self.step()
+            self.position.seconds = time.monotonic() - started
+            self._report(metrics)
+            if self._is_evaluation_due():
+                return
+            self._save_if_due()
+
+    def keep_on_its_cores(self) -> AbstractContextManager[None]:
+        """Leave the cores to the C library inside the block, if it does most of a step: around many steps."""
+        return keep_torch_on_one_core() if self.trainable.runs_in_c else nullcontext()
+
     def step(self) -> Metrics:
         """Do one step of the optimiser, over `accumulate` batches."""
-        if not self.trainable.runs_in_c:
-            return self._do_step()
-        with keep_torch_on_one_core():
+        with self.keep_on_its_cores():
             return self._do_step()
 
     def _do_step(self) -> Metrics:
-        torch.manual_seed(self._derive_seed())
+        self._seed_generators()
         rate = self._set_rate()
         total = 0.0
         for left in reversed(range(self.settings.accumulate)):
@@ -202,9 +213,13 @@ class Loop:
             position.epoch, position.number = position.epoch + 1, 0
             self.trainable.begin_epoch()
 
-    def _derive_seed(self) -> int:
-        """The random seed of this step, different for every rank."""
-        return (self.settings.seed * 1_000_003 + self.position.step) * 65_537 + self.ranks.rank
+    def _seed_generators(self) -> None:
+        """Seed torch with a number of this step, different for every rank."""
+        seed = (self.settings.seed * 1_000_003 + self.position.step) * 65_537 + self.ranks.rank
+        if next(self.trainable.module.parameters()).device.type == "cpu":
+            torch.default_generator.manual_seed(seed)  # without telling devices that are not used
+        else:
+            torch.manual_seed(seed)
 
     def _set_rate(self) -> float:
         rate = self.settings.rate * compute_rate_share(self.settings, self.position.tokens / self.total)

@@ -14,21 +14,19 @@ or with bf16 products if the machine has them; in torch otherwise. GRU and RNN u
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from polyseme.model.bilm import BiLM
 from polyseme.model.dropout import draw_mask
 from polyseme.model.fast.kernels import lstm
+from polyseme.model.fast.kernels.dropout import SEEDS, drop_values
 from polyseme.model.fast.kernels.training import LayerWeights, run_layer_in_c
 from polyseme.model.fast.packed_lstm import fits_packed_lstm, run_packed_lstm
-from polyseme.model.fast.parallel import run_parallel
 from polyseme.model.recurrent import RecurrentCell, RecurrentStack
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -72,39 +70,12 @@ def run_stacks_paired(
     return apply_dropout(x, sizes, dropout), final
 
 
-class _PairedDropout(torch.autograd.Function):
-    """Dropout of x (directions, N, D): each direction has random bits of its own, and its own core."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, share: float, seeds: list[int]) -> Tensor:
-        out, mask = torch.empty_like(x), torch.empty_like(x)
-
-        def drop(direction: int) -> None:
-            random = torch.Generator().manual_seed(seeds[direction])
-            mask[direction] = draw_mask(x[direction].shape, share, x, random)
-            torch.mul(x[direction], mask[direction], out=out[direction])
-
-        run_parallel([partial(drop, direction) for direction in range(len(x))])
-        ctx.save_for_backward(mask)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, None, None]:
-        (mask,) = ctx.saved_tensors
-        d_x = torch.empty_like(mask)
-        pairs = zip(d_out, mask, d_x, strict=True)
-        run_parallel([partial(torch.mul, *factors, out=product) for *factors, product in pairs])
-        return d_x, None, None
-
-
 def apply_dropout(x: Tensor, sizes: list[int], dropout: PairDropout) -> Tensor:
     """Drop values of packed (2, N, D); variational: one mask (2, B, D) for all time steps."""
     if not dropout.values:
         return x
     if not dropout.variational and x.device.type == "cpu":
-        seeds = torch.randint(2**62, (len(x),)).tolist()
-        return _PairedDropout.apply(x, dropout.values, seeds)  # type: ignore[no-any-return, no-untyped-call]
+        return drop_values(x, dropout.values, torch.randint(SEEDS, (len(x),)).tolist())
     if not dropout.variational:
         return x * draw_mask(x.shape, dropout.values, x)
     mask = draw_mask((len(x), sizes[0], x.shape[2]), dropout.values, x)

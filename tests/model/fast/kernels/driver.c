@@ -262,6 +262,34 @@ static void run_updates(int kind, int64_t count, int64_t threads)
     release((void *[]){weights, sums}, 2);
 }
 
+static void run_drops(int64_t count, int64_t values, int64_t threads)
+{
+    struct drop *arrays = malloc((size_t)count * sizeof *arrays);
+    for (int64_t at = 0; at < count; at++)
+        arrays[at] = (struct drop){values, (uint32_t)rand(), (uint32_t)rand(), 1u << 30, 1.5f, random_array(values),
+                                   malloc(4 * (size_t)values)};
+    polyseme_drop(arrays, count, threads);
+    for (int64_t at = 0; at < count; at++)
+        release((void *[]){(void *)arrays[at].x, arrays[at].out}, 2);
+    free(arrays);
+}
+
+/* fp32 rows or columns that are adjacent, packed as they are and rounded: panels in which no value may lie behind the
+ * last one. */
+static void run_packs(int64_t groups, int64_t n, int64_t k, int transposed)
+{
+    float *weight = random_array(groups * n * k);
+    for (int kind = FP32; kind <= BF16; kind++) {
+        void *to = malloc((size_t)polyseme_packed_size(kind, groups, n, k));
+        if (kind == FP32)
+            polyseme_pack(kind, weight, groups, n, k, transposed ? 1 : k, transposed ? n : 1, to);
+        else
+            polyseme_pack_rounded(weight, groups, n, k, transposed ? 1 : k, transposed ? n : 1, to);
+        free(to);
+    }
+    free(weight);
+}
+
 /* The work of one of several threads: they share the weights and nothing else. */
 static void *run_in_thread(void *weights)
 {
@@ -307,6 +335,8 @@ int main(int argc, char **argv)
             run_windows(1 + pick(40), 1 + pick(30), 1 + pick(5), 1 + pick(150));
             run_filters(1 + pick(40), 1 + pick(30), 1 + pick(3));
             run_highways(kind, 1 + pick(100), PANEL * (1 + pick(5)), 1 + pick(3));
+            run_drops(1 + pick(3), 1 + pick(300), 1 + pick(3));
+            run_packs(1, 1 + pick(90), 1 + pick(300), pick(2));
             if (run % 5 == 0)
                 run_updates(pick(2), 1 + pick(5), 1 + pick(3));
             run_product(kind, 1 + pick(220), 1 + pick(90), 1 + pick(600));

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.model.fast.kernels import dots, linears, lstm, native, updates, windows
+from polyseme.model.fast.kernels import dots, dropout, linears, lstm, native, updates, windows
 from polyseme.model.fast.kernels.gradients import multiply_transposed
 from polyseme.model.fast.kernels.loss import mean_loss
 from polyseme.model.fast.quantisation import PRECISIONS, quantise
@@ -103,8 +103,22 @@ def test_a_layer_with_rounded_rows_stays_near_the_exact_layer(emulated):
         torch.testing.assert_close(result, expected_result, rtol=0, atol=0.03)
 
 
+@pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512", "portable"])
+@pytest.mark.parametrize("groups, rows, k", [(1, 16, 16), (1, 48, 32), (4, 32, 65), (1, 33, 97), (1, 7, 3)])
+def test_weights_are_packed_alike_in_every_instruction_set(emulated, instruction_set, groups, rows, k):
+    torch.manual_seed(0)
+    weight = torch.randn(groups * rows, k)
+    weight[0, 0], weight[-1, -1], weight[0, -1] = float("nan"), float("inf"), 1e-40
+    for values in (weight, weight.t().contiguous().t()):  # values of k adjacent, rows adjacent
+        for dtype in (torch.float32, torch.bfloat16):
+            assert native.select_instruction_set("avx2")
+            expected = lstm.pack_rounded(values, dtype, groups).packed
+            assert native.select_instruction_set(instruction_set)
+            assert torch.equal(lstm.pack_rounded(values, dtype, groups).packed, expected)
+
+
 def run_training(dtype: torch.dtype) -> list[torch.Tensor]:
-    """Linear layers and filters with their gradients, and steps of optimisers."""
+    """Linear layers and filters with their gradients, steps of optimisers, dropout."""
     torch.manual_seed(0)
     weights = [torch.randn(70, 33, requires_grad=True) for _ in range(2)]
     biases = [torch.randn(70, requires_grad=True) for _ in range(2)]
@@ -123,7 +137,13 @@ def run_training(dtype: torch.dtype) -> list[torch.Tensor]:
         for weight in stepped:
             weight.grad = torch.randn(weight.shape)
         assert updates.clip_and_step(optimizer, 1.0) is not None
-    return [out.detach() for out in outputs] + [*gradients, *strongest, *(w.detach() for w in stepped)]
+    dropped = dropout.drop_values(torch.randn(2, 333), 0.3, [1 << 40, 7 << 33])
+    return [out.detach() for out in outputs] + [
+        *gradients,
+        *strongest,
+        *(weight.detach() for weight in stepped),
+        dropped,
+    ]
 
 
 @pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512", "portable"])

@@ -100,5 +100,7 @@ class _SoftmaxLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_loss: Tensor) -> tuple[Any, ...]:
-        d_outputs, d_rows, d_bias = ctx.saved_tensors
-        return d_outputs * d_loss, d_rows * d_loss, d_bias * d_loss, None, None, None
+        gradients = ctx.saved_tensors
+        if float(d_loss) != 1.0:  # one process that does not accumulate has 1
+            gradients = tuple(gradient * d_loss for gradient in gradients)
+        return *gradients, None, None, None

@@ -1,7 +1,8 @@
 /* The time loop of an LSTM and its products, and the products of exact search, for CPUs; called by native.py.
  *
  *     lstm.py, dots.py  ->  native.py  ->  native.c  ->  stored.h, isa.h  ->  vector.h, int8.h, product.h, lstm.h, read.h, unpack.h, pack.h,
- *     gradients.py, loss.py, updates.py                               encode.h, windows.h, gradients.h, loss.h, updates.h, dots.h
+ *     gradients.py, loss.py, updates.py, dropout.py                   encode.h, windows.h, gradients.h, loss.h, updates.h,
+ *                                                                     dropout.h, dots.h
  *
  * isa.h is compiled once for every instruction set; the best one that the CPU supports is selected by the first
  * call. No allocation: callers provide the memory, and any number of threads may call at once. The only other state are
@@ -220,6 +221,15 @@ struct update {
     float share, beta1, beta2, epsilon, decay;
 };
 
+/* out = x * factor, or 0 for about `dropped` of 2^32 values: by their numbers and the seeds. */
+struct drop {
+    int64_t count;
+    uint32_t seed, second_seed, dropped;
+    float factor;
+    const float *x;
+    float *out;
+};
+
 /* Cells in whole panels. */
 static INLINE int64_t padded(int64_t cells) { return (cells + PANEL - 1) / PANEL * PANEL; }
 
@@ -256,6 +266,7 @@ struct kernels {
     void (*round_panel)(const float *, int64_t, int64_t, int64_t, uint32_t *);
     void (*update)(const struct update *, const struct weight *, int64_t, int64_t);
     double (*square_sum)(const float *, int64_t);
+    void (*drop)(const struct drop *, int64_t, int64_t);
 };
 
 #define JOIN_(a, b) a##_##b
@@ -364,7 +375,7 @@ static const struct kernels *best(void)
 }
 
 /* Increased with every change of the structs and functions below, so that an old library is refused. */
-int polyseme_interface(void) { return 13; }
+int polyseme_interface(void) { return 14; }
 
 /* The instruction set in use. */
 const char *polyseme_instruction_set(void) { return best()->name; }
@@ -736,4 +747,22 @@ void polyseme_lookup_backward(const struct lookup *q, int64_t threads)
         jobs[at] = (struct job){run_lookup, parts + at};
     }
     run_jobs(jobs, count, count);
+}
+
+static void run_drop(void *what)
+{
+    const struct drop *q = what;
+    best()->drop(q, 0, q->count);
+}
+
+/* Drop values of some arrays, up to `threads` at once. */
+void polyseme_drop(struct drop *arrays, int64_t count, int64_t threads)
+{
+    struct job jobs[WORKERS];
+    for (int64_t from = 0; from < count; from += WORKERS) {
+        const int64_t some = count - from < WORKERS ? count - from : WORKERS;
+        for (int64_t at = 0; at < some; at++)
+            jobs[at] = (struct job){run_drop, arrays + from + at};
+        run_jobs(jobs, some, threads);
+    }
 }

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 NAME = "libpolyseme_native.so"
-INTERFACE = 13  # the value of polyseme_interface() that this file expects
+INTERFACE = 14  # the value of polyseme_interface() that this file expects
 INSTRUCTION_SETS = ("bf16", "vnni", "avx512", "avx2", "portable")
 
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of packed weights
@@ -138,6 +138,17 @@ class Update(ctypes.Structure):
     ]
 
 
+class Drop(ctypes.Structure):
+    """`struct drop` of native.c, which describes the pointers."""
+
+    _fields_ = [
+        ("count", _Count),
+        *((name, ctypes.c_uint32) for name in ("seed", "second_seed", "dropped")),
+        ("factor", ctypes.c_float),
+        *((name, _Floats) for name in ("x", "out")),
+    ]
+
+
 class HighwayTask(ctypes.Structure):
     """`struct highway` of native.c, which describes the pointers."""
 
@@ -250,6 +261,8 @@ def _load() -> ctypes.CDLL | str:
     library.polyseme_square_sum_count.restype = _Count
     library.polyseme_square_sum.argtypes = [ctypes.POINTER(Update), _Count, _Floats]
     library.polyseme_square_sum.restype = ctypes.c_double
+    library.polyseme_drop.argtypes = [ctypes.POINTER(Drop), *[_Count] * 2]
+    library.polyseme_drop.restype = None
     library.polyseme_above_scratch_size.argtypes = [_Count] * 2
     library.polyseme_squares_scratch_size.argtypes = [_Count]
     for kind in (Outer, Loss, Dots, Above, Squares, Totals):
