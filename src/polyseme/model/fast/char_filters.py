@@ -25,7 +25,7 @@ from torch.autograd.function import once_differentiable
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.lookups import take_rows
 from polyseme.model.fast.kernels.windows import find_gradients, find_strongest
-from polyseme.model.fast.parallel import run_parallel
+from polyseme.model.fast.parallel import is_torch_kept_on_one_core, run_parallel
 
 BLOCK_WORDS = 256  # words of similar length whose windows are added up together
 
@@ -104,6 +104,7 @@ class _NativeWindows(torch.autograd.Function):
         ctx: Any, vectors: Tensor, columns: Tensor, lengths: Tensor, dtype: torch.dtype, *weights: Tensor
     ) -> Tensor:
         values = vectors.new_empty(len(columns), sum(len(weight) for weight in weights))
+        packed = dtype == torch.bfloat16 or is_torch_kept_on_one_core()
         tasks = [
             # Windows from the end of the word on are all padding, and equal.
             partial(
@@ -114,6 +115,7 @@ class _NativeWindows(torch.autograd.Function):
                 weight,
                 dtype,
                 part,
+                packed=packed,
             )
             for weight, part in zip(weights, _split(values, weights), strict=True)
         ]

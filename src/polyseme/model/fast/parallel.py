@@ -22,7 +22,9 @@ import torch
 Result = TypeVar("Result")
 _lock = threading.Lock()
 _pool: tuple[tuple[int, int], ThreadPoolExecutor] | None = None  # with its process and number of threads
-_thread = threading.local()  # `cores`: how many to use, in a thread where torch uses one
+_thread = (
+    threading.local()
+)  # `cores`: how many to use, in a thread where torch uses one; `is_kept` in a block
 
 
 def count_cores() -> int:
@@ -55,15 +57,21 @@ def keep_torch_on_one_core() -> Iterator[None]:
     OpenMP threads look for work for milliseconds after each function, on the core that a task could use.
     """
     before, cores = torch.get_num_threads(), getattr(_thread, "cores", None)
-    if before < 2:
-        yield
-        return
-    use_one_core()
+    was_kept, _thread.is_kept = is_torch_kept_on_one_core(), True
+    if before > 1:
+        use_one_core()
     try:
         yield
     finally:
-        _thread.cores = cores
-        torch.set_num_threads(before)
+        _thread.is_kept = was_kept
+        if before > 1:
+            _thread.cores = cores
+            torch.set_num_threads(before)
+
+
+def is_torch_kept_on_one_core() -> bool:
+    """Whether this thread is in a block of `keep_torch_on_one_core`, however many cores there are."""
+    return getattr(_thread, "is_kept", False)
 
 
 def run_parallel(tasks: Sequence[Callable[[], Result]], *, native: bool = False) -> list[Result]:

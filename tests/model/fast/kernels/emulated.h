@@ -53,7 +53,7 @@ static inline __m512 emulated_dot_bf16(__m512 sum, words x, words y)
 }
 
 /* Words of x and, from index 16 on, of y. */
-static inline __m512i emulated_pick(__m512i x, __m512i indices, __m512i y)
+static __attribute__((noinline)) __m512i emulated_pick(__m512i x, __m512i indices, __m512i y)
 {
     const words a = (words)x, b = (words)y, at_each = (words)indices;
     words picked;

@@ -104,7 +104,9 @@ def test_a_layer_with_rounded_rows_stays_near_the_exact_layer(emulated):
 
 
 @pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512", "portable"])
-@pytest.mark.parametrize("groups, rows, k", [(1, 16, 16), (1, 48, 32), (4, 32, 65), (1, 33, 97), (1, 7, 3)])
+@pytest.mark.parametrize(
+    ("groups", "rows", "k"), [(1, 16, 16), (1, 48, 32), (4, 32, 65), (1, 33, 97), (1, 7, 3)]
+)
 def test_weights_are_packed_alike_in_every_instruction_set(emulated, instruction_set, groups, rows, k):
     torch.manual_seed(0)
     weight = torch.randn(groups * rows, k)

@@ -49,7 +49,10 @@ class _Dropped(torch.autograd.Function):
 def _drop(x: Tensor, share: float, seeds: Sequence[int]) -> Tensor:
     dropped, factor = min(round(share * (MASK + 1)), MASK), 1 / (1 - share)
     if not lstm.is_supported(x):
-        kept = [_find_kept(part.numel(), dropped, seed).view(part.shape) for part, seed in zip(x, seeds, strict=True)]
+        kept = [
+            _find_kept(part.numel(), dropped, seed).view(part.shape)
+            for part, seed in zip(x, seeds, strict=True)
+        ]
         return torch.where(torch.stack(kept), x * factor, 0.0)
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     tasks = (native.Drop * len(x))()

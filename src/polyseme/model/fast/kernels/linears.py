@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 
 from polyseme.model.fast.kernels import lstm
 from polyseme.model.fast.kernels.gradients import multiply_transposed
-from polyseme.model.fast.parallel import count_cores, run_parallel
+from polyseme.model.fast.parallel import is_torch_kept_on_one_core, run_parallel
 
 MIN_ROWS = 48  # for fewer it is not worth packing the weights
 MIN_OUTPUTS = 64  # of each half of a layer that is split for two cores
@@ -38,8 +38,7 @@ def find_dtype(x: Tensor, *weights: Tensor) -> torch.dtype | None:
     if not lstm.is_supported(x, *weights):
         return None
     if not torch.is_autocast_enabled("cpu"):
-        alone = torch.get_num_threads() < count_cores() or all(map(_is_packed_as_fp32, weights))
-        return torch.float32 if alone else None
+        return torch.float32 if is_torch_kept_on_one_core() else None
     rounds = torch.get_autocast_dtype("cpu") == torch.bfloat16 and lstm.multiplies_bf16()
     return torch.bfloat16 if rounds else None
 

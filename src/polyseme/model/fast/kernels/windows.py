@@ -19,7 +19,14 @@ from polyseme.model.fast.kernels.gradients import multiply_transposed
 
 
 def find_strongest(
-    vectors: Tensor, columns: Tensor, counts: Tensor, weight: Tensor, dtype: torch.dtype, values: Tensor
+    vectors: Tensor,
+    columns: Tensor,
+    counts: Tensor,
+    weight: Tensor,
+    dtype: torch.dtype,
+    values: Tensor,
+    *,
+    packed: bool = True,
 ) -> Tensor:
     """Write the strongest window of each filter to `values` (N, n), and return the windows' numbers (N, n).
 
@@ -30,11 +37,15 @@ def find_strongest(
         weight: The filters (n, dim, w).
         dtype: Of the factors of the products: float32 or bfloat16.
         values: Rows of n values, which may be part of longer rows.
+        packed: Multiply in C, where torch would compile a product for each K; False only for float32.
 
     """
     n, dim, w = weight.shape
-    flat = weight.permute(2, 0, 1).reshape(w * n, dim)
-    parts = lstm.multiply(vectors, lstm.pack_rounded(flat, dtype))  # (K, w * n)
+    if not packed:
+        parts = vectors @ weight.permute(1, 2, 0).reshape(dim, w * n)  # (K, w * n)
+    else:
+        flat = weight.permute(2, 0, 1).reshape(w * n, dim)
+        parts = lstm.multiply(vectors, lstm.pack_rounded(flat, dtype))
     first = torch.empty(len(columns), n, dtype=torch.int32, device="cpu")
     native.load_library().polyseme_windows(_task(columns, counts, parts, values, first, w))
     return first
