@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hardware_limits import measure_limits, speed_limit
+from results_page import write_results
 
 HERE = Path(__file__).parent
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
@@ -184,19 +185,9 @@ def main() -> None:
         lines += ["", "| model | batch | ratio | measured | goal |", "|---|---|---|---|---|", *ratios]
         print("\n".join(lines[-len(ratios) - 3 :]))
     if arguments.results:
-        write(arguments.results, lines)
+        write_results(arguments.results, "embed", lines)
     if arguments.picture:
         draw(results, arguments.picture)
-
-
-def write(page: Path, lines: list[str]) -> None:
-    """Write the table into `page`, between the marks."""
-    before, _, rest = page.read_text(encoding="utf-8").partition("<!-- embed -->")
-    _, mark, after = rest.partition("<!-- end -->")
-    if not mark:
-        raise SystemExit(f"{page}: the marks <!-- embed --> and <!-- end --> are missing.")
-    body = "\n".join(lines)
-    page.write_text(f"{before}<!-- embed -->\n{body}\n{mark}{after}", encoding="utf-8")
 
 
 def draw(results: dict[tuple[str, int], dict[str, dict[str, float]]], picture: Path) -> None:

@@ -4,10 +4,11 @@
 
 Every cell is measured in a process of its own: fp32, bf16, and fp32 on one core. The peak is that of a packed
 product in the precision of the run, measured in the same process before and after the steps. On a GPU the
-table has no column for cores, and memory is the GPU's.
+table has no column for cores, and memory is the GPU's. `--results` writes the table between `<!-- pretrain -->`
+and `<!-- end -->` in that file.
 
     python benchmarks/pretrain.py TEXT [--presets novel small notebook notebook:train.batch=128] [--steps 30]
-        [--device cuda]
+        [--device cuda] [--results RESULTS.md]
     python benchmarks/pretrain.py TEXT --profile [--presets novel]    # phases of a step, one core against all
 """
 
@@ -35,10 +36,17 @@ sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from measure import peak_memory
 
 from hardware_limits import REPEATS, packed_peak
+from results_page import write_results
 from training_phases import format_phases, measure_phases
 
 PRESETS = ["novel", "small", "notebook", "notebook:train.batch=128"]
 WARM_UP = 5  # steps
+ROUND_SECONDS = 3.0
+PROFILED = 30  # steps of a profile
+HEAD = (
+    "| preset | fp32 tokens/s | of the peak | bf16 tokens/s | of the peak | bf16 : fp32 "
+    "| two cores : one | memory fp32, bf16 |"
+)
 ROUNDS = 3  # the median counts
 GPU_SIZE = 4096  # rows and columns of the product that is the peak of a GPU
 Numbers = dict[str, float]
@@ -53,11 +61,17 @@ def main() -> None:
     parser.add_argument(
         "--presets", nargs="+", default=PRESETS, metavar="NAME[:SETTING=VALUE…]", help="what to train"
     )
-    parser.add_argument("--steps", type=int, default=30, help="steps of a round (default 30)")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=0,
+        help=f"steps of a round (default: as many as take {ROUND_SECONDS:g} s)",
+    )
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument(
         "--profile", action="store_true", help="print the phases of a step on one core and on all instead"
     )
+    parser.add_argument("--results", type=Path, help="write the table into this Markdown file")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.here:
@@ -70,11 +84,13 @@ def main() -> None:
             one, every = (measure_apart(arguments, name, cores=cores) for cores in (1, 0))
             print(f"{name.replace(':', ' ')}:\n", *format_phases(one, every), sep="\n", flush=True)
         return
-    print("| preset | fp32 tokens/s | of the peak | bf16 tokens/s | of the peak | bf16 : fp32 |", end="")
-    print(" two cores : one | memory fp32, bf16 |")
-    print("|---|---|---|---|---|---|---|---|")
+    lines = [HEAD, "|---" * (HEAD.count("|") - 1) + "|"]
+    print(*lines, sep="\n", flush=True)
     for name in arguments.presets:
-        print(format_row(name, *measure_cells(arguments, name)), flush=True)
+        lines.append(format_row(name, *measure_cells(arguments, name)))
+        print(lines[-1], flush=True)
+    if arguments.results:
+        write_results(arguments.results, "pretrain", lines)
 
 
 def measure_cells(arguments: argparse.Namespace, name: str) -> tuple[Numbers, Numbers, Numbers | None]:
@@ -120,7 +136,10 @@ def format_row(name: str, fp32: Numbers, bf16: Numbers, one: Numbers | None) -> 
 
 
 def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats: int = REPEATS) -> Numbers:
-    """Some steps of one preset: tokens a second, useful operations a token, the peak, memory."""
+    """Some steps of one preset: tokens a second, useful operations a token, the peak, memory.
+
+    With 0 `steps`, a round has as many as take some seconds.
+    """
     import numpy as np
 
     from polyseme.training.devices import choose_device
@@ -130,7 +149,9 @@ def measure(text: Path, preset: str, settings: list[str], steps: int, *, repeats
     device, low = choose_device(config.train.device), config.train.precision == "bf16"
     before = device_peak(device, bf16=low, repeats=repeats)
     with start_run(text, config) as (loop, operations):
+        started = time.perf_counter()
         time_steps(loop, WARM_UP, device)
+        steps = steps or max(WARM_UP, round(ROUND_SECONDS * WARM_UP / (time.perf_counter() - started)))
         rates = [time_steps(loop, steps, device) for _ in range(ROUNDS)]
     return {
         "tokens_per_second": float(np.median(rates)),
@@ -148,7 +169,7 @@ def profile(text: Path, preset: str, settings: list[str], steps: int) -> Numbers
     with start_run(text, config) as (loop, _):
         for _ in range(WARM_UP):
             loop.step()
-        return measure_phases(loop, steps)
+        return measure_phases(loop, steps or PROFILED)
 
 
 @contextmanager

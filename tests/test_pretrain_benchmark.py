@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -19,7 +20,14 @@ def benchmark(monkeypatch):
     import pretrain
 
     yield pretrain
-    for name in ("pretrain", "training_flops", "hardware_limits", "measure", "training_phases"):
+    for name in (
+        "pretrain",
+        "training_flops",
+        "hardware_limits",
+        "measure",
+        "training_phases",
+        "results_page",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -62,3 +70,23 @@ def test_a_row_has_shares_of_the_peak_and_ratios(benchmark):
         "| notebook train.batch=128 | 1,000 | 50% of 40 | 1,700 | 42% of 80 | 1.70 | 2.00 | 512, 512 MiB |"
     )
     assert "| - |" in benchmark.format_row("novel", fp32, bf16, None)
+
+
+def test_settings_reach_the_process_of_a_cell_with_and_without_profile(benchmark, tmp_path):
+    text = story.write(tmp_path / "story.txt", 300)
+    for profile in (False, True):
+        arguments = argparse.Namespace(text=text, steps=1, profile=profile, device="cpu")
+        numbers = benchmark.measure_apart(arguments, ":".join(["tiny", *story.SETTINGS]), "train.batch=4")
+        assert numbers["clip and optimiser" if profile else "tokens_per_second"] > 0
+
+
+def test_a_table_replaces_the_one_of_its_benchmark_in_a_page(benchmark, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "a\n<!-- embed -->\nother\n<!-- end -->\n<!-- pretrain -->\nold\n<!-- end -->\nb\n", "utf-8"
+    )
+    benchmark.write_results(page, "pretrain", ["| new |"])
+    expected = "a\n<!-- embed -->\nother\n<!-- end -->\n<!-- pretrain -->\n| new |\n<!-- end -->\nb\n"
+    assert page.read_text("utf-8") == expected
+    with pytest.raises(SystemExit, match="<!-- missing --> and <!-- end --> are missing"):
+        benchmark.write_results(page, "missing", [])
