@@ -4,8 +4,8 @@
 
 Every cell is measured in a process of its own: fp32, bf16, and fp32 on one core. The peak is that of a packed
 product in the precision of the run, measured in the same process before and after the steps. On a GPU the
-table has no column for cores, and memory is the GPU's. `--results` writes the table between `<!-- pretrain -->`
-and `<!-- end -->` in that file.
+table has no column for cores, and memory is the GPU's. `--results` writes the table between the marks
+`<!-- pretrain -->` and `<!-- end -->` of that file.
 
     python benchmarks/pretrain.py TEXT [--presets novel small notebook notebook:train.batch=128] [--steps 30]
         [--device cuda] [--results RESULTS.md]

@@ -22,6 +22,7 @@ from polyseme.model.fast.kernels import lstm, native
 from polyseme.model.fast.parallel import run_parallel
 
 HALVES = 2
+MIN_SHARED = 1 << 20  # values: packing fewer takes less time than waking another thread
 
 
 def is_supported(outputs: Tensor, rows: Tensor, bias: Tensor, dtype: torch.dtype) -> bool:
@@ -63,9 +64,10 @@ class _SoftmaxLoss(torch.autograd.Function):
         if int(labels.min()) < 0 or int(labels.max()) >= len(rows) or samples > len(rows) or samples < 1:
             raise ValueError(f"labels and {samples} samples must be among the {len(rows)} words")
         outputs, rows, bias, labels = (t.contiguous() for t in (outputs, rows, bias, labels))
-        packed, transposed = run_parallel(
-            [partial(lstm.pack_rounded, weight, dtype) for weight in (rows[:samples], rows[:samples].t())]
-        )
+        compared = rows[:samples]
+        packs = [partial(lstm.pack_rounded, weight, dtype) for weight in (compared, compared.t())]
+        is_small = compared.numel() < MIN_SHARED
+        packed, transposed = (pack() for pack in packs) if is_small else run_parallel(packs)
         d_outputs, losses = torch.empty_like(outputs), outputs.new_empty(2, len(outputs))
         library, (size, kind) = native.load_library(), (outputs.shape[1], native.KINDS[dtype])
 
