@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 import torch
 
+from builders import random_model, small_config
+from polyseme.elmo import Elmo
 from polyseme.model.fast.kernels import dots, dropout, linears, lstm, native, updates, windows
 from polyseme.model.fast.kernels.gradients import multiply_transposed
 from polyseme.model.fast.kernels.loss import mean_loss
+from polyseme.model.fast.kernels.training import LayerWeights, run_layer_in_c
 from polyseme.model.fast.quantisation import PRECISIONS, quantise
+from polyseme.model.tokens import CharCnn
 
 COMPILER = os.environ.get("CC") or "cc"
 pytestmark = [
@@ -119,6 +123,39 @@ def test_weights_are_packed_alike_in_every_instruction_set(emulated, instruction
             assert torch.equal(lstm.pack_rounded(values, dtype, groups).packed, expected)
 
 
+def run_layer_with_gradients(dtype: torch.dtype) -> list[torch.Tensor]:
+    """An LSTM layer of two directions, with all gradients."""
+    sizes = [5, 5, 3, 1]
+    shapes = (4 * 37, 9), (4 * 37,), (4 * 37, 12), (12, 37)
+    weights = [[(torch.randn(shape) / 4).requires_grad_() for shape in shapes] for _ in range(2)]
+    x = torch.randn(2, sum(sizes), 9, requires_grad=True)
+    state = torch.randn(2, 5, 12, requires_grad=True), torch.randn(2, 5, 37, requires_grad=True)
+    directions = [LayerWeights(*direction) for direction in weights]
+    output, after = run_layer_in_c(x, state, directions, sizes, (1.5, 2.0), dtype)
+    total = sum(values.sin().sum() for values in (output, *after))
+    gradients = torch.autograd.grad(total, [x, *state, *weights[0], *weights[1]])
+    return [output.detach(), *(values.detach() for values in after), *gradients]
+
+
+def run_encoder() -> list[torch.Tensor]:
+    """Filters and a highway at inference, both directions unpacked."""
+    torch.manual_seed(0)
+    encoder = CharCnn(10, 4, [(1, 16), (2, 32), (3, 80)], activation="relu", highways=1, padding=9)
+    elmo = Elmo(random_model(small_config()))
+    with torch.no_grad():
+        words = encoder(torch.randint(1, 9, (40, 12)))
+    return [words, *map(torch.from_numpy, elmo.embed([["a", "b"], ["c"] * 5], layer="all"))]
+
+
+@pytest.mark.parametrize("instruction_set", ["bf16", "vnni", "avx512", "avx2", "portable"])
+def test_words_are_encoded_nearly_alike_in_every_instruction_set(emulated, instruction_set):
+    assert native.select_instruction_set("avx2")
+    expected = run_encoder()
+    assert native.select_instruction_set(instruction_set)
+    for result, expected_result in zip(run_encoder(), expected, strict=True):
+        torch.testing.assert_close(result, expected_result, rtol=1e-5, atol=1e-5)
+
+
 def run_training(dtype: torch.dtype) -> list[torch.Tensor]:
     """Linear layers and filters with their gradients, steps of optimisers, dropout."""
     torch.manual_seed(0)
@@ -140,11 +177,13 @@ def run_training(dtype: torch.dtype) -> list[torch.Tensor]:
             weight.grad = torch.randn(weight.shape)
         assert updates.clip_and_step(optimizer, 1.0) is not None
     dropped = dropout.drop_values(torch.randn(2, 333), 0.3, [1 << 40, 7 << 33])
+    layer = run_layer_with_gradients(dtype)
     return [out.detach() for out in outputs] + [
         *gradients,
         *strongest,
         *(weight.detach() for weight in stepped),
         dropped,
+        *layer,
     ]
 
 
