@@ -132,7 +132,7 @@ def run_layer_with_gradients(dtype: torch.dtype) -> list[torch.Tensor]:
     state = torch.randn(2, 5, 12, requires_grad=True), torch.randn(2, 5, 37, requires_grad=True)
     directions = [LayerWeights(*direction) for direction in weights]
     output, after = run_layer_in_c(x, state, directions, sizes, (1.5, 2.0), dtype)
-    total = sum(values.sin().sum() for values in (output, *after))
+    total = torch.cat([values.flatten() for values in (output, *after)]).sin().sum()
     gradients = torch.autograd.grad(total, [x, *state, *weights[0], *weights[1]])
     return [output.detach(), *(values.detach() for values in after), *gradients]
 
