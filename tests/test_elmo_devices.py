@@ -233,7 +233,9 @@ def test_an_index_is_built_and_searched_on_the_device(tmp_path):
     for device in ("cpu", strict_device()):
         elmo = Elmo(random_model(small_config())).to(device)
         index = api.index(elmo, [text], tmp_path / str(device).replace(":", "-"))
-        cosines.append([usage.cosine for usage in index.nearest(index.vector("the bank failed", "bank"), 4)])
+        cosines.append(
+            [usage.cosine for usage in index.nearest(index.query_vector("bank", "the bank failed"), 4)]
+        )
     assert_close(*cosines)
 
 

@@ -383,8 +383,10 @@ def test_a_document_that_is_not_listed_is_refused(index: Index, elmo: Elmo):
 
 
 def test_the_word_can_be_marked_in_its_sentence(index: Index):
-    expected = index.vector("The bank failed , and the bank closed .", "bank", 2)
-    np.testing.assert_array_equal(index.vector("The bank failed , and the [bank] closed .", "bank"), expected)
+    expected = index.query_vector("bank", "The bank failed , and the bank closed .", 2)
+    np.testing.assert_array_equal(
+        index.query_vector("bank", "The bank failed , and the [bank] closed ."), expected
+    )
 
 
 def test_correcting_the_space_removes_anisotropy():

@@ -295,7 +295,7 @@ def test_an_index_of_another_layer_is_searched_with_that_layer(
     expected = elmo.embed("The bank failed , and the bank closed .", layer=layer)
     np.testing.assert_allclose(all_vectors(index)[7:16], expected, atol=2e-2)
     np.testing.assert_allclose(
-        index.vector("The river rose .", "river"),
+        index.query_vector("river", "The river rose ."),
         index.space.to_directions(elmo.embed("The river rose .", layer=layer)[1][None])[0],
         atol=1e-5,
     )

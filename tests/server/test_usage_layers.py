@@ -16,7 +16,7 @@ def test_candidates_for_a_frequent_word_are_nearest_in_the_layer_of_the_index(
     folders: tuple[Path, ...], max_gathered: int
 ):
     index = polyseme.open_index(folders[0])
-    query = index.vector("天色将晚，人马困乏。", "将")
+    query = index.query_vector("将", "天色将晚，人马困乏。")
     layers = UsageLayers(index.elmo, index, max_gathered=max_gathered)
     candidates = layers.nearest_in_token_layer("将", query, 6)
     expected = index.nearest(query, 6, word="将")
@@ -28,7 +28,7 @@ def test_candidates_for_a_frequent_word_are_nearest_in_the_layer_of_the_index(
 
 def test_there_are_no_more_candidates_than_usages(folders: tuple[Path, ...]):
     index = polyseme.open_index(folders[0])
-    query = index.vector("天色将晚，人马困乏。", "将")
+    query = index.query_vector("将", "天色将晚，人马困乏。")
     candidates = UsageLayers(index.elmo, index).nearest_in_token_layer("将", query, len(index) + 7)
     assert sorted(usage.number for usage in candidates) == list(range(len(index)))
 
@@ -43,7 +43,7 @@ def test_dot_products_of_a_context_index_give_its_cosines(
     layers = UsageLayers(index.elmo, index)
     tokens = index.encoder.segment("天色将晚，人马困乏。")
     position = tokens.index("将")
-    query = index.vector(tokens, "将", position=position)
+    query = index.query_vector("将", tokens, position=position)
     assert layers.nearest_in_token_layer("将", query, 6) == []
     near = index.nearest(query, 6)
     products = layers.dot_products(tokens, position, near)

@@ -568,18 +568,20 @@ class Index:
             )
         return self._encoder
 
-    def vector(
+    def query_vector(
         self,
-        sentence: str | Sequence[str],
         word: str,
+        sentence: str | Sequence[str],
         which: int | None = None,
         position: int | None = None,
     ) -> Array:
-        """Return the direction of a word in a sentence, in the corrected space.
+        """Return the direction of a word in a sentence, in the corrected space: what a search is made with.
+
+        It fits `nearest`, and the vectors of the usages that `polyseme.export` writes to a store.
 
         Args:
-            sentence: The sentence, in which [brackets] may mark the word; or its tokens.
             word: The word.
+            sentence: The sentence, in which [brackets] may mark the word; or its tokens.
             which: If the word occurs several times: which one, from 1.
             position: With tokens: the position of the word, from 0.
 
@@ -590,7 +592,7 @@ class Index:
             UsageError: The word is not in the sentence, or it is not clear which one is meant.
 
         Example:
-            >>> index.nearest(index.vector("He sat on the river bank .", "bank"), k=3)
+            >>> index.nearest(index.query_vector("bank", "He sat on the river bank ."), k=3)
 
         """
         return self.encoder.encode_token(*self.locate(word, sentence, which=which, position=position))
@@ -607,15 +609,15 @@ class Index:
 
         Args:
             word: The word.
-            sentence: As in `vector`.
-            which: As in `vector`.
-            position: As in `vector`.
+            sentence: As in `query_vector`.
+            which: As in `query_vector`.
+            position: As in `query_vector`.
 
         Returns:
             The tokens, and the position of the word among them.
 
         Raises:
-            UsageError: As in `vector`.
+            UsageError: As in `query_vector`.
 
         """
         return locate_word(word, sentence, self.encoder.segment, which=which, position=position)
@@ -654,7 +656,7 @@ class Index:
             ...     print(usage.cosine, usage.location, usage.marked())
 
         """
-        query = self.vector(sentence, word, which, position)
+        query = self.query_vector(word, sentence, which, position)
         return self.nearest(query, k, word=word if same_word else None, approximate=approximate)
 
     def nearest(
@@ -669,7 +671,7 @@ class Index:
         """Find the usages nearest to a direction of the corrected space.
 
         Args:
-            query: The direction (H,), as `vector` or `vectors` return it.
+            query: The direction (H,), as `query_vector` or `vectors` return it.
             k: How many usages to return.
             word: Only usages of this word; this search is always exact.
             approximate: Search the graph, which is faster and may miss some; see `add_graph`.
@@ -702,7 +704,7 @@ class Index:
         """Find usages by the graph: faster than `nearest`, and now and then one is missed.
 
         Args:
-            query: The direction (H,), as `vector` or `vectors` return it.
+            query: The direction (H,), as `query_vector` or `vectors` return it.
             k: How many usages to return.
 
         Returns:

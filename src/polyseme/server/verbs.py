@@ -221,7 +221,7 @@ class VerbRoutes:
             layers, others = self._state.usage_layers(index), list[Usage]()
             if not body.same_word:
                 numbers = {usage.number for usage in usages}
-                query = index.vector(tokens, tokens[position], position=position)
+                query = index.query_vector(tokens[position], tokens, position=position)
                 others = layers.nearest_in_token_layer(tokens[position], query, body.k)
                 others = [usage for usage in others if usage.number not in numbers]
             products = layers.dot_products(tokens, position, [*usages, *others])
