@@ -155,6 +155,10 @@ FILES = {
     ),
     "embed": ("out.npz", lambda folder, out: polyseme.embed(folder / "m", folder / "t.txt", out, force=True)),
     "export": ("out.vec", lambda folder, out: polyseme.export(folder / "index", out, force=True)),
+    "export usages": (
+        "out.parquet",
+        lambda folder, out: polyseme.export(folder / "index", to=out, force=True),
+    ),
     "map": ("out.html", lambda folder, out: polyseme.map_usages(folder / "index", "bank", out, force=True)),
 }
 
@@ -164,7 +168,7 @@ def test_a_replaced_file_is_the_old_or_the_new_one(verb: str, tmp_path: Path):
     (tmp_path / "t.txt").write_text("the river bank\nthe old bank\nthe bank failed\n", encoding="utf-8")
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nbank\n", encoding="utf-8")
     save_pretrained(OLD, tmp_path / "m")
-    if verb in ("export", "map"):
+    if verb in ("export", "export usages", "map"):
         polyseme.index(tmp_path / "m", tmp_path / "t.txt", tmp_path / "index")
     name, write = FILES[verb]
     out = tmp_path / "outputs" / name

@@ -62,10 +62,11 @@ WRITERS = {
     "cache": lambda folder, out: polyseme.cache(folder / "m", folder / "vocab.txt", out.with_suffix(".hdf5")),
     "embed": lambda folder, out: polyseme.embed(folder / "m", folder / "t.txt", out.with_suffix(".npz")),
     "export": lambda folder, out: polyseme.export(folder / "index", out.with_suffix(".vec")),
+    "export usages": lambda folder, out: polyseme.export(folder / "index", to=out.with_suffix(".parquet")),
     "map": lambda folder, out: polyseme.map_usages(folder / "index", "bank", out.with_suffix(".html")),
     "index": lambda folder, out: polyseme.index(folder / "m", folder / "t.txt", out),
 }
-ENDINGS = {"cache": ".hdf5", "embed": ".npz", "export": ".vec", "map": ".html"}
+ENDINGS = {"cache": ".hdf5", "embed": ".npz", "export": ".vec", "export usages": ".parquet", "map": ".html"}
 
 
 @pytest.mark.parametrize("verb", WRITERS)
@@ -73,7 +74,7 @@ def test_every_verb_that_writes_is_refused_while_another_process_writes_the_same
     (tmp_path / "t.txt").write_text("the river bank\nthe old bank\n", encoding="utf-8")
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nbank\n", encoding="utf-8")
     save_pretrained(builders.random_model(builders.small_config()), tmp_path / "m")
-    if verb in ("export", "map"):
+    if verb in ("export", "export usages", "map"):
         polyseme.index(tmp_path / "m", tmp_path / "t.txt", tmp_path / "index")
     out = (tmp_path / "out").with_suffix(ENDINGS.get(verb, ""))
     with hold(out) as holder:

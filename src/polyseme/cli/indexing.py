@@ -100,26 +100,37 @@ def export(
         typer.Argument(metavar="INDEX", help="An index, or a model with word vectors: en, zh, …"),
     ],
     out: Annotated[
-        Path,
+        Path | None,
         typer.Argument(metavar="OUT", help="A new .vec, .txt or .bin file; without an ending, a folder."),
-    ],
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TARGET",
+            help="Instead of OUT: write every usage with its vector to a .parquet file, lancedb:DIR or "
+            "postgresql://USER@HOST/DATABASE.",
+        ),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Table of a database.", show_default="usages")] = None,
     format: Annotated[  # noqa: A002  # the word that people look for
         ExportFormat | None, typer.Option(help="Format of OUT.", show_default="by its ending")
     ] = None,
     uncorrected: Uncorrected = False,
     min_count: Annotated[int, typer.Option(min=1, help="Only words with at least this many usages.")] = 1,
     word: Annotated[
-        str | None, typer.Option(help="Write all usages of this word to a .csv file instead: KWIC.")
+        str | None, typer.Option(help="Only usages of this word: KWIC in a .csv file, or with --to.")
     ] = None,
     documents: SelectedDocuments = None,
     force: Force = False,
 ) -> None:
-    """Write the mean vector of every word, or every usage of one word, for other programs."""
+    """Write the mean vector of every word, or every usage with its vector, for other programs."""
     from polyseme import api
 
     written = api.export(
         source,
         out,
+        to=to,
+        table=table,
         format=format,
         uncorrected=uncorrected,
         min_count=min_count,
@@ -128,7 +139,8 @@ def export(
         force=force,
         progress=True,
     )
-    if word is not None:
-        print(f"{written.out}: {format_count(written.usages, 'usage')} of {word}")
+    if to is not None or word is not None:
+        words = format_count(written.words, "word") if word is None else word
+        print(f"{written.out}: {format_count(written.usages, 'usage')} of {words}")
         return
     print(f"{written.out}: {format_count(written.words, 'word')} of {written.size} values")

@@ -189,6 +189,11 @@ class Index:
         """The documents of a part, as `restrict` was called; None if this index is whole."""
         return self._selection
 
+    @property
+    def kept(self) -> NDArray[np.bool_] | None:
+        """Which of all usages (U,) belong to this part; None if this index is whole."""
+        return self._keep
+
     def restrict(self, documents: Documents) -> Index:
         """Return the part of this index that some of its documents are.
 

@@ -215,20 +215,31 @@ class UsageBlock:
 
     def read(self, row: int, documents: Sequence[Document]) -> StoredUsage:
         """Read the usage `row` of this block; `documents` are those that index.json lists."""
-        number = int(self._make_tensors["sentences"][row])
-        document_number = int(self._make_tensors["documents"][number])
-        if not 0 <= document_number < len(documents):
+        return self.read_rows(np.array([row]), documents)[0]
+
+    def read_rows(self, rows: NDArray[np.int64], documents: Sequence[Document]) -> list[StoredUsage]:
+        """Read several usages; a sentence is decoded once for all of them."""
+        tensors = self._make_tensors
+        numbers, positions = np.unique(tensors["sentences"][rows], return_inverse=True)
+        document_numbers = tensors["documents"][numbers]
+        if len(numbers) and not 0 <= document_numbers.min() <= document_numbers.max() < len(documents):
             raise FormatError(f"{self.path.parent / HEAD}: damaged: a document is not listed. {ADVICE}")
-        document = documents[document_number]
-        return StoredUsage(
-            self._read_text("types", "type_ends", int(self.words[row])),
-            self._read_text("text", "text_ends", number),
-            int(self._make_tensors["starts"][row]),
-            int(self._make_tensors["stops"][row]),
-            document.file,
-            int(self._make_tensors["lines"][number]),
-            document.title,
-        )
+        texts = [self._read_text("text", "text_ends", number) for number in numbers.tolist()]
+        files = [documents[number] for number in document_numbers.tolist()]
+        lines = tensors["lines"][numbers].tolist()
+        columns = (tensors[name][rows].tolist() for name in ("words", "starts", "stops"))
+        return [
+            StoredUsage(
+                self.types[word],
+                texts[position],
+                start,
+                stop,
+                files[position].file,
+                lines[position],
+                files[position].title,
+            )
+            for position, word, start, stop in zip(positions.tolist(), *columns, strict=True)
+        ]
 
     def sentence_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each of these usages where the usages of its sentence start and stop in the block."""
