@@ -16,6 +16,7 @@ import csv
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,7 +58,71 @@ def pandas_column(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     )
 
 
-ROWS: tuple[Row, ...] = (pandas_column,)
+def langchain(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """LangChain: embed_documents."""
+    from langchain_core.embeddings import Embeddings
+
+    class ElmoEmbeddings(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            vectors: list[list[float]] = elmo.embed(texts, pool="mean").tolist()
+            return vectors
+
+        def embed_query(self, text: str) -> list[float]:
+            return self.embed_documents([text])[0]
+
+    adapter = ElmoEmbeddings()
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: adapter.embed_documents(sentences),
+    )
+
+
+def llama_index(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """LlamaIndex: get_text_embedding_batch."""
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    class ElmoEmbedding(BaseEmbedding):
+        def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+            vectors: list[list[float]] = elmo.embed(texts, pool="mean").tolist()
+            return vectors
+
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return self._get_text_embeddings([text])[0]
+
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return self._get_text_embedding(query)
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return self._get_text_embedding(query)
+
+    adapter = ElmoEmbedding(embed_batch_size=512)
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: adapter.get_text_embedding_batch(sentences),
+    )
+
+
+def haystack(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """Haystack: a component that embeds documents."""
+    from haystack import Document, component
+
+    class ElmoDocumentEmbedder:
+        @component.output_types(documents=list[Document])
+        def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+            texts = [document.content or "" for document in documents]
+            pairs = zip(documents, elmo.embed(texts, pool="mean").tolist(), strict=True)
+            return {"documents": [replace(document, embedding=vector) for document, vector in pairs]}
+
+    ElmoDocumentEmbedder.run.__annotations__["documents"] = list[Document]  # here it is the text of the type
+    adapter = component(ElmoDocumentEmbedder)()
+    documents = [Document(content=sentence) for sentence in sentences]
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: adapter.run(documents=documents),
+    )
+
+
+ROWS: tuple[Row, ...] = (pandas_column, langchain, llama_index, haystack)
 
 
 def main() -> None:
