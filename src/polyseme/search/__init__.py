@@ -1,6 +1,7 @@
 """VECTORS -> NEIGHBOURS: search every usage of every word of a corpus by its meaning in context.
 
 usage_store        usages on disk: vectors, sentences, offsets; memory-mapped
+usage_table        usages as a table, for Parquet files and stores
 usage_writer       the text of a corpus to blocks of usages
 statistics         computed from the blocks: the space, lengths, the mean of each word
 build              a model and a corpus to an index, in constant memory, resumable
