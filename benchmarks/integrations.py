@@ -122,7 +122,70 @@ def haystack(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     )
 
 
-ROWS: tuple[Row, ...] = (pandas_column, langchain, llama_index, haystack)
+def scikit_learn(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """scikit-learn: ElmoVectorizer in a pipeline."""
+    from sklearn.pipeline import make_pipeline
+
+    from polyseme.integrations.sklearn import ElmoVectorizer
+
+    pipeline = make_pipeline(ElmoVectorizer(elmo), "passthrough").fit(sentences)
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: pipeline.transform(sentences),
+    )
+
+
+def sentence_transformers(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """sentence-transformers: encode with batches of 512 texts."""
+    from sentence_transformers import SentenceTransformer
+
+    from polyseme.integrations.sentence_transformers import ElmoModule
+
+    model = SentenceTransformer(modules=[ElmoModule(elmo)], device="cpu")
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: model.encode(sentences, batch_size=512, show_progress_bar=False),
+    )
+
+
+def vectors_in_a_table(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """pyarrow: a column of vectors added to a table."""
+    import pyarrow as pa
+
+    from polyseme.integrations.frames import add_vectors
+
+    table = pa.table({"text": sentences})
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: add_vectors(table, "text", elmo),
+    )
+
+
+def datasets_map(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """datasets: a column of vectors by map, which writes it to disk."""
+    import datasets
+
+    from polyseme.integrations.frames import add_vectors
+
+    datasets.disable_progress_bars()
+    datasets.disable_caching()
+    table = datasets.Dataset.from_dict({"text": sentences})
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: add_vectors(table, "text", elmo),
+    )
+
+
+ROWS: tuple[Row, ...] = (
+    pandas_column,
+    scikit_learn,
+    sentence_transformers,
+    vectors_in_a_table,
+    datasets_map,
+    langchain,
+    llama_index,
+    haystack,
+)
 
 
 def main() -> None:
