@@ -103,7 +103,7 @@ def test_a_saved_model_is_loaded_without_trusting_remote_code(name, texts, tmp_p
     from polyseme.integrations.sentence_transformers import ElmoModule, load_sentence_transformer
 
     weights = ([0.2, 0.3, 0.5], 2.0)
-    modules = [ElmoModule(name, pool="max", layer=weights), Normalize()]
+    modules: Any = [ElmoModule(name, pool="max", layer=weights), Normalize()]
     model = SentenceTransformer(
         modules=modules, prompts={"query": "find : "}, similarity_fn_name="dot", device="cpu"
     )
