@@ -230,7 +230,7 @@ print(GridSearchCV(ElmoTagger(model), grid, **options).fit(sentences, tags).best
     assert done.returncode == 0, done.stderr
     scores = list(map(float, done.stdout.split()))
     assert len(scores) == 3
-    assert scores[0] == 1.0
+    assert scores[0] >= 0.75
     assert all(0 <= score <= 1 for score in scores)
 
 
