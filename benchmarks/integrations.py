@@ -186,6 +186,36 @@ ROWS: tuple[Row, ...] = (
     llama_index,
     haystack,
 )
+def spacy_component(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """spaCy: `polyseme` over tokenized documents."""
+    import spacy
+    from spacy.tokens import Doc
+
+    from polyseme.integrations.spacy.stored_model import StoredModel
+    from polyseme.integrations.spacy.vectors import VectorsComponent
+
+    vocab = spacy.blank("en").vocab
+    tokens = [elmo.token_texts(sentence) for sentence in sentences]
+    stored = StoredModel("", lambda path, temporary: elmo, lambda model, folder: None)
+    component = VectorsComponent("polyseme", stored, "mean", hooks=True)
+    return Calls(
+        plain=lambda: elmo.embed(tokens),
+        adapter=lambda: list(component.pipe([Doc(vocab, words=words) for words in tokens], batch_size=1000)),
+    )
+
+
+def keras_batches(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """Keras: batches of all layers."""
+    from polyseme.integrations.keras import ElmoBatches
+
+    def read_batches() -> list[object]:
+        batches = ElmoBatches(elmo, sentences)
+        return [batches[number] for number in range(len(batches))]
+
+    return Calls(plain=lambda: elmo.embed(sentences, layer="all"), adapter=read_batches)
+
+
+ROWS: tuple[Row, ...] = (pandas_column, spacy_component, keras_batches)
 
 
 def main() -> None:

@@ -5,8 +5,8 @@
     both  ->  vectors (`polyseme`), task_component (`polyseme_task`), tok2vec (`polyseme.Tok2Vec.v1`)
     tokenizer (`polyseme.Tokenizer.v1`)
 
-spaCy finds the names in backticks by the entry points of the package. Importing these modules does not load torch:
-that happens with the first document.
+spaCy finds the names in backticks by the entry points of the package. Importing these modules does not load
+Elmo: that happens with the first document.
 """
 
 from polyseme.errors import require

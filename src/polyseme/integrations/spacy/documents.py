@@ -2,7 +2,7 @@
 
     integrations.spacy.vectors, integrations.spacy.tok2vec, integrations.spacy.task_component  ->  here
 
-ELMo reads words, and a token of spaCy may be none or several: white space ("\\n\\n") is no word, and a token
+ELMo reads words, and a token of spaCy may be none or several: white space is no word, and a token
 that `doc.retokenize` merged ("New York") has two. ELMo does not see white space, whose vector is zero; a
 token of several words gets the mean of their vectors.
 
@@ -59,7 +59,8 @@ class ReadDoc:
             return rows
         aligned = np.zeros((self.length, rows.shape[1]), np.float32)
         np.add.at(aligned, self.tokens, rows)
-        return aligned / np.maximum(counts, 1).astype(np.float32)[:, None]
+        aligned /= np.maximum(counts, 1)[:, None]
+        return aligned
 
 
 def read_doc(doc: Doc) -> ReadDoc:

@@ -3,8 +3,8 @@
     integrations.spacy.vectors, integrations.spacy.tok2vec, integrations.spacy.task_component  ->  here
 
 spaCy builds the components of a saved pipeline from its config before it reads their data. The path in the
-config may be gone by then, so nothing is loaded before it is used. A bundled ELMo is saved by its name, with a
-fingerprint; others are copied, without the layer that predicts words, which vectors do not need.
+config may be gone by then, so nothing is loaded before it is used. A bundled ELMo is saved by its name, with
+a fingerprint; others are copied, without the layer that predicts words, which vectors do not need.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class StoredModel(Generic[AnyModel]):
                 for path in sorted(root.rglob("*"))
                 if path.is_file()
             }
-        return srsly.msgpack_dumps(files)
+        data: bytes = srsly.msgpack_dumps(files)
+        return data
 
     def from_bytes(self, data: bytes) -> None:
         """Load what `to_bytes` returned.
@@ -143,8 +144,8 @@ class ElmoLoader:
             elmo = load(values["name"], precision=self.precision, device=self.device)
             if elmo.model.fingerprint() != values["fingerprint"]:
                 raise ValueError(
-                    f"{path}: the bundled model {values['name']!r} is another one than the pipeline was saved "
-                    "with. Install the version of Polyseme that it was made with."
+                    f"{path}: the bundled model {values['name']!r} is another one than the pipeline was "
+                    "saved with. Install the version of Polyseme that it was made with."
                 )
             return elmo
         if not temporary:

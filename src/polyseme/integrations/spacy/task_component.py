@@ -106,8 +106,8 @@ class TaskComponent(Pipe):
         task = self.stored.model.task.name
         if task not in ("tagging", "classification"):
             raise ValueError(
-                f"{self.stored.path}: a model of the task {task}, but the component annotates with tagging and "
-                "classification."
+                f"{self.stored.path}: a model of the task {task}, but the component annotates with tagging "
+                "and classification."
             )
         readings = [read_doc(doc) for doc in docs]
         if task == "classification":

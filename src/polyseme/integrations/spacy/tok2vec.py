@@ -78,7 +78,8 @@ def build_tok2vec(
 
 def initialize(model: Model[Any, Any], X: Any = None, Y: Any = None) -> None:  # noqa: N803  # thinc's names
     """Load ELMo, set the width, and begin with the mean of the layers."""
-    elmo = model.shims[0].elmo
+    shim: Any = model.shims[0]
+    elmo = shim.elmo
     model.set_dim("nO", elmo.config.size)
     if "weights" in model.param_names:
         model.set_param("weights", model.ops.alloc1f(elmo.config.layers))
@@ -89,7 +90,8 @@ def forward(
     model: Model[Any, Any], docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Any]]]:
     """Vectors (T, H) of documents; the mix learns from their gradients."""
-    layers = model.shims[0].embed(docs, is_train)  # (L, T, H) of each
+    shim: Any = model.shims[0]
+    layers: list[NDArray[np.float32]] = shim.embed(docs, is_train)  # (L, T, H) of each
     trained = "weights" in model.param_names
     weights = model.ops.to_numpy(model.get_param("weights")) if trained else np.zeros(1, np.float32)
     gamma = float(model.get_param("gamma")[0]) if trained else 1.0
@@ -104,11 +106,16 @@ def forward(
                 values = model.ops.to_numpy(gradient)
                 by_layer += gamma * np.tensordot(rows, values, axes=2)
                 by_gamma += float((mixed * values).sum())
-            model.inc_grad("weights", model.ops.asarray1f(shares * (by_layer - shares @ by_layer)))
-            model.inc_grad("gamma", model.ops.asarray1f(np.array([by_gamma], np.float32)))
+            model.inc_grad("weights", _to_array(model, shares * (by_layer - shares @ by_layer)))
+            model.inc_grad("gamma", _to_array(model, np.array([by_gamma])))
         return []
 
-    return [model.ops.asarray2f(gamma * mixed) for mixed in sums], backprop
+    return [_to_array(model, gamma * mixed) for mixed in sums], backprop
+
+
+def _to_array(model: Model[Any, Any], values: Any) -> Any:
+    """An array where the model computes."""
+    return model.ops.asarray(values, dtype="float32")
 
 
 class CachedElmo(Shim):

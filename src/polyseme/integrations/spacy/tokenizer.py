@@ -2,8 +2,8 @@
 
     text.segment  ->  here  ->  spaCy, by an entry point
 
-For Chinese, whose words spaCy alone does not find: `spacy.blank("zh")` makes a token of each character, while the
-bundled `zh` was trained on words. As spaCy requires, the text of the document is the text that was given:
+For Chinese, whose words spaCy alone does not find: `spacy.blank("zh")` makes a token of each character, while
+the bundled `zh` was trained on words. As spaCy requires, the text of the document is the text that was given:
 a single space belongs to the token before it, other white space is a token.
 """
 

@@ -2,9 +2,9 @@
 
     integrations.spacy.documents, integrations.spacy.stored_model  ->  here  ->  spaCy, by an entry point
 
-Without the hooks spaCy compares words, not vectors: it answers 1.0 for *bank* and *bank* in any two sentences.
-spaCy drops hooks when it serialises a document, also from the processes of `nlp.pipe(…, n_process=2)`;
-doc.tensor stays, and `set_hooks` puts the hooks back.
+Without the hooks spaCy compares words, not vectors: it answers 1.0 for *bank* and *bank* in any two
+sentences. spaCy drops hooks when it serialises a document, also from the processes of
+`nlp.pipe(…, n_process=2)`; doc.tensor stays, and `set_hooks` puts the hooks back.
 
 T tokens, H values.
 """
@@ -60,9 +60,8 @@ def make_vectors_component(
         ValueError: If there is no bundled model of the language, or no such layer.
 
     """
-    return VectorsComponent(
-        name, store_elmo(choose_model(model, nlp.lang), precision, device), layer, hooks=hooks
-    )
+    chosen = choose_model(model, str(nlp.lang))
+    return VectorsComponent(name, store_elmo(chosen, precision, device), layer, hooks=hooks)
 
 
 def choose_model(model: str | None, language: str) -> str:
@@ -238,11 +237,11 @@ class DocHooks:
             ValueError: If `other` has no vector of this model.
 
         """
-        first, second = item.vector, other.vector
+        first, second = np.asarray(item.vector), np.asarray(other.vector)
         if first.shape != second.shape:
             raise ValueError(
-                f"{other.text!r:.40} has a vector of {len(second)} values, expected {self.size}. Compare with "
-                "documents, spans and tokens of the same pipeline; a lexeme has no ELMo vector."
+                f"{other.text!r:.40} has a vector of {len(second)} values, expected {self.size}. Compare "
+                "with documents, spans and tokens of the same pipeline; a lexeme has no ELMo vector."
             )
         norms = float(np.linalg.norm(first)) * float(np.linalg.norm(second))
         return float(first @ second) / norms if norms else 0.0
@@ -251,7 +250,7 @@ class DocHooks:
         """doc.tensor, unless another component has replaced it."""
         if doc.tensor.ndim != 2 or doc.tensor.shape[1] != self.size:
             raise ValueError(
-                f"doc.tensor has the shape {doc.tensor.shape}, expected {self.size} columns: another component "
-                'has replaced the ELMo vectors. Add it before: `nlp.add_pipe("polyseme", last=True)`.'
+                f"doc.tensor has the shape {doc.tensor.shape}, expected {self.size} columns: a later "
+                'component has replaced the ELMo vectors. Use `nlp.add_pipe("polyseme", last=True)`.'
             )
         return doc.tensor

@@ -1,0 +1,160 @@
+"""Keras 3: batches of ELMo layers, and the layer that mixes them.
+
+    elmo  ->  integrations.keras  ->  the models of users
+
+The vectors are computed once, before training, and kept as float16; Keras trains the mix and what follows.
+Works with every backend of Keras. Without a choice (KERAS_BACKEND, or ~/.keras/keras.json) it is torch, which
+Polyseme needs anyway.
+
+B texts, T tokens, L layers, H values.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.elmo import Elmo
+from polyseme.errors import UsageError, require
+from polyseme.text.validate import Sentences, list_values
+
+if "keras" not in sys.modules and not (Path.home() / ".keras" / "keras.json").exists():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+require("keras", "keras", "The Keras integration")
+
+import keras  # noqa: E402  # after its backend is chosen
+from keras import ops  # noqa: E402
+
+PADDING, UNKNOWN = 0, 1  # word ids
+
+
+@keras.saving.register_keras_serializable("polyseme")
+class WeightedSum(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+    """Mixes layers (B, T, L, H) into vectors (B, T, H): gamma * sum_l softmax(w)_l * layer_l.
+
+    Example:
+        >>> vectors = WeightedSum()(keras.Input((None, 3, 384)))
+
+    """
+
+    def build(self, shape: tuple[int | None, ...]) -> None:
+        """Create the weights; equal ones give the mean of the layers."""
+        if len(shape) != 4:
+            raise ValueError(f"The input has the shape {shape}, expected (texts, tokens, layers, values).")
+        self.mix = self.add_weight(shape=(shape[2],), initializer="zeros", name="mix")
+        self.gamma = self.add_weight(shape=(), initializer="ones", name="gamma")
+
+    def call(self, layers: Any) -> Any:
+        """Mix the layers of a batch."""
+        return self.gamma * ops.einsum("btlh,l->bth", layers, ops.softmax(self.mix))
+
+    def compute_output_shape(self, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """(B, T, H)."""
+        return shape[0], shape[1], shape[3]
+
+    @property
+    def shares(self) -> list[float]:
+        """The weight of each layer after the softmax."""
+        return [float(share) for share in ops.convert_to_numpy(ops.softmax(self.mix))]
+
+
+class ElmoBatches(keras.utils.PyDataset):  # type: ignore[misc]  # Keras has no types
+    """Texts as batches for `fit`, `evaluate` and `predict`: ({"elmo", "words"}, labels).
+
+    "elmo" is (B, T, L, H) with all layers, or (B, T, H) with another `layer`; "words" has the word ids
+    (B, T), 0 for padding, 1 for words that are not in the vocabulary.
+
+    Args:
+        elmo: The model.
+        texts: As for `Elmo.embed`.
+        labels: The number of the class of each text; None to predict.
+        layer: As in `Elmo.embed`.
+        vocabulary: Ids of words, those of the training texts; None makes them from these texts.
+        batch_size: Texts of a batch.
+        shuffle: Whether to shuffle the texts before each epoch, with `seed`.
+        seed: Of the shuffling.
+        segment: As in `Elmo.embed`.
+
+    Raises:
+        ValueError: If a text is empty or an argument is invalid.
+
+    Example:
+        >>> batches = ElmoBatches(polyseme.load("en"), texts, labels)
+        >>> model.fit(batches, epochs=5)
+
+    """
+
+    def __init__(
+        self,
+        elmo: Elmo,
+        texts: Sentences,
+        labels: Iterable[int] | None = None,
+        *,
+        layer: Any = "all",
+        vocabulary: dict[str, int] | None = None,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        seed: int = 0,
+        segment: str | None = None,
+    ) -> None:
+        super().__init__()
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
+        self._tokens = elmo.token_lists(texts, segment)
+        self._labels = None if labels is None else np.array(list_values(labels, "labels"))
+        if self._labels is not None and len(self._labels) != len(self._tokens):
+            raise UsageError(f"{len(self._labels)} labels for {len(self._tokens)} texts. Pass one for each.")
+        empty = [number for number, tokens in enumerate(self._tokens) if not tokens]
+        if empty:
+            raise UsageError(f"text {empty[0]} is empty. Leave it out.")
+        self.vocabulary = make_vocabulary(self._tokens) if vocabulary is None else vocabulary
+        self._vectors = [_put_tokens_first(array) for array in elmo.embed(self._tokens, layer=layer)]
+        self._batch_size, self._shuffle = batch_size, shuffle
+        self._random = np.random.default_rng(seed)
+        self._order = np.arange(len(self._tokens))
+        self.on_epoch_end()
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._tokens) / self._batch_size)
+
+    def __getitem__(self, index: int) -> Any:
+        numbers = self._order[index * self._batch_size : (index + 1) * self._batch_size].tolist()
+        inputs = {
+            "elmo": _pad([self._vectors[n] for n in numbers], np.float32),
+            "words": _pad([self._number_words(self._tokens[n]) for n in numbers], np.int32),
+        }
+        return (inputs,) if self._labels is None else (inputs, self._labels[numbers])
+
+    def _number_words(self, tokens: list[str]) -> NDArray[Any]:
+        return np.array([self.vocabulary.get(token, UNKNOWN) for token in tokens])
+
+    def on_epoch_end(self) -> None:
+        """Shuffle for the next epoch; Keras calls this."""
+        if self._shuffle:
+            self._random.shuffle(self._order)
+
+
+def make_vocabulary(texts: Iterable[Iterable[str]]) -> dict[str, int]:
+    """Number the words of token lists from 2, in the order of their first use."""
+    words = dict.fromkeys(token for tokens in texts for token in tokens)
+    return {word: number for number, word in enumerate(words, start=UNKNOWN + 1)}
+
+
+def _put_tokens_first(array: NDArray[np.float32]) -> NDArray[np.float16]:
+    """(T, L, H) of (L, T, H), and (T, H) as it is."""
+    return np.ascontiguousarray(array.swapaxes(0, 1) if array.ndim == 3 else array, np.float16)
+
+
+def _pad(rows: Sequence[NDArray[Any]], dtype: type[Any]) -> NDArray[Any]:
+    """Arrays (T, …) padded with zeros to the longest: (B, T, …)."""
+    padded = np.zeros((len(rows), max(map(len, rows)), *rows[0].shape[1:]), dtype)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return padded
