@@ -18,6 +18,7 @@ from builders import random_model, small_config
 from polyseme.elmo import Elmo
 from polyseme.integrations.keras import ElmoBatches, WeightedSum
 
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of Keras
 TEXTS = ["The bank failed .", "river", "The river of the bank !", "!"]
 
 
