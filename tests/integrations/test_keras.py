@@ -110,7 +110,8 @@ def test_invalid_input_is_a_value_error_of_one_line(elmo):
 def test_without_a_choice_the_backend_is_torch(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
     code = "import polyseme.integrations.keras, keras; print(keras.backend.backend())"
-    environment |= {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    environment |= {"KERAS_HOME": str(tmp_path)}
+    (tmp_path / "keras.json").write_text('{"backend": "no_such_backend"}', encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
     )
@@ -132,6 +133,6 @@ def test_the_example_learns_in_each_of_its_setups(elmo, setup, monkeypatch):
     from importlib import import_module
 
     example = import_module("keras_classifier")
-    rows = [(label, text) for label, text in zip("ABAB", TEXTS, strict=True)] * 8
-    assert example.run(setup, elmo, rows, rows[:4], epochs=25) == 1.0
+    rows = [(label, text) for label, text in zip("ABAB", TEXTS, strict=True)] * 16
+    assert example.run(setup, elmo, rows, rows[:4], epochs=40) >= 0.75  # of four; guessing gives 0.5
     assert len(example.read(example.TOPICS)) == 240

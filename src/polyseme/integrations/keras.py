@@ -3,18 +3,20 @@
     elmo  ->  integrations.keras  ->  the models of users
 
 The vectors are computed once, before training, and kept as float16; Keras trains the mix and what follows.
-Works with every backend of Keras. Without a choice (KERAS_BACKEND, or ~/.keras/keras.json) it is torch, which
-Polyseme needs anyway.
+Works with every backend of Keras: KERAS_BACKEND, or that of ~/.keras/keras.json if it is installed (Keras
+writes the file by itself and names TensorFlow in it). Otherwise it is torch, which Polyseme needs anyway.
 
 B texts, T tokens, L layers, H values.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,18 @@ from polyseme.elmo import Elmo
 from polyseme.errors import UsageError, require
 from polyseme.text.validate import Sentences, list_values
 
-if "keras" not in sys.modules and not (Path.home() / ".keras" / "keras.json").exists():
-    os.environ.setdefault("KERAS_BACKEND", "torch")
+
+def _has_backend() -> bool:
+    """Whether the backend of the settings of Keras is installed."""
+    settings = Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "keras.json"
+    if not settings.is_file():
+        return False
+    backend = json.loads(settings.read_text(encoding="utf-8")).get("backend", "tensorflow")
+    return find_spec(backend) is not None
+
+
+if "keras" not in sys.modules and "KERAS_BACKEND" not in os.environ and not _has_backend():
+    os.environ["KERAS_BACKEND"] = "torch"
 require("keras", "keras", "The Keras integration")
 
 import keras  # noqa: E402  # after its backend is chosen
