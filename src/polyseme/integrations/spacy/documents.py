@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +96,15 @@ def find_sentences(doc: Doc) -> list[tuple[int, int]]:
         return [(0, len(doc))] if len(doc) else []
     if doc.has_annotation("SENT_START"):
         return [(sentence.start, sentence.end) for sentence in doc.sents]
-    flags = Sentencizer().predict([doc])[0]
+    flags = _make_sentencizer().predict([doc])[0]
     starts = [0, *(position for position in range(1, len(doc)) if flags[position])]
     return list(zip(starts, [*starts[1:], len(doc)], strict=True))
+
+
+@cache
+def _make_sentencizer() -> Sentencizer:
+    """Rules of spaCy for punctuation; making them takes longer than reading a short document."""
+    return Sentencizer()
 
 
 @contextmanager
