@@ -1,6 +1,6 @@
 """spaCy: ELMo vectors of documents, embeddings for spaCy's own models, task models as components.
 
-    documents (tokens of spaCy  ->  sentences of ELMo  ->  rows of doc.tensor)
+    documents (tokens of spaCy  ->  sentences of ELMo  ->  a row per token)
     stored_model (a model that is loaded late, and saved inside a pipeline)
     both  ->  vectors (`polyseme`), task_component (`polyseme_task`), tok2vec (`polyseme.Tok2Vec.v1`)
     tokenizer (`polyseme.Tokenizer.v1`)
