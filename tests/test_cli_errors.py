@@ -124,8 +124,8 @@ EMBED = "embed models/bilm text.txt --out x.hdf5"
         ("embed models/bilm text.txt surplus --out x.hdf5", "surplus: no such file or folder. Check "),
         ("embd models/bilm", "No such command 'embd'. Did you mean 'embed'? See polyseme --help."),
         (
-            "convert models/bilm new --to onnx",
-            "Invalid value for '--to': 'onnx' is not one of ",
+            "convert models/bilm new --to onxn",
+            "Invalid value for '--to': 'onxn' is not one of ",
         ),
         ("convert models/bilm old.hdf5 --to hdf5", "old.hdf5: exists already."),
         ("convert models/zh new --to hdf5", "The bilm-tf hdf5 layout cannot represent"),

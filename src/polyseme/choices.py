@@ -18,7 +18,7 @@ Engine = Literal["local", "ray"]
 ExportFormat = Literal["word2vec", "word2vec-binary", "projector"]  # of one vector per word
 
 # Models on disk
-ModelFormat = Literal["native", "hdf5"]
+ModelFormat = Literal["native", "hdf5", "onnx"]
 CharacterEncoding = Literal["bytes", "codepoints"]  # what a character is
 SavedPrecision = Literal["fp32", "bf16", "int8"]
 ModelPrecision = Literal["fp32", "bf16", "int8", "auto"]

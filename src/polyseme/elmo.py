@@ -25,9 +25,12 @@ from torch import Tensor
 from polyseme.choices import Direction, Pool
 from polyseme.config import ModelSettings
 from polyseme.errors import UsageError
-from polyseme.formats.models.open import open_pretrained
+from polyseme.formats.models.card import CardMetadata
+from polyseme.formats.models.hub import push
+from polyseme.formats.models.open import locate_model, open_pretrained
 from polyseme.formats.models.pretrained import Pretrained
-from polyseme.formats.models.save import save_pretrained
+from polyseme.formats.models.save import check_precision, choose_precision, save_pretrained
+from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.html import render_table
 from polyseme.io.progress import (
     OnProgress,
@@ -302,15 +305,16 @@ class Elmo:
         return self.config.segment if segment is None else segment
 
     def save(
-        self, path: str | Path, *, to: str = "native", precision: str | None = None, force: bool = False
+        self, path: str | Path, *, to: str | None = None, precision: str | None = None, force: bool = False
     ) -> None:
         """Write the model to disk, completely or not at all.
 
         Args:
-            path: The folder to write, or a file that ends in .hdf5 with `to="hdf5"`.
-            to: "native" for a Polyseme folder, "hdf5" for bilm-tf, AllenNLP and simple_elmo.
+            path: The folder to write, or a file that ends in .hdf5 or .onnx.
+            to: "native" for a Polyseme folder, "hdf5" for bilm-tf, AllenNLP and simple_elmo, "onnx" for
+                onnxruntime; None decides by the ending of `path`.
             precision: "fp32", "bf16" or "int8" for the large weights; None keeps the precision the model was
-                loaded with, so that the folder gives the same vectors. hdf5 always holds fp32.
+                loaded with, so that the folder gives the same vectors. hdf5 and onnx always hold fp32.
             force: Overwrite an existing model.
 
         Raises:
@@ -322,6 +326,103 @@ class Elmo:
 
         """
         save_pretrained(self.model, path, to=to, precision=precision, force=force)
+
+    @staticmethod
+    def from_pretrained(
+        path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        **options: Any,
+    ) -> Elmo:
+        """Load a model, with the names of arguments that Hugging Face libraries use; see `polyseme.load`.
+
+        Args:
+            path: As in `polyseme.load`: a folder, a bundled model, or "user/repository" of the Hub.
+            revision: As in `polyseme.load`.
+            cache_dir: `cache` of `polyseme.load`.
+            local_files_only: `offline` of `polyseme.load`.
+            options: Other arguments of `polyseme.load`.
+
+        Returns:
+            The loaded model.
+
+        Example:
+            >>> elmo = polyseme.Elmo.from_pretrained("en", precision="int8")
+
+        """
+        return load(path, revision=revision, cache=cache_dir, offline=local_files_only, **options)
+
+    def save_pretrained(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a folder that `from_pretrained` and `polyseme.load` read; the same as `save`.
+
+        Args:
+            path: The folder to write.
+            force: Overwrite an existing model.
+
+        Raises:
+            UsageError: If `path` exists and `force` is not set.
+
+        """
+        self.save(path, to="native", force=force)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        revision: str | None = None,
+        private: bool | None = None,
+        message: str = "Upload model",
+        precision: str | None = None,
+        license: str | None = None,  # noqa: A002  # its name on the Hub
+        language: str | Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+        replace_card: bool = False,
+    ) -> str:
+        """Write the model to the Hugging Face Hub as one commit: the folder of `save`, with a model card.
+
+        Word vectors beside the model are written, too. Files of an earlier model are removed if this one
+        lacks them. Log in with `hf auth login` or HF_TOKEN.
+
+        Args:
+            repository: "user/repository"; it is created if it does not exist.
+            revision: A branch, which is created if it does not exist; None is the main one.
+            private: Whether a new repository is private; None is the setting of the account.
+            message: Message of the commit.
+            precision: As in `save`.
+            license: For the card: an identifier such as "apache-2.0".
+            language: For the card: codes such as "en"; None for those of the model's segmentation.
+            tags: For the card, in addition to the usual ones.
+            replace_card: Replace the card of the repository; otherwise one that exists stays as it is.
+
+        Returns:
+            The address of the commit.
+
+        Raises:
+            UsageError: If `repository` is no such name, nobody is logged in, or the Hub refuses.
+            MissingExtraError: If huggingface_hub is not installed.
+
+        Example:
+            >>> elmo.push_to_hub("user/my-elmo", license="apache-2.0", tags=["novels"])
+
+        """
+        tables = False
+        if precision is None:
+            precision, tables = choose_precision(self.model)
+        words = None if self.path is None else locate_model(self.path) / WORDS_FILE
+        return push(
+            self.model,
+            repository,
+            revision=revision,
+            private=private,
+            message=message,
+            precision=check_precision(precision),
+            tables=tables,
+            card=CardMetadata(license=license, language=language, tags=tuple(tags)),
+            replace_card=replace_card,
+            words=words.read_bytes() if words is not None and words.is_file() else None,
+        )
 
     @overload
     def embed(  # type: ignore[overload-overlap]  # a string is an iterable of strings too
@@ -864,12 +965,16 @@ def load(
     device: str | torch.device = "cpu",
     batch_tokens: int = BATCH_TOKENS,
     cache_bytes: int = CACHE_BYTES,
+    revision: str | None = None,
+    cache: str | Path | None = None,
+    offline: bool = False,
 ) -> Elmo:
     """Load any ELMo model.
 
     Args:
-        path: A Polyseme, ELMoForManyLangs or NLPL folder, a zip of one, an .hdf5 file, or the name of a
-            bundled model.
+        path: A Polyseme, ELMoForManyLangs or NLPL folder, a zip of one, an .hdf5 file, the name of a bundled
+            model, or that of a repository of the Hugging Face Hub: "user/repository", if there is no such
+            path, or "user/repository@revision".
         options: The options.json of an .hdf5 file, if it is in another folder or has an unusual name.
         precision: "fp32" is exact; "int8" is the fastest with the C library; "bf16" saves memory, and is
             faster on CPUs with AVX-512 BF16; "auto" is the fastest on this CPU that keeps a cosine of 0.999;
@@ -878,13 +983,17 @@ def load(
             No GPU was available to test on: the tests run on a simulated device that refuses implicit copies.
         batch_tokens: Size of a batch in tokens, padding included.
         cache_bytes: Memory for token vectors, each computed once.
+        revision: Branch, tag or commit of a repository; None is its main branch.
+        cache: Folder for what is fetched from the Hub; None is the cache of huggingface_hub.
+        offline: Take a repository from the cache only, without asking the Hub.
 
     Returns:
         The loaded model.
 
     Raises:
-        FormatError: If `path` holds no model that can be read.
+        FormatError: If `path` holds no model that can be read, or cannot be fetched.
         UsageError: If an argument is invalid or this machine has no such device.
+        MissingExtraError: If `path` names a repository and huggingface_hub is not installed.
 
     Example:
         >>> elmo = polyseme.load("en")
@@ -893,7 +1002,9 @@ def load(
 
     """
     resolved = resolve_device(device)
-    model = open_pretrained(path, options, precision=precision)
+    model = open_pretrained(
+        path, options, precision=precision, revision=revision, cache=cache, offline=offline
+    )
     return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes).to(resolved)
 
 

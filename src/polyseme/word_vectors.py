@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from polyseme.elmo import CHUNK, Array, Elmo
-from polyseme.errors import FormatError, UnknownWordError, UsageError
+from polyseme.errors import FormatError, UnknownWordError, UsageError, require
 from polyseme.formats.models.open import resolve_model_path
 from polyseme.formats.vectors.word_file import WORDS_FILE, StoredWords, read_words, write_words
 from polyseme.io.html import Cell, render_table
@@ -327,6 +327,65 @@ class WordVectors:
 
         """
         return WordVectors(self.words, self.counts, self.vectors, np.zeros_like(self.centre))
+
+    def to_gensim(self, *, uncorrected: bool = False) -> Any:
+        """Return the words as gensim's KeyedVectors, with their counts.
+
+        Args:
+            uncorrected: The means of the vectors as the model computed them; otherwise centred, so that
+                gensim's cosines are those of `nearest`.
+
+        Returns:
+            A `gensim.models.KeyedVectors` with a copy of the vectors.
+
+        Raises:
+            MissingExtraError: gensim is not installed.
+
+        Example:
+            >>> polyseme.open_words("en").to_gensim().most_similar("mother")
+
+        """
+        gensim = require("gensim", "gensim", "KeyedVectors")
+        keyed = gensim.models.KeyedVectors(self.vectors.shape[1])
+        keyed.add_vectors(list(self.words), self.vectors - (0 if uncorrected else self.centre))
+        keyed.allocate_vecattrs(["count"], [int])
+        keyed.expandos["count"][:] = self.counts
+        return keyed
+
+    @staticmethod
+    def from_gensim(keyed: Any, *, centre: bool = False) -> WordVectors:
+        """Take the words and counts of gensim's KeyedVectors.
+
+        Args:
+            keyed: What `to_gensim` returned, or any `gensim.models.KeyedVectors`. Without counts a word
+                counts once.
+            centre: Take cosines around the mean over the words; False keeps gensim's cosines.
+
+        Returns:
+            The words in the order of gensim, with a copy of their vectors.
+
+        Raises:
+            UsageError: `keyed` is something else, or has no words.
+
+        Example:
+            >>> keyed = gensim.models.KeyedVectors.load_word2vec_format("words.vec")
+            >>> polyseme.WordVectors.from_gensim(keyed).nearest("mother", 5)
+
+        """
+        if not all(hasattr(keyed, name) for name in ("index_to_key", "vectors", "expandos")):
+            advice = ": `model.wv`" if hasattr(keyed, "wv") else ""
+            raise UsageError(
+                f"keyed is of type {type(keyed).__name__}, expected KeyedVectors of gensim{advice}."
+            )
+        words = tuple(map(str, keyed.index_to_key))
+        if not words:
+            raise UsageError("keyed has no words.")
+        vectors = np.array(keyed.vectors, np.float32)
+        counts = np.ones(len(words), np.int64)
+        if "count" in keyed.expandos:
+            counts[:] = keyed.expandos["count"][: len(words)]
+        middle = vectors.mean(axis=0) if centre else np.zeros(vectors.shape[1], np.float32)
+        return WordVectors(words, counts, vectors, middle)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a file that `open_words` reads; vectors are rounded to int8.

@@ -6,14 +6,13 @@ formats.models, elmo, text.samples  ->  api.models  ->  api
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from polyseme.choices import ModelFormat, SavedPrecision
 from polyseme.elmo import Elmo, ensure_loaded
-from polyseme.errors import UsageError
 from polyseme.formats.models.card import describe
 from polyseme.formats.models.open import locate_model, open_pretrained
-from polyseme.formats.models.save import save_pretrained
+from polyseme.formats.models.save import find_model_format, save_pretrained
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_file, check_output_path
 from polyseme.io.output_lock import lock_output
@@ -116,19 +115,20 @@ def convert(
     source: str | Path,
     out: str | Path,
     *,
-    to: ModelFormat = "native",
+    to: ModelFormat | None = None,
     precision: SavedPrecision | None = None,
     tables: bool = False,
     options: str | Path | None = None,
     force: bool = False,
     progress: ProgressOption = None,
-) -> None:
+) -> ModelFormat:
     """Write a model in another format or precision.
 
     Args:
         source: Any model.
-        out: A new folder, or a new .hdf5 file.
-        to: "native", the folder of Polyseme, or "hdf5", that of bilm-tf and AllenNLP.
+        out: A new folder, or a new .hdf5 or .onnx file.
+        to: "native", the folder of Polyseme; "hdf5", that of bilm-tf and AllenNLP; "onnx", a file for
+            onnxruntime. None decides by the ending of `out`.
         precision: Precision of the weights of a native folder; None keeps that of `source`.
         tables: With "bf16" or "int8": also store the tables of words, characters and softmax in that
             precision.
@@ -137,17 +137,21 @@ def convert(
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
+    Returns:
+        The format.
+
     Raises:
         UsageError: If `out` exists, or the format cannot hold the model.
         FormatError: If `source` holds no model that can be read.
+        MissingExtraError: If ONNX needs the extra.
 
     Example:
         >>> polyseme.convert("weights.hdf5", "my-elmo", precision="int8")
+        >>> polyseme.convert("my-elmo", "my-elmo.onnx")
 
     """
-    if to not in get_args(ModelFormat):
-        raise UsageError(f"There is no format {to!r}. Convert to native or to hdf5.")
     path = Path(check_path(out, "out")).expanduser()
+    to = find_model_format(path, to)
     check_output_path(path, force=force)
     with lock_output(path), open_progress(progress) as on_progress:
         model = open_pretrained(source, options, precision=None, progress=on_progress)
@@ -159,6 +163,7 @@ def convert(
         )
         if words is not None:
             (path / WORDS_FILE).write_bytes(words)
+    return to
 
 
 def sample(

@@ -71,10 +71,14 @@ def doctor(as_json: AsJson = False) -> None:
 
 def convert(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=MODEL)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or a new .hdf5 file.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or a new .hdf5 or .onnx file.")],
     to: Annotated[
-        ModelFormat, typer.Option(help="native: a folder of Polyseme; hdf5: as bilm-tf and AllenNLP.")
-    ] = "native",
+        ModelFormat | None,
+        typer.Option(
+            help="native: a folder of Polyseme; hdf5: as bilm-tf and AllenNLP; onnx: for onnxruntime.",
+            show_default="by the ending of OUT",
+        ),
+    ] = None,
     precision: Annotated[
         SavedPrecision | None,
         typer.Option(help="Precision of the weights of a native folder.", show_default="that of SOURCE"),
@@ -89,7 +93,7 @@ def convert(
     """Write a model in another format or precision."""
     from polyseme import api
 
-    api.convert(
+    written = api.convert(
         source,
         out,
         to=to,
@@ -99,7 +103,7 @@ def convert(
         force=force,
         progress=True,
     )
-    print(f"{source} -> {out} ({to})")
+    print(f"{source} -> {out} ({written})")
 
 
 def embed(

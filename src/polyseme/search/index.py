@@ -174,6 +174,24 @@ class Index:
             self._words = WordVectors(means.words, means.counts, means.vectors, self.whole.words.centre)
         return self._words
 
+    def to_gensim(self, *, uncorrected: bool = False) -> Any:
+        """Return the mean vector of every word as gensim's KeyedVectors; see `WordVectors.to_gensim`.
+
+        Args:
+            uncorrected: As in `WordVectors.to_gensim`.
+
+        Returns:
+            A `gensim.models.KeyedVectors`.
+
+        Raises:
+            MissingExtraError: gensim is not installed.
+
+        Example:
+            >>> polyseme.open_index("books-index").to_gensim().most_similar("bank")
+
+        """
+        return self.words.to_gensim(uncorrected=uncorrected)
+
     @property
     def whole(self) -> Index:
         """The index that this one is a part of; itself if it is whole."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import PolysemeError, UsageError
-from polyseme.formats.models.card import describe
+from polyseme.formats.models.card import describe, drop_front_matter
 from polyseme.formats.models.open import locate_model, resolve_model_path
 from polyseme.search.index import Index, is_index, open_index
 from polyseme.server.http.limits import invalid, not_found
@@ -74,7 +74,7 @@ class Catalog:
                 "vocabulary": len(self.elmo.model.vocab) if self.elmo.model.vocab else None,
                 "has_softmax": self.elmo.model.softmax is not None,
                 "facts": [list(row) for row in describe(self.elmo.model).items()],
-                "card": self._read_file("README.md"),
+                "card": drop_front_matter(self._read_file("README.md") or "") or None,
                 "curves": self._read_curves(),
             },
             "indexes": [

@@ -21,6 +21,7 @@ from polyseme.config import parse_settings, read_values
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import FormatError, UsageError
 from polyseme.formats.models.bundled import list_bundled
+from polyseme.formats.models.hub import find_repository
 from polyseme.formats.models.open import make_portable
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.tensors import read_tensors
@@ -240,8 +241,9 @@ def save_elmo(source: ElmoSource, network: AnyNetwork, folder: Path, *, copy: bo
         return {"folder": ELMO, "fingerprint": tuned.fingerprint()}
     saved = {"fingerprint": elmo.model.fingerprint()}
     path = None if source.path is None else make_portable(source.path)
-    if path in list_bundled():
-        return {"name": path, **saved}
+    is_fetched = path is not None and find_repository(path) is not None
+    if path in list_bundled() or (is_fetched and not copy):
+        return {"name": path, **saved}  # type: ignore[dict-item]  # a string
     if not copy:
         if path is None:
             raise UsageError(NEEDS_PATH)

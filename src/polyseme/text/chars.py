@@ -143,6 +143,15 @@ class CodepointAlphabet:
         frequent = [c for c, n in frequencies.items() if n >= min_count and not "\ud800" <= c <= "\udfff"]
         return cls([*SPECIALS, *sorted(frequent, key=lambda c: (-frequencies[c], c))], max_chars)
 
+    @property
+    def unknown(self) -> int:
+        """The id of characters that are not in the list."""
+        return self._unknown
+
+    def ids_by_character(self) -> dict[str, int]:
+        """Return the id of every character; with `simplify` of traditional ones, too."""
+        return {chr(code): number for code, number in zip(self._codes, self._numbers.tolist(), strict=True)}
+
     def encode(self, tokens: Sequence[str]) -> IntArray:
         """Return the (N, C) ids of the tokens; `<S>` or `<bos>`, `</S>` or `<eos>` give boundaries."""
         limit = self.max_chars - 2

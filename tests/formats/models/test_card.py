@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders import random_model, small_config
-from polyseme.formats.models.card import describe, render_card
+from polyseme.formats.models.card import describe, drop_front_matter, render_card
 
 
 def test_the_card_describes_the_model():
@@ -53,7 +53,7 @@ def test_large_models_are_counted_in_millions():
 @pytest.mark.parametrize("name", ["sanguo", "三国 模型", 'a "quoted" name', "back\\slash"])
 def test_the_example_code_names_the_folder(name: str):
     card = render_card(random_model(small_config()), name)
-    assert card.startswith(f"# {name}\n")
+    assert drop_front_matter(card).startswith(f"# {name}\n")
     code = ast.parse(card.partition("```python\n")[2].partition("```")[0])
     strings = [node.value for node in ast.walk(code) if isinstance(node, ast.Constant)]
     assert name in strings

@@ -250,7 +250,8 @@ def test_a_copied_model_does_not_need_its_file(golden: Path):
 def test_the_folder_has_a_card_that_describes_the_model(tmp_path: Path):
     write(random_model(small_config()), tmp_path / "river")
     card = (tmp_path / "river" / "README.md").read_text(encoding="utf-8")
-    assert card.startswith("# river\n")
+    assert card.startswith('---\nlibrary_name: "polyseme"\n')
+    assert "\n---\n# river\n" in card
     assert "| vector | 8 values |" in card
 
 

@@ -297,7 +297,9 @@ def test_unknown_formats_and_wrong_endings_are_refused(tmp_path: Path):
         save_pretrained(model, tmp_path / "x", to="hdf")
     for name in ("x.hdf5", "x.zip"):
         with pytest.raises(UsageError, match="the native format is a folder"):
-            save_pretrained(model, tmp_path / name)
+            save_pretrained(model, tmp_path / name, to="native")
+    with pytest.raises(UsageError, match="the native format is a folder"):
+        save_pretrained(model, tmp_path / "x.zip")
     assert names(tmp_path) == []
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from polyseme.config import ModelSettings, parse_settings, read_values
 from polyseme.errors import FormatError, UsageError
-from polyseme.formats.models.card import render_card
+from polyseme.formats.models.card import NO_METADATA, CardMetadata, render_card
 from polyseme.formats.models.precision import attach_quantised, pop_quantised, quantise_tensors
 from polyseme.formats.models.pretrained import Pretrained, assemble, check_weights
 from polyseme.formats.models.sentence_file import (
@@ -108,6 +108,7 @@ def write(
     force: bool = False,
     precision: str = "fp32",
     tables: bool = False,
+    card: CardMetadata = NO_METADATA,
     progress: OnProgress = ignore_progress,
 ) -> None:
     """Write `model` as a folder, completely or not at all.
@@ -118,11 +119,12 @@ def write(
         force: Replace an existing model.
         precision: Precision of the large weights.
         tables: Also write the tables of words, characters and softmax in that precision.
+        card: What its card says that the model does not know.
         progress: Receives an event for each tensor that is rounded.
 
     """
     with new_folder(folder, force=force, known_names=FILES) as new:
-        _write_files(model, new, folder.name, precision, tables=tables, progress=progress)
+        _write_files(model, new, folder.name, precision, tables=tables, card=card, progress=progress)
 
 
 def write_into(model: Pretrained, folder: Path) -> None:
@@ -138,6 +140,7 @@ def _write_files(
     precision: str = "fp32",
     *,
     tables: bool = False,
+    card: CardMetadata = NO_METADATA,
     progress: OnProgress = ignore_progress,
 ) -> None:
     """Write all files of `model` into the folder `new`."""
@@ -168,7 +171,8 @@ def _write_files(
         model.word_list.write(new / WORD_LIST)
     if isinstance(model.alphabet, CodepointAlphabet):
         _write_json(new / CHARS, list(model.alphabet.characters))
-    (new / CARD).write_text(render_card(model, name, precision, tables=tables), encoding="utf-8")
+    text = render_card(model, name, precision, tables=tables, metadata=card)
+    (new / CARD).write_text(text, encoding="utf-8")
 
 
 def _read_precision(values: Mapping[str, object], path: Path) -> str:

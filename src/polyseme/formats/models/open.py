@@ -1,9 +1,10 @@
 """Open a model of any format: look at the files and choose the reader.
 
-    native, hdf5, manylangs, archive, nlpl  ->  formats.models.open  ->  elmo
+    native, hdf5, manylangs, archive, nlpl, hub  ->  formats.models.open  ->  elmo
 
 A Polyseme folder has a config.json with `polyseme_format`; ELMoForManyLangs has encoder.pkl; the others
 (bilm-tf, AllenNLP, NLPL) have an .hdf5 file and its options. A zip contains the files of one such folder.
+A name such as user/repository is fetched from the Hugging Face Hub, if there is no such path.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import h5py
 
 from polyseme.config import read_values
 from polyseme.errors import FormatError, PolysemeError, UsageError
-from polyseme.formats.models import hdf5, manylangs, native
+from polyseme.formats.models import hdf5, hub, manylangs, native
 from polyseme.formats.models.archive import unpack_archive
 from polyseme.formats.models.bundled import FOLDER, list_bundled, verify_bundled
 from polyseme.formats.models.nlpl import find_nlpl
@@ -49,14 +50,21 @@ def open_pretrained(
     options: str | Path | None = None,
     *,
     precision: str | None = "fp32",
+    revision: str | None = None,
+    cache: str | Path | None = None,
+    offline: bool = False,
     progress: OnProgress = ignore_progress,
 ) -> Pretrained:
     """Open a model of any known format.
 
     Args:
-        path: A folder, a .zip or .hdf5 file, the name of a bundled model, or `nlpl:193` for a zip of NLPL.
+        path: A folder, a .zip or .hdf5 file, the name of a bundled model, `nlpl:193` for a zip of NLPL, or
+            user/repository of the Hub.
         options: The options.json of an .hdf5 file; None if it is beside it under its usual name.
         precision: "fp32", "bf16", "int8", "auto", or None for that of the file; see `set_precision`.
+        revision: A branch, tag or commit of a repository.
+        cache: The folder of the Hub's cache; None is that of huggingface_hub.
+        offline: Take a repository from the cache only.
         progress: Receives progress events.
 
     Returns:
@@ -66,11 +74,22 @@ def open_pretrained(
         FormatError: If there is no model at `path`, or it is damaged.
 
     """
-    model = _open(path, options, progress)
+    source_path = Path(check_path(path, "the model", "a path or the name of a model")).expanduser()
+    complete_write(source_path)  # a path of which a killed process left parts is no repository
+    repository = hub.choose_revision(path, revision)
+    if repository is None:
+        model, source = _open(path, options, progress), make_portable(path)
+    else:
+        if options is not None:
+            raise UsageError(f"{path}: `options` is for .hdf5 files only. Leave it out.")
+        folder = hub.fetch_repository(repository, cache=cache, offline=offline)
+        model = hub.read(folder, repository, progress)
+        # By its commit, so that another process opens the same model; in a cache of its own by its path.
+        source = model.origin["repository"] if cache is None else str(folder.absolute())
     set_precision(model, precision)
     opened = OpenedFile(
         reopen_pretrained,
-        make_portable(path),
+        source,
         None if options is None else str(Path(options).expanduser().absolute()),
         model.network.precision,
         WeightSnapshot(model.weights()),
@@ -107,6 +126,8 @@ def _open(path: str | Path, options: str | Path | None, progress: OnProgress) ->
         return _open_hdf5(source, options_path, progress)
     if ending == ".zip" or (ending not in PART_ENDINGS and is_zipfile(source)):
         return _open_zip(source, options_path, progress)
+    if ending == ".onnx":
+        raise FormatError(f"{source}: ONNX is written, not read. Load the model it was made from.")
     advice = (
         f"It looks like a part of a model: load its folder, {source.absolute().parent}."
         if ending in PART_ENDINGS
@@ -116,10 +137,10 @@ def _open(path: str | Path, options: str | Path | None, progress: OnProgress) ->
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """The path of a model: an existing file or folder, the folder of a bundled model, or a zip of NLPL.
+    """The path of a model: an existing file or folder, that of a bundled or fetched model, or a zip of NLPL.
 
     Raises:
-        FormatError: If there is neither.
+        FormatError: If there is none.
 
     """
     source = Path(check_path(path, "the model", "a path or the name of a bundled model")).expanduser()
@@ -129,6 +150,8 @@ def resolve_model_path(path: str | Path) -> Path:
             return source
         if (archive := find_nlpl(str(path))) is not None:
             return archive
+        if (repository := hub.find_repository(path)) is not None:
+            return hub.fetch_repository(repository)
         raise FormatError(_describe_missing(source))
     if not os.path.exists(source):
         return verify_bundled(str(path))
@@ -143,6 +166,9 @@ def resolve_model_path(path: str | Path) -> Path:
 def locate_model(path: str | Path) -> Path:
     """The path of a model without any check; see `resolve_model_path`."""
     source = Path(path).expanduser()
+    repository = hub.find_repository(path)
+    if repository is not None:
+        return hub.find_cached(repository) or source
     return FOLDER / path if not os.path.exists(source) and str(path) in list_bundled() else source
 
 
