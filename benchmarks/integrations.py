@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -216,6 +217,43 @@ def keras_batches(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
 
 
 ROWS: tuple[Row, ...] = (pandas_column, spacy_component, keras_batches)
+def hub_load(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """Hugging Face Hub: a model loaded from the cache."""
+    import huggingface_hub  # noqa: F401  # or this row is missing
+
+    cache = tempfile.TemporaryDirectory()  # removed with the calls, which hold it
+    repository = Path(cache.name) / "models--user--model"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    elmo.save(snapshot)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    return Calls(
+        plain=lambda: polyseme.load(snapshot).embed(sentences[:64]),
+        adapter=lambda: polyseme.load("user/model", cache=cache.name, offline=True).embed(sentences[:64]),
+    )
+
+
+def gensim_vectors(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """gensim: word vectors as KeyedVectors."""
+    from gensim.models import KeyedVectors
+
+    words = polyseme.mean_vectors(elmo, sentences, min_count=1)
+
+    def build() -> None:
+        for _ in range(100):
+            keyed = KeyedVectors(words.vectors.shape[1])
+            keyed.add_vectors(list(words.words), words.vectors - words.centre)
+            keyed.allocate_vecattrs(["count"], [int])
+            keyed.expandos["count"][:] = words.counts
+
+    def convert() -> None:
+        for _ in range(100):
+            words.to_gensim()
+
+    return Calls(plain=build, adapter=convert)
+
+
+ROWS: tuple[Row, ...] = (pandas_column, hub_load, gensim_vectors)
 
 
 def main() -> None:
