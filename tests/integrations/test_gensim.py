@@ -45,8 +45,8 @@ def test_gensim_gets_the_words_with_their_cosines_and_counts(words: WordVectors)
     assert keyed.vectors.dtype == np.float32
     assert keyed.get_vecattr("river", "count") == words.count("river") == 12
     assert_same_neighbours(keyed, words)
-    analogy = {"positive": ["king", "river"], "negative": ["queen"]}
-    assert keyed.most_similar(**analogy, topn=1)[0][0] == words.most_similar(**analogy, topn=1)[0][0]
+    analogy = ["king", "river"], ["queen"]
+    assert keyed.most_similar(*analogy, topn=1)[0][0] == words.most_similar(*analogy, topn=1)[0][0]
     keyed.vectors[:] = 0
     assert words["river"].any()  # gensim has a copy
 

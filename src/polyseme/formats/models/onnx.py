@@ -1,6 +1,6 @@
 """Write a model as one ONNX graph, for onnxruntime in any language and in the browser.
 
-    formats.models.pretrained  ->  formats.models.onnx  ->  x.onnx
+    formats.models.pretrained  ->  formats.models.onnx  ->  onnxruntime
 
 Inputs are ids with <S> and </S>, 0 behind the end of a sentence: `chars` (B, T, C), `words` (B, T), or both,
 as the model reads them. The output is `layers` (L, B, T, H), zero behind the end, each sentence from zero
