@@ -177,16 +177,6 @@ def datasets_map(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     )
 
 
-ROWS: tuple[Row, ...] = (
-    pandas_column,
-    scikit_learn,
-    sentence_transformers,
-    vectors_in_a_table,
-    datasets_map,
-    langchain,
-    llama_index,
-    haystack,
-)
 def spacy_component(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     """spaCy: `polyseme` over tokenized documents."""
     import spacy
@@ -216,7 +206,6 @@ def keras_batches(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     return Calls(plain=lambda: elmo.embed(sentences, layer="all"), adapter=read_batches)
 
 
-ROWS: tuple[Row, ...] = (pandas_column, spacy_component, keras_batches)
 def hub_load(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     """Hugging Face Hub: a model loaded from the cache."""
     import huggingface_hub  # noqa: F401  # or this row is missing
@@ -253,7 +242,20 @@ def gensim_vectors(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     return Calls(plain=build, adapter=convert)
 
 
-ROWS: tuple[Row, ...] = (pandas_column, hub_load, gensim_vectors)
+ROWS: tuple[Row, ...] = (
+    pandas_column,
+    scikit_learn,
+    sentence_transformers,
+    vectors_in_a_table,
+    datasets_map,
+    langchain,
+    llama_index,
+    haystack,
+    spacy_component,
+    keras_batches,
+    hub_load,
+    gensim_vectors,
+)
 
 
 def main() -> None:
