@@ -66,11 +66,12 @@ class Load:
                 begin = time.monotonic()
                 try:
                     response = client.post(route, json=body)
-                except httpx.TransportError:
+                except httpx.TransportError as error:
                     if self.killed >= begin - 1:
                         self.cut += 1
                     else:
                         self.lost += 1
+                        print(f"lost: {route} after {time.monotonic() - begin:.1f} s: {error!r}", flush=True)
                     continue
                 self.statuses[response.status_code] += 1
                 self.latencies.append(time.monotonic() - begin)
@@ -90,28 +91,30 @@ class Load:
                 continue
 
 
-def list_processes(pid: int) -> list[int]:
-    """A process and its children."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *map(int, children)]
+def list_children(pid: int) -> list[int]:
+    """Processes that any thread of a process has started."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text(encoding="ascii").split()]
 
 
-def measure_memory(pid: int) -> float:
-    """Megabytes that a process and its children hold for themselves."""
-    total = 0
-    for process in list_processes(pid):
-        try:
-            text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
-        except OSError:
-            continue  # it has just ended
-        total += sum(map(int, re.findall(r"^Private_\w+:\s+(\d+)", text, re.MULTILINE)))
-    return total / 1024
+def measure_memory(pid: int) -> tuple[float, int]:
+    """Megabytes that a process and all below it hold for themselves, and their open files."""
+    megabytes, n_files = 0.0, 0
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+        n_files = len(os.listdir(f"/proc/{pid}/fd"))
+        children = list_children(pid)
+    except OSError:
+        return 0.0, 0  # it has just ended
+    megabytes = sum(map(int, re.findall(r"^Private_\w+:\s+(\d+)", text, re.MULTILINE))) / 1024
+    below = [measure_memory(child) for child in children]
+    return megabytes + sum(row[0] for row in below), n_files + sum(row[1] for row in below)
 
 
 def cause_fault(kind: str, server: int, folder: Path, load: Load) -> bool:
     """Let one thing fail; False if it cannot be done here."""
     if kind == "worker killed":
-        workers = list_processes(server)[1:]
+        workers = list_children(server)
         if not workers:
             return False
         load.killed = time.monotonic()
@@ -154,6 +157,11 @@ def start_server(folder: Path) -> tuple[subprocess.Popen[str], str]:
             time.sleep(0.2)
 
 
+def take_medians(values: list[float]) -> list[float]:
+    """The medians of the four quarters."""
+    return [round(float(np.median(quarter)), 1) for quarter in np.array_split(values, 4) if len(quarter)]
+
+
 def soak(minutes: float, folder: Path) -> dict[str, Any]:
     """Run the load for so long; returns the figures."""
     polyseme.convert(MODEL, folder / "model")
@@ -167,6 +175,7 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
         thread.start()
     time.sleep(WARM_UP)
     memory = [measure_memory(server.pid)]
+    loads: list[float] = []
     faults: Counter[str] = Counter()
     end = time.monotonic() + 60 * minutes - WARM_UP
     kinds = itertools.cycle(("worker killed", "disk full", "model replaced"))
@@ -175,6 +184,8 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
         faults[kind] += cause_fault(kind, server.pid, folder, load)
         time.sleep(FAULT_SECONDS)
         memory.append(measure_memory(server.pid))
+        loads.append(os.getloadavg()[0])
+        print(f"{kind}: {memory[-1][0]:.0f} MB, {memory[-1][1]} files, load {loads[-1]:.1f}", flush=True)
     load.stopped.set()
     for thread in threads:
         thread.join()
@@ -190,8 +201,10 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
         "faults": dict(faults),
         "p50 ms": round(1000 * float(np.quantile(load.latencies, 0.5)), 1),
         "p99 ms": round(1000 * float(np.quantile(load.latencies, 0.99)), 1),
-        "MB after warm-up": round(memory[0]),
-        "MB, median of the last quarter": round(float(np.median(memory[-max(1, len(memory) // 4) :]))),
+        "MB after warm-up": round(memory[0][0]),
+        "MB, medians of the quarters": take_medians([row[0] for row in memory]),
+        "open files, medians of the quarters": take_medians([row[1] for row in memory]),
+        "load of the machine, medians": take_medians(loads),
         "exit code": code,
     }
 
@@ -206,7 +219,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         for name, value in soak(arguments.minutes, folder).items():
-            print(f"{name:32} {value}")
+            print(f"{name:36} {value}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -18,7 +18,7 @@ from polyseme.books.page import BookFacts, render_page
 from polyseme.choices import BookLanguage
 from polyseme.elmo import Elmo, load
 from polyseme.errors import DataError, UsageError
-from polyseme.io.atomic import new_file
+from polyseme.io.atomic import new_group
 from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import ProgressOption
 from polyseme.search.index import Index, is_index
@@ -165,9 +165,10 @@ def book(
             nearest=[_find_nearest(usages.words, character) for character in cast],
             words=_list_frequent(usages.words, cast),
         )
-        write_tables(folder, cast, mentions, groups)
-        with new_file(folder / PAGE, force=True) as page:
-            page.write_text(render_page(facts, cast, mentions, groups), encoding="utf-8")
+        page = render_page(facts, cast, mentions, groups)
+        with new_group(folder, "book") as new:
+            write_tables(new, cast, mentions, groups)
+            (new / PAGE).write_text(page, encoding="utf-8")
         return BookResult(folder, folder / PAGE, text_language, cast, mentions, groups, usages)
 
 

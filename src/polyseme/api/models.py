@@ -159,10 +159,15 @@ def convert(
         # Read before saving, because `source` may be `out`.
         words = words_file.read_bytes() if to == "native" and words_file.exists() else None
         save_pretrained(
-            model, path, to=to, precision=precision, tables=tables, force=force, progress=on_progress
+            model,
+            path,
+            to=to,
+            precision=precision,
+            tables=tables,
+            words=words,
+            force=force,
+            progress=on_progress,
         )
-        if words is not None:
-            (path / WORDS_FILE).write_bytes(words)
     return to
 
 
@@ -195,5 +200,7 @@ def sample(
     """
     with open_progress(progress) as on_progress:
         if split is not None:
-            write_documents(name, Path(split).expanduser(), force=force, on_progress=on_progress)
+            folder = Path(split).expanduser()
+            with lock_output(folder):
+                write_documents(name, folder, force=force, on_progress=on_progress)
         return fetch_sample(name, on_progress=on_progress)

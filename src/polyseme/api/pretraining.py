@@ -94,7 +94,7 @@ def pretrain(
         TensorBoardLog(folder) if tensorboard else nullcontext() as board,
         open_progress(progress) as on_progress,
     ):
-        result = training.pretrain(
+        return training.pretrain(
             list_paths(texts, "texts"),
             folder,
             run_settings,
@@ -107,10 +107,8 @@ def pretrain(
             workers=workers,
             on_progress=on_progress,
             on_metrics=_call_all(on_metrics, board.log if board else None),
+            on_trained=write_report,
         )
-    if result.is_first:
-        write_report(result)
-    return result
 
 
 def _call_all(*callbacks: OnMetrics | None) -> OnMetrics:

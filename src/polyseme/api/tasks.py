@@ -102,10 +102,9 @@ def train(
             force=force,
             copy=copy,
             vectors=vectors,
+            on_trained=write_report,
             progress=on_progress,
         )
-    if trained.out is not None:
-        write_report(trained, trained.out)
     return trained.model
 
 

@@ -67,7 +67,7 @@ def find_groups(mentions: BookMentions, count: int) -> list[int]:
 def write_tables(
     folder: Path, characters: Sequence[Character], mentions: BookMentions, groups: Sequence[int]
 ) -> None:
-    """Write characters.csv, chapters.csv, pairs.csv and network.graphml."""
+    """Write characters.csv, chapters.csv, pairs.csv and network.graphml into `folder`."""
     write_csv(
         folder / "characters.csv",
         ["name", "aliases", "mentions", "group", "chapters", "first", "last"],

@@ -109,6 +109,19 @@ def read_json(path: Path, what: str = "JSON", advice: str = COPY) -> Any:
         return json.loads(path.read_bytes().decode("utf-8"))
 
 
+def read_json_lines(path: Path, what: str = "JSON lines", advice: str = COPY) -> list[Any]:
+    """Read a file with a JSON value per line; an empty line has none.
+
+    Raises:
+        FormatError: It is missing, not UTF-8, or a line is not JSON.
+
+    """
+    check_regular_file(path, what)
+    with refuse_damaged(path, what, advice):
+        lines = path.read_bytes().decode("utf-8").split("\n")
+        return [json.loads(line) for line in lines if line.strip()]
+
+
 def read_npy(path: Path, *, map_file: bool = False, advice: str = COPY) -> NDArray[Any]:
     """Read an array from a .npy file, which cannot contain objects; `map_file`: without loading it."""
     with refuse_damaged(path, "a .npy file", advice):

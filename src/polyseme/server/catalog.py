@@ -6,6 +6,7 @@ paths or open objects  ->  server.catalog  ->  server.verbs, server.openai
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,7 @@ from polyseme.word_vectors import WordVectors, open_words
 
 Item = TypeVar("Item")
 MAX_DOCUMENTS = 1000  # names in /info
+MAX_CHARACTERS = 1 << 22  # of a file in the model's folder
 UNKNOWN = "{}: neither an index nor a task model. Check the path."
 
 
@@ -111,14 +113,26 @@ class Catalog:
     def _read_file(self, name: str) -> str | None:
         """A text file in the model's folder, or None."""
         file = None if self.path is None else locate_model(self.path) / name
-        return file.read_text(encoding="utf-8") if file is not None and file.is_file() else None
+        if file is None or not file.is_file():
+            return None
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(MAX_CHARACTERS)
 
     def _read_curves(self) -> list[dict[str, float]]:
         """Validation perplexities during pretraining, if the folder has them."""
         lines = (self._read_file("metrics.jsonl") or "").splitlines()
-        points = [json.loads(line) for line in lines if '"validation"' in line]
-        names = ("tokens", "forward", "backward", "mean")
-        return [{name: point[name] for name in names} for point in points if set(names) <= set(point)]
+        points = [_read_point(line) for line in lines if '"validation"' in line]
+        return [point for point in points if point is not None]
+
+
+def _read_point(line: str) -> dict[str, float] | None:
+    """The perplexities of a validation; None if the line is damaged: they only decorate a page."""
+    try:
+        values = json.loads(line)
+        point = {name: float(values[name]) for name in ("tokens", "forward", "backward", "mean")}
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        return None
+    return point if all(map(math.isfinite, point.values())) else None
 
 
 def open_catalog(

@@ -12,7 +12,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 
 from polyseme.elmo import Elmo, ensure_loaded
-from polyseme.errors import DataError, UsageError
+from polyseme.errors import DataError, FormatError, UsageError
 from polyseme.formats.tensors import write_tensors
 from polyseme.io.atomic import new_file
+from polyseme.io.checked import read_json
 from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.tasks.data.sources import Data, open_source
@@ -55,7 +57,7 @@ from polyseme.text.static_vectors import read_vectors
 from polyseme.text.validate import check_path
 from polyseme.training.checkpoint import Position, collect_weights
 from polyseme.training.devices import choose_device
-from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, StoppedError
+from polyseme.training.loop import CHECKPOINTS, METRICS, Loop, Metrics, StoppedError, read_metrics
 
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
 COMPARED_RUNS = 3  # seeds of a comparison
@@ -274,9 +276,13 @@ def train(
     force: bool = False,
     copy: bool = True,
     vectors: str | Path | None = None,
+    on_trained: Callable[[TrainedTask, Path], object] | None = None,
     progress: OnProgress = ignore_progress,
 ) -> TrainedTask:
-    """Train all runs of an experiment; the best model is written to `out`, if that is not None."""
+    """Train all runs of an experiment; the best model is written to `out`, if that is not None.
+
+    `on_trained` may add files to `out`, while no other process may write it.
+    """
     elmo = ensure_loaded(model)
     source = ElmoSource(elmo, elmo.path)
     task, data, segment = prepare(experiment, elmo, files)
@@ -311,7 +317,10 @@ def train(
             trained.write_into(folder, copy=copy)
             scores = trained.score_examples(data.final[1])
         runner.close(remove=vectors is None)
-        return TrainedTask(trained, results, data, folder if out is not None else None, scores)
+        result = TrainedTask(trained, results, data, folder if out is not None else None, scores)
+        if out is not None and on_trained is not None:
+            on_trained(result, folder)
+        return result
 
 
 def _open_folder(
@@ -341,19 +350,20 @@ def _make_plan(experiment: Experiment, settings: TaskSettings, data: TaskData, e
     }
 
 
+_RESULTS = TypeAdapter(RunResult)
+
+
 def _read_result(path: Path) -> RunResult | None:
     """The result of a finished run; None if it is not finished."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        return RunResult(**{**values, "run": Run(**values["run"])})
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return _RESULTS.validate_python(read_json(path))
+    except (FormatError, ValueError):
         return None
 
 
 def _read_validations(path: Path, main: str, examples: int) -> list[list[float]]:
     """The epoch and the main metric of each validation, from metrics.jsonl."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    chosen = [line for line in lines if line["event"] == "validation"]
+    chosen = [line for line in read_metrics(path) if line.get("event") == "validation"]
     return [[round(line["tokens"] / examples, 2), line[main]] for line in chosen]
 
 

@@ -16,9 +16,10 @@ from statistics import mean, stdev
 from typing import Any
 
 from polyseme.io import plots
-from polyseme.io.atomic import new_file
+from polyseme.io.atomic import new_group
 from polyseme.tasks.experiment import RunResult, TrainedTask
 from polyseme.tasks.metrics import Scores
+from polyseme.tasks.run_folder import REPORTS
 from polyseme.tasks.settings import InputSettings
 from polyseme.tasks.significance import Difference, compare_runs
 from polyseme.tasks.tfidf import NAME as BASELINE
@@ -49,15 +50,15 @@ def write_report(trained: TrainedTask, folder: Path) -> str:
         *scores.notes,
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
-    with new_file(folder / "report.md", force=True) as new:
-        new.write_text(text, encoding="utf-8")
     results = [asdict(result) for result in trained.results]
     values: dict[str, Any] = {"results": results, part: scores.as_dict()}
     if model.baseline is not None:
         values["baseline"] = {"name": BASELINE, **asdict(model.baseline)}
-    with new_file(folder / "report.json", force=True) as new:
-        new.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    draw_plots(trained, scores, folder)
+    with new_group(folder, "report", known_names=REPORTS) as new:
+        (new / "report.md").write_text(text, encoding="utf-8")
+        content = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+        (new / "report.json").write_text(content, encoding="utf-8")
+        draw_plots(trained, scores, new)
     return summary
 
 

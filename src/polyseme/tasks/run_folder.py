@@ -13,8 +13,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import UsageError
+from polyseme.errors import FormatError, UsageError
 from polyseme.io.atomic import check_output_folder, new_file
+from polyseme.io.checked import read_json
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
 REPORTS = ("report.md", "report.json", "layers.png", "confusion.png", "curve.png", "training.png")
@@ -42,7 +43,7 @@ def check_resumable(folder: Path, plan: dict[str, str]) -> None:
     saved = _read_value(folder / PLAN, "plan")
     if saved is None:
         raise UsageError(f"{folder}: no run to resume. Leave out `resume`.")
-    if _read_value(folder / PLAN, "format") != FORMAT:
+    if _read_value(folder / PLAN, "format") != FORMAT or not isinstance(saved, dict):
         raise UsageError(
             f"{folder}: its runs were started by another version of Polyseme. Start again with `force=True`, "
             "or choose another `out`."
@@ -73,7 +74,7 @@ def _check_ours(folder: Path) -> None:
 def _read_value(path: Path, name: str) -> Any:
     """A value of a JSON file; None if there is no such file or value."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        values = read_json(path)
+    except FormatError:
         return None
     return values.get(name) if isinstance(values, dict) else None

@@ -24,8 +24,9 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import record_function
 
-from polyseme.errors import PolysemeError, UsageError
-from polyseme.io.checked import refuse_damaged
+from polyseme.errors import FormatError, PolysemeError, UsageError
+from polyseme.io.atomic import new_file
+from polyseme.io.checked import read_json_lines, refuse_damaged
 from polyseme.model.fast.fp32_products import use_quickest_fp32_products
 from polyseme.model.fast.kernels.updates import clip_and_step
 from polyseme.model.fast.parallel import keep_torch_on_one_core
@@ -349,11 +350,25 @@ def _drop_later_lines(path: Path, step: int) -> None:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
         if _read_step(line) <= step
     ]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    with new_file(path, force=True) as new:
+        new.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Read the lines of metrics.jsonl.
+
+    Raises:
+        FormatError: A line is not a record.
+
+    """
+    lines = read_json_lines(path, "the metrics of a run", checkpoint.ADVICE)
+    if not all(isinstance(line, dict) for line in lines):
+        raise FormatError(f"{path}: a line is not a record. {checkpoint.ADVICE}")
+    return lines
 
 
 def _read_step(line: str) -> float:
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):  # a line that a kill truncated
+    except (ValueError, KeyError, TypeError, RecursionError):  # a line that a kill truncated
         return math.inf

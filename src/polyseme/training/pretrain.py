@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +95,7 @@ def pretrain(
     workers: int | None = None,
     on_progress: OnProgress = ignore_progress,
     on_metrics: OnMetrics | None = None,
+    on_trained: Callable[[PretrainResult], object] | None = None,
 ) -> PretrainResult:
     """Train a biLM on text and write it to a folder.
 
@@ -111,6 +112,8 @@ def pretrain(
         workers: Processes that segment text; None chooses by the machine and the size of the text.
         on_progress: Receives progress events.
         on_metrics: Receives the metrics of every step and validation.
+        on_trained: Receives the finished run while `out` is still locked; only in the process that
+            writes files.
 
     Returns:
         The finished run.
@@ -136,7 +139,10 @@ def pretrain(
                 run.prepare(inputs, valid, options)
 
             ranks.run_first("prepared", begin)
-            return run.train(open_corpus(out / CORPUS), on_progress, on_metrics)
+            result = run.train(open_corpus(out / CORPUS), on_progress, on_metrics)
+            if on_trained is not None and result.is_first:
+                on_trained(result)
+            return result
         finally:
             ranks.close()
 

@@ -10,7 +10,6 @@ B sentences, T tokens incl. <S> and </S>, U distinct types, H = 2D.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from polyseme.elmo import BATCH_TOKENS, Elmo
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.formats.models.sentence_file import SENTENCE_FILE, write_sentence_pooling
 from polyseme.formats.vectors.word_file import WORDS_FILE
+from polyseme.io.atomic import new_group
 from polyseme.model.output import resolve_output
 from polyseme.model.sentence_pooling import SentencePooling
 from polyseme.text.corpus.prepared import Corpus, CorpusReport, find_sentence_starts, read_types
@@ -35,7 +35,7 @@ from polyseme.text.segment.discovery import PERSON, PLACE, NewWord
 from polyseme.text.segment.word_list import NAME_SEPARATOR
 from polyseme.text.usage_sample import choose_sentences
 from polyseme.training.curves import draw_png, draw_svg
-from polyseme.training.loop import METRICS
+from polyseme.training.loop import METRICS, read_metrics
 from polyseme.training.objective import encode_types
 from polyseme.training.pretrain import PretrainResult
 from polyseme.word_vectors import WordVectors
@@ -46,6 +46,8 @@ MIN_COUNT = 5  # usages that a word needs for a mean vector
 SENTENCES = 3_000  # spread over the text, to fit how sentences are pooled
 WORDS = 12  # words whose nearest ones are shown
 NEW_WORDS = 200  # new words of each kind that are shown
+PAGE_FILE, CURVES_FILE = "report.html", "curves.png"
+FILES = (PAGE_FILE, CURVES_FILE, WORDS_FILE, SENTENCE_FILE)
 logger = logging.getLogger(__name__)
 
 PAGE = """<!doctype html>
@@ -100,13 +102,9 @@ def write_report(run: PretrainResult) -> None:
         run: A finished run; the files go to its folder.
 
     """
-    metrics = (run.folder / METRICS).read_text(encoding="utf-8").splitlines()
-    lines = [json.loads(line) for line in metrics]
+    lines = read_metrics(run.folder / METRICS)
     vectors = compute_word_vectors(run.model, run.corpus)
-    vectors.save(run.folder / WORDS_FILE, force=True)
     pooling = fit_sentences(run.model, run.corpus)
-    if pooling is not None:
-        write_sentence_pooling(run.folder / SENTENCE_FILE, pooling)
     end = lines[-1]
     page = PAGE.format(
         name=escape(run.folder.name),
@@ -123,11 +121,15 @@ def write_report(run: PretrainResult) -> None:
         held_out=escape(run.report.held_out),
         static=_format_static(run.model),
     )
-    (run.folder / "report.html").write_text(page, encoding="utf-8")
-    if find_spec("matplotlib") is None:
-        logger.warning('curves.png was not drawn: it needs matplotlib: pip install "polyseme[plot]"')
-        return
-    draw_png(lines, run.folder / "curves.png")
+    with new_group(run.folder, "report", known_names=FILES) as new:
+        vectors.save(new / WORDS_FILE)
+        if pooling is not None:
+            write_sentence_pooling(new / SENTENCE_FILE, pooling)
+        (new / PAGE_FILE).write_text(page, encoding="utf-8")
+        if find_spec("matplotlib") is None:
+            logger.warning('curves.png was not drawn: it needs matplotlib: pip install "polyseme[plot]"')
+        else:
+            draw_png(lines, new / CURVES_FILE)
 
 
 def fit_sentences(model: Pretrained, corpus: Corpus, *, count: int = SENTENCES) -> SentencePooling | None:

@@ -45,12 +45,14 @@ class RunRecord:
         path = folder / RUN
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
+            if not all(isinstance(values["config"][name], dict) for name in ("model", "corpus", "train")):
+                raise TypeError("sections of the settings are missing")
             stamps = {name: [Stamp(*file) for file in values[name]] for name in ("text", "held_out")}
             start, processes, words = values["start"], values["processes"], values.get("words")
             return cls(values["config"], stamps["text"], stamps["held_out"], start, processes, words)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
             raise FormatError(
                 f"{path}: not the record of a run ({problem!r}). Start again with `force=True`."
             ) from None

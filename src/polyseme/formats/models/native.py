@@ -109,6 +109,7 @@ def write(
     precision: str = "fp32",
     tables: bool = False,
     card: CardMetadata = NO_METADATA,
+    words: bytes | None = None,
     progress: OnProgress = ignore_progress,
 ) -> None:
     """Write `model` as a folder, completely or not at all.
@@ -120,10 +121,13 @@ def write(
         precision: Precision of the large weights.
         tables: Also write the tables of words, characters and softmax in that precision.
         card: What its card says that the model does not know.
+        words: The content of its file of word vectors, if it has one.
         progress: Receives an event for each tensor that is rounded.
 
     """
     with new_folder(folder, force=force, known_names=FILES) as new:
+        if words is not None:
+            (new / WORDS).write_bytes(words)
         _write_files(model, new, folder.name, precision, tables=tables, card=card, progress=progress)
 
 

@@ -308,7 +308,9 @@ def _make_empty_softmax(config: ModelSettings, rows: Mapping[str, int], network:
     if "softmax.weight" in rows:
         return Softmax(rows["softmax.weight"], size)
     if "softmax.bias" in rows:
-        return Softmax(rows["softmax.bias"], size, tied=network.tokens.words)
+        table = network.tokens.words
+        fits = table is not None and table.embedding_dim == size  # else rows of its own are missing
+        return Softmax(rows["softmax.bias"], size, tied=table if fits else None)
     return None
 
 

@@ -61,6 +61,7 @@ def save_pretrained(
     *,
     precision: str | None = None,
     tables: bool = False,
+    words: bytes | None = None,
     progress: OnProgress = ignore_progress,
 ) -> None:
     """Write `model` to `path`, completely or not at all.
@@ -77,6 +78,7 @@ def save_pretrained(
             precision, so that the folder gives the same vectors. hdf5 and onnx hold fp32 only.
         tables: Also write the tables of words, characters and softmax in that precision: they take less
             space, and become fp32 when opened. With `precision=None`, they are if that loses nothing.
+        words: The content of words.safetensors, which a Polyseme folder gets, too.
         progress: Receives progress events.
 
     Raises:
@@ -108,7 +110,9 @@ def save_pretrained(
     if tables and precision == "fp32":
         raise UsageError("`tables` needs a `precision` of bf16 or int8.")
     if to == "native":
-        native.write(model, out, force=force, precision=precision, tables=tables, progress=progress)
+        native.write(
+            model, out, force=force, precision=precision, tables=tables, words=words, progress=progress
+        )
         return
     if to == "onnx":
         with new_file(out, force=force) as new:

@@ -11,6 +11,7 @@ import json
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from typing import Any
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.io import plots
-from polyseme.io.atomic import check_output_folder
+from polyseme.io.atomic import check_output_folder, new_group
+from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.tasks.experiment import Experiment, Files, train
 from polyseme.tasks.tagging.task import Tagging
@@ -39,6 +41,7 @@ LINEAR = (
     "train.patience=2",
 )
 
+TABLE, PLOT = "probes.md", "probes.png"
 FREE = ("input.elmo_dropout", "head.dropout")  # settings of the fixed sections that users may change
 
 
@@ -72,6 +75,13 @@ def probe(
     folder = None if out is None else Path(check_path(out, "out")).expanduser()
     if folder is not None:
         check_output_folder(folder, force=force)
+    with lock_output(folder) if folder is not None else nullcontext():
+        return _probe_layers(elmo, files, folder, settings, progress)
+
+
+def _probe_layers(
+    elmo: Elmo, files: Files, folder: Path | None, settings: Sequence[str], progress: OnProgress
+) -> Probes:
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="polyseme-") as vectors:
         for layer in [*range(elmo.config.layers), "mix"]:
@@ -81,10 +91,10 @@ def probe(
     part, examples = trained.data.final
     result = Probes(values, measure_most_frequent(trained.data.train, examples), part)
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "probes.md").write_text(result.table() + "\n", encoding="utf-8")
-        if plots.can_draw():
-            plots.draw_layer_scores(values, result.baseline, "accuracy", folder / "probes.png")
+        with new_group(folder, "probes", known_names=(TABLE, PLOT)) as new:
+            (new / TABLE).write_text(result.table() + "\n", encoding="utf-8")
+            if plots.can_draw():
+                plots.draw_layer_scores(values, result.baseline, "accuracy", new / PLOT)
     return result
 
 

@@ -14,6 +14,10 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 
+from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter
+
+from polyseme.errors import FormatError
+from polyseme.io.checked import read_json
 from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.text.corpus.documents import read_pieces
 from polyseme.text.corpus.settings import CorpusSpec
@@ -23,6 +27,7 @@ from polyseme.text.segment.english_names import discover_names
 from polyseme.text.segment.word_list import ListedWord
 
 WORD_LIST, NEW_WORDS = "words.txt", "new_words.json"
+_AGAIN = "Prepare the corpus again from the text."
 
 
 def find_new_words(files: Sequence[Path], spec: CorpusSpec, on_progress: OnProgress) -> list[NewWord]:
@@ -65,6 +70,18 @@ def write_word_list(folder: Path, listed: WordList | None, discovered: Sequence[
     return word_list
 
 
+_ROWS = TypeAdapter(list[tuple[str, NonNegativeInt, str, FiniteFloat]])
+
+
 def read_new_words(path: Path) -> tuple[NewWord, ...]:
-    """Read what `write_word_list` wrote."""
-    return tuple(NewWord(*row) for row in json.loads(path.read_text(encoding="utf-8")))
+    """Read what `write_word_list` wrote.
+
+    Raises:
+        FormatError: It is damaged.
+
+    """
+    rows = read_json(path, "the new words of a corpus", _AGAIN)
+    try:
+        return tuple(NewWord(*row) for row in _ROWS.validate_python(rows))
+    except ValueError:
+        raise FormatError(f"{path}: not the new words of a corpus. {_AGAIN}") from None
