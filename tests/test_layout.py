@@ -17,7 +17,7 @@ MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(
 
 # A package imports from its own line and the lines above it, never from below.
 ORDER = (
-    ("errors", "segmentations", "choices"),
+    ("errors", "segmentations", "choices", "json_text"),
     ("config",),
     ("io",),
     ("text",),

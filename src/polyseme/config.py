@@ -10,7 +10,6 @@ name of the setting and a suggestion. What the program can count (words, charact
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -29,9 +28,11 @@ from pydantic import (
 
 from polyseme.choices import CharacterEncoding
 from polyseme.errors import ConfigError
+from polyseme.json_text import parse_json
 from polyseme.segmentations import Segmentation
 
 LARGEST = 1e30  # that float32 can represent, with a margin
+MAX_CHARS = 1000  # characters of a word that a row of numbers may hold
 Clip = Annotated[float, Field(gt=0, le=LARGEST)]
 Representable = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -47,7 +48,9 @@ class CharsSettings(Settings):
     """Character encoder: a word is read from its characters by convolutions and highway layers."""
 
     encoding: CharacterEncoding = "bytes"  # what a character is
-    max_chars: Annotated[int, Field(ge=3)] = 50  # characters per word, with its begin and end mark
+    max_chars: Annotated[int, Field(ge=3, le=MAX_CHARS)] = (
+        50  # per word, with its begin and end mark
+    )
     dim: PositiveInt = 16  # size of a character vector
     # Width and number of the convolutions.
     filters: Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)] = PUBLISHED_FILTERS
@@ -205,7 +208,7 @@ def read_values(path: Path) -> dict[str, Any]:
         text = path.read_bytes().decode("utf-8-sig")
         if path.suffix == ".toml":
             _check_toml(text, path)
-        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        values = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file. Check the path.") from None
     except OSError as problem:

@@ -12,6 +12,7 @@ import typer
 
 from polyseme.choices import ModelPrecision
 from polyseme.errors import UsageError
+from polyseme.io.checked import parse_digits
 from polyseme.segmentations import Segmentation
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def format_count(number: int, noun: str) -> str:
 def parse_layer(text: str) -> Layer:
     """Parse `mean`, `2`, `0.2,0.3,0.5` or `0.2,0.3,0.5*1.4` into what `Elmo.embed` takes."""
     if "," not in text:
-        return int(text) if text.isdecimal() else text
+        number = parse_digits(text)
+        return text if number is None else number
     weights, _, gamma = text.partition("*")
     try:
         return [float(weight) for weight in weights.split(",")], float(gamma or 1)

@@ -8,7 +8,6 @@ are used: dtype, axes, shape, finite values.
 
 from __future__ import annotations
 
-import json
 import pickle
 import stat
 import struct
@@ -24,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, PolysemeError
+from polyseme.json_text import parse_json
 
 COPY = "Copy it again."
+MAX_DIGITS = 18  # of a number that fits into 64 bits
 LONGEST = 200  # characters of a foreign message that are shown
 # What the libraries raise for damaged files: h5py, safetensors, numpy, zipfile, pyarrow, torch, json.
 DAMAGE: tuple[type[Exception], ...] = (
@@ -97,6 +98,14 @@ def check_regular_file(path: Path, what: str) -> None:
         raise FormatError(f"{path}: not a regular file, expected {what}.")
 
 
+def parse_digits(text: str) -> int | None:
+    """The number that at most 18 digits 0 to 9 write; None for all else.
+
+    `str.isdigit` is true of `²`, which `int` refuses, as it refuses thousands of digits.
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
+
+
 def read_json(path: Path, what: str = "JSON", advice: str = COPY) -> Any:
     """Read a JSON file.
 
@@ -106,7 +115,7 @@ def read_json(path: Path, what: str = "JSON", advice: str = COPY) -> Any:
     """
     check_regular_file(path, what)
     with refuse_damaged(path, what, advice):
-        return json.loads(path.read_bytes().decode("utf-8"))
+        return parse_json(path.read_bytes())
 
 
 def read_json_lines(path: Path, what: str = "JSON lines", advice: str = COPY) -> list[Any]:
@@ -119,7 +128,7 @@ def read_json_lines(path: Path, what: str = "JSON lines", advice: str = COPY) ->
     check_regular_file(path, what)
     with refuse_damaged(path, what, advice):
         lines = path.read_bytes().decode("utf-8").split("\n")
-        return [json.loads(line) for line in lines if line.strip()]
+        return [parse_json(line) for line in lines if line.strip()]
 
 
 def read_npy(path: Path, *, map_file: bool = False, advice: str = COPY) -> NDArray[Any]:

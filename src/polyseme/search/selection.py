@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
+from polyseme.io.checked import parse_digits
 from polyseme.text.corpus.documents import Document
 
 Documents = str | int | Sequence[str | int]
@@ -80,7 +81,7 @@ def group_documents(listed: Sequence[Document], by: str) -> list[str | None]:
 def sort_groups(names: Sequence[str]) -> list[str]:
     """The distinct names, in numerical order if all begin with a number, else in the order they come."""
     unique = list(dict.fromkeys(names))
-    starts = [re.match(r"-?\d+", name) for name in unique]
+    starts = [re.match(r"-?[0-9]{1,18}", name) for name in unique]
     if all(starts):
         return [
             name
@@ -150,11 +151,8 @@ def _match_field(listed: Sequence[Document], field: str, value: str) -> NDArray[
     if span is not None and span[2] is not None:
         low, high = int(span[1]), int(span[3]) if span[3] else None
         matching = [
-            known is not None
-            and known.isdecimal()
-            and low <= int(known)
-            and (high is None or int(known) <= high)
-            for known in values
+            number is not None and low <= number and (high is None or number <= high)
+            for number in (None if known is None else parse_digits(known) for known in values)
         ]
     else:
         matching = [known is not None and known.casefold() == value.casefold() for known in values]

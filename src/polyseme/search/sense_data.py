@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from polyseme.errors import DataError, UsageError
+from polyseme.io.checked import parse_digits
 from polyseme.text.brackets import parse_brackets
 from polyseme.text.encodings import AUTO
 from polyseme.text.reading import open_bytes, read_lines
@@ -99,7 +100,7 @@ def read_wordnet_senses(path: str | Path) -> dict[str, str]:
     first_senses: dict[str, str] = {}
     for line in read_lines(path):
         fields = line.text.split()
-        if len(fields) != 4 or "%" not in fields[0] or not fields[2].isdigit():
+        if len(fields) != 4 or "%" not in fields[0] or parse_digits(fields[2]) is None:
             raise DataError(
                 f"{line.source}:{line.number}: {line.text!r:.40}, expected a line of WordNet's index.sense."
             )
@@ -120,9 +121,9 @@ def _read_coarse_wsd(folder: Path, part: str, encoding: str) -> Iterator[Labelle
             position, _, text = line.text.partition("\t")
             tokens = tuple(text.split())
             location = f"{line.source}:{line.number}"
-            if not position.isdigit() or not int(position) < len(tokens):
+            start = parse_digits(position)
+            if start is None or start >= len(tokens):
                 raise DataError(f"{location}: expected the position of a word, a tab and a sentence.")
-            start = int(position)
             yield LabelledUsage(location, word_folder.name, tokens, start, start + 1, (label,))
 
 

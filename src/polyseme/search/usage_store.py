@@ -27,9 +27,12 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from polyseme.choices import IndexPrecision, IndexView, SpaceKind
+from polyseme.config import LARGEST
 from polyseme.errors import FormatError
 from polyseme.formats.vectors.flat import build_header, map_tensors, release_pages
 from polyseme.io.atomic import new_file
+from polyseme.json_text import parse_json
+from polyseme.segmentations import SEGMENTATIONS
 from polyseme.text.corpus.documents import Document
 
 HEAD = "index.json"
@@ -278,7 +281,7 @@ def read_head(folder: Path) -> dict[str, Any]:
 
     """
     try:
-        values = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+        values = parse_json((folder / HEAD).read_bytes())
     except FileNotFoundError:
         reason = f"no {HEAD} in it" if folder.is_dir() else "no such folder"
         raise FormatError(
@@ -307,6 +310,7 @@ def _find_wrong_values(head: dict[str, Any]) -> list[str]:
     is_valid = {
         "size": _is_count(head["size"]) and head["size"] > 0,
         "space": head["space"] in get_args(SpaceKind),
+        "segment": head["segment"] in SEGMENTATIONS,
         "layer": _is_layer(layer),
         "documents": all(isinstance(file, str) for file in head["documents"]),
         "blocks": all(
@@ -343,7 +347,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    return type(value) in (int, float) and bool(np.isfinite(float(value)))
+    return type(value) in (int, float) and abs(value) <= LARGEST
 
 
 def _translate_old_names(head: dict[str, Any]) -> None:

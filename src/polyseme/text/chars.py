@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.config import MAX_CHARS
 from polyseme.errors import UsageError
 from polyseme.text.simplified import pair_characters
 
@@ -182,11 +183,16 @@ class CodepointAlphabet:
 
 
 def _check_max_chars(max_chars: int) -> int:
-    """Refuse rows too short for a word."""
+    """Refuse rows too short for a word, and rows that take all memory."""
     if max_chars < 3:
         raise UsageError(
             f"max_chars is {max_chars}, but a row needs a word begin, a character and a word end. "
             "Set it to 3 or more; published models have 50."
+        )
+    if max_chars > MAX_CHARS:
+        raise UsageError(
+            f"max_chars is {max_chars:,}, and every row has so many numbers. Set it to {MAX_CHARS:,} or "
+            "less; published models have 50."
         )
     return max_chars
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 from polyseme.errors import FormatError
 from polyseme.formats.models.pretrained import Pretrained
 from polyseme.io.atomic import new_file
+from polyseme.json_text import parse_json
 from polyseme.text.chars import CodepointAlphabet
 from polyseme.text.corpus.documents import detect_kind, expand_inputs
 from polyseme.text.fingerprint import Stamp, digest, stamp
@@ -44,7 +45,7 @@ class RunRecord:
         """Read the record in `folder`; None if there is none."""
         path = folder / RUN
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = parse_json(path.read_bytes())
             if not all(isinstance(values["config"][name], dict) for name in ("model", "corpus", "train")):
                 raise TypeError("sections of the settings are missing")
             stamps = {name: [Stamp(*file) for file in values[name]] for name in ("text", "held_out")}

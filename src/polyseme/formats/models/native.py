@@ -36,6 +36,7 @@ from polyseme.formats.tensors import read_tensors, write_tensors
 from polyseme.formats.vectors.word_file import WORDS_FILE as WORDS
 from polyseme.io.atomic import new_folder, new_group
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
+from polyseme.json_text import parse_json
 from polyseme.model.fast.quantisation import PRECISIONS
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.segment import WordList
@@ -237,7 +238,7 @@ def _read_alphabet(config: ModelSettings, folder: Path) -> Alphabet | None:
         return ByteAlphabet(config.chars.max_chars)
     path = folder / CHARS
     try:
-        characters = json.loads(path.read_text(encoding="utf-8"))
+        characters = parse_json(path.read_bytes())
     except (OSError, ValueError, RecursionError) as problem:
         raise FormatError(f"{path}: cannot be read ({problem}); the model needs its characters.") from None
     if not isinstance(characters, list) or not all(isinstance(entry, str) for entry in characters):

@@ -21,6 +21,7 @@ from contextlib import suppress
 from random import getrandbits
 from typing import Any
 
+from polyseme.io.checked import MAX_DIGITS
 from polyseme.server.http.limits import HttpError, Limits, busy, out_of_memory, shutting_down, too_large
 from polyseme.server.http.rendering import make_error_response
 from polyseme.server.http.request_log import LOGGER
@@ -224,7 +225,7 @@ async def _read_body(receive: Receive, headers: dict[str, bytes], limits: Limits
     limit = limits.body_bytes
     error = too_large(f"The body is larger than {limit:,} bytes.", "body_too_large", limit=limit)
     length = headers.get("content-length", b"0")
-    if length.isdigit() and int(length) > limit:
+    if length.isdigit() and (len(length) > MAX_DIGITS or int(length) > limit):
         raise error
     parts, size = [], 0
     try:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError
+from polyseme.io.checked import parse_digits
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tables import guess_format, read_json_records
 from polyseme.text.reading import Line, read_lines
@@ -255,7 +256,9 @@ def _add_corefud_word(document: _OpenDocument, line: Line) -> None:
         raise DataError(
             f"{line.location}: {len(columns)} columns, expected 10. CoNLL-U is separated by tabs."
         )
-    is_word = columns[0].isdigit()  # neither a range nor an empty node, which is not in the text
+    is_word = (
+        parse_digits(columns[0]) is not None
+    )  # no range, no empty node
     if is_word:
         document.add_word("_".join(columns[1].split()), None)
     start = document.count - is_word

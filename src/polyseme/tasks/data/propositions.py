@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError
+from polyseme.io.checked import parse_digits
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tables import guess_format, read_json_records
 from polyseme.tasks.data.tag_schemes import Span, find_fault, read_spans
@@ -227,7 +228,7 @@ def _read_conllup_sentence(
             raise DataError(
                 f"{line.location}: {len(values)} columns, expected {len(columns)}, with tabs between."
             )
-        if values[0].isdigit():  # neither a range nor an empty node
+        if parse_digits(values[0]) is not None:  # neither a range nor an empty node
             rows.append((line, values))
     positions = {values[0]: number for number, (_, values) in enumerate(rows)}
     propositions = []

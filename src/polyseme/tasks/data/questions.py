@@ -10,12 +10,12 @@ of which then stands wherever it occurs. No answers, or `is_impossible`, means t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError
+from polyseme.json_text import parse_json
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tables import guess_format, read_json_records
 from polyseme.text.reading import EncodedPath, expand_path, list_inputs, open_text, resolve_encoding
@@ -142,7 +142,7 @@ def _load_json(path: str) -> Any:
     with open_text(path, resolve_encoding(path)) as stream:
         raw = stream.read()
     try:
-        return json.loads(raw.decode("utf-8"))
+        return parse_json(raw)
     except UnicodeDecodeError as problem:
         raise DataError(f"{path}: not UTF-8 at byte {problem.start:,}.") from None
     except RecursionError:

@@ -24,7 +24,6 @@ What must not change: pieces depend on the files and the arguments only.
 from __future__ import annotations
 
 import glob
-import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError, UsageError
+from polyseme.json_text import parse_json
 from polyseme.text.conllu import read_conllu
 from polyseme.text.corpus.headings import (
     HeadingFinder,
@@ -471,7 +471,7 @@ def read_record(line: Line) -> dict[str, Any]:
     """
     location = line.location
     try:
-        record = json.loads(line.text)
+        record = parse_json(line.text)
     except (ValueError, RecursionError) as problem:
         raise DataError(
             f"{location}: not valid JSON ({problem}). JSON lines have one record per line."
@@ -492,8 +492,6 @@ def _read_field(line: Line, field: str) -> str:
     text = record[field]
     if not isinstance(text, str):
         raise DataError(f"{location}: the field {field!r} is a {type(text).__name__}, expected text.")
-    if any("\ud800" <= c <= "\udfff" for c in text):  # half a character, written as \ud83d
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
 

@@ -30,6 +30,7 @@ from polyseme.io.atomic import new_folder
 from polyseme.io.checked import check_array, read_json, read_npy, refuse_damaged
 from polyseme.io.memory_map import map_ids, release
 from polyseme.io.progress import OnProgress, ignore_progress
+from polyseme.json_text import parse_json
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
 from polyseme.text.corpus.build import DOCUMENTS_FILE, CorpusReport, InitialTypes, Sources, build_corpus
 from polyseme.text.corpus.counts import read_types
@@ -132,7 +133,7 @@ class Corpus:
             return []
         with refuse_damaged(path, "the documents of a corpus", AGAIN):
             lines = path.read_text(encoding="utf-8").splitlines()
-            return [_check_document(CorpusDocument(**json.loads(line))) for line in lines]
+            return [_check_document(CorpusDocument(**parse_json(line))) for line in lines]
 
     def targets(self, types: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """What the softmax predicts for types: the type itself below V, else the unknown word."""
