@@ -48,9 +48,7 @@ class CharsSettings(Settings):
     """Character encoder: a word is read from its characters by convolutions and highway layers."""
 
     encoding: CharacterEncoding = "bytes"  # what a character is
-    max_chars: Annotated[int, Field(ge=3, le=MAX_CHARS)] = (
-        50  # per word, with its begin and end mark
-    )
+    max_chars: Annotated[int, Field(ge=3, le=MAX_CHARS)] = 50  # per word, with its begin and end mark
     dim: PositiveInt = 16  # size of a character vector
     # Width and number of the convolutions.
     filters: Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)] = PUBLISHED_FILTERS

@@ -281,7 +281,19 @@ ROLES = (
     "encoder.size=8",
     "head.predicate_size=4",
 )
-SMALL = ("train.epochs=1",)
+SMALL = ("train.epochs=1", "input.words=8", "encoder.size=8")
+SEQ2SEQ = (*SMALL, "data.dev_share=0.2", "input.chars=8")
+TASKS: dict[str, tuple[str, str, tuple[str, ...], Any]] = {  # by reader: task, file, settings, question
+    "task-classification": ("classification", "train.csv", toys.EPOCH, "the good film"),
+    "task-tagging": ("tagging", "train.conll", TAGGING, ["the", "good", "film"]),
+    "task-pairs": ("pairs", "train.jsonl", (*SMALL, "head.hidden=8"), ("the good film", "a film")),
+    "task-relations": ("relations", "train.txt", SMALL, "the <e1>good</e1> film is <e2>bad</e2>."),
+    "task-roles": ("roles", "roles.jsonl", ROLES, "The dog bit him ."),
+    "task-answers": ("answers", "answers.jsonl", SMALL, ("Who bought it?", "Maria Lind bought the mill.")),
+    "task-coref": ("coref", "coref.jsonl", SMALL, "Anna saw the river. She liked it."),
+    "task-translate": ("translate", "translations.tsv", SEQ2SEQ, "the dog"),
+    "task-summarise": ("summarise", "mails.jsonl", SEQ2SEQ, "The meeting is on Monday at nine."),
+}
 
 
 def make_task(task: str, file: str, settings: tuple[str, ...], folder: Path) -> None:
@@ -377,7 +389,91 @@ def use_corpus(folder: Path) -> object:
     return words, corpus.counts, corpus.report, None if alphabet is None else alphabet.encode(words)
 
 
+def make_corpus_with_words(folder: Path) -> None:
+    """A corpus with its own word list and the names that were found in the text."""
+    text = folder / "story.txt"
+    text.write_text("Mary Ann met New York . Mary Ann saw the river .\n" * 30, encoding="utf-8")
+    settings = CorpusSettings(valid_tokens=5, min_count=1, names=True)
+    spec = CorpusSpec(settings, "en", "codepoints", 10, word_list=WordList.parse(["river bank"]))
+    prepare_corpus([text], folder / "corpus", spec, workers=1)
+    assert (folder / "corpus" / "new_words.json").exists(), "no names were found"
+    text.unlink()
+
+
+BOOK = ("train.epochs=1", "model.recurrent.cells=8", "model.recurrent.outputs=8")
+
+
+def make_book(folder: Path) -> None:
+    text = folder / "book.txt"
+    text.write_text("Anna met Bruno . Bruno saw Anna .\n" * 60, encoding="utf-8")
+    (folder / "alias.tsv").write_text("Anna\tAnn\nBruno\tBru\n", encoding="utf-8")
+    polyseme.book(text, folder / "book", "tiny", settings=BOOK, alias=folder / "alias.tsv")
+
+
+def continue_book(folder: Path) -> object:
+    result = polyseme.book(
+        folder / "book.txt", folder / "book", "tiny", settings=BOOK, alias=folder / "alias.tsv"
+    )
+    return result.mentions.counts, result.characters, result.groups
+
+
+def make_served(folder: Path) -> None:
+    """The folders of a server: a model with its curves and card, an index of it, a task model."""
+    make_index(folder)
+    small_elmo().save(folder / "model")
+    line = {"event": "validation", "tokens": 10, "forward": 2.0, "backward": 3.0, "mean": 2.5, "step": 1}
+    (folder / "model" / "metrics.jsonl").write_text((json.dumps(line) + "\n") * 3, encoding="utf-8")
+
+
+def use_served(folder: Path) -> object:
+    from polyseme.server.catalog import open_catalog
+
+    catalog = open_catalog(folder / "model", [folder / "index"])
+    json.dumps(catalog.info, ensure_ascii=False, allow_nan=False).encode()
+    return catalog.info
+
+
+def make_coarse_wsd(folder: Path) -> None:
+    word = folder / "wsd" / "bank"
+    word.mkdir(parents=True)
+    (word / "train.data.txt").write_text("1\tthe bank failed\n2\tthe old bank\n" * 3, encoding="utf-8")
+    (word / "train.gold.txt").write_text("0\n1\n" * 3, encoding="utf-8")
+
+
+def make_index_files(folder: Path) -> None:
+    """The files that an index is told about: words to leave out, words to take, metadata."""
+    (folder / "t.txt").write_text(TEXT, encoding="utf-8")
+    (folder / "stop.txt").write_text("the\nof\n", encoding="utf-8")
+    (folder / "meta.tsv").write_text("file\tyear\ttopic\nt.txt\t1900\twar\n", encoding="utf-8")
+
+
+def use_index_files(folder: Path) -> object:
+    polyseme.index(
+        small_elmo(),
+        folder / "t.txt",
+        folder / "index",
+        stop=folder / "stop.txt",
+        meta=folder / "meta.tsv",
+        force=True,
+    )
+    index = polyseme.open_index(folder / "index", small_elmo())
+    senses = polyseme.senses(index, "bank", by="year") if "year" in index.listed_documents[0].meta else None
+    return [entry.cosine for entry in polyseme.nearest(index, "bank", k=3)], senses is None
+
+
 # ---- text ----
+
+
+ENCODED = {
+    "big5": "張無忌，銀行在河邊。\n他去了銀行。\n" * 20,
+    "gb18030": "郭芙道：银行在河边。\n他去了银行，天色将晚。\n" * 20,
+    "utf-16": "Anna sees the old river.\n郭芙道：银行在河边。\n" * 20,
+    "cp1252": "Zoë’s café – naïve.\nFrançois sees the river.\n" * 20,
+}
+
+
+def make_encoded_text(encoding: str, folder: Path) -> None:
+    (folder / "t.txt").write_bytes(ENCODED[encoding].encode(encoding))
 
 
 PROSE = (
@@ -530,6 +626,18 @@ def use_task_file(name: str, folder: Path) -> object:
 # ---- small files ----
 
 
+def make_record(folder: Path) -> None:
+    config = read_pretrain_settings("tiny").model_dump(mode="json")
+    RunRecord(config, [], [], None, 1).write(folder)
+
+
+def use_record(folder: Path) -> object:
+    """What a resumed run differs in."""
+    record = RunRecord.read(folder)
+    current = RunRecord(read_pretrain_settings("tiny").model_dump(mode="json"), [], [], None, 1)
+    return record and record.list_differences(current)
+
+
 SENSES_XML = (
     '<corpus><text id="d"><sentence id="d.s0"><wf lemma="the" pos="DET">The</wf>'
     '<instance id="d.s0.t0" lemma="bank" pos="NOUN">bank</instance></sentence></text></corpus>'
@@ -566,7 +674,6 @@ SMALL_FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "index.sense": ("bank%1:14:00:: 08437235 1 20\nbank%1:17:01:: 09236472 2 25\n", read_wordnet_senses),
     "vocab.txt": ("<S>\n</S>\n<UNK>\nthe\nbank\n", Vocab.read),
-    "record.json": ("", lambda path: RunRecord.read(path.parent)),
 }
 
 
@@ -604,28 +711,29 @@ def _readers() -> dict[str, Reader]:
         "index": Reader(make_index, use_index),
         "index-graph": Reader(make_graph_index, use_index),
         "index-add": Reader(make_index, add_to_index),
-        "task-classification": Reader(
-            partial(make_task, "classification", "train.csv", toys.EPOCH), partial(use_task, "the good film")
-        ),
-        "task-tagging": Reader(
-            partial(make_task, "tagging", "train.conll", TAGGING), partial(use_task, ["the", "good", "film"])
-        ),
-        "task-roles": Reader(
-            partial(make_task, "roles", "roles.jsonl", ROLES), partial(use_task, "The dog bit him .")
-        ),
         "task-run": Reader(make_run, resume_run, ("train.csv", "dev.csv")),
         "checkpoint": Reader(make_checkpoint, resume_checkpoint, ("story.txt",)),
         "corpus": Reader(make_corpus, use_corpus),
+        "corpus-words": Reader(make_corpus_with_words, use_corpus),
+        "book": Reader(make_book, continue_book, ("book.txt",)),
+        "served": Reader(make_served, use_served),
+        "run-record": Reader(make_record, use_record),
+        "coarse-wsd": Reader(make_coarse_wsd, lambda folder: read_sense_data(folder / "wsd", "train")),
+        "index-files": Reader(make_index_files, use_index_files, ("t.txt",)),
     }
+    for name, (task, file, settings, question) in TASKS.items():
+        readers[name] = Reader(partial(make_task, task, file, settings), partial(use_task, question))
     for ending in (".hdf5", ".npz", ".safetensors", ".parquet"):
         readers[f"vectors{ending}"] = Reader(partial(make_vectors, ending), use_vectors)
     for name in ("t.txt", "t.gz", "t.zst", "t.jsonl", "t.conllu", "t.html", "t.epub"):
         readers[f"text-{name[2:]}"] = Reader(partial(make_text, name), partial(use_text, name))
+    for encoding in ENCODED:
+        make, use = partial(make_encoded_text, encoding), partial(use_text, "t.txt")
+        readers[f"text-{encoding}"] = Reader(make, use)
     for name in TASK_FILES:
         readers[f"file-{name}"] = Reader(partial(make_task_file, name), partial(use_task_file, name))
     for name in SMALL_FILES:
-        if name != "record.json":
-            readers[f"small-{name}"] = Reader(partial(make_small, name), partial(use_small, name))
+        readers[f"small-{name}"] = Reader(partial(make_small, name), partial(use_small, name))
     return readers
 
 

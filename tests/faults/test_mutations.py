@@ -10,7 +10,13 @@ from faults.attack import attack
 from faults.readers import READERS, has_only_finite_numbers
 
 CASES, MANY = 7, 400  # of each reader
-EXPENSIVE = {"task-run": (1, 40), "checkpoint": (2, 60), "native-zh": (2, 60), "task-roles": (3, 100)}
+EXPENSIVE = {
+    "task-run": (1, 40),
+    "checkpoint": (2, 60),
+    "native-zh": (2, 60),
+    "book": (1, 40),
+    **dict.fromkeys((name for name in READERS if name.startswith("task-") and name != "task-run"), (3, 150)),
+}
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -158,7 +158,7 @@ def collect_head_weights(network: AnyNetwork) -> dict[str, Tensor]:
     """Weights and buffers of a task, without those of a fine-tuned ELMo."""
     tuned = find_tuned_prefix(network)
     return {
-        name: values.detach().cpu().contiguous()
+        name: values.detach() if values.is_meta else values.detach().cpu().contiguous()
         for name, values in as_module(network).state_dict().items()
         if not name.startswith(tuned)
     }
@@ -171,12 +171,16 @@ def find_tuned_prefix(network: AnyNetwork) -> str:
     return f"{name}.layer.network."
 
 
-def load_head(network: AnyNetwork, folder: Path) -> None:
-    """Load head.safetensors into a network."""
-    weights = {
+def read_head_weights(folder: Path) -> dict[str, Tensor]:
+    """Read head.safetensors, in today's names."""
+    return {
         name.replace("stack.inputs.", "stack.featurizer.", 1): values  # as format 1 names it
         for name, values in read_tensors(folder / HEAD, WEIGHTS).items()
     }
+
+
+def check_head_weights(network: AnyNetwork, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Refuse weights that are not finite, or not those of the network, which may be on the meta device."""
     expected = collect_head_weights(network)
     wrong = list(expected.keys() ^ weights.keys())
     for name in expected.keys() & weights.keys():
@@ -187,7 +191,6 @@ def load_head(network: AnyNetwork, folder: Path) -> None:
             raise FormatError(f"{folder / HEAD}: {name} contains NaN or infinite values. Train it again.")
     if wrong:
         raise FormatError(f"{folder / HEAD}: {min(wrong)} does not fit {TASK}. Are they of one task?")
-    as_module(network).load_state_dict(weights, strict=False)
 
 
 def restore_weights(network: AnyNetwork, path: Path) -> None:

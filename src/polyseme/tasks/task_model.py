@@ -19,6 +19,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import DataError, PolysemeError, UsageError
 from polyseme.formats.tensors import write_tensors
 from polyseme.io.atomic import new_folder, new_group
+from polyseme.io.checked import refuse_damaged
 from polyseme.io.html import render_table
 from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
@@ -38,10 +39,11 @@ from polyseme.tasks.task_folder import (
     HEAD,
     TASK,
     ElmoSource,
+    check_head_weights,
     collect_head_weights,
     find_elmo,
-    load_head,
     make_task,
+    read_head_weights,
     read_task_file,
     save_elmo,
     write_card,
@@ -51,6 +53,7 @@ from polyseme.tasks.vector_store import VectorStore
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.reading import read_lines
 from polyseme.text.validate import check_path, list_values
+from polyseme.training.checkpoint import AGAIN
 
 FILES = (TASK, HEAD, ELMO, CARD, COPY)
 CHUNK_TOKENS = 16_384  # tokens between two progress events
@@ -493,7 +496,13 @@ def load_task(
         reader = TokenReader(settings, values["words"], values["characters"], store)
     except PolysemeError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
+    weights = read_head_weights(folder)
+    if task is None:  # compare their sizes before settings of strangers take memory
+        with refuse_damaged(folder / TASK, "settings that fit the weights", AGAIN), torch.device("meta"):
+            sketch = loaded.build_network(Featurizer(reader, source.elmo), ())
+        check_head_weights(sketch, weights, folder)
     network = loaded.build_network(Featurizer(reader, source.elmo), ())
-    load_head(network, folder)
+    check_head_weights(network, weights, folder)
+    as_module(network).load_state_dict(weights, strict=False)
     as_module(network).to(resolved).eval()
     return TaskModel(loaded, network, source, resolved, values["segment"], values["scores"])

@@ -256,9 +256,7 @@ def _add_corefud_word(document: _OpenDocument, line: Line) -> None:
         raise DataError(
             f"{line.location}: {len(columns)} columns, expected 10. CoNLL-U is separated by tabs."
         )
-    is_word = (
-        parse_digits(columns[0]) is not None
-    )  # no range, no empty node
+    is_word = parse_digits(columns[0]) is not None  # no range, no empty node
     if is_word:
         document.add_word("_".join(columns[1].split()), None)
     start = document.count - is_word
