@@ -3,18 +3,23 @@
     do()  ->  kill_points.killed_runs  ->  the state that each kill leaves
 
 The process is a fork, which counts the audit events of Python that precede a change: opening a file for
-writing, rename, remove, mkdir, rmdir, truncate. Before the N-th of them it is killed, as by `kill -9`.
+writing, rename, remove, mkdir, rmdir, truncate; and fsync. Before the N-th of them it is killed, as by
+`kill -9`. Where kill_before.c is preloaded, every write of every library counts as well.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 
 CHANGES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "ctypes.dlopen"})
-MOST = 2000  # points; more would be an endless loop
+PRELOADED = "kill_before" in os.environ.get("LD_PRELOAD", "")
+STEP = int(os.environ.get("KILL_STEP", "1"))  # with the preloaded library there are many points
+MOST = 20_000  # points; more would be an endless loop
+points = 0  # at which a process was killed
 
 
 def killed_runs(do: Callable[[], object], *, step: int = 1) -> Iterator[int]:
@@ -24,9 +29,11 @@ def killed_runs(do: Callable[[], object], *, step: int = 1) -> Iterator[int]:
         The number of the change that was prevented; between two of them the caller restores the state.
 
     """
-    for number in range(1, MOST, step):
+    global points
+    for number in range(1, MOST, step * STEP):
         if not is_killed(do, number):
             return
+        points += 1
         yield number
     raise AssertionError(f"More than {MOST} changes.")
 
@@ -50,16 +57,27 @@ def is_killed(do: Callable[[], object], number: int) -> bool:
 
 
 def _kill_before(number: int) -> None:
+    if PRELOADED:
+        ctypes.CDLL(None).kill_before(ctypes.c_long(number))
+        return
     left = number
 
-    def count(event: str, arguments: tuple[object, ...]) -> None:
+    def count() -> None:
         nonlocal left
-        if event in CHANGES or (event == "open" and _writes(arguments)):
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(count)
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        if event in CHANGES or (event == "open" and _writes(arguments)):
+            count()
+
+    def sync(file: int, fsync: Callable[[int], None] = os.fsync) -> None:
+        count()
+        fsync(file)
+
+    sys.addaudithook(audit)
+    os.fsync = sync  # type: ignore[assignment]  # in this process, which ends soon
 
 
 def _writes(arguments: tuple[object, ...]) -> bool:

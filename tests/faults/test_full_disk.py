@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import builders
-import task_files as toys
-from polyseme.cli import main
-from polyseme.formats.models.save import save_pretrained
+from faults.verbs import VERBS, list_verbs, make_arguments, run_command, write_inputs
 
 FULL = "No space left on device"
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.fixture
@@ -42,55 +42,49 @@ def fill(disk: Path, leave: int) -> None:
     (disk / "ballast").write_bytes(b"\1" * size)
 
 
-def run(*arguments: str | Path, stderr: Path) -> int:
-    """Run a command in a child process, since it may crash; returns its exit code."""
-    child = os.fork()
-    if child == 0:
-        code: object = 1
-        try:
-            os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT), 2)
-            sys.argv = ["polyseme", *map(str, arguments)]
-            sys.stderr = os.fdopen(2, "w", closefd=False)
-            main()
-        except SystemExit as end:
-            code = end.code
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code if isinstance(code, int) else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-@pytest.mark.parametrize("leave", [4096, 8192])
-@pytest.mark.parametrize(
-    ("out", "verb"),
-    [
-        ("tokens.hdf5", ["cache", "MODEL", "VOCAB"]),
-        ("vectors.hdf5", ["embed", "MODEL", "TEXT"]),
-        ("model", ["convert", "MODEL", "OUT", "--to", "hdf5"]),
-        ("native", ["convert", "MODEL", "OUT", "--to", "native"]),
-        ("task", ["train", "classification", "MODEL", "--train", "TABLE", "--set", "train.epochs=1"]),
-        ("index", ["index", "MODEL", "TEXT", "--min-count", "1"]),
-    ],
-)
-def test_a_full_disk_is_one_line_and_nothing_is_left(
-    out: str, verb: list[str], leave: int, small_disk: Path, tmp_path: Path
-):
-    files = toys.write(tmp_path)
-    text = tmp_path / "text.txt"
-    text.write_text("the bank failed !\nthe river bank\n" * 200, encoding="utf-8")
-    words = tmp_path / "vocab.txt"
-    words.write_text("<S>\n</S>\n<UNK>\n" + "".join(f"word{n}\n" for n in range(900)), encoding="utf-8")
-    save_pretrained(builders.random_model(builders.small_config()), tmp_path / "m")
-    fill(small_disk, leave)
-    replaced = {"MODEL": tmp_path / "m", "TEXT": text, "VOCAB": words, "TABLE": files / "train.csv"}
-    replaced["OUT"] = small_disk / out
-    arguments = [replaced.get(part, part) for part in verb]
-    if verb[0] != "convert":
-        arguments += ["--out", small_disk / out]
-    code = run(*arguments, stderr=tmp_path / "stderr")
-    errors = (tmp_path / "stderr").read_text(encoding="utf-8")
+def check_full(verb: str, inputs: dict[str, Path], out: Path, stderr: Path, *more: str) -> None:
+    code = run_command(make_arguments(VERBS[verb], inputs, out, *more), stderr)
+    errors = stderr.read_text(encoding="utf-8")
     assert code == 2, errors[-2000:]
     assert FULL in errors.splitlines()[-1]
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("leave", [0, 4096])
+@pytest.mark.parametrize("verb", list_verbs())
+def test_a_full_disk_is_one_line_and_with_space_the_verb_can_be_repeated(
+    verb: str, leave: int, inputs: dict[str, Path], small_disk: Path, tmp_path: Path
+):
+    fill(small_disk, leave)
+    out = small_disk / VERBS[verb].out
+    check_full(verb, inputs, out, tmp_path / "stderr")
+    (small_disk / "ballast").unlink()
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    resumed = ["--resume"] if (out / "run.json").exists() or (out / "plan.json").exists() else []
+    code = run_command(make_arguments(VERBS[verb], inputs, out, *resumed), tmp_path / "stderr")
+    assert code == 0, (tmp_path / "stderr").read_text(encoding="utf-8")[
+        -2000:
+    ]  # with space it can be repeated
+    leftovers = [entry.name for entry in small_disk.iterdir() if entry.name.startswith(".")]
+    assert not leftovers
+
+
+REPLACED = ("convert", "cache", "embed", "export", "export usages", "map", "change")
+
+
+@pytest.mark.parametrize("verb", REPLACED)
+def test_what_should_be_replaced_stays_on_a_full_disk(
+    verb: str, inputs: dict[str, Path], small_disk: Path, tmp_path: Path
+):
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    out = small_disk / VERBS[verb].out
+    assert run_command(make_arguments(VERBS[verb], inputs, out), tmp_path / "stderr") == 0
+    before = read_files(out)
+    fill(small_disk, 4096)
+    check_full(verb, inputs, out, tmp_path / "stderr", "--force")
+    assert read_files(out) == before
+
+
+def read_files(path: Path) -> dict[str, bytes]:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return {str(file): file.read_bytes() for file in files}

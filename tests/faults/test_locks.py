@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import builders
-import polyseme
+from faults.verbs import VERBS, list_verbs, make_arguments, run_command, write_inputs
 from polyseme.errors import UsageError
-from polyseme.formats.models.save import save_pretrained
 from polyseme.io.output_lock import lock_output
 
 pytest.importorskip("fcntl")
@@ -57,30 +55,35 @@ def test_the_lock_of_a_killed_process_stops_nobody(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-WRITERS = {
-    "convert": lambda folder, out: polyseme.convert(folder / "m", out),
-    "cache": lambda folder, out: polyseme.cache(folder / "m", folder / "vocab.txt", out.with_suffix(".hdf5")),
-    "embed": lambda folder, out: polyseme.embed(folder / "m", folder / "t.txt", out.with_suffix(".npz")),
-    "export": lambda folder, out: polyseme.export(folder / "index", out.with_suffix(".vec")),
-    "export usages": lambda folder, out: polyseme.export(folder / "index", to=out.with_suffix(".parquet")),
-    "map": lambda folder, out: polyseme.map_usages(folder / "index", "bank", out.with_suffix(".html")),
-    "index": lambda folder, out: polyseme.index(folder / "m", folder / "t.txt", out),
-}
-ENDINGS = {"cache": ".hdf5", "embed": ".npz", "export": ".vec", "export usages": ".parquet", "map": ".html"}
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
-@pytest.mark.parametrize("verb", WRITERS)
-def test_every_verb_that_writes_is_refused_while_another_process_writes_the_same(verb: str, tmp_path: Path):
-    (tmp_path / "t.txt").write_text("the river bank\nthe old bank\n", encoding="utf-8")
-    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nbank\n", encoding="utf-8")
-    save_pretrained(builders.random_model(builders.small_config()), tmp_path / "m")
-    if verb in ("export", "export usages", "map"):
-        polyseme.index(tmp_path / "m", tmp_path / "t.txt", tmp_path / "index")
-    out = (tmp_path / "out").with_suffix(ENDINGS.get(verb, ""))
+@pytest.mark.parametrize("verb", list_verbs())
+def test_every_verb_that_writes_is_refused_while_another_process_writes_the_same(
+    verb: str, inputs: dict[str, Path], tmp_path: Path
+):
+    folder = tmp_path / "outputs"
+    folder.mkdir()
+    out = folder / VERBS[verb].out
+    arguments = make_arguments(VERBS[verb], inputs, out)
     with hold(out) as holder:
-        with pytest.raises(UsageError, match=f"process {holder.pid} is writing it"):
-            WRITERS[verb](tmp_path, out)
+        assert run_command(arguments, tmp_path / "stderr") == 2
+        last = (tmp_path / "stderr").read_text(encoding="utf-8").splitlines()[-1]
+        assert f"{out}: process {holder.pid} is writing it. Wait" in last
         holder.communicate()
     assert not out.exists()
-    WRITERS[verb](tmp_path, out)
-    assert out.exists()
+    assert not list(folder.iterdir())
+
+
+def test_of_two_processes_that_convert_to_one_path_one_writes_it(inputs: dict[str, Path], tmp_path: Path):
+    out = tmp_path / "model"
+    command = [sys.executable, "-m", "polyseme", *make_arguments(VERBS["convert"], inputs, out, "--force")]
+    runs = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    ends = [(run.communicate()[1], run.returncode) for run in runs]
+    for errors, code in ends:
+        assert code == 0 or (code == 2 and "is writing it" in errors), errors
+    assert any(code == 0 for _, code in ends)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    assert run_command(["info", str(out)], tmp_path / "stderr") == 0

@@ -72,8 +72,9 @@ def _acquire(lock: Path, path: Path) -> int | None:
             os.close(handle)
             return None
         if _is_current(handle, lock):
-            os.ftruncate(handle, 0)
-            os.write(handle, f"{os.getpid()}\n".encode())
+            with suppress(OSError):  # a full disk, which the writer of the output will report
+                os.ftruncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
             return handle
         os.close(handle)  # its holder removed it between open and lock
 

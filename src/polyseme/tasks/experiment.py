@@ -9,6 +9,7 @@ folder in OUT/runs; `resume` does not repeat finished runs.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tempfile
 from collections import Counter
@@ -356,9 +357,12 @@ _RESULTS = TypeAdapter(RunResult)
 def _read_result(path: Path) -> RunResult | None:
     """The result of a finished run; None if it is not finished."""
     try:
-        return _RESULTS.validate_python(read_json(path))
+        result = _RESULTS.validate_python(read_json(path))
     except (FormatError, ValueError):
         return None
+    metrics = [result.dev, *([result.test] if result.test else [])]
+    is_complete = all(math.isfinite(values.get(result.main, math.nan)) for values in metrics)
+    return result if is_complete else None
 
 
 def _read_validations(path: Path, main: str, examples: int) -> list[list[float]]:

@@ -26,6 +26,7 @@ from polyseme.formats.models.open import make_portable
 from polyseme.formats.models.save import save_pretrained
 from polyseme.formats.tensors import read_tensors
 from polyseme.io.atomic import complete_write
+from polyseme.segmentations import SEGMENTATIONS
 from polyseme.tasks.protocol import AnyNetwork, AnyTask
 from polyseme.tasks.table import TASKS, find_task
 from polyseme.tasks.trainable import as_module
@@ -55,8 +56,8 @@ def is_task(path: str | Path) -> bool:
 
 def is_fine_tuned(path: str | Path) -> bool:
     """Whether a task folder holds a fine-tuned ELMo, which no other task shares."""
-    values = _upgrade(read_values(Path(path).expanduser() / TASK))
-    return bool(values.get("settings", {}).get("input", {}).get("tune") == "full")
+    settings = read_task_file(Path(path).expanduser())["settings"]
+    return isinstance(settings.get("input"), dict) and settings["input"].get("tune") == "full"
 
 
 def read_task_file(folder: Path) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def read_task_file(folder: Path) -> dict[str, Any]:
     checks: Mapping[str, Callable[[Any], bool]] = {
         "words": _is_text_list,
         "characters": _is_text_list,
-        "segment": lambda value: isinstance(value, str),
+        "segment": lambda value: isinstance(value, str) and value in SEGMENTATIONS,
         "scores": _are_scores,
         "elmo": _is_source,
         "static": _is_source,
@@ -86,7 +87,7 @@ def read_task_file(folder: Path) -> dict[str, Any]:
     }
     for name, is_valid in checks.items():
         if (name == "elmo" and name not in values) or not is_valid(values.get(name)):
-            raise FormatError(f"{folder / TASK}: {name} is missing or has the wrong type.")
+            raise FormatError(f"{folder / TASK}: {name} is missing or wrong. Train it again.")
     return values
 
 

@@ -324,12 +324,20 @@ def _describe(alphabet: Alphabet) -> tuple[str, int, Sequence[str]]:
 
 
 def _load_alphabet(folder: Path, meta: dict[str, Any]) -> Alphabet | None:
+    path = folder / (_META if meta["encoding"] == "bytes" else "characters.json")
+    try:
+        return _make_alphabet(path, meta)
+    except UsageError as problem:
+        raise FormatError(f"{path}: damaged: {problem} {AGAIN}") from None
+
+
+def _make_alphabet(path: Path, meta: dict[str, Any]) -> Alphabet | None:
     if meta["encoding"] == "bytes":
         return ByteAlphabet(meta["max_chars"])
     if meta["encoding"] == "codepoints":
-        characters = read_json(folder / "characters.json", "the characters of a corpus", AGAIN)
+        characters = read_json(path, "the characters of a corpus", AGAIN)
         if not isinstance(characters, list) or not all(isinstance(entry, str) for entry in characters):
-            raise FormatError(f"{folder / 'characters.json'}: expected a list of characters. {AGAIN}")
+            raise FormatError(f"{path}: expected a list of characters. {AGAIN}")
         return CodepointAlphabet(characters, meta["max_chars"])
     return None
 
