@@ -22,6 +22,7 @@ from polyseme.choices import Direction, Engine, ModelPrecision, Pool, VectorDtyp
 from polyseme.elmo import BATCH_TOKENS, CHUNK, Elmo, ensure_loaded
 from polyseme.embedding_pipeline import PlainGroup, embed_groups
 from polyseme.errors import UsageError
+from polyseme.formats.vectors.manifest import Part
 from polyseme.formats.vectors.writers import cast_vectors, open_writer
 from polyseme.integrations.ray import Cluster, embed_on_ray
 from polyseme.io.output_lock import lock_output
@@ -138,7 +139,7 @@ def embed(
             shard_bytes=round(shard_mb * MEBIBYTE),
             part=parse_part(shard),
         )
-        with open_progress(progress) as on_progress:
+        with lock_output(_name_part(out, bulk.part)), open_progress(progress) as on_progress:
             if engine == "ray":
                 if device != "cpu":
                     raise UsageError(
@@ -157,6 +158,11 @@ def embed(
         return _embed_file(
             elmo, paths, out, layer, pool, direction, segment, encoding, stateful, dtype, force, on_progress
         )
+
+
+def _name_part(out: Path, part: Part) -> Path:
+    """What a process locks that writes a part of a folder: others may write the other parts."""
+    return out if part.of == 1 else out.with_name(f"{out.name}-{part.number}-of-{part.of}")
 
 
 def _embed_file(
