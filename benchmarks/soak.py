@@ -4,7 +4,8 @@
 
 Clients send valid requests and count every answer; others abandon theirs. In turn a worker is killed, a file
 is written to a full disk (with root, on Linux), and the model's folder is replaced. A request is lost if it
-gets no answer although no worker was killed while it ran. Memory is that of the server and its workers.
+gets no answer although no worker was killed, and nothing stood still, while it ran. Memory is that of the
+server and its workers.
 
     python benchmarks/soak.py [--minutes 60]
 """
@@ -25,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ import numpy as np
 
 import polyseme
 
+PAUSE_SECONDS, STOP_SECONDS = 5.0, 300
 MODEL, CLIENTS, FAULT_SECONDS, WARM_UP = "zh-classic", 4, 10.0, 20.0
 SENTENCES = ("曹操将兵三十万来攻。", "天色将晚，人马困乏。", "孙权大喜，重赏诸将。", "孔明将计就计。")
 
@@ -44,8 +47,9 @@ class Load:
         self.address, self.host = address, address.removeprefix("http://").split(":")
         self.statuses: Counter[int] = Counter()
         self.latencies: list[float] = []
-        self.cut = self.lost = self.abandoned = 0  # cut: by the kill of a worker
+        self.cut = self.lost = self.paused = self.abandoned = 0  # cut: by the kill of a worker
         self.killed = 0.0  # when a worker was killed last
+        self.pause = -1e9  # when the machine or the server stood still last
         self.stopped = threading.Event()
 
     def send(self) -> None:
@@ -69,12 +73,23 @@ class Load:
                 except httpx.TransportError as error:
                     if self.killed >= begin - 1:
                         self.cut += 1
+                    elif self.pause >= begin:
+                        self.paused += 1
                     else:
                         self.lost += 1
                         print(f"lost: {route} after {time.monotonic() - begin:.1f} s: {error!r}", flush=True)
                     continue
                 self.statuses[response.status_code] += 1
                 self.latencies.append(time.monotonic() - begin)
+
+    def watch(self, server: int) -> None:
+        """Note when this process or the server was stopped from outside, as other measurements do."""
+        last = time.monotonic()
+        while not self.stopped.wait(0.5):
+            now = time.monotonic()
+            if now - last > PAUSE_SECONDS or is_stopped(server):
+                self.pause = now
+            last = now
 
     def abandon(self) -> None:
         """Send requests and leave before the answer."""
@@ -95,6 +110,26 @@ def list_children(pid: int) -> list[int]:
     """Processes that any thread of a process has started."""
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for thread in threads for child in thread.read_text(encoding="ascii").split()]
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped a process or one of its children."""
+    states = []
+    for process in (pid, *list_children(pid)):
+        with suppress(OSError):  # it has just ended
+            states.append(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0])
+    return "T" in states
+
+
+def stop_server(server: subprocess.Popen[str]) -> int | None:
+    """Send SIGTERM; the exit code, or None if it did not end."""
+    server.send_signal(signal.SIGTERM)
+    for _ in range(STOP_SECONDS):
+        if server.poll() is not None:
+            return server.returncode
+        time.sleep(1)
+    server.kill()
+    return None
 
 
 def measure_memory(pid: int) -> tuple[float, int]:
@@ -171,6 +206,7 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
     load = Load(address)
     threads = [threading.Thread(target=load.send) for _ in range(CLIENTS)]
     threads.append(threading.Thread(target=load.abandon))
+    threads.append(threading.Thread(target=load.watch, args=(server.pid,)))
     for thread in threads:
         thread.start()
     time.sleep(WARM_UP)
@@ -189,14 +225,15 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
     load.stopped.set()
     for thread in threads:
         thread.join()
-    server.send_signal(signal.SIGTERM)
-    code = server.wait(60)
+    stopping = time.monotonic()
+    code = stop_server(server)
     return {
         "minutes": round(minutes, 1),
         "requests": sum(load.statuses.values()),
         "statuses": dict(sorted(load.statuses.items())),
         "lost": load.lost,
         "cut by kills": load.cut,
+        "timed out while the machine stood still": load.paused,
         "abandoned": load.abandoned,
         "faults": dict(faults),
         "p50 ms": round(1000 * float(np.quantile(load.latencies, 0.5)), 1),
@@ -206,6 +243,7 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
         "open files, medians of the quarters": take_medians([row[1] for row in memory]),
         "load of the machine, medians": take_medians(loads),
         "exit code": code,
+        "seconds to stop": round(time.monotonic() - stopping, 1),
     }
 
 

@@ -23,6 +23,10 @@ from polyseme.elmo import Elmo
 from polyseme.errors import ConfigError, DataError, FormatError, PolysemeError, UsageError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.safe_hdf5 import SafeFile
+from polyseme.io.checked import parse_digits
+from polyseme.json_text import parse_json
+from polyseme.search.sense_data import read_sense_data
+from polyseme.server.catalog import open_catalog
 from polyseme.training.pretrain import pretrain
 from polyseme.training.settings import read_pretrain_settings
 from polyseme.word_vectors import WordVectors, open_words
@@ -288,3 +292,119 @@ def test_a_message_never_breaks_the_line_or_controls_the_terminal():
     problem = PolysemeError("a\nb\x1b[2J\u202e" + "x" * 9000)
     assert str(problem).startswith("a b\\x1b[2J\\u202e")
     assert len(str(problem)) < 2100
+
+
+# ---- a third attack ----
+
+
+def test_half_a_character_in_json_is_read_as_damaged_text(intact_index: Path, tmp_path: Path):
+    assert parse_json(r'{"a": "\ud83d\ude00 \ud83d!"}') == {"a": "😀 \ufffd!"}
+    (tmp_path / "t.jsonl").write_text('{"text": "the bank \\ud83d", "label": "\\udc00"}\n' * 9, "utf-8")
+    polyseme.index(readers.small_elmo(), tmp_path / "t.jsonl", tmp_path / "index")
+    shutil.copytree(intact_index, tmp_path / "other")
+    head = tmp_path / "other" / "index.json"
+    text = head.read_text("utf-8").replace('{\n "', '{"unknown": "\\ud800",\n "', 1)
+    assert '"unknown"' in text
+    head.write_text(text, "utf-8")
+    (tmp_path / "b.txt").write_text("the boat\n", "utf-8")
+    polyseme.index(readers.small_elmo(), tmp_path / "b.txt", tmp_path / "other", add=True)
+
+
+@pytest.mark.parametrize("digits", ["²", "٣", "9" * 5000, "-1", ""])
+def test_only_digits_that_fit_into_a_number_are_one(digits: str, tmp_path: Path):
+    assert parse_digits(digits) is None
+    word = tmp_path / "wsd" / "bank"
+    word.mkdir(parents=True)
+    (word / "train.data.txt").write_text(f"{digits}\tthe bank failed\n", encoding="utf-8")
+    (word / "train.gold.txt").write_text("0\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"train\.data\.txt:1: expected the position of a word"):
+        read_sense_data(tmp_path / "wsd", "train")
+
+
+def test_metadata_of_thousands_of_digits_selects_nothing(tmp_path: Path):
+    (tmp_path / "t.txt").write_text(readers.TEXT, encoding="utf-8")
+    (tmp_path / "meta.tsv").write_text(f"file\tyear\nt.txt\t{'9' * 5000}\n", encoding="utf-8")
+    index = polyseme.index(
+        readers.small_elmo(), tmp_path / "t.txt", tmp_path / "index", meta=tmp_path / "meta.tsv"
+    )
+    with pytest.raises(UsageError, match="no document has year=1900-1910"):
+        polyseme.nearest(index, "bank", documents="year=1900-1910")
+    assert polyseme.senses(index, "bank", by="year").word == "bank"
+
+
+def test_a_tied_softmax_needs_a_table_of_its_width(tmp_path: Path):
+    readers.make_native("fp32", tmp_path)
+    path = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(path)
+    tensors["unknown.weight"] = tensors.pop("softmax.weight")
+    save_file(tensors, path)
+    with pytest.raises(FormatError, match=r"model\.safetensors: .*(missing|not part)"):
+        open_pretrained(tmp_path / "model")
+    tensors.pop("unknown.weight")
+    save_file(tensors, path)
+    with pytest.raises(FormatError, match=r"model\.safetensors: weight is missing"):
+        open_pretrained(tmp_path / "model")
+
+
+def test_rows_of_characters_have_a_bound(tmp_path: Path):
+    readers.READERS["manylangs-old"].make(tmp_path)
+
+    def change(values: dict[str, Any]) -> None:
+        values["token_embedder"]["max_characters_per_token"] = 2**31 - 1
+
+    names = list((tmp_path / "m").rglob("*.json"))
+    for path in names:
+        if "token_embedder" in path.read_text(encoding="utf-8"):
+            rewrite_json(path, change)
+    with pytest.raises(ConfigError, match=r"max_chars is 2147483647"):
+        open_pretrained(tmp_path / "m")
+
+
+def test_settings_of_a_task_take_no_memory_before_they_fit_its_weights(tmp_path: Path):
+    readers.READERS["task-roles"].make(tmp_path)
+
+    def change(values: dict[str, Any]) -> None:
+        values["settings"]["head"]["mark"] = 2**31 - 1
+
+    rewrite_json(tmp_path / "task" / "task.json", change)
+    with pytest.raises(FormatError, match=r"head\.safetensors: .* does not fit|task\.json: not settings"):
+        polyseme.load_task(tmp_path / "task")
+
+
+@pytest.mark.parametrize("name", ["index", "task"])
+def test_an_unknown_segmentation_is_refused_when_a_folder_is_opened(
+    name: str, intact_index: Path, intact_task: Path, tmp_path: Path
+):
+    intact = intact_index if name == "index" else intact_task
+    shutil.copytree(intact, tmp_path / name)
+    rewrite_json(tmp_path / name / f"{name}.json", lambda values: values.update(segment="x"))
+    with pytest.raises(FormatError, match=rf"{name}\.json: .*segment"):
+        polyseme.open_index(tmp_path / name) if name == "index" else polyseme.load_task(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event": "validation", "tokens": NaN}', "[" * 100_000 + '"validation"', "\xff"]
+)
+def test_a_server_describes_a_model_with_damaged_curves(line: str, tmp_path: Path):
+    readers.make_served(tmp_path)
+    with (tmp_path / "model" / "metrics.jsonl").open("a", encoding="latin-1") as file:
+        file.write(f'{line}\n{{"event": "validation"}}\n')
+    (tmp_path / "model" / "README.md").write_bytes(b"\xff\xfe")
+    catalog = open_catalog(tmp_path / "model")
+    assert len(catalog.info["model"]["curves"]) == 3
+    json.dumps(catalog.info, allow_nan=False).encode("utf-8")
+
+
+def test_a_run_whose_result_lost_its_metrics_is_trained_again(tmp_path: Path):
+    readers.make_run(tmp_path)
+    for path in (tmp_path / "task" / "runs").rglob("result.json"):
+        rewrite_json(path, lambda values: values.update(dev={}))
+    assert readers.resume_run(tmp_path)
+
+
+@pytest.mark.parametrize("plan", ['{"plan": [1], "format": 3}', '{"plan": "x"}', "[" * 100_000])
+def test_a_damaged_plan_is_not_resumed(plan: str, tmp_path: Path):
+    readers.make_run(tmp_path)
+    (tmp_path / "task" / "plan.json").write_text(plan, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"task: (no run to resume|its runs were started by another)"):
+        readers.resume_run(tmp_path)
