@@ -582,13 +582,16 @@ class Index:
     def encoder(self) -> UsageEncoder:
         """Turns text into directions with the index's model, layer, segmentation and space."""
         if self._encoder is None:
-            self._encoder = make_encoder(
-                self.elmo,
-                self.head["layer"],
-                self.space,
-                self.head["segment"],
-                context=self.is_context_view,
-            )
+            try:
+                self._encoder = make_encoder(
+                    self.elmo,
+                    self.head["layer"],
+                    self.space,
+                    self.head["segment"],
+                    context=self.is_context_view,
+                )
+            except UsageError as problem:  # a layer that its model does not have
+                raise FormatError(f"{self.folder}: damaged: {problem} {ADVICE}") from None
         return self._encoder
 
     def query_vector(
