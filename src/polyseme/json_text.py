@@ -1,4 +1,4 @@
-r"""Parse JSON of unknown origin.
+r"""Parse JSON and numbers of unknown origin.
 
     text  ->  json_text  ->  config, io.checked, text.corpus.documents, tasks.data, search
 
@@ -10,6 +10,16 @@ from __future__ import annotations
 
 import json
 from typing import Any
+
+MAX_DIGITS = 18  # of a number that fits into 64 bits
+
+
+def parse_digits(text: str) -> int | None:
+    """The number that at most 18 digits 0 to 9 write; None for all else.
+
+    `str.isdigit` is true of `²`, which `int` refuses, as it refuses thousands of digits.
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -23,8 +23,7 @@ from polyseme.elmo import Elmo
 from polyseme.errors import ConfigError, DataError, FormatError, PolysemeError, UsageError
 from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.safe_hdf5 import SafeFile
-from polyseme.io.checked import parse_digits
-from polyseme.json_text import parse_json
+from polyseme.json_text import parse_digits, parse_json
 from polyseme.search.sense_data import read_sense_data
 from polyseme.server.catalog import open_catalog
 from polyseme.training.pretrain import pretrain

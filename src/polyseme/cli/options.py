@@ -12,7 +12,7 @@ import typer
 
 from polyseme.choices import ModelPrecision
 from polyseme.errors import UsageError
-from polyseme.io.checked import parse_digits
+from polyseme.json_text import parse_digits
 from polyseme.segmentations import Segmentation
 
 if TYPE_CHECKING:

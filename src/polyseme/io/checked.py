@@ -26,7 +26,6 @@ from polyseme.errors import FormatError, PolysemeError
 from polyseme.json_text import parse_json
 
 COPY = "Copy it again."
-MAX_DIGITS = 18  # of a number that fits into 64 bits
 LONGEST = 200  # characters of a foreign message that are shown
 # What the libraries raise for damaged files: h5py, safetensors, numpy, zipfile, pyarrow, torch, json.
 DAMAGE: tuple[type[Exception], ...] = (
@@ -96,14 +95,6 @@ def check_regular_file(path: Path, what: str) -> None:
         raise FormatError(f"{path}: is a folder, expected {what}. Name the file in it.")
     if not stat.S_ISREG(mode):
         raise FormatError(f"{path}: not a regular file, expected {what}.")
-
-
-def parse_digits(text: str) -> int | None:
-    """The number that at most 18 digits 0 to 9 write; None for all else.
-
-    `str.isdigit` is true of `²`, which `int` refuses, as it refuses thousands of digits.
-    """
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def read_json(path: Path, what: str = "JSON", advice: str = COPY) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import UsageError
-from polyseme.io.checked import parse_digits
+from polyseme.json_text import parse_digits
 from polyseme.text.corpus.documents import Document
 
 Documents = str | int | Sequence[str | int]

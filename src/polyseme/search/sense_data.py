@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from polyseme.errors import DataError, UsageError
-from polyseme.io.checked import parse_digits
+from polyseme.json_text import parse_digits
 from polyseme.text.brackets import parse_brackets
 from polyseme.text.encodings import AUTO
 from polyseme.text.reading import open_bytes, read_lines

@@ -21,7 +21,7 @@ from contextlib import suppress
 from random import getrandbits
 from typing import Any
 
-from polyseme.io.checked import MAX_DIGITS
+from polyseme.json_text import MAX_DIGITS
 from polyseme.server.http.limits import HttpError, Limits, busy, out_of_memory, shutting_down, too_large
 from polyseme.server.http.rendering import make_error_response
 from polyseme.server.http.request_log import LOGGER

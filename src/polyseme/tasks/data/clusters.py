@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError
-from polyseme.io.checked import parse_digits
+from polyseme.json_text import parse_digits
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tables import guess_format, read_json_records
 from polyseme.text.reading import Line, read_lines

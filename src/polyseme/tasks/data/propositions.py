@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from polyseme.errors import DataError
-from polyseme.io.checked import parse_digits
+from polyseme.json_text import parse_digits
 from polyseme.tasks.data.sources import Records, Source
 from polyseme.tasks.data.tables import guess_format, read_json_records
 from polyseme.tasks.data.tag_schemes import Span, find_fault, read_spans
