@@ -74,7 +74,8 @@ def test_a_tagger_of_names_sets_entities_of_each_sentence(folder):
         [],
         names,
     ]
-    assert nlp.get_pipe("polyseme_task").labels == ("LOC", "PER")
+    component: Any = nlp.get_pipe("polyseme_task")
+    assert component.labels == ("LOC", "PER")
 
 
 def test_entities_of_earlier_components_stay_unless_overwritten(folder):

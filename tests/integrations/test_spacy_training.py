@@ -114,18 +114,17 @@ def test_spacy_trains_its_own_models_on_elmo_once_per_sentence(shared, tmp_path)
     assert scores["cats_score"] > 0.8
     assert scores["dep_uas"] > 0.8
     assert scores["tag_acc"] > 0.8
+    components: list[Any] = [pipe for _, pipe in nlp.pipeline]
     shims = [
         shim
-        for _, pipe in nlp.pipeline
+        for pipe in components
         for node in pipe.model.walk()
         for shim in node.shims
         if hasattr(shim, "stored")
     ]
     assert len(shims) == (1 if shared else 4)
     distinct = len({tuple(token.text for token in example.x) for example in [*examples, *dev]})
-    for (
-        shim
-    ) in shims:  # until the first update it computes the ten documents that spaCy takes the widths from
+    for shim in shims:  # until the first update it computes the documents that spaCy takes the widths from
         assert distinct <= shim.elmo.counts.sentences < distinct + 50
     text = "Anna Smith lives in Rome."
     expected = [(entity.text, entity.label_) for entity in nlp(text).ents]
@@ -144,7 +143,7 @@ def test_spacy_trains_its_own_models_on_elmo_once_per_sentence(shared, tmp_path)
 def test_the_gradient_of_the_mix_is_that_of_the_mixed_vectors(model):
     nlp = spacy.blank("en")
     docs = [nlp.make_doc("The bank  failed. The river!"), nlp.make_doc(" "), nlp.make_doc("bank")]
-    tok2vec = build_tok2vec(str(model))
+    tok2vec: Any = build_tok2vec(str(model))
     tok2vec.initialize(X=docs)
     (node,) = (node for node in tok2vec.walk() if node.name == "polyseme_elmo")
     rng = np.random.default_rng(0)
@@ -156,7 +155,8 @@ def test_the_gradient_of_the_mix_is_that_of_the_mixed_vectors(model):
     backprop(gradients)
 
     def loss() -> float:
-        return sum(float((rows * g).sum()) for rows, g in zip(tok2vec.predict(docs), gradients, strict=True))
+        products = zip(tok2vec.predict(docs), gradients, strict=True)
+        return float(sum((rows * gradient).sum() for rows, gradient in products))
 
     for name in ("weights", "gamma"):
         values, gradient = node.get_param(name).copy(), node.get_grad(name)
@@ -173,7 +173,7 @@ def test_the_gradient_of_the_mix_is_that_of_the_mixed_vectors(model):
 @pytest.mark.parametrize("layer", ["mean", "top", 0])
 def test_a_fixed_layer_has_nothing_to_train(model, layer):
     doc = spacy.blank("en").make_doc("The bank failed.")
-    tok2vec = build_tok2vec(str(model), layer=layer)
+    tok2vec: Any = build_tok2vec(str(model), layer=layer)
     tok2vec.initialize(X=[doc])
     expected = polyseme.load(model).embed([["The", "bank", "failed", "."]], layer=layer)[0]
     np.testing.assert_allclose(tok2vec.predict([doc])[0], expected, atol=2e-3)  # float16
@@ -185,7 +185,7 @@ def test_vectors_are_kept_from_the_first_update_on_within_a_limit(model):
     nlp = spacy.blank("en")
     docs = [nlp.make_doc(f"The bank {n} failed.") for n in range(4)]
     for cache_mb, again in ((1, 0), (0, 4)):
-        tok2vec = build_tok2vec(str(model), cache_mb=cache_mb)
+        tok2vec: Any = build_tok2vec(str(model), cache_mb=cache_mb)
         tok2vec.initialize(X=docs)
         (shim,) = tok2vec.layers[0].shims
         for calls, is_train, computed in (

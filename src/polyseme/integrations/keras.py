@@ -48,7 +48,7 @@ PADDING, UNKNOWN = 0, 1  # word ids
 
 
 @keras.saving.register_keras_serializable("polyseme")
-class WeightedSum(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+class WeightedSum(keras.layers.Layer):
     """Mixes layers (B, T, L, H) into vectors (B, T, H): gamma * sum_l softmax(w)_l * layer_l.
 
     Example:
@@ -77,7 +77,7 @@ class WeightedSum(keras.layers.Layer):  # type: ignore[misc]  # Keras has no typ
         return [float(share) for share in ops.convert_to_numpy(ops.softmax(self.mix))]
 
 
-class ElmoBatches(keras.utils.PyDataset):  # type: ignore[misc]  # Keras has no types
+class ElmoBatches(keras.utils.PyDataset):
     """Texts as batches for `fit`, `evaluate` and `predict`: ({"elmo", "words"}, labels).
 
     "elmo" is (B, T, L, H) with all layers, or (B, T, H) with another `layer`; "words" has the word ids
