@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 import polyseme
@@ -178,7 +179,7 @@ def datasets_map(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
 
 
 def spacy_component(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
-    """spaCy: `polyseme` over tokenized documents."""
+    """spaCy: the component `polyseme`, both with the time spaCy needs to make the documents."""
     import spacy
     from spacy.tokens import Doc
 
@@ -189,21 +190,41 @@ def spacy_component(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     tokens = [elmo.token_texts(sentence) for sentence in sentences]
     stored = StoredModel("", lambda path, temporary: elmo, lambda model, folder: None)
     component = VectorsComponent("polyseme", stored, "mean", hooks=True)
+
+    def make_documents() -> list[Doc]:
+        """Each is one sentence, as for the plain call."""
+        starts = [[True] + [False] * (len(words) - 1) for words in tokens]
+        return [
+            Doc(vocab, words=words, sent_starts=start) for words, start in zip(tokens, starts, strict=True)
+        ]
+
     return Calls(
-        plain=lambda: elmo.embed(tokens),
-        adapter=lambda: list(component.pipe([Doc(vocab, words=words) for words in tokens], batch_size=1000)),
+        plain=lambda: (make_documents(), elmo.embed(tokens)),
+        adapter=lambda: list(component.pipe(make_documents(), batch_size=1000)),
     )
 
 
 def keras_batches(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
-    """Keras: batches of all layers."""
+    """Keras: batches of all layers, both padded."""
     from polyseme.integrations.keras import ElmoBatches
 
     def read_batches() -> list[object]:
         batches = ElmoBatches(elmo, sentences)
         return [batches[number] for number in range(len(batches))]
 
-    return Calls(plain=lambda: elmo.embed(sentences, layer="all"), adapter=read_batches)
+    def pad_batches() -> list[object]:
+        vectors = elmo.embed(sentences, layer="all")  # (L, T, H) each
+        batches: list[object] = []
+        for start in range(0, len(vectors), 32):
+            rows = vectors[start : start + 32]
+            longest = max(row.shape[1] for row in rows)
+            padded = np.zeros((len(rows), longest, rows[0].shape[0], rows[0].shape[2]), np.float32)
+            for number, row in enumerate(rows):
+                padded[number, : row.shape[1]] = row.swapaxes(0, 1)
+            batches.append(padded)
+        return batches
+
+    return Calls(plain=pad_batches, adapter=read_batches)
 
 
 def hub_load(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:

@@ -127,7 +127,10 @@ class ElmoBatches(keras.utils.PyDataset):
         if empty:
             raise UsageError(f"text {empty[0]} is empty. Leave it out.")
         self.vocabulary = make_vocabulary(self._tokens) if vocabulary is None else vocabulary
-        self._vectors = [_put_tokens_first(array) for array in elmo.embed(self._tokens, layer=layer)]
+        plan = elmo.plan_embedding([], layer=layer)
+        with elmo.track_counts() as counts:
+            vectors = elmo.embed_tokens(self._tokens, plan.spec, counts)
+        self._vectors = [_put_tokens_first(array) for array in vectors]
         self._batch_size, self._shuffle = batch_size, shuffle
         self._random = np.random.default_rng(seed)
         self._order = np.arange(len(self._tokens))

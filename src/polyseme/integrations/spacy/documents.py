@@ -32,14 +32,18 @@ class ReadDoc:
 
     Attributes:
         sentences: The words of each sentence; none is empty.
-        tokens: (W,) the token that each word belongs to.
+        tokens: (W,) the token that each word belongs to; None if every token is one word.
         length: T.
 
     """
 
     sentences: list[list[str]]
-    tokens: NDArray[np.int64]
+    tokens: NDArray[np.int64] | None
     length: int
+
+    def number_tokens(self) -> NDArray[np.int64]:
+        """(W,) the token that each word belongs to."""
+        return np.arange(self.length) if self.tokens is None else self.tokens
 
     def align(self, vectors: Sequence[NDArray[np.floating]], size: int) -> Floats:
         """One row per token.
@@ -54,10 +58,11 @@ class ReadDoc:
         """
         if not vectors:
             return np.zeros((self.length, size), np.float32)
-        rows = np.concatenate(vectors).astype(np.float32, copy=False)  # (W, H)
-        counts = np.bincount(self.tokens, minlength=self.length)  # (T,)
-        if (counts == 1).all():
+        joined = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
+        rows = joined.astype(np.float32, copy=False)  # (W, H)
+        if self.tokens is None:
             return rows
+        counts = np.bincount(self.tokens, minlength=self.length)  # (T,)
         aligned = np.zeros((self.length, rows.shape[1]), np.float32)
         np.add.at(aligned, self.tokens, rows)
         aligned /= np.maximum(counts, 1)[:, None]
@@ -77,12 +82,16 @@ def read_doc(doc: Doc) -> ReadDoc:
         Its sentences, and the token of each word.
 
     """
+    texts = [token.text for token in doc]
+    spans = find_sentences(doc, texts)
+    if " ".join(texts).split() == texts:  # the usual document: no white space in or as a token
+        return ReadDoc([texts[start:stop] for start, stop in spans], None, len(doc))
     sentences: list[list[str]] = []
     tokens: list[int] = []
-    for start, stop in find_sentences(doc):
+    for start, stop in spans:
         sentence: list[str] = []
         for position in range(start, stop):
-            words = doc[position].text.split()
+            words = texts[position].split()
             sentence += words
             tokens += [position] * len(words)
         if sentence:
@@ -90,12 +99,14 @@ def read_doc(doc: Doc) -> ReadDoc:
     return ReadDoc(sentences, np.array(tokens, np.int64), len(doc))
 
 
-def find_sentences(doc: Doc) -> list[tuple[int, int]]:
-    """Start and stop of each sentence, in tokens."""
+def find_sentences(doc: Doc, texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Start and stop of each sentence, in tokens; `texts` are those of the tokens."""
     if len(doc) < 2:
         return [(0, len(doc))] if len(doc) else []
     if doc.has_annotation("SENT_START"):
         return [(sentence.start, sentence.end) for sentence in doc.sents]
+    if _make_sentencizer().punct_chars.isdisjoint(texts[:-1]):  # nothing ends a sentence before the end
+        return [(0, len(doc))]
     flags = _make_sentencizer().predict([doc])[0]
     starts = [0, *(position for position in range(1, len(doc)) if flags[position])]
     return list(zip(starts, [*starts[1:], len(doc)], strict=True))

@@ -151,9 +151,10 @@ class TaskComponent(Pipe):
 
     def _set_spans(self, doc: Doc, reading: ReadDoc, predictions: list[Any], assigned: str) -> None:
         spans, first = [], 0  # word of the sentence
+        tokens = reading.number_tokens()
         for sentence, prediction in zip(reading.sentences, predictions, strict=True):
             for span in prediction.spans:
-                start, last = reading.tokens[[first + span.start, first + span.stop - 1]].tolist()
+                start, last = tokens[[first + span.start, first + span.stop - 1]].tolist()
                 spans.append(Span(doc, start, last + 1, label=span.label))
             first += len(sentence)
         if assigned == "spans":
@@ -167,7 +168,7 @@ class TaskComponent(Pipe):
     def _set_tags(self, doc: Doc, reading: ReadDoc, predictions: list[Any], assigned: str) -> None:
         """Set a tag per token; a merged token gets the tag of its last word."""
         tags = [tag for prediction in predictions for tag in prediction.tags]
-        by_token = dict(zip(reading.tokens.tolist(), tags, strict=True))
+        by_token = dict(zip(reading.number_tokens().tolist(), tags, strict=True))
         attribute = f"{assigned}_"
         for token in doc:
             if token.is_space and assigned == "pos":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -187,21 +188,20 @@ def set_hooks(doc: Doc) -> Doc:
         raise ValueError(
             "The document has no ELMo vectors. Run it through a pipeline with the component `polyseme` first."
         )
-    hooks = DocHooks(doc.tensor.shape[1])
-    token_hooks: dict[str, Callable[..., Any]] = {
-        "vector": hooks.get_token_vector,
-        "has_vector": hooks.has_token_vector,
-        "similarity": hooks.compare,
-    }
-    doc_hooks: dict[str, Callable[..., Any]] = {
-        "vector": hooks.average,
-        "has_vector": hooks.has_vector,
-        "similarity": hooks.compare,
-    }
+    token_hooks, doc_hooks = _make_hooks(doc.tensor.shape[1])
     doc.user_token_hooks.update(token_hooks)
     doc.user_hooks.update(doc_hooks)
     doc.user_span_hooks.update(doc_hooks)
     return doc
+
+
+@cache
+def _make_hooks(size: int) -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., Any]]]:
+    """The hooks of tokens, and those of documents and spans."""
+    hooks = DocHooks(size)
+    token_hooks = {"vector": hooks.get_token_vector, "has_vector": hooks.has_token_vector}
+    doc_hooks = {"vector": hooks.average, "has_vector": hooks.has_vector}
+    return token_hooks | {"similarity": hooks.compare}, doc_hooks | {"similarity": hooks.compare}
 
 
 @dataclass(frozen=True)
