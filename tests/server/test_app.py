@@ -413,7 +413,69 @@ def test_openai_clients_may_send_the_size_of_the_vectors_or_null(outputs: int):
         assert response.status_code == 200, response.text
         assert len(response.json()["data"][0]["embedding"]) == 2 * outputs
     for wrong in (0, 2 * outputs + 1, "8"):
-        assert server.post("/v1/embeddings", body | {"dimensions": wrong}).status_code == 422
+        response = server.post("/v1/embeddings", body | {"dimensions": wrong})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "dimensions")
+
+
+def test_vectors_of_fewer_dimensions_have_length_1_and_without_words_stay_zero():
+    body = {"input": ["the bank", ""], "model": "toy", "dimensions": 3}
+    rows = InProcessServer().post("/v1/embeddings", body).json()["data"]
+    expected = ELMO.embed("the bank", pool="mean")[:3]
+    np.testing.assert_allclose(rows[0]["embedding"], expected / np.linalg.norm(expected), atol=1e-6)
+    assert rows[1]["embedding"] == [0, 0, 0]
+
+
+def test_many_inputs_leave_room_for_other_requests_in_the_queue(monkeypatch: pytest.MonkeyPatch):
+    server, queued = InProcessServer(max_texts=4, queue=6), list[int]()
+    embed = server.state.batcher.embed
+
+    async def count_texts(sentences: Any, spec: Any) -> Any:
+        queued.append(len(sentences))
+        return await embed(sentences, spec)
+
+    monkeypatch.setattr(server.state.batcher, "embed", count_texts)
+    response = server.post("/v1/embeddings", {"input": ["the bank"] * 30, "model": "toy"})
+    assert len(response.json()["data"]) == 30
+    assert queued == [4] * 7 + [2]
+
+
+@pytest.mark.parametrize(
+    ("limits", "body", "status", "kind", "code"),
+    [
+        ({"max_tokens": 2}, {"input": "a b c", "model": "toy"}, 413, "invalid_request_error", "too_long"),
+        (
+            {"max_inputs": 1},
+            {"input": ["a", "b"], "model": "toy"},
+            413,
+            "invalid_request_error",
+            "too_many_texts",
+        ),
+        (
+            {"response_values": 4},
+            {"input": "a", "model": "toy"},
+            413,
+            "invalid_request_error",
+            "answer_too_large",
+        ),
+        ({"body_bytes": 5}, {"input": "a", "model": "toy"}, 413, "invalid_request_error", "body_too_large"),
+        ({"concurrent": 0}, {"input": "a", "model": "toy"}, 429, "rate_limit_error", "rate_limit_exceeded"),
+    ],
+)
+def test_errors_of_limits_have_the_format_of_openai(
+    limits: dict[str, int], body: Any, status: int, kind: str, code: str
+):
+    response = InProcessServer(**limits).post("/v1/embeddings", body)
+    assert response.status_code == status, response.text
+    assert set(response.json()) == {"error"}
+    error = response.json()["error"]
+    assert (error["type"], error["code"]) == (kind, code)
+    assert error["message"]
+
+
+def test_a_wrong_key_has_the_format_of_openai():
+    response = InProcessServer({"key": "s3cret"}).post("/v1/embeddings", {"input": "a", "model": "toy"})
+    assert response.status_code == 401
+    assert response.json()["error"]["code"] == "invalid_api_key"
 
 
 @pytest.mark.parametrize(
@@ -429,8 +491,12 @@ def test_openai_clients_may_send_the_size_of_the_vectors_or_null(outputs: int):
 )
 def test_validation_errors_name_the_fields_of_the_request(route: str, body: Any, fields: set[str]):
     response = InProcessServer().post(route, body)
-    assert_error(response, 422, "validation")
-    errors = response.json()["error"].split("; ")
+    if route.startswith("/v1/"):
+        assert response.status_code == 400
+        errors = response.json()["error"]["message"].split("; ")
+    else:
+        assert_error(response, 422, "validation")
+        errors = response.json()["error"].split("; ")
     assert {error.partition(":")[0] for error in errors} == fields, errors
     assert len(errors) == len(set(errors))
 

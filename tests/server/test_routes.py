@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Literal
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
 import httpx
 import numpy as np
@@ -357,8 +360,100 @@ def test_the_openai_client_reads_both_encodings(server, elmo: polyseme.Elmo):
     by_default = client.embeddings.create(model="zh-classic", input=TEXTS[0])  # the client requests base64
     np.testing.assert_allclose(by_default.data[0].embedding, expected[0], atol=1e-6)
     assert by_default.usage.total_tokens == 3
-    with pytest.raises(openai.NotFoundError):
-        client.embeddings.create(model="gpt", input="x")
+    short = client.embeddings.create(model="zh-classic", input=TEXTS[:2], dimensions=100)
+    first = expected[:, :100] / np.linalg.norm(expected[:, :100], axis=1, keepdims=True)
+    np.testing.assert_allclose([row.embedding for row in short.data], first, atol=1e-6)
+    model = client.models.retrieve("zh-classic")
+    assert model.created == int((Path(polyseme.__file__).parent / "bundled" / "zh-classic").stat().st_mtime)
+
+
+def test_the_openai_client_shows_what_is_wrong(server):
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any", max_retries=0)
+    create = partial(client.embeddings.create, model="zh-classic")
+    wrong: list[tuple[Any, dict[str, Any], Any, str | None, str | None]] = [
+        (
+            openai.NotFoundError,
+            {"model": "gpt", "input": "x"},
+            "this server has zh-classic",
+            "model_not_found",
+            "model",
+        ),
+        (openai.BadRequestError, {"input": [[11, 7]]}, "token ids instead of text", None, "input"),
+        (openai.BadRequestError, {"input": [11, 7]}, "token ids instead of text", None, "input"),
+        (
+            openai.BadRequestError,
+            {"input": "x", "dimensions": 9999},
+            "dimensions must be at most",
+            None,
+            "dimensions",
+        ),
+        (openai.BadRequestError, {"input": "x", "dimensions": 0}, "dimensions: ", None, "dimensions"),
+        (openai.BadRequestError, {"input": []}, "input: ", None, "input"),
+        (openai.APIStatusError, {"input": ["x"] * 2049}, "2049 texts, at most 2048", "too_many_texts", None),
+    ]
+    for kind, arguments, message, code, param in wrong:
+        with pytest.raises(kind, match=re.escape(message)) as caught:
+            create(**arguments)
+        assert (caught.value.code, caught.value.param) == (code, param), arguments
+        assert caught.value.type == "invalid_request_error"
+    with pytest.raises(openai.NotFoundError, match="this server has zh-classic"):
+        client.models.retrieve("gpt")
+    with pytest.raises(openai.NotFoundError, match="No such route"):
+        client.chat.completions.create(model="zh-classic", messages=[])
+
+
+def test_the_openai_client_may_send_2048_texts(server, elmo: polyseme.Elmo):
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any", max_retries=0)
+    texts = [TEXTS[number % 2] for number in range(2048)]
+    rows = client.embeddings.create(model="zh-classic", input=texts).data
+    assert [row.index for row in rows] == list(range(2048))
+    expected = elmo.embed(TEXTS[:2], layer="mean", pool="mean")
+    np.testing.assert_allclose([row.embedding for row in rows[-2:]], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "message"),
+    [
+        ("/embed", {"text": ["a"]}, "did you mean texts?"),
+        ("/embed", {"text": ["a"]}, "texts: Field required"),
+        ("/embed", {"texts": ["a"], "layers": "top"}, "did you mean layer?"),
+        ("/embed", {"texts": ["a"], "xyz": 1}, "this route takes texts, layer, pool, direction"),
+        ("/nearest", {"word": "曹操", "top_k": 3}, "did you mean k?"),
+        ("/nearest", {"query": "曹操"}, "did you mean word?"),
+        ("/substitutes", {"text": "曹操[大怒]。"}, "did you mean sentence?"),
+        ("/summarise", {"texts": "曹操大怒。"}, "did you mean text?"),
+    ],
+)
+def test_an_unknown_field_is_answered_with_the_right_name(
+    client: httpx.Client, route: str, body: dict, message: str
+):
+    response = client.post(route, json=body)
+    assert response.status_code == 422
+    assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "json"])
+def test_a_body_without_its_content_type_is_told_which_header_to_send(client: httpx.Client, content_type):
+    headers = {} if content_type is None else {"content-type": content_type}
+    for route, read in (
+        ("/embed", lambda values: values),
+        ("/v1/embeddings", lambda values: values["error"]),
+    ):
+        response = client.post(route, content=b'{"texts": ["a"]}', headers=headers)
+        assert response.status_code == 415
+        values = read(response.json())
+        assert "Content-Type: application/json" in values.get("message", values.get("error"))
+    suffixed = {"content-type": "application/vnd.api+json; charset=utf-8"}
+    assert client.post("/embed", content=b'{"texts": ["a"]}', headers=suffixed).status_code == 200
+
+
+def test_unknown_routes_and_methods_are_answered_with_the_right_ones(client: httpx.Client):
+    assert "did you mean /embed?" in client.post("/embeds", json={}).json()["error"]
+    assert "did you mean /v1/embeddings?" in client.post("/v1/embedding", json={}).json()["error"]["message"]
+    assert client.get("/embed").json()["error"] == "This route takes POST only."
+    assert "/docs lists all" in client.get("/zzzzzzzzzzz").json()["error"]
 
 
 INVALID_REQUESTS = [
@@ -388,7 +483,6 @@ INVALID_REQUESTS = [
     ("/predict", {"texts": [["a", "b"]]}, 422),
     ("/predict", {"texts": ["a"], "task": "none"}, 404),
     ("/similarity", {"texts": ["a"]}, 422),
-    ("/v1/embeddings", {"input": "a", "model": "zh-classic", "dimensions": 3}, 422),
 ]
 
 

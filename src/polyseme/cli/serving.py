@@ -32,8 +32,15 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes; they share the weights.")] = 1,
     device: Device = "cpu",
+    cors_origins: Annotated[
+        list[str] | None,
+        typer.Option(help="A site whose pages may read responses (https://example.com); * for all."),
+    ] = None,
     body_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 2_000_000,
     max_texts: Annotated[int, typer.Option(min=1, help="Maximum texts per request.")] = 32,
+    max_inputs: Annotated[
+        int, typer.Option(min=1, help="Maximum texts per request of clients of OpenAI or TEI.")
+    ] = 2_048,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per text.")] = 2_000,
     queue: Annotated[int, typer.Option(min=1, help="Maximum number of waiting texts.")] = 256,
     concurrent: Annotated[int, typer.Option(min=1, help="Maximum requests at the same time.")] = 512,
@@ -65,6 +72,7 @@ def serve(
         limits=Limits(
             body_bytes=body_bytes,
             max_texts=max_texts,
+            max_inputs=max_inputs,
             max_tokens=max_tokens,
             queue=queue,
             concurrent=concurrent,
@@ -76,6 +84,7 @@ def serve(
         ),
         workers=workers,
         device=device,
+        cors_origins=cors_origins or (),
         started=_print_address,
     )
     if has_running_threads():  # with abandoned jobs, which the end of the process would wait for

@@ -7,6 +7,7 @@ state         loaded models, threads, metrics
 catalog       the model, indexes and task models of a server
 verbs         one route per verb
 openai        OpenAI's embeddings API
+tei           embeddings for clients of text-embeddings-inference
 change_cache  changes of words, kept from request to request
 usage_layers  all layers of usages, for the explorer
 suggestions   example words and sentences for the explorer

@@ -8,27 +8,41 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from difflib import get_close_matches
 from importlib.metadata import version
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from polyseme.server.catalog import Catalog
 from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
-from polyseme.server.http.middleware import PIECE_BYTES, RequestMiddleware, internal_error
+from polyseme.server.http.middleware import PIECE_BYTES, App, RequestMiddleware, internal_error
 from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, make_response_docs
 from polyseme.server.http.pages import add_pages, make_content_policy
-from polyseme.server.http.rendering import make_error_response, make_json_response
+from polyseme.server.http.rendering import SHAPES_HEADER, make_error_response, make_json_response
 from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAiRoutes
 from polyseme.server.state import INLINE_SIZE, ServerState
 from polyseme.server.verbs import CHUNK_TOKENS, VerbRoutes
 
 MAX_ERRORS = 5  # of a request, in one message
+MAX_NAME = 50  # characters of an unknown name to compare with those we have
+# What other servers call our fields.
+SYNONYMS = {
+    **dict.fromkeys(("text", "input", "inputs", "sentences", "documents"), ("texts", "text", "sentence")),
+    **dict.fromkeys(("texts", "sentence"), ("texts", "text", "sentence")),
+    **dict.fromkeys(("top_k", "topk", "n", "limit", "size", "num_results"), ("k",)),
+    **dict.fromkeys(("max_tokens", "max_new_tokens", "length"), ("tokens",)),
+    **dict.fromkeys(("pooling", "aggregation"), ("pool",)),
+    **dict.fromkeys(("query", "term", "token"), ("word",)),
+    **dict.fromkeys(("model", "classifier"), ("task",)),
+}
 # Names of all fields of requests. Other strings in the location of an error are members of a union.
 FIELDS = frozenset(
     name
@@ -43,10 +57,11 @@ def create_app(
     *,
     limits: Limits | None = None,
     key: str | None = None,
+    cors_origins: Sequence[str] = (),
     inline_size: int = INLINE_SIZE,
     chunk_tokens: int = CHUNK_TOKENS,
     piece_bytes: int = PIECE_BYTES,
-) -> tuple[RequestMiddleware, ServerState]:
+) -> tuple[App, ServerState]:
     """Create the ASGI application and its state.
 
     Args:
@@ -54,6 +69,7 @@ def create_app(
             requests get 503.
         limits: Limits of requests; None for the defaults.
         key: API key that requests must send; None if they need none.
+        cors_origins: Sites whose pages may read responses; "*" for all.
         inline_size: Characters to segment, or numbers to serialise, that need no thread.
         chunk_tokens: Tokens to predict before checking whether the request is gone.
         piece_bytes: Bytes of a response to write at once.
@@ -85,7 +101,20 @@ def create_app(
     document_keys(app, key is not None)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    return RequestMiddleware(app, state, make_content_policy(), key, piece_bytes=piece_bytes), state
+    wrapped: App = RequestMiddleware(app, state, make_content_policy(), key, piece_bytes=piece_bytes)
+    return _allow_origins(wrapped, cors_origins) if cors_origins else wrapped, state
+
+
+def _allow_origins(app: App, origins: Sequence[str]) -> App:
+    """Let pages of other sites read responses; errors too, and browsers ask first without a key."""
+    headers = ["X-Request-Id", "Retry-After", SHAPES_HEADER]
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=headers,
+    )
 
 
 def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
@@ -114,27 +143,62 @@ def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
 
 
 async def _handle_http_error(request: Request, error: Any) -> Response:
-    return make_error_response(error)
+    return make_error_response(error, path=request.scope["path"])
 
 
 async def _handle_invalid(request: Request, problem: Any) -> Response:
     """Say which fields are invalid and why, without repeating their values."""
-    errors = problem.errors()
+    return make_error_response(_explain_invalid(request, problem.errors()), path=request.scope["path"])
+
+
+def _explain_invalid(request: Request, errors: list[dict[str, Any]]) -> HttpError:
+    """The error for a body that does not fit its schema."""
+    if not _is_json(request):
+        return HttpError(
+            415,
+            "validation",
+            "The body was not read as JSON. Send the header Content-Type: application/json.",
+        )
     if any(error["type"] == "json_invalid" for error in errors):
-        return make_error_response(HttpError(400, "validation", "The body is not JSON."))
-    messages = dict.fromkeys(
-        map(_describe_error, errors[:MAX_ERRORS])
-    )  # members of a union repeat themselves
+        return HttpError(400, "validation", "The body is not JSON.")
+    models = _get_body_models(request)
+    messages = dict.fromkeys(  # members of a union repeat themselves
+        _describe_error(error, models) for error in errors[:MAX_ERRORS]
+    )
     more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-    return make_error_response(HttpError(422, "validation", "; ".join(messages) + more))
+    field = _format_field_path(errors[0]["loc"][1:])
+    return HttpError(422, "validation", "; ".join(messages) + more, param=None if field == "body" else field)
 
 
-def _describe_error(error: dict[str, Any]) -> str:
+def _is_json(request: Request) -> bool:
+    """Whether the headers say that the body is JSON; another site's page cannot say so without permission."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind, _, subtype = media_type.partition("/")
+    return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
+
+
+def _get_body_models(request: Request) -> Sequence[type[BaseModel]]:
+    """The schemas of the body that the route of a request takes."""
+    body = get_type_hints(request.scope["route"].endpoint).get("body")
+    return get_args(body) or (body,)
+
+
+def _describe_error(error: dict[str, Any], models: Sequence[type[BaseModel]]) -> str:
     """Say which field is invalid, and why; the name of an unknown field is the client's and left out."""
     location = error["loc"][1:]
     if error["type"] == "extra_forbidden":
-        return f"{_format_field_path(location[:-1])}: unknown field"
-    return f"{_format_field_path(location)}: {error['msg']}"
+        model = next((model for model in models if model.__name__ in location), models[0])
+        return f"{_format_field_path(location[:-1])}: unknown field; {_suggest_field(location[-1], model)}"
+    return f"{_format_field_path(location)}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _suggest_field(name: str, model: type[BaseModel]) -> str:
+    """Suggest the field that a client may have meant, or list all."""
+    fields = list(model.model_fields)
+    synonym = next((field for field in SYNONYMS.get(name.lower(), ()) if field in fields), None)
+    close = get_close_matches(name[:MAX_NAME], fields, n=1)
+    guess = synonym or next(iter(close), None)
+    return f"did you mean {guess}?" if guess else f"this route takes {', '.join(fields)}"
 
 
 def _format_field_path(parts: Sequence[str | int]) -> str:
@@ -144,14 +208,20 @@ def _format_field_path(parts: Sequence[str | int]) -> str:
 
 async def _handle_failure(request: Request, problem: Exception) -> Response:
     """Answer an unexpected exception; the middleware logs it."""
-    return make_error_response(internal_error(problem))
+    return make_error_response(internal_error(problem), path=request.scope["path"])
 
 
 async def _handle_framework_error(request: Request, problem: Any) -> Response:
     """Answer errors of the framework: an unknown route, a wrong method."""
-    error_type = "not_found" if problem.status_code == 404 else "usage"
-    error = HttpError(problem.status_code, error_type, str(problem.detail))
-    return make_error_response(error, problem.headers)
+    path, message = request.scope["path"], str(problem.detail)
+    if problem.status_code == 404:
+        routes = [route.path for route in request.app.routes if isinstance(route, APIRoute)]
+        close = get_close_matches(path[:MAX_NAME], routes, n=1)
+        message = f"No such route; did you mean {close[0]}?" if close else "No such route; /docs lists all."
+    elif problem.status_code == 405 and problem.headers:
+        message = f"This route takes {problem.headers['Allow']} only."
+    error = HttpError(problem.status_code, "not_found" if problem.status_code == 404 else "usage", message)
+    return make_error_response(error, problem.headers, path=path)
 
 
 HANDLERS: dict[type[Exception], Any] = {

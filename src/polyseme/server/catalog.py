@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,12 @@ class Catalog:
     indexes: dict[str, Index] = field(default_factory=dict)
     tasks: dict[str, TaskModel] = field(default_factory=dict)
     task_paths: dict[str, str] = field(default_factory=dict)  # of task models that were opened by path
+
+    @cached_property
+    def created(self) -> int:
+        """When the model was written, in seconds since 1970; when it was opened, if it is no file."""
+        file = None if self.path is None else locate_model(self.path)
+        return int(file.stat().st_mtime if file is not None and file.exists() else time.time())
 
     @cached_property
     def words(self) -> WordVectors | None:

@@ -3,20 +3,27 @@
     server.http.requests  ->  server.openai  ->  server.jobs.batching
 
 A vector is that of /embed with pool "sentence", which compares texts best, or "mean" if the model has none.
+Errors have OpenAI's format, too (server.http.rendering).
 """
 
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Response
 
 from polyseme.choices import Pool
 from polyseme.elmo import Array
-from polyseme.server.http.limits import invalid, not_found
-from polyseme.server.http.openapi import make_response_docs
-from polyseme.server.http.rendering import array_to_json, make_json_response, make_json_response_from_parts
+from polyseme.server.http.limits import HttpError
+from polyseme.server.http.openapi import OPENAI_ERROR_RESPONSES, make_response_docs
+from polyseme.server.http.rendering import (
+    array_to_json,
+    make_json_response,
+    make_json_response_from_parts,
+    shorten,
+)
 from polyseme.server.http.requests import OpenAiRequest
 from polyseme.server.state import ServerState
 
@@ -32,26 +39,32 @@ class OpenAiRoutes:
         for route, handler, method in (
             ("/v1/embeddings", self.embeddings, "POST"),
             ("/v1/models", self.models, "GET"),
+            ("/v1/models/{model}", self.model, "GET"),
         ):
-            docs = make_response_docs(route)
+            docs = make_response_docs(route) | OPENAI_ERROR_RESPONSES
             app.add_api_route(route, handler, methods=[method], response_class=Response, responses=docs)
 
     async def embeddings(self, body: OpenAiRequest) -> Response:
         """Embed texts, one vector each."""
         catalog = self._state.catalog
+        self._check_model(body.model)
         size = catalog.elmo.config.size
-        if body.model != catalog.name:
-            raise not_found(f"No such model; this server has {catalog.name}.")
-        if body.dimensions not in (None, size):
-            raise invalid(f"dimensions must be {size}, the size of this model's vectors.")
+        if body.dimensions is not None and body.dimensions > size:
+            message = f"dimensions must be at most {size}, the size of this model's vectors."
+            raise HttpError(422, "usage", message, param="dimensions")
         texts = [body.input] if isinstance(body.input, str) else body.input
         pool: Pool = "mean" if catalog.elmo.model.pooling is None else "sentence"
-        plan = await self._state.plan_embedding(texts, pool=pool)
-        vectors = await self._state.batcher.embed(*plan)
+        plan = await self._state.plan_embedding(texts, pool=pool, max_texts=self._state.limits.max_inputs)
+        count = len(texts) * (body.dimensions or size)
+        self._state.check_values(count)
+        vectors = await self._state.embed_many(plan)
         usage = {"prompt_tokens": plan.tokens, "total_tokens": plan.tokens}
 
         def render() -> Response:
-            items = [_to_json(number, vector, body.encoding_format) for number, vector in enumerate(vectors)]
+            items = [
+                _to_json(number, shorten(vector, body.dimensions), body.encoding_format)
+                for number, vector in enumerate(vectors)
+            ]
             data = b"[%s]" % b",".join(items)
             return make_json_response_from_parts(object="list", data=data, model=catalog.name, usage=usage)
 
@@ -59,8 +72,23 @@ class OpenAiRoutes:
 
     async def models(self) -> Response:
         """List the model of this server."""
-        model = {"id": self._state.catalog.name, "object": "model", "created": 0, "owned_by": "polyseme"}
-        return make_json_response({"object": "list", "data": [model]})
+        return make_json_response({"object": "list", "data": [self._describe_model()]})
+
+    async def model(self, model: str) -> Response:
+        """Describe the model of this server."""
+        self._check_model(model)
+        return make_json_response(self._describe_model())
+
+    def _describe_model(self) -> dict[str, Any]:
+        catalog = self._state.catalog
+        return {"id": catalog.name, "object": "model", "created": catalog.created, "owned_by": "polyseme"}
+
+    def _check_model(self, name: str) -> None:
+        """Refuse the name of another model."""
+        served = self._state.catalog.name
+        if name != served:
+            message = f"No such model; this server has {served}."
+            raise HttpError(404, "not_found", message, code="model_not_found", param="model")
 
 
 def _to_json(number: int, vector: Array, encoding: str | None) -> bytes:

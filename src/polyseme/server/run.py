@@ -13,6 +13,7 @@ import asyncio
 import gc
 import ipaddress
 import logging
+import re
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ from polyseme.search.index import Index
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Catalog, check_paths, open_catalog
 from polyseme.server.http.limits import Limits
+from polyseme.server.http.middleware import App
 from polyseme.server.http.protocol import TimedProtocol
 from polyseme.server.http.request_log import LOGGER
 from polyseme.server.jobs.processes import STOP_SIGNALS, run_processes
@@ -42,6 +44,7 @@ BACKLOG = 1024  # connections waiting to be accepted
 SWITCH_SECONDS = 0.0005  # that a busy thread may make the event loop wait after each system call
 NOTICE_SECONDS = 1.0  # in which a stopping server still answers new requests, with 503
 LAST_SECONDS = 0.5  # of the grace period, to answer requests that are given up
+CreateApp = Callable[[Callable[[], Catalog]], tuple[App, ServerState]]
 logger = logging.getLogger(LOGGER)
 
 
@@ -55,6 +58,7 @@ def run_server(
     limits: Limits | None = None,
     workers: int = 1,
     device: str = "cpu",
+    cors_origins: Sequence[str] = (),
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; the arguments are those of `polyseme.serve`."""
@@ -65,7 +69,9 @@ def run_server(
             f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
         )
     check_paths(model, indexes_and_tasks)  # before the address is announced
-    limits = limits or Limits()
+    for origin in cors_origins:
+        _check_origin(origin)
+    create = partial(create_app, limits=limits or Limits(), key=key, cors_origins=cors_origins)
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:
         logger.warning(
@@ -76,9 +82,18 @@ def run_server(
         started(f"http://{address}:{listener.getsockname()[1]}")
     with listener:
         if workers == 1:
-            _serve_one(lambda: open_catalog(model, indexes_and_tasks, device=device), listener, limits, key)
+            _serve_one(create, lambda: open_catalog(model, indexes_and_tasks, device=device), listener)
         else:
-            _serve_many(model, indexes_and_tasks, listener, limits, key, workers)
+            _serve_many(create, model, indexes_and_tasks, listener, workers)
+
+
+def _check_origin(origin: str) -> None:
+    """Refuse what no browser sends as an origin."""
+    if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
+        raise UsageError(
+            f"cors_origins: {origin!r} is not the origin of a site. Write it as https://example.com, "
+            "without a path."
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -104,9 +119,10 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _serve_one(load: Callable[[], Catalog], listener: socket.socket, limits: Limits, key: str | None) -> None:
+def _serve_one(create: CreateApp, load: Callable[[], Catalog], listener: socket.socket) -> None:
     """Serve from this process."""
-    app, state = create_app(lambda: _freeze(load()), limits=limits, key=key)
+    app, state = create(lambda: _freeze(load()))
+    limits = state.limits
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -164,11 +180,10 @@ def _make_signal_handler(
 
 
 def _serve_many(
+    create: CreateApp,
     model: str | Path | Elmo,
     indexes_and_tasks: Sequence[str | Path | Index | TaskModel],
     listener: socket.socket,
-    limits: Limits,
-    key: str | None,
     workers: int,
 ) -> None:
     """Serve from several processes, which share the cores."""
@@ -178,6 +193,6 @@ def _serve_many(
 
     def work() -> None:
         torch.set_num_threads(threads)
-        _serve_one(lambda: catalog, listener, limits, key)
+        _serve_one(create, lambda: catalog, listener)
 
     run_processes(work, workers, on_stop=listener.close)

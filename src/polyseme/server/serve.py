@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,6 +29,7 @@ def serve(
     limits: Limits | None = None,
     workers: int = 1,
     device: str = "cpu",
+    cors_origins: Sequence[str] = (),
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a model, with indexes and task models made from it, over HTTP until SIGTERM or Ctrl-C.
@@ -43,11 +44,13 @@ def serve(
         workers: Number of processes; they share the weights.
         device: Where a model given as a path computes, as in `polyseme.load`; others than the CPU need
             `workers=1`.
+        cors_origins: Sites whose pages may read responses, such as "https://example.com"; "*" for all.
         started: Receives the server's address when it listens.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
-        UsageError: If the address is in use, or an index or task model belongs to another ELMo.
+        UsageError: If the address is in use, an index or task model belongs to another ELMo, or an origin is
+            none.
 
     Example:
         polyseme.serve("en", "books.index", port=8000)
@@ -70,5 +73,6 @@ def serve(
             limits=limits,
             workers=workers,
             device=device,
+            cors_origins=cors_origins,
             started=started,
         )

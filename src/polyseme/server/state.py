@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence, Sized
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from polyseme.choices import Direction, Pool
-from polyseme.elmo import EmbeddingPlan
+from polyseme.elmo import Array, EmbeddingPlan
 from polyseme.errors import PolysemeError
 from polyseme.model.output import Layer
 from polyseme.search.index import Index
@@ -102,9 +102,24 @@ class ServerState:
         layer: Layer = "mean",
         pool: Pool | None = None,
         direction: Direction = "both",
+        max_texts: int | None = None,
+        keep: Literal["first", "last"] | None = None,
     ) -> EmbeddingPlan:
-        """Plan what `Elmo.embed` would compute for texts; an HttpError for too many or too long texts."""
-        self.check_count(texts)
+        """Plan what `Elmo.embed` would compute for texts.
+
+        Args:
+            texts: The texts.
+            layer: As in `Elmo.embed`.
+            pool: As in `Elmo.embed`.
+            direction: As in `Elmo.embed`.
+            max_texts: How many texts there may be; None for the limit of most requests.
+            keep: The tokens to keep of a text that is too long; None refuses it.
+
+        Raises:
+            HttpError: For too many or too long texts, or a layer that the model does not have.
+
+        """
+        self.check_count(texts, max_texts)
         elmo = self.catalog.elmo
         try:
             plan = await self.run_light(
@@ -114,17 +129,28 @@ class ServerState:
         except PolysemeError:
             layers = elmo.config.layers
             raise invalid(f"layer must be a number below {layers}, or {layers} weights.") from None
+        if keep is not None:
+            limit = self.limits.max_tokens
+            kept = slice(limit) if keep == "first" else slice(-limit, None)
+            return plan._replace(sentences=[tokens[kept] for tokens in plan.sentences])
         for tokens in plan.sentences:
             self.check_length(tokens)
         return plan
+
+    async def embed_many(self, plan: EmbeddingPlan) -> list[Array]:
+        """Embed the texts of a plan, `max_texts` at a time, so that other requests run in between."""
+        portion, vectors = self.limits.max_texts, list[Array]()
+        for start in range(0, len(plan.sentences), portion):
+            vectors += await self.batcher.embed(plan.sentences[start : start + portion], plan.spec)
+        return vectors
 
     async def run_light(self, function: Callable[[], Result], size: int) -> Result:
         """Call `function`: here if `size` (characters or numbers) is small, else in a thread."""
         return function() if size <= self._inline_size else await self.light_jobs.run(function)
 
-    def check_count(self, texts: Sized) -> None:
-        """Refuse more texts than a request may have."""
-        count, limit = len(texts), self.limits.max_texts
+    def check_count(self, texts: Sized, limit: int | None = None) -> None:
+        """Refuse more texts than a request may have: `limit`, or as many as most requests."""
+        count, limit = len(texts), self.limits.max_texts if limit is None else limit
         if count > limit:
             message = f"{count} texts, at most {limit} per request."
             raise too_large(message, "too_many_texts", count=count, limit=limit)

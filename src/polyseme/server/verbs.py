@@ -46,6 +46,7 @@ from polyseme.server.http.rendering import (
 )
 from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.state import ServerState
+from polyseme.server.tei import embed_for_tei
 from polyseme.text.brackets import WordInSentence
 from polyseme.word_vectors import WordVectors
 
@@ -107,8 +108,10 @@ class VerbRoutes:
 
         return await self._state.run_light(run, sum(map(len, body.texts)))
 
-    async def embed(self, body: requests.EmbedRequest, request: Request) -> Response:
+    async def embed(self, body: requests.EmbedBody, request: Request) -> Response:
         """Embed texts, one vector each: the vectors of its tokens, pooled."""
+        if isinstance(body, requests.TeiRequest):
+            return await embed_for_tei(self._state, body)
         if body.pool == "sentence" and self._state.catalog.elmo.model.pooling is None:
             raise invalid("The model was not fitted for pool=sentence: use another pool, such as mean.")
         plan = await self._state.plan_embedding(

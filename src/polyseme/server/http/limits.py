@@ -21,6 +21,7 @@ class Limits:
 
     body_bytes: int = 2_000_000
     max_texts: int = 32  # per request
+    max_inputs: int = 2_048  # per request of other servers' embedding clients, which send many at once
     max_tokens: int = 2_000  # per text
     queue: int = 256  # texts waiting for a batch, and jobs waiting for a thread
     concurrent: int = 512  # requests in progress
@@ -41,6 +42,7 @@ class HttpError(Exception):
         retry_after: Seconds after which a retry makes sense.
         code: Stable name of this error within its kind, for programs that translate the message.
         values: The numbers and names that the message contains.
+        param: The field at fault, for clients of OpenAI.
 
     """
 
@@ -53,11 +55,12 @@ class HttpError(Exception):
         retry_after: int | None = None,
         code: str | None = None,
         values: dict[str, Any] | None = None,
+        param: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.error_type, self.message = status, error_type, message
         self.retry_after = retry_after
-        self.code, self.values = code, values or {}
+        self.code, self.values, self.param = code, values or {}, param
 
 
 def invalid(message: str, code: str | None = None, **values: Any) -> HttpError:

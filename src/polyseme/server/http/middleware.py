@@ -18,10 +18,19 @@ import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from functools import partial
 from random import getrandbits
 from typing import Any
 
 from polyseme.json_text import MAX_DIGITS
+from polyseme.server.http.compression import (
+    INLINE_BYTES,
+    MIN_BYTES,
+    accepts_gzip,
+    compress,
+    is_compressible,
+    mark_compressed,
+)
 from polyseme.server.http.limits import HttpError, Limits, busy, out_of_memory, shutting_down, too_large
 from polyseme.server.http.rendering import make_error_response
 from polyseme.server.http.request_log import LOGGER
@@ -83,7 +92,8 @@ class RequestMiddleware:
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
         client_id = headers.get("x-request-id", b"").decode("latin-1")
         request_id = client_id if REQUEST_ID.fullmatch(client_id) else f"{getrandbits(128):032x}"
-        response = _ResponseSender(send, request_id, self._headers, self._piece_bytes)
+        compressor = _Compressor(scope, headers, self._state)
+        response = _ResponseSender(send, request_id, self._headers, self._piece_bytes, compressor)
         start = time.perf_counter()
         counted = scope["path"] not in PUBLIC_ROUTES
         self._running += counted
@@ -181,17 +191,42 @@ def internal_error(problem: Exception) -> HttpError:
     return HttpError(500, "internal", "Internal error; see the server's log.")
 
 
+class _Compressor:
+    """Compresses the response of one request, if it is text and the client accepts it."""
+
+    def __init__(self, scope: Scope, headers: dict[str, bytes], state: ServerState) -> None:
+        self._scope, self._headers, self._state = scope, headers, state
+
+    async def compress(self, start: Message, message: Message) -> Message:
+        """The first body of a response, compressed where that is worthwhile; changes its headers."""
+        if not is_compressible(self._scope, start):
+            return message
+        start["headers"] = [*start["headers"], (b"vary", b"Accept-Encoding")]
+        body = message.get("body", b"")
+        if len(body) < MIN_BYTES or message.get("more_body") or not accepts_gzip(self._headers):
+            return message
+        if len(body) <= INLINE_BYTES:
+            compressed = compress(body)
+        else:
+            compressed = await self._state.light_jobs.run(partial(compress, body))
+        mark_compressed(start, len(compressed))
+        return {**message, "body": compressed}
+
+
 class _ResponseSender:
     """Sends the response of one request, with its id and the headers that all responses have."""
 
-    def __init__(self, send: Send, request_id: str, headers: dict[str, str], piece_bytes: int) -> None:
+    def __init__(
+        self, send: Send, request_id: str, headers: dict[str, str], piece_bytes: int, compressor: _Compressor
+    ) -> None:
         self._send, self.id, self._headers, self._piece_bytes = send, request_id, headers, piece_bytes
+        self._compressor = compressor
+        self._start: Message | None = None  # of a response, until its body is known
         self.status = 499  # stays if the client disconnects before a response
 
     async def send(self, message: Message) -> None:
-        """Send an ASGI message: add headers to the first, split large bodies."""
+        """Send an ASGI message: add headers to the first, compress and split large bodies."""
         if message["type"] == "http.response.start":
-            self.status = message["status"]
             present = {name for name, _ in message.get("headers", ())}
             extra = {"x-request-id": self.id, **self._headers}
             added = [(name.encode(), value.encode()) for name, value in extra.items()]
@@ -199,6 +234,13 @@ class _ResponseSender:
                 *message.get("headers", ()),
                 *((name, value) for name, value in added if name not in present),
             ]
+            self._start = message
+            return
+        if self._start is not None:
+            message = await self._compressor.compress(self._start, message)
+            start, self._start = self._start, None
+            self.status = start["status"]
+            await self._send(start)
         if len(message.get("body", b"")) > self._piece_bytes:
             await self._send_pieces(message)
         else:
@@ -217,7 +259,7 @@ class _ResponseSender:
         if self.status == 499:
             last = error.error_type == "draining" or error.status == 408
             headers = {"Connection": "close"} if last else None
-            await make_error_response(error, headers)(scope, receive, self.send)
+            await make_error_response(error, headers, path=scope["path"])(scope, receive, self.send)
 
 
 async def _read_body(receive: Receive, headers: dict[str, bytes], limits: Limits) -> bytes:

@@ -29,9 +29,11 @@ RESPONSES: dict[str, type[BaseModel]] = {
     "/summarise": responses.SummariseResponse,
     "/v1/embeddings": responses.OpenAiResponse,
     "/v1/models": responses.OpenAiModelsResponse,
+    "/v1/models/{model}": responses.OpenAiModel,
     "/health": responses.HealthResponse,
     "/info": responses.InfoResponse,
 }
+OTHER_RESPONSES = {"/embed": responses.TeiResponse}  # to clients of other servers
 RAW_ROUTES = ("/embed", "/embed_all")  # routes that return raw numbers if the Accept header asks for them
 ERROR_RESPONSES: ResponseDocs = {
     status: {"description": description, "model": responses.ErrorResponse}
@@ -41,11 +43,15 @@ ERROR_RESPONSES: ResponseDocs = {
         404: "No such index, task, model or word",
         408: "The body arrived too slowly",
         413: "The request exceeds a limit",
+        415: "The header Content-Type: application/json is missing",
         422: "The request is not valid",
         429: "The server is too busy",
         503: "The server is loading, shutting down or out of memory",
         504: "The request timed out",
     }.items()
+}
+OPENAI_ERROR_RESPONSES: ResponseDocs = {
+    status: docs | {"model": responses.OpenAiErrorResponse} for status, docs in ERROR_RESPONSES.items()
 }
 SECURITY_SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},
@@ -60,6 +66,8 @@ def make_response_docs(route: str) -> ResponseDocs:
         return {200: {"description": "Text", "content": {"text/plain": {"schema": {"type": "string"}}}}}
     model = RESPONSES[route]
     docs: dict[str, Any] = {"description": model.__doc__, "model": model}
+    if route in OTHER_RESPONSES:
+        docs["model"] = model | OTHER_RESPONSES[route]
     if route in RAW_ROUTES:
         raw = {"type": "string", "format": "binary", "description": "Little-endian numbers of all vectors."}
         shapes = {"description": "With raw numbers: their shapes as JSON.", "schema": {"type": "string"}}

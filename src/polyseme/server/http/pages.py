@@ -57,8 +57,8 @@ def render_docs(schema: dict[str, Any]) -> str:
             parts.append(f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>")
             parts.append(f"<p>{escape(route.get('description') or route.get('summary', ''))}</p>")
             body = route.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
-            if body:
-                parts.append(_render_request_table(_resolve(body, schema)))
+            for alternative in body.get("oneOf", [body]) if body else ():
+                parts.append(_render_request_table(_resolve(alternative, schema)))
             parts.append(_render_response_table(route["responses"]["200"]["content"], schema))
             parts.append("</section>")
     title = f"{escape(schema['info']['title'])} {escape(schema['info']['version'])}"

@@ -24,6 +24,8 @@ from polyseme.server.http.limits import HttpError, invalid
 JSON = "application/json"
 RAW_TYPES = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
 SHAPES_HEADER = "X-Polyseme-Shapes"
+OPENAI_ROUTES = "/v1/"
+OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 
 
 def make_json_response(values: Any) -> Response:
@@ -40,6 +42,15 @@ def make_json_response_from_parts(**parts: Any) -> Response:
     return Response(b"{%s}" % b",".join(members), media_type=JSON)
 
 
+def shorten(vector: Array, size: int | None) -> Array:
+    """The first `size` values of a vector, scaled to length 1; all of it, as it is, if there is no size."""
+    if size is None:
+        return vector
+    values = vector[:size].astype(np.float64)  # the squares of float32 may overflow
+    length = np.linalg.norm(values)
+    return (values / length if length else values).astype(np.float32)
+
+
 def array_to_json(array: Array) -> bytes:
     """An array as JSON, row by row, so that other threads can run in between."""
     if array.ndim > 1:
@@ -53,27 +64,52 @@ def arrays_to_json(arrays: Sequence[Array]) -> bytes:
     return b"[%s]" % b",".join(map(array_to_json, arrays))
 
 
-def make_error_response(error: HttpError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The response for an error."""
+def make_error_response(
+    error: HttpError, headers: Mapping[str, str] | None = None, *, path: str = ""
+) -> JSONResponse:
+    """The response for an error; to a request of OpenAI's API in its format."""
     all_headers = dict(headers or {})
     if error.retry_after is not None:
         all_headers["Retry-After"] = str(error.retry_after)
     if error.status == 401:  # one scheme only: Chromium does not read a second one after a comma
         all_headers["WWW-Authenticate"] = 'Basic realm="polyseme"'
+    if path.startswith(OPENAI_ROUTES):
+        return _make_openai_error(error, all_headers)
     values: dict[str, Any] = {"error": error.message, "error_type": error.error_type}
     if error.code is not None:
         values |= {"code": error.code, "values": error.values}
     return JSONResponse(values, error.status, headers=all_headers)
 
 
+def _make_openai_error(error: HttpError, headers: Mapping[str, str]) -> JSONResponse:
+    """An error as OpenAI writes it, whose clients show the message; an invalid request has status 400."""
+    status = 400 if error.status == 422 else error.status
+    kind = (
+        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    )
+    values = {
+        "message": error.message,
+        "type": kind,
+        "param": error.param,
+        "code": error.code or OPENAI_CODES.get(status),
+    }
+    return JSONResponse({"error": values}, status, headers=dict(headers))
+
+
 def choose_raw_type(request: Request) -> str | None:
     """The raw type that the Accept header prefers to JSON, or None for JSON."""
-    qualities: dict[str, float] = {}
-    for part in request.headers.get("accept", "").split(","):
-        media_type, *parameters = (field.strip().lower() for field in part.split(";"))
-        qualities[media_type] = max(qualities.get(media_type, 0.0), _parse_quality(parameters))
+    qualities = parse_qualities(request.headers.get("accept", ""))
     best = max((kind for kind in qualities if kind in RAW_TYPES), key=qualities.__getitem__, default=None)
     return best if best and 0 < qualities[best] >= qualities.get(JSON, 0.0) else None
+
+
+def parse_qualities(header: str) -> dict[str, float]:
+    """How much a client wants each entry of an Accept header, from 0 to 1."""
+    qualities: dict[str, float] = {}
+    for part in header.split(","):
+        name, *parameters = (field.strip().lower() for field in part.split(";"))
+        qualities[name] = max(qualities.get(name, 0.0), _parse_quality(parameters))
+    return qualities
 
 
 def _parse_quality(parameters: Sequence[str]) -> float:

@@ -7,13 +7,27 @@ Fields have the names and defaults of the arguments in `polyseme.api`; tests/ser
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from polyseme.choices import Direction, Pool
 
 MAX_RESULTS = 1000  # per request
+IDS_INSTEAD_OF_TEXT = (
+    "token ids instead of text. Send strings: the model has tokens of its own "
+    "(OpenAIEmbeddings of LangChain: check_embedding_ctx_length=False)"
+)
 MAX_LAYER_WEIGHT = 1e6  # keeps a mix far from the largest float32
 
 
@@ -43,6 +57,24 @@ IndexName = Annotated[Text | None, Field(description="Name of an index; the firs
 Results = Annotated[Count, Field(description="Number of results.")]
 
 
+def _refuse_token_ids(value: Any) -> Any:
+    """Refuse ids of another model's tokens, which some clients send instead of texts."""
+    if isinstance(value, list) and value and all(isinstance(item, int | list) for item in value):
+        raise PydanticCustomError("ids_instead_of_text", IDS_INSTEAD_OF_TEXT)
+    return value
+
+
+Inputs = Annotated[
+    Text | Annotated[list[Text], Field(min_length=1)],
+    BeforeValidator(_refuse_token_ids),
+    Field(description="A text, or up to max_inputs of them."),
+]
+Dimensions = Annotated[
+    Size | None,
+    Field(description="Keep only the first values of each vector, and scale them to length 1."),
+]
+
+
 class Request(BaseModel):
     """Base of all requests: unknown fields are an error."""
 
@@ -63,6 +95,32 @@ class EmbedRequest(Request):
     layer: JoinedLayer = "mean"
     pool: Pool = "mean"
     direction: Direction = "both"
+
+
+class TeiRequest(Request):
+    """The same for clients of text-embeddings-inference; null means left out."""
+
+    inputs: Inputs
+    normalize: Annotated[bool | None, Field(description="Scale vectors to length 1.")] = True
+    truncate: Annotated[
+        bool | None, Field(description="Shorten texts of more than max_tokens tokens, instead of an error.")
+    ] = False
+    truncation_direction: Annotated[
+        Literal["Right", "Left", "right", "left"] | None, Field(description="The end that is cut off.")
+    ] = "Right"
+    prompt_name: Annotated[None, Field(description="The model has no prompts.")] = None
+    dimensions: Dimensions = None
+
+
+def _name_embed_request(body: Any) -> str:
+    """Tell the two kinds of requests to /embed apart."""
+    return "TeiRequest" if isinstance(body, dict) and "inputs" in body else "EmbedRequest"
+
+
+EmbedBody = Annotated[
+    Annotated[EmbedRequest, Tag("EmbedRequest")] | Annotated[TeiRequest, Tag("TeiRequest")],
+    Discriminator(_name_embed_request),
+]
 
 
 class EmbedAllRequest(Request):
@@ -221,7 +279,7 @@ class OpenAiRequest(BaseModel):
     """OpenAI's request; null means left out, and unknown fields are ignored."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
-    input: Text | Annotated[list[Text], Field(min_length=1)]
+    input: Inputs
     model: Text
     encoding_format: Literal["float", "base64"] | None = None
-    dimensions: Size | None = None
+    dimensions: Dimensions = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 from polyseme.search.change import GroupState
 from polyseme.search.senses import SenseKind
@@ -40,6 +40,10 @@ class EmbedResponse(BaseModel):
 
     vectors: list[Vector] = Field(description="One vector per text.")
     size: int = Field(description="Number of values in a vector.")
+
+
+class TeiResponse(RootModel[Matrix]):
+    """To a request with `inputs`: one vector per text."""
 
 
 class EmbedAllResponse(BaseModel):
@@ -315,6 +319,21 @@ class OpenAiModelsResponse(BaseModel):
 
     object: Literal["list"]
     data: list[OpenAiModel]
+
+
+class OpenAiError(BaseModel):
+    """What is wrong, in OpenAI's format."""
+
+    message: str = Field(description="One sentence; it never repeats the request.")
+    type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
+    param: str | None = Field(description="The field at fault.")
+    code: str | None = Field(description="Stable name of this error.")
+
+
+class OpenAiErrorResponse(BaseModel):
+    """An error in OpenAI's format."""
+
+    error: OpenAiError
 
 
 class HealthResponse(BaseModel):

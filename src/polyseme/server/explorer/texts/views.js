@@ -266,6 +266,7 @@ export const VIEW_TEXTS = {
   "model.limits": ["Server limits", "服务器限制"],
   "model.limit.body_bytes": ["bytes per request", "每个请求的字节数"],
   "model.limit.max_texts": ["texts per request", "每个请求的文本数"],
+  "model.limit.max_inputs": ["texts per request of OpenAI's API", "OpenAI 接口每个请求的文本数"],
   "model.limit.max_tokens": ["tokens per sentence", "每句的词数"],
   "model.limit.queue": ["queued texts", "排队的文本数"],
   "model.limit.concurrent": ["concurrent requests", "并发请求数"],
