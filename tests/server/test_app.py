@@ -22,6 +22,7 @@ from builders import random_model, small_config
 from polyseme import api
 from polyseme.cli import serving
 from polyseme.elmo import Elmo
+from polyseme.language.generation import ForwardReader
 from polyseme.server import verbs
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Catalog
@@ -140,6 +141,23 @@ def test_scores_do_not_depend_on_the_batch_size():
     np.testing.assert_allclose(
         [score["mean"] for score in chunked], [score["mean"] for score in at_once], rtol=1e-5
     )
+
+
+def test_an_abandoned_generation_stops_after_its_current_word(monkeypatch: pytest.MonkeyPatch):
+    server, release, words = InProcessServer(timeout=1), threading.Event(), list[Any]()
+    read_words = ForwardReader.read_words
+
+    def read_slowly(reader: ForwardReader, new: list[str]) -> Any:
+        words.append(new)
+        release.wait(60)
+        return read_words(reader, new)
+
+    monkeypatch.setattr(ForwardReader, "read_words", read_slowly)
+    body = {"tokens": 500, "stop_at_end": False}
+    assert_error(server.post("/generate", body), 504, "timeout")
+    release.set()
+    RUNNER.run(until(lambda: len(server.state.analyses) == 0))
+    assert len(words) == 1
 
 
 @pytest.fixture(scope="module")
@@ -608,6 +626,7 @@ def test_metrics_count_tokens_batches_queue_and_cache():
         ("/score", {"texts": ["the bank failed", "a river"]}, 5),
         ("/substitutes", {"sentence": "the [bank] failed"}, 3),
         ("/substitutes", {"tokens": ["the", "bank"], "position": 1}, 2),
+        ("/generate", {"prompt": "the bank", "tokens": 3, "stop_at_end": False}, 5),
         ("/tokenize", {"texts": ["the bank"]}, 0),  # segmented, not embedded
         ("/substitutes", {"sentence": "the bank failed"}, 0),
     ],

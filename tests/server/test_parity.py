@@ -68,6 +68,8 @@ ROUTES: dict[str, Route] = {
     "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
     "/change": (requests.ChangeRequest, api.change, {}, set(), set(), {}),
     "/summarise": (requests.SummariseRequest, api.summarise, {}, set(), set(), {}),
+    "/generate": (requests.GenerateRequest, api.generate, {}, set(), set(), {}),
+    "/map": (requests.MapRequest, api.map_usages, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
     "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {}),
     "/predict": (
         requests.PredictRequest,

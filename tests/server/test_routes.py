@@ -456,6 +456,27 @@ def test_unknown_routes_and_methods_are_answered_with_the_right_ones(client: htt
     assert "/docs lists all" in client.get("/zzzzzzzzzzz").json()["error"]
 
 
+def test_generate_continues_a_prompt_as_the_library_does(client: httpx.Client, elmo: polyseme.Elmo):
+    response = post(client, "/generate", prompt="却说曹操", tokens=8, seed=3, top_k=50, temperature=0.8)
+    expected = polyseme.generate(elmo, "却说曹操", tokens=8, seed=3, top_k=50, temperature=0.8)
+    assert (response["text"], response["tokens"]) == (expected.text, expected.tokens)
+    np.testing.assert_allclose(response["log_probs"], expected.log_probs, atol=1e-4)
+    assert response["ended"] == expected.ended
+    without_prompt = post(client, "/generate", tokens=5, stop_at_end=False)
+    assert len(without_prompt["tokens"]) == 5
+
+
+def test_map_places_the_usages_of_words_as_the_library_does(client: httpx.Client, folders, elmo):
+    expected = polyseme.map_usages(polyseme.open_index(folders[0], elmo), ["将", "曹操"])
+    usages = post(client, "/map", words=["将", "曹操"])["usages"]
+    np.testing.assert_allclose([[usage["x"], usage["y"]] for usage in usages], expected.points, atol=1e-4)
+    assert [usage["group"] for usage in usages] == expected.groups
+    assert {usage["document"] for usage in usages} == {"one.txt"}
+    assert {usage["word"] for usage in post(client, "/map", words="将")["usages"]} == {"将"}
+    missing = client.post("/map", json={"words": ["将", "曹操操"]}).json()
+    assert (missing["code"], missing["values"]) == ("word_missing", {"near": ["曹操"], "number": 2})
+
+
 INVALID_REQUESTS = [
     ("/embed", {}, 422),
     ("/embed", {"texts": []}, 422),
@@ -483,6 +504,16 @@ INVALID_REQUESTS = [
     ("/predict", {"texts": [["a", "b"]]}, 422),
     ("/predict", {"texts": ["a"], "task": "none"}, 404),
     ("/similarity", {"texts": ["a"]}, 422),
+    ("/generate", {"tokens": 0}, 422),
+    ("/generate", {"tokens": 1001}, 422),
+    ("/generate", {"temperature": -1}, 422),
+    ("/generate", {"top_k": 0}, 422),
+    ("/generate", {"prompt": "字 " * 2100}, 413),
+    ("/map", {"words": []}, 422),
+    ("/map", {"words": ["将"], "by": "none"}, 422),
+    ("/map", {"words": ["将"], "documents": "none"}, 422),
+    ("/map", {"words": ["将"], "method": "umap"}, 422),
+    ("/map", {"words": ["将"], "index": "none"}, 404),
 ]
 
 

@@ -31,7 +31,7 @@ class ServerState:
 
     There are three pools, so that short work never waits for long work: `light_jobs` segments texts and
     serialises responses, `queries` runs what takes milliseconds (scores, neighbours, predictions), `analyses`
-    what takes seconds (senses, change).
+    what takes seconds (senses, change, maps, generated text).
 
     Args:
         open_catalog: Loads the models; called once, in a thread, when the server starts.

@@ -19,7 +19,7 @@ from fastapi import FastAPI, Request, Response
 
 from polyseme import api
 from polyseme.elmo import EmbeddingPlan
-from polyseme.errors import FormatError, PolysemeError, UnknownWordError, WordPositionError
+from polyseme.errors import FormatError, MissingExtraError, PolysemeError, UnknownWordError, WordPositionError
 from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.change_screening import MIN_USAGES
@@ -28,6 +28,7 @@ from polyseme.search.maps import project
 from polyseme.search.senses import represent_usages
 from polyseme.server.http import requests
 from polyseme.server.http.json_values import (
+    generated_to_json,
     key_by_file_name,
     score_to_json,
     substitutes_to_json,
@@ -56,6 +57,10 @@ CHUNK_TOKENS = 2048  # predicted before checking whether the request is gone
 TOO_FEW_USAGES = "The word has too few usages to find senses."
 NO_DOCUMENTS = "No document fits documents or by, or the word does not occur in these documents."
 MODELS_DIFFER = "These indexes cannot be compared: their models differ."
+NO_MAP = (
+    "by is neither word, sense, document nor a field of the metadata, a word has too few usages for senses, "
+    "or no document fits documents."
+)
 ONE_WORD_IN_BRACKETS = "Put one word of each text in [brackets], or none."
 INVALID_QUESTION = "These are not questions of this task."
 CODES = {TOO_FEW_USAGES: "too_few_for_senses", MODELS_DIFFER: "models_differ"}
@@ -87,6 +92,8 @@ class VerbRoutes:
             self.similarity,
             self.predict,
             self.summarise,
+            self.generate,
+            self.map,
         ):
             route = f"/{handler.__name__}"
             docs = make_response_docs(route)
@@ -478,6 +485,61 @@ class VerbRoutes:
             return make_json_response(summary.as_dict())
 
         return await self._run(run, abandoned=abandoned, tokens=count)
+
+    async def generate(self, body: requests.GenerateRequest) -> Response:
+        """Continue a text, word by word, with the forward language model."""
+        self._check_softmax()
+        elmo, abandoned = self._state.catalog.elmo, threading.Event()
+        sentences = await self._state.run_light(lambda: elmo.split_sentences(body.prompt), len(body.prompt))
+        for sentence in sentences:
+            self._state.check_length(sentence)
+        count = sum(len(sentence) for sentence in sentences)
+        self._state.check_total(count)
+
+        def run() -> Response:
+            result = api.generate(
+                elmo,
+                body.prompt,
+                tokens=body.tokens,
+                temperature=body.temperature,
+                top_k=body.top_k,
+                seed=body.seed,
+                stop_at_end=body.stop_at_end,
+                progress=stop_when(abandoned),
+            )
+            self._state.metrics.count_tokens(len(result.tokens))
+            return make_json_response(generated_to_json(result))
+
+        return await self._run(run, pool=self._state.analyses, abandoned=abandoned, tokens=count)
+
+    async def map(self, body: requests.MapRequest) -> Response:
+        """Place the usages of words in two dimensions."""
+        index = self._state.catalog.index(body.index)
+        words = [body.words] if isinstance(body.words, str) else body.words
+        for number, word in enumerate(words, start=1):
+            await self._check_word(word, index.words, number=number)
+        abandoned = threading.Event()
+
+        def run() -> Response:
+            try:
+                usage_map = api.map_usages(
+                    index,
+                    words,
+                    by=body.by,
+                    method=body.method,
+                    documents=body.documents,
+                    progress=stop_when(abandoned),
+                )
+            except MissingExtraError:
+                raise invalid("The server has no openTSNE: use method pca.", "no_tsne") from None
+            rows = zip(usage_map.usages, usage_map.points, usage_map.groups, strict=True)
+            usages = [
+                usage_to_json(usage) | {"x": float(x), "y": float(y), "group": group}
+                for usage, (x, y), group in rows
+            ]
+            return make_json_response({"usages": usages})
+
+        return await self._run(run, NO_MAP, self._state.analyses, abandoned)
 
     async def _run(
         self,

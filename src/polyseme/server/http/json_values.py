@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polyseme.language import SentenceScore, Substitutes
+from polyseme.language import GeneratedText, SentenceScore, Substitutes
 from polyseme.language.substitutes import RankedSubstitutes
 from polyseme.search.index import Usage
 from polyseme.text.segment import Token
@@ -66,6 +66,16 @@ def substitutes_to_json(substitutes: Substitutes) -> JsonObject:
         name: ranking_to_json(getattr(substitutes, name)) for name in ("forward", "backward", "joint")
     }
     return {"tokens": substitutes.tokens, "position": substitutes.position, **rankings}
+
+
+def generated_to_json(generated: GeneratedText) -> JsonObject:
+    """A continued text."""
+    return {
+        "text": generated.text,
+        "tokens": generated.tokens,
+        "log_probs": generated.log_probs,
+        "ended": generated.ended,
+    }
 
 
 def key_by_file_name(by_path: Mapping[str, Value]) -> dict[str, Value]:

@@ -26,6 +26,8 @@ RESPONSES: dict[str, type[BaseModel]] = {
     "/change": responses.ChangeResponse,
     "/similarity": responses.SimilarityResponse,
     "/predict": responses.PredictResponse,
+    "/generate": responses.GenerateResponse,
+    "/map": responses.MapResponse,
     "/summarise": responses.SummariseResponse,
     "/v1/embeddings": responses.OpenAiResponse,
     "/v1/models": responses.OpenAiModelsResponse,

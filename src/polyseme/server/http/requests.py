@@ -21,13 +21,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from polyseme.choices import Direction, Pool
+from polyseme.choices import Direction, MapMethod, Pool
 
 MAX_RESULTS = 1000  # per request
 IDS_INSTEAD_OF_TEXT = (
     "token ids instead of text. Send strings: the model has tokens of its own "
     "(OpenAIEmbeddings of LangChain: check_embedding_ctx_length=False)"
 )
+MAX_TEMPERATURE = 100.0  # draws all words alike
 MAX_LAYER_WEIGHT = 1e6  # keeps a mix far from the largest float32
 
 
@@ -219,6 +220,31 @@ class NearestRequest(TokenPosition):
         if self.tokens is not None and self.tokens[self.position or 0] != self.word:
             raise ValueError("the word is not the token at this position")
         return self
+
+
+class GenerateRequest(Request):
+    """A prompt for the forward language model to continue."""
+
+    prompt: Annotated[Text, Field(description="How the text begins.")] = ""
+    tokens: Annotated[Count, Field(description="Largest number of new tokens.")] = 50
+    temperature: Annotated[
+        float, Field(ge=0, le=MAX_TEMPERATURE, description="0 always takes the likeliest word.")
+    ] = 1.0
+    top_k: Annotated[Size | None, Field(description="Choose among this many words; all if left out.")] = None
+    seed: Number = 0
+    stop_at_end: Annotated[bool, Field(description="Stop when the model ends the sentence.")] = True
+
+
+class MapRequest(Request):
+    """Words of an index, to show their usages as points."""
+
+    words: Annotated[Token | Annotated[list[Token], Field(min_length=1, max_length=20)], Field()]
+    index: IndexName = None
+    by: Annotated[
+        Text, Field(description="Group by word, sense, document, or a field of the metadata: year/10.")
+    ] = "word"
+    method: MapMethod = "pca"
+    documents: Selection = None
 
 
 class SensesRequest(Request):

@@ -120,6 +120,15 @@ class WordCosine(BaseModel):
     cosine: float
 
 
+class GenerateResponse(BaseModel):
+    """A prompt and its continuation."""
+
+    text: str = Field(description="The prompt and the new words as readable text.")
+    tokens: list[str] = Field(description="The new words.")
+    log_probs: list[float] = Field(description="Natural log probability of each, whatever the temperature.")
+    ended: bool = Field(description="Whether the model ended the sentence.")
+
+
 class NeighbourWord(BaseModel):
     """A word near another."""
 
@@ -192,6 +201,20 @@ class MapUsage(UsageLocation):
     x: float
     y: float
     sense: int = Field(description="Number of its sense or group, from 0.")
+
+
+class MapPoint(UsageLocation):
+    """A usage as a point."""
+
+    x: float
+    y: float
+    group: str = Field(description="What `by` names: a word, or a word and its sense or documents.")
+
+
+class MapResponse(BaseModel):
+    """Usages as points in two dimensions."""
+
+    usages: list[MapPoint] = Field(description="At most 400 of each word, drawn at random.")
 
 
 class SenseEvidence(BaseModel):
