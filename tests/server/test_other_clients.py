@@ -36,13 +36,6 @@ def test_tei_clients_get_a_list_of_vectors_of_length_1(client: httpx.Client, exp
     np.testing.assert_allclose(short.json(), to_unit_length(expected[:, :50]), atol=1e-6)
 
 
-def test_the_client_of_hugging_face_reads_embeddings(server, expected):
-    hub = pytest.importorskip("huggingface_hub")
-    client = hub.InferenceClient(f"{server.address}/embed")
-    vectors = [client.feature_extraction(text, normalize=False)[0] for text in TEXTS]
-    np.testing.assert_allclose(vectors, expected, atol=1e-6)
-
-
 def test_tei_clients_may_have_long_texts_truncated_at_either_end(client: httpx.Client):
     elmo = polyseme.load("zh-classic")
     text = "曹操大怒。" * 700  # 2,100 tokens

@@ -222,6 +222,17 @@ def test_a_wrong_command_prints_one_line_and_exits_with_2(arguments: list[str], 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_index_of_another_model_is_refused_before_the_address_is_shown(folders, workers: int):
+    arguments = ["serve", "en-classic", str(folders[0]), "--port", "0", "--workers", str(workers)]
+    command = [sys.executable, "-m", "polyseme", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 2, result.stderr
+    assert "http://" not in result.stderr
+    assert "another model than en-classic" in result.stderr
+    assert f"polyseme serve zh-classic {folders[0]} --port" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("host", "key", "warnings"), [("0.0.0.0", 0, 1), ("0.0.0.0", 1, 0), ("127.0.0.1", 0, 0)]
 )

@@ -169,7 +169,8 @@ def open_catalog(
             catalog.tasks[f"task{len(catalog.tasks) + 1}"] = served
         elif isinstance(served, Index) or is_index(served):
             index = served if isinstance(served, Index) else open_index(served, elmo)
-            index.elmo  # noqa: B018  # compares fingerprints
+            _check_index(index, elmo, catalog.name if path is None else str(path))
+            index.elmo  # noqa: B018  # before the first request
             catalog.indexes[_choose_name(_get_base_name(index.folder), catalog.indexes)] = index
         elif is_task(served):
             name = _choose_name(Path(served).name, catalog.tasks)
@@ -194,6 +195,18 @@ def check_paths(
 def _open_task(path: str | Path, elmo: Elmo) -> TaskModel:
     """Open a task model with the served ELMo, or with its own if it was fine-tuned."""
     return load_task(path) if is_fine_tuned(path) else load_task(path, elmo)
+
+
+def _check_index(index: Index, elmo: Elmo, served: str) -> None:
+    """Refuse an index of another model, and say how to serve both."""
+    if index.head["model"] == elmo.model.fingerprint():
+        return
+    model = index.head.get("name") or "ITS-MODEL"
+    raise UsageError(
+        f"{index.folder}: an index of another model than {served}, or of this one before it was trained "
+        f"further. A server has one model: serve both with `polyseme serve {served}` and "
+        f"`polyseme serve {model} {index.folder} --port 8001`, or build the index again."
+    )
 
 
 def _check_elmo(task: TaskModel, elmo: Elmo) -> None:

@@ -68,7 +68,7 @@ def run_server(
         raise UsageError(
             f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
         )
-    check_paths(model, indexes_and_tasks)  # before the address is announced
+    check_paths(model, indexes_and_tasks)  # before anything is loaded
     for origin in cors_origins:
         _check_origin(origin)
     create = partial(create_app, limits=limits or Limits(), key=key, cors_origins=cors_origins)
@@ -77,14 +77,18 @@ def run_server(
         logger.warning(
             "%s is reachable from other machines without an API key: set one, or use 127.0.0.1.", host
         )
-    if started is not None:
-        address = f"[{host}]" if ":" in host else host
-        started(f"http://{address}:{listener.getsockname()[1]}")
+
+    def announce() -> None:
+        if started is not None:
+            address = f"[{host}]" if ":" in host else host
+            started(f"http://{address}:{listener.getsockname()[1]}")
+
     with listener:
         if workers == 1:
-            _serve_one(create, lambda: open_catalog(model, indexes_and_tasks, device=device), listener)
+            load = partial(open_catalog, model, indexes_and_tasks, device=device)
+            _serve_one(create, load, listener, announce)
         else:
-            _serve_many(create, model, indexes_and_tasks, listener, workers)
+            _serve_many(create, model, indexes_and_tasks, listener, workers, announce)
 
 
 def _check_origin(origin: str) -> None:
@@ -119,10 +123,15 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _serve_one(create: CreateApp, load: Callable[[], Catalog], listener: socket.socket) -> None:
+def _serve_one(
+    create: CreateApp,
+    load: Callable[[], Catalog],
+    listener: socket.socket,
+    announce: Callable[[], None],
+) -> None:
     """Serve from this process."""
     app, state = create(lambda: _freeze(load()))
-    limits = state.limits
+    limits, state.on_load = state.limits, announce
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -185,14 +194,16 @@ def _serve_many(
     indexes_and_tasks: Sequence[str | Path | Index | TaskModel],
     listener: socket.socket,
     workers: int,
+    announce: Callable[[], None],
 ) -> None:
     """Serve from several processes, which share the cores."""
     threads = max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # no thread may run when processes are forked
     catalog = open_catalog(model, indexes_and_tasks)
+    announce()
 
     def work() -> None:
         torch.set_num_threads(threads)
-        _serve_one(create, lambda: catalog, listener)
+        _serve_one(create, lambda: catalog, listener, lambda: None)
 
     run_processes(work, workers, on_stop=listener.close)

@@ -45,7 +45,7 @@ def serve(
         device: Where a model given as a path computes, as in `polyseme.load`; others than the CPU need
             `workers=1`.
         cors_origins: Sites whose pages may read responses, such as "https://example.com"; "*" for all.
-        started: Receives the server's address when it listens.
+        started: Receives the server's address when it is ready.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.

@@ -51,6 +51,7 @@ class ServerState:
         self.draining = False  # new requests are refused
         self.grace_over = asyncio.Event()  # requests in progress are given up, too
         self.load_error: Exception | None = None
+        self.on_load: Callable[[], None] = lambda: None
         self.on_load_failure: Callable[[], None] = lambda: None
         self._catalog: Catalog | None = None
         self._batcher: Batcher | None = None
@@ -63,6 +64,7 @@ class ServerState:
             catalog = self._open_catalog()
             self._batcher = Batcher(catalog.elmo, self.limits, self.metrics)
             self._catalog = catalog
+            self.on_load()
         except Exception as problem:
             self.load_error = problem
             self.on_load_failure()
