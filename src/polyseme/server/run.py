@@ -95,7 +95,7 @@ def _check_origin(origin: str) -> None:
     """Refuse what no browser sends as an origin."""
     if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
         raise UsageError(
-            f"cors_origins: {origin!r} is not the origin of a site. Write it as https://example.com, "
+            f"`cors_origins`: {origin!r} is not the origin of a site. Write it as https://example.com, "
             "without a path."
         )
 
