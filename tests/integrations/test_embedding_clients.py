@@ -36,9 +36,13 @@ def expected() -> np.ndarray:
 
 def test_langchain_embeds_many_documents(address: str, expected: np.ndarray) -> None:
     from langchain_openai import OpenAIEmbeddings
+    from pydantic import SecretStr
 
     client = OpenAIEmbeddings(
-        model="zh-classic", base_url=f"{address}/v1", api_key="any", check_embedding_ctx_length=False
+        model="zh-classic",
+        base_url=f"{address}/v1",
+        api_key=SecretStr("any"),
+        check_embedding_ctx_length=False,
     )
     vectors = client.embed_documents(TEXTS * 600)
     np.testing.assert_allclose(vectors[-2:], expected, atol=1e-6)

@@ -480,7 +480,7 @@ def test_many_inputs_leave_room_for_other_requests_in_the_queue(monkeypatch: pyt
     ],
 )
 def test_errors_of_limits_have_the_format_of_openai(
-    limits: dict[str, int], body: Any, status: int, kind: str, code: str
+    limits: dict[str, Any], body: Any, status: int, kind: str, code: str
 ):
     response = InProcessServer(**limits).post("/v1/embeddings", body)
     assert response.status_code == status, response.text
@@ -588,7 +588,11 @@ def test_a_large_response_is_sent_in_pieces():
     receive, send = asgi_client(
         {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}, sent
     )
-    RUNNER.run(server.app(post_scope("/embed_all"), receive, send))
+
+    async def send_request() -> None:
+        await server.app(post_scope("/embed_all"), receive, send)
+
+    RUNNER.run(send_request())
     pieces = [message.get("body", b"") for message in sent]
     assert max(map(len, pieces)) == 100
     assert b"".join(pieces) == expected
