@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 FAST    = -m "not slow and not peers and not integrations" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel clean
+.PHONY: help demo test check format lint types coverage fix browser docs docs-serve test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -43,6 +43,12 @@ browser:  ## install chromium for the tests of the explorer, if apt can
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } || \
 	  echo "chromium is missing and could not be installed: the tests of the explorer are skipped."
+
+docs: $(VENV)/.installed  ## build the manual as a web site in English and Chinese, and check its links
+	$(BIN)/python docs/site/build.py
+
+docs-serve: $(VENV)/.installed  ## build the manual and serve it on http://127.0.0.1:8001/
+	$(BIN)/python docs/site/build.py --serve 8001
 
 test-slow: $(VENV)/.installed  ## run the tests of large inputs and memory bounds
 	$(BIN)/python -m pytest -m slow

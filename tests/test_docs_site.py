@@ -1,0 +1,79 @@
+"""The manual as a web site: it builds without a warning, and every link leads to a page and a heading."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import polyseme
+from test_verbs import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+SITE_SCRIPTS = ROOT / "docs" / "site"
+
+
+def run(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, SITE_SCRIPTS / script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("manual")
+    done = run("build.py", "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out / "site"
+
+
+def read(site: Path, page: str) -> str:
+    return (site / page / "index.html").read_text(encoding="utf-8")
+
+
+def test_both_languages_have_the_same_pages_and_switch_between_them(site: Path) -> None:
+    pages = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
+    english = {page for page in pages if page.split("/")[0] != "zh"}
+    assert pages - english == {f"zh/{page}".removesuffix("/.") for page in english}
+    assert {path.name.split(".")[0] for path in (ROOT / "docs").glob("*.md")} <= english
+    assert 'href="../zh/search/" hreflang="zh"' in read(site, "search")
+    assert 'href="../../search/" hreflang="en"' in read(site, "zh/search")
+
+
+def test_a_page_without_a_translation_is_marked_in_the_chinese_navigation(site: Path) -> None:
+    front = read(site, "zh")
+    titles = dict(re.findall(r'<a href="\./(\w+)/" class="md-nav__link">\s*(?:<[^>]*>\s*)*([^<]*)', front))
+    translated = {path.name.split(".")[0] for path in (ROOT / "docs").glob("*.zh-CN.md")}
+    assert titles["search"].strip() == "按上下文中的词义搜索"
+    assert {name for name, title in titles.items() if "（英文）" not in title} <= translated
+    assert titles["deploy"].strip() == "Deploy（英文）"
+
+
+def test_the_reference_has_every_public_name_and_every_command(site: Path) -> None:
+    anchors = set(re.findall(r'<h3 id="([^"]+)"', read(site, "api")))
+    assert anchors == {name.lower() for name in polyseme.__all__}
+    commands = set(re.findall(r'<h3 id="([^"]+)"', read(site, "commands")))
+    assert commands == {{"map_usages": "map"}.get(verb, verb) for verb in COMMANDS}
+    assert "--min-count" in read(site, "commands")
+
+
+def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
+    loaded = re.compile(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)')
+    assert not [found for path in site.rglob("*.html") for found in loaded.findall(path.read_text("utf-8"))]
+
+
+def test_the_check_finds_a_link_to_a_missing_page_and_to_a_missing_heading(
+    site: Path, tmp_path: Path
+) -> None:
+    assert run("check_links.py", site).returncode == 0
+    (tmp_path / "index.html").write_text('<a href="a.html#here">', encoding="utf-8")
+    (tmp_path / "a.html").write_text('<h2 id="here"><a href="b.html"><a href="#there">', encoding="utf-8")
+    done = run("check_links.py", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "a.html: b.html does not exist",
+        "a.html: #there is no heading",
+        "2 dead links of 3",
+    ]
