@@ -59,6 +59,23 @@ def test_the_reference_has_every_public_name_and_every_command(site: Path) -> No
     assert "--min-count" in read(site, "commands")
 
 
+def test_formulas_become_mathml(site: Path) -> None:
+    for page in ("how-elmo-works", "zh/how-elmo-works"):
+        text = read(site, page)
+        assert text.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') > 10
+        assert "\\sum" not in text
+        assert "$t_1" not in text
+
+
+def test_a_line_break_in_a_chinese_paragraph_is_no_space(site: Path) -> None:
+    assert re.search(
+        "用几种宽度的卷积核滑过这些字符，每个卷积核只保留最大值。宽度为", read(site, "zh/how-elmo-works")
+    )
+    assert "梯度也容易消失或爆炸。LSTM 的记忆通过累加更新，由三个门决定写入什么、保留什么" in read(
+        site, "zh/how-elmo-works"
+    )
+
+
 def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     loaded = re.compile(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)')
     assert not [found for path in site.rglob("*.html") for found in loaded.findall(path.read_text("utf-8"))]

@@ -39,6 +39,9 @@ ENGLISH_ONLY = '!!! note "English"\n\n    本页尚无中文版，以下为英�
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^)#\s]*)(#[^)\s]*)?\)")
 MATH_BLOCK = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CHINESE_BREAK = re.compile(  # a line break inside a Chinese paragraph, which would show as a space
+    r"(?<=[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef])\n *(?=[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\[]|\*\*)"
+)
 INLINE = re.compile(r"`[^`\n]+`|\$(\S(?:[^$\n]*\S)?)\$")
 
 
@@ -123,6 +126,8 @@ def _prepare_prose(page: Page, text: str, pages: dict[str, Page]) -> str:
     if page.source is None:
         return text
     source = page.source
+    if page.language == "zh":
+        text = CHINESE_BREAK.sub("", text)
     return LINK.sub(lambda m: f"{m[1]}({_resolve(source, m[2], m[3] or '', pages)})", text)
 
 

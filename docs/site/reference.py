@@ -133,7 +133,7 @@ def write_commands_page() -> str:
 
 def _describe_command(name: str, command: Any) -> Iterator[str]:
     context = command.make_context(f"polyseme {name}", [], resilient_parsing=True)
-    usage = " ".join(command.collect_usage_pieces(context))
+    usage = re.sub(r"[{}]", "", " ".join(command.collect_usage_pieces(context)))
     yield from (f"### `{name}`", "", "```text", f"polyseme {name} {usage}", "```", "")
     yield from (escape(inspect.cleandoc(command.help or "")), "")
     for parameter in command.params:
@@ -142,5 +142,6 @@ def _describe_command(name: str, command: Any) -> Iterator[str]:
         record = parameter.get_help_record(context)
         if record is not None:
             label, described = record
-            yield f"- `{label.strip()}`: {escape(' '.join(described.split()))}"
+            label = re.sub(r"<list\[(.*)\]>", r"<\1>", label.strip()).replace(" range>", ">")
+            yield f"- `{label}`: {escape(' '.join(described.split()))}"
     yield ""

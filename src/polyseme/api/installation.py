@@ -176,7 +176,7 @@ def _check_extras() -> list[InstallationCheck]:
     packages: dict[str, list[str]] = {}
     for requirement in metadata.requires("polyseme") or ():
         package, extra = re.match(r"[\w.-]+", requirement), re.search(r"extra == ['\"]([\w-]+)", requirement)
-        if package and extra and extra[1] not in ("all", "dev") and package[0] != "polyseme":
+        if package and extra and extra[1] not in ("all", "dev", "docs") and package[0] != "polyseme":
             packages.setdefault(extra[1], []).append(package[0])
     checks = []
     for extra_name, names in sorted(packages.items()):
