@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -59,12 +60,22 @@ def test_the_reference_has_every_public_name_and_every_command(site: Path) -> No
     assert "--min-count" in read(site, "commands")
 
 
+def test_the_pictures_of_elmo_are_what_the_script_draws() -> None:
+    draw = runpy.run_path(str(SITE_SCRIPTS / "draw_elmo.py"))["draw"]
+    for language, name in (("en", "elmo.svg"), ("zh", "elmo.zh.svg")):
+        picture = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert draw(language) == picture
+        assert picture.count("<rect") == 2 * 6 * 5 + 1  # each box also hides the arrows behind it
+
+
 def test_formulas_become_mathml(site: Path) -> None:
     for page in ("how-elmo-works", "zh/how-elmo-works"):
         text = read(site, page)
         assert text.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') > 10
         assert "\\sum" not in text
         assert "$t_1" not in text
+        assert "<span><math" in text
+        assert "\n<math" not in text
 
 
 def test_a_line_break_in_a_chinese_paragraph_is_no_space(site: Path) -> None:

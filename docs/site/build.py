@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,9 +20,11 @@ from pathlib import Path
 
 from check_links import find_dead_links
 from pages import DOCS, REPOSITORY, ROOT, SECTIONS, SiteError, list_pages, prepare_page, read_title
+from polyseme.errors import PolysemeError, require
 from reference import write_api_page, write_commands_page
 
 FOLDER = Path(__file__).parent
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LANGUAGES = {"en": "English", "zh": "简体中文"}
 DESCRIPTION = {
     "en": "ELMo for your own text: contextual word vectors, exact, from any published model or your own",
@@ -128,6 +131,7 @@ def stage(language: str, folder: Path, generated: dict[str, str]) -> None:
 
 def build(out: Path) -> None:
     """Build both languages into out/site and check its links."""
+    require("zensical", "docs", "Building the manual")
     generated = {"api": write_api_page(), "commands": write_commands_page()}
     program = Path(sys.executable).parent / "zensical"
     for name in (*LANGUAGES, "site"):
@@ -137,7 +141,10 @@ def build(out: Path) -> None:
         command: list[str | Path] = [program, "build", "--strict"]
         done = subprocess.run(command, cwd=out / language, capture_output=True, text=True)
         if done.returncode:
-            raise SiteError(f"Zensical cannot build the site ({language}):\n{done.stdout}{done.stderr}")
+            printed = COLOUR.sub("", done.stdout + done.stderr)
+            if "--strict" in printed:  # warnings, and a traceback that only says that there are some
+                printed = printed.partition("Traceback")[0]
+            raise SiteError(f"Zensical cannot build the site ({language}):\n{printed}")
     (out / "en" / "site").rename(out / "site")
     (out / "zh" / "site").rename(out / "site" / "zh")
     checked, dead = find_dead_links(out / "site")
@@ -165,7 +172,7 @@ def main() -> None:
         build(options.out)
         if options.serve is not None:
             serve(options.out / "site", options.serve)
-    except SiteError as error:
+    except (SiteError, PolysemeError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)

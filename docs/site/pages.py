@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from latex2mathml.converter import convert
+from polyseme.errors import require
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -115,14 +115,24 @@ def _remove_switch(source: Path, markdown: str) -> str:
     return re.sub(pattern, "", markdown, count=1, flags=re.MULTILINE)
 
 
+def convert_formula(formula: str, display: str) -> str:
+    """A formula in LaTeX as MathML, which browsers draw by themselves; `display` is "block" or "inline"."""
+    converter = require("latex2mathml.converter", "docs", "Building the manual")
+    written: str = converter.convert(formula, display=display)
+    return written
+
+
 def _prepare_fence(fence: str) -> str:
     if match := MATH_BLOCK.fullmatch(fence):
-        return f'<div class="formula">{convert(match[1].strip(), display="block")}</div>'
+        return f'<div class="formula">{convert_formula(match[1].strip(), "block")}</div>'
     return fence.replace("```console\n", "```bash\n", 1)  # commands without a prompt
 
 
 def _prepare_prose(page: Page, text: str, pages: dict[str, Page]) -> str:
-    text = INLINE.sub(lambda match: convert(match[1]) if match[1] else match[0], text)
+    # In a span, as HTML at the start of a line would end the paragraph.
+    text = INLINE.sub(
+        lambda match: f"<span>{convert_formula(match[1], 'inline')}</span>" if match[1] else match[0], text
+    )
     if page.source is None:
         return text
     source = page.source
