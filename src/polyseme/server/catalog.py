@@ -204,8 +204,8 @@ def _check_index(index: Index, elmo: Elmo, served: str) -> None:
     model = index.head.get("name") or "ITS-MODEL"
     raise UsageError(
         f"{index.folder}: an index of another model than {served}, or of this one before it was trained "
-        f"further. A server has one model: start another one for {model} and its index with `port=8001`, or "
-        "build the index again."
+        "further. A server has one model: start another one for this index, "
+        f"`polyseme.serve({model}, {index.folder}, port=8001)`, or build the index again."
     )
 
 
