@@ -64,10 +64,23 @@ def test_another_model_and_rare_words_are_refused(indexed: Callable[..., Ran], m
     assert_refused(indexed("nearest", "index", "bank", "--model", models / "zh"), "an index of another model")
     assert_refused(
         indexed("change", "index", "index", "--min-count", "99"),
-        "No word has 99 usages in both indexes. Lower --min-count",
+        "No word has 99 usages in both, river has most: 12. Lower --min-count.",
     )
     assert_refused(indexed("nearest", "index", "river", "--context", "the banks"), "mark the word: [river]")
     assert_refused(indexed("nearest", "index", "RIVER"), "Did you mean river")
+
+
+def test_change_between_small_texts_says_what_is_missing(run: Callable[..., Ran], bilm: str) -> None:
+    write("corpus.txt", "The bank failed .\nThe river rose .\nThe bank rose .\n")
+    assert run("index", bilm, "corpus.txt", "--out", "index", "--documents", "line").code == 0
+    compare = ("change", "index", "index", "--documents", "1-2", "--against")
+    assert_refused(
+        run(*compare, "3", "--min-count", "1"),
+        "No word has 5 usages in both, bank has most: 1. Compare more text",
+    )
+    assert_refused(
+        run("change", "index", "index", "--documents", "1", "--against", "2"), "No word is in both."
+    )
 
 
 def test_an_invalid_graph_type_is_refused_before_any_work(run: Callable[..., Ran], bilm: str):

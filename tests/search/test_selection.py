@@ -243,6 +243,16 @@ def test_an_index_of_an_older_version_has_numbered_files(book: Index, tmp_path: 
     build_index(elmo, [tmp_path / "a.txt"], tmp_path / "index")  # is complete
 
 
+def test_rows_of_metadata_without_a_document_are_named_once(
+    tmp_path: Path, elmo: Elmo, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.txt").write_text("the bank failed\n" * 9)
+    (tmp_path / "meta.tsv").write_text("file\tyear\na.txt\t1900\nb.txt\t1901\n")
+    api.index(elmo, tmp_path / "a.txt", tmp_path / "index", meta=tmp_path / "meta.tsv", progress=False)
+    messages = [record.getMessage() for record in caplog.records if "metadata" in record.getMessage()]
+    assert messages == ["1 row of the table of metadata fits no document: b.txt."]
+
+
 def test_a_failed_index_leaves_no_folder(tmp_path: Path, elmo: Elmo) -> None:
     (tmp_path / "good.txt").write_text("the bank failed\n" * 9)
     (tmp_path / "bad.txt").write_bytes("银行\n".encode() * 9 + b"\xff\n")

@@ -118,6 +118,27 @@ def test_a_damaged_line_is_named_and_the_lines_before_it_are_read(tmp_path: Path
         next(lines)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(1, 256)) * 9, r"a\.txt:1: binary data \(byte 0x89\), not text"),
+        (b"fine\nfine\nPK\x03\x04\x00\xff", r"a\.txt:3: binary data \(byte 0xff\).*`encoding='utf-16'`"),
+        (b"fine\n" * 40_000 + b"\xd0\xcf\x11\xe0" * 99, r"a\.txt:40001: binary data \(byte 0xd0\)"),
+    ],
+)
+def test_binary_data_is_not_called_text_in_another_encoding(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    lines = read_lines(path)
+    for _ in range(content.count(b"fine\n")):
+        assert next(lines).text == "fine"
+    with pytest.raises(DataError, match=message):
+        next(lines)
+    assert list(read_lines(path, "latin-1"))  # as the user says
+
+
 def test_a_named_encoding_is_used_even_if_another_is_likely(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("caf\u00e9".encode())

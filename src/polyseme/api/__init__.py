@@ -13,7 +13,7 @@ from polyseme.api.exporting import ExportResult, export
 from polyseme.api.indexing import index
 from polyseme.api.installation import DoctorReport, InstallationCheck, doctor
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
-from polyseme.api.meanings import change, disambiguate, map_usages, senses
+from polyseme.api.meanings import change, describe_rare_words, disambiguate, map_usages, senses
 from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.neighbours import NeighbourGroup, nearest, plan_similarity, similarity
 from polyseme.api.pretraining import pretrain
@@ -45,6 +45,7 @@ __all__ = [
     "convert",
     "count_examples",
     "describe_prediction",
+    "describe_rare_words",
     "disambiguate",
     "doctor",
     "embed",

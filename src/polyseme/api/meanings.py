@@ -18,7 +18,7 @@ from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer
 from polyseme.search.change import Change, draw_sense_shares
-from polyseme.search.change_screening import MIN_COUNT
+from polyseme.search.change_screening import MIN_COUNT, MIN_USAGES, find_common_words
 from polyseme.search.change_search import ChangeSearch, ComputedChanges
 from polyseme.search.disambiguation import Disambiguator, Prior, SenseScores, check_correction
 from polyseme.search.index import Index
@@ -251,6 +251,26 @@ def change(
         if out is not None:
             draw_sense_shares(changes, (indexes[0].label, indexes[1].label), out, force=force)
     return changes
+
+
+def describe_rare_words(
+    first: Index | str | Path,
+    second: Index | str | Path,
+    min_count: int = MIN_COUNT,
+    *,
+    all_words: bool = False,
+    documents: Documents | None = None,
+    against: Documents | None = None,
+) -> str:
+    """Say why `change` with the same arguments has no words to compare, and what to do."""
+    counts = find_common_words(
+        open_part(first, documents), open_part(second, against), 1, all_words=all_words
+    )
+    if not counts:
+        return "No word is in both. Compare more text, or pass `all_words=True`."
+    word, count = max(counts.items(), key=lambda item: item[1])
+    most = f"No word has {max(min_count, MIN_USAGES):,} usages in both, {word} has most: {count:,}."
+    return f"{most} {'Lower `min_count`' if count >= MIN_USAGES else 'Compare more text'}."
 
 
 def _locked(out: str | Path | None) -> AbstractContextManager[None]:

@@ -241,7 +241,10 @@ def change(
     if not changes.complete:
         print("polyseme: time ran out before all words were compared.", file=sys.stderr)
     if not changes:
-        raise UsageError(f"No word has {min_count:,} usages in both indexes. Lower `min_count`.")
+        lack = api.describe_rare_words(
+            first, second, min_count, all_words=all_words, documents=documents, against=against
+        )
+        raise UsageError(lack)
     if as_json:
         print(json.dumps([moved.as_dict() for moved in changes], ensure_ascii=False, indent=2))
         return

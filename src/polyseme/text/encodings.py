@@ -146,7 +146,7 @@ def detect_encoding(sample: bytes, *, at_start: bool = True) -> DetectedEncoding
         return DetectedEncoding("utf-8")
     if at_start and (wide := _detect_wide(sample)):
         return wide
-    if has_zeros or not _is_text(sample) or _is_damaged_utf8(sample):
+    if has_zeros or not is_text(sample) or _is_damaged_utf8(sample):
         return None
     scores = {codec: _score_chinese(sample, codec) for codec in ("gb18030", "cp950")}
     if scores["cp950"] == 0:  # characters of Hong Kong, perhaps
@@ -230,9 +230,17 @@ def _is_wide(sample: bytes, codec: str) -> bool:
     return len(set(high)) <= len(set(low))
 
 
-def _is_text(sample: bytes) -> bool:
+def is_text(sample: bytes) -> bool:
     """Whether bytes look like text in some encoding: few control characters."""
     return len(sample) - len(sample.translate(None, _CONTROLS)) <= len(sample) // 50
+
+
+def describe_binary(name: object, line: int, byte: int) -> str:
+    """What to say of a file that is no text."""
+    return (
+        f"{name}:{line}: binary data (byte 0x{byte:02x}), not text. "
+        "Leave the file out; if it is text, name its encoding: `encoding='utf-16'`."
+    )
 
 
 def _is_damaged_utf8(sample: bytes) -> bool:
@@ -316,12 +324,23 @@ class Utf8Stream(io.RawIOBase):
         else:
             self.detected = self._find_mark(block)
         self._is_start = False
+        is_utf8 = _is_decodable(sample, "utf-8")  # zeros in it are left to the readers
+        if self._encoding == AUTO and self.detected is None and not (is_utf8 or is_text(sample)):
+            self._refuse(block, self._find_high_byte(block))
+            return
         if self.detected is None or self.detected.codec == "utf-8":
             self._passes = True
             self._plain = block[self.detected.mark if self.detected else 0 :]
             return
         self._decoder = codecs.getincrementaldecoder(self.detected.codec)("strict")
         self._decode(block[self.detected.mark :])
+
+    def _refuse(self, block: bytes, position: int) -> None:
+        """Pass the lines before binary data on; the error comes next."""
+        end = block.rfind(b"\n", 0, position) + 1
+        self._plain = block[:end]
+        self._line += self._plain.count(b"\n")
+        self._problem = DataError(describe_binary(self._name, self._line, block[position]))
 
     def _find_mark(self, block: bytes) -> DetectedEncoding:
         """The named encoding, and the size of its byte order mark."""

@@ -43,7 +43,7 @@ from polyseme.text.corpus.headings import (
     split_at_headings,
 )
 from polyseme.text.corpus.metadata import Metadata
-from polyseme.text.encodings import AUTO
+from polyseme.text.encodings import AUTO, describe_binary, is_text
 from polyseme.text.length_batches import chunk_by_size
 from polyseme.text.markup import read_html
 from polyseme.text.reading import (
@@ -63,7 +63,6 @@ from polyseme.text.segment.stream import MAX_CHARACTERS
 _BLOCK_SIZE = 1 << 20  # bytes read at once
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 _SENTENCE_ENDS = tuple(mark.encode() for mark in "。！？")
-_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 
 
 class Piece(NamedTuple):
@@ -420,19 +419,11 @@ def _decode(file: Path, number: int, raw: bytes, encoding: str) -> str:
         if zero < 0:
             return raw.decode("utf-8")
     except UnicodeDecodeError as problem:
-        if _is_text(raw[max(problem.start - 2048, 0) : problem.start + 2048]):
+        if is_text(raw[max(problem.start - 2048, 0) : problem.start + 2048]):
             deque(read_lines(file, encoding), maxlen=0)  # finds the location and guesses the encoding
         zero = problem.start
     line = number + raw.count(b"\n", 0, zero)
-    raise DataError(
-        f"{file}:{line}: binary data (byte 0x{raw[zero]:02x}), not text. "
-        "Leave the file out; if it is text, name its encoding: `encoding='utf-16'`."
-    )
-
-
-def _is_text(raw: bytes) -> bool:
-    """Whether bytes that are not UTF-8 look like text in another encoding: few control characters."""
-    return len(raw) - len(raw.translate(None, _CONTROLS)) <= len(raw) // 50
+    raise DataError(describe_binary(file, line, raw[zero]))
 
 
 def _read_records(

@@ -21,6 +21,7 @@ from polyseme.text.reading import expand_path, read_file_lines
 logger = logging.getLogger(__name__)
 
 RESERVED = frozenset(("number", "title", "file", "document", "word", "sense"))  # have a meaning of their own
+_SHOWN_ROWS = 5
 _FIELD = re.compile(r"[^\W\d]\w*")
 
 
@@ -82,10 +83,17 @@ class Metadata:
         return values
 
     def log_unused(self) -> None:
-        """Log the rows of the table that no document has."""
+        """Log the rows of the table that no document has, once: the documents may be read twice."""
         if self._unused:
-            shown = ", ".join(sorted(self._unused)[:5])
-            logger.warning("%d rows of the table of metadata fit no document: %s.", len(self._unused), shown)
+            shown = ", ".join(sorted(self._unused)[:_SHOWN_ROWS])
+            count = len(self._unused)
+            rows = (
+                "1 row of the table of metadata fits"
+                if count == 1
+                else f"{count:,} rows of the table of metadata fit"
+            )
+            logger.warning("%s no document: %s%s", rows, shown, ", …" if count > _SHOWN_ROWS else ".")
+            self._unused.clear()
 
 
 def read_table(path: Path) -> dict[str, dict[str, str]]:
