@@ -112,6 +112,40 @@ def test_a_text_without_words_leaves_no_folder(tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_title_page_is_no_chapter(novel: Path, tmp_path: Path):
+    text = novel.read_bytes().decode("gb18030")
+    (tmp_path / "novel.txt").write_text("《小说》佚名\n\n" + text, encoding="utf-8")
+    book = polyseme.book(tmp_path / "novel.txt", tmp_path / "out", "tiny", settings=TINY, progress=False)
+    assert book.mentions.chapters[0] == "第1回"
+
+
+def find_chinese(text: str, *entries: str) -> list[str]:
+    words = WordList.parse(list(entries)) if entries else None
+    return [c.name for c in find_characters(split_token_texts(text, "zh", words), "zh", words)]
+
+
+def test_chinese_surnames_that_are_everyday_characters_are_names():
+    text = (
+        "张辽曰：“可。”众人见张辽，皆喜。方腊道：“不可。”众人问方腊，方腊不语。方欲说时，方欲走时，方欲问时。"
+        * 9
+    )
+    assert find_chinese(text, "张辽 18 nr", "方腊 27 nr", "方欲 27 nr") == ["方腊", "张辽"]
+
+
+def test_heroes_without_a_surname_are_found_by_number_and_title():
+    text = (
+        "行者道：“快走。”八戒道：“师父饿了。”行者见八戒，笑了。长老道：“一日无饭。”八戒来寻行者，行者说：“来了。”"
+        "有甚话说？有甚话说。"
+    ) * 9
+    listed = ("行者 36 nr", "八戒 27 nr", "长老 9 nr", "有甚话 18 nr")
+    assert find_chinese(text, *listed) == ["行者", "八戒"]
+
+
+def test_names_in_the_dictionary_are_found_in_the_text():
+    text = "武松道：“拿酒来。”店家看武松，武松把桌子一拍。店家施礼说话，又施礼说话。" * 9
+    assert find_chinese(text) == ["武松"]
+
+
 def test_english_characters_speak_or_have_a_title():
     text = (
         "“It is late,” said Elizabeth. Then Elizabeth smiled at Mr. Darcy in London. Mr. Darcy replied. "

@@ -23,7 +23,7 @@ from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import ProgressOption
 from polyseme.search.index import Index, is_index
 from polyseme.search.usage_store import read_head
-from polyseme.text.corpus.documents import expand_inputs, read_documents
+from polyseme.text.corpus.documents import Document, expand_inputs, read_documents
 from polyseme.text.function_words import is_content_word
 from polyseme.text.segment.stream import group_lines
 from polyseme.text.segment.word_list import NAME_SEPARATOR
@@ -195,17 +195,26 @@ def _read_paragraphs(
     elmo: Elmo, files: Sequence[Path], documents: str, encoding: str
 ) -> tuple[list[str], list[Paragraph]]:
     """The titles of the chapters, and the paragraphs of the book in simplified characters."""
-    chapters: list[str] = []
-    paragraphs: list[Paragraph] = []
+    parts: list[tuple[Document, list[list[str]]]] = []
     for document, lines in read_documents(files, documents, encoding):
-        chapters.append(document.name)
-        for unit in group_lines(lines, elmo.config.segment):
-            sentences = [
+        units = [
+            [
                 simplify(" ".join(unit.text[tokens[0].start : tokens[-1].end].split()))
                 for tokens in elmo.split_sentences(unit.text)
             ]
-            if sentences:
-                paragraphs.append(Paragraph(len(chapters) - 1, sentences))
+            for unit in group_lines(lines, elmo.config.segment)
+        ]
+        parts.append((document, [sentences for sentences in units if sentences]))
+    sizes = [sum(len(text) for sentences in units for text in sentences) for _, units in parts]
+    shortest = min(
+        (size for size, (document, _) in zip(sizes, parts, strict=True) if document.number), default=0
+    )
+    # What is before the first heading is a chapter only if it is as long as one; else it is a title page.
+    kept = [part for size, part in zip(sizes, parts, strict=True) if part[0].number or size >= shortest]
+    chapters = [document.name for document, _ in kept]
+    paragraphs = [
+        Paragraph(number, sentences) for number, (_, units) in enumerate(kept) for sentences in units
+    ]
     if not paragraphs:
         raise DataError(f"{files[0]}: contains no words. A book needs text.")
     return chapters, paragraphs

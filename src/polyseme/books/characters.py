@@ -2,10 +2,10 @@
 
     words.txt of a model, sentences, an alias file  ->  books.characters  ->  books.mentions
 
-Chinese names are persons of the model's word list (see text.segment.discovery). English names are those of
-the word list (Mr. Darcy, Elizabeth Bennet; see text.segment.english_names), capitalised words behind a title,
-and those that speak. Both are guesses: a user merges and corrects them with an alias file, one character per
-line: name, tab, aliases.
+Chinese names are persons of the model's word list (see text.segment.discovery), and names of jieba's
+dictionary that stand as persons do. English names are those of the word list (Mr. Darcy, Elizabeth Bennet;
+see text.segment.english_names), capitalised words behind a title, and those that speak. Both are guesses: a
+user merges and corrects them with an alias file, one character per line: name, tab, aliases.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from polyseme.text.segment.name_characters import (
     AMBIGUOUS_SURNAMES,
     COMPOUND_SURNAMES,
     NEVER_FIRST,
+    NUMERALS,
     SPEECH,
     SURNAMES,
     TITLES,
@@ -33,6 +34,10 @@ from polyseme.text.segment.name_characters import (
 from polyseme.text.segment.word_list import NAME_SEPARATOR
 
 _MIN_SPEECH = 0.04  # share of mentions before a verb of speech, of a name without a surname
+_MIN_NUMBERED_SPEECH = 0.1  # of a name that begins with a numeral
+_MIN_SURNAMED_SPEECH = 0.01  # of a name with a surname
+_MIN_DICTIONARY_SPEECH = 0.02  # of a name that the text itself did not show to be one (武松)
+_MIN_OPENS, _MIN_ENDS = 0.2, 0.05  # shares of mentions at the start and at the end of a clause
 _MIN_COUNT = 5
 # Shares of an English name's mentions behind such words, from which on it is a place, or a kind of person.
 _LOCATIVE = frozenset(("in", "at", "from", "near", "through", "into", "towards", "toward", "around"))
@@ -114,31 +119,88 @@ def _list_persons(word_list: WordList | None) -> set[str]:
     return {entry.word for entry in word_list.entries if entry.tag == PERSON and entry.count}
 
 
+@dataclass
+class _ChineseCounts:
+    """What is counted of the words that may be names in a Chinese text."""
+
+    all: Counter[str] = field(default_factory=Counter)
+    speaks: Counter[str] = field(default_factory=Counter)  # before a verb of speech
+    opens: Counter[str] = field(default_factory=Counter)  # at the start of a clause
+    ends: Counter[str] = field(default_factory=Counter)  # at the end of one
+
+    def add(self, sentence: Sequence[str], position: int) -> None:
+        """Count a token with its neighbours."""
+        token = sentence[position]
+        before = sentence[position - 1] if position else ""
+        after = sentence[position + 1] if position + 1 < len(sentence) else ""
+        self.all[token] += 1
+        self.speaks[token] += after[:1] in SPEECH
+        self.opens[token] += not before[-1:].isalnum()
+        self.ends[token] += not after[:1].isalnum()
+
+    def stands_as_person(self, name: str, speech: float) -> bool:
+        """Whether a word speaks, opens clauses and ends clauses: adverbs and verbs do not do all of it."""
+        count = self.all[name]
+        return (
+            self.speaks[name] >= speech * count
+            and self.opens[name] >= _MIN_OPENS * count
+            and self.ends[name] >= _MIN_ENDS * count
+        )
+
+
 def _find_chinese(sentences: Iterable[Sequence[str]], word_list: WordList | None) -> list[str]:
-    """Persons of the word list, most frequent first."""
-    persons = _list_persons(word_list)
-    counts, speech = Counter[str](), Counter[str]()
+    """Persons of the word list and of jieba's dictionary, most frequent first."""
+    persons, counts = _list_persons(word_list), _ChineseCounts()
+    is_candidate: dict[str, bool] = {}
     for sentence in sentences:
         for position, token in enumerate(sentence):
-            if token in persons:
-                counts[token] += 1
-                after = sentence[position + 1] if position + 1 < len(sentence) else ""
-                speech[token] += after[:1] in SPEECH
-    return [
+            if token not in is_candidate:
+                is_candidate[token] = token in persons or _is_name_in_dictionary(token)
+            if is_candidate[token]:
+                counts.add(sentence, position)
+    names = [
         name
-        for name, count in counts.most_common()
-        if count >= _MIN_COUNT
-        and name not in TITLES
-        and name[0] not in NEVER_FIRST
-        and _may_be_person(name)
-        and (_has_surname(name) or speech[name] >= _MIN_SPEECH * count)
-        and speech[name] >= 0.01 * count
+        for name, count in counts.all.most_common()
+        if count >= _MIN_COUNT and name not in TITLES and _is_person(name, name in persons, counts)
     ]
+    most = counts.all[names[0]] if names else 0
+    # A title more frequent than any name is the name of one character: 行者.
+    titles = [
+        name
+        for name, count in counts.all.most_common()
+        if name in TITLES and count > most and counts.speaks[name] >= _MIN_SPEECH * count
+    ]
+    return titles + names
+
+
+def _is_person(name: str, is_listed: bool, counts: _ChineseCounts) -> bool:
+    """Whether a frequent word is a person, by its form and by what stands around it."""
+    if not _may_be_person(name):
+        return False
+    if not is_listed:
+        return counts.stands_as_person(name, _MIN_DICTIONARY_SPEECH)
+    share = counts.speaks[name] / counts.all[name]
+    if name[0] in NUMERALS:  # 八戒, but 一日, too
+        return share >= _MIN_NUMBERED_SPEECH
+    if name[0] in NEVER_FIRST and name[0] != "张":  # 方腊, but 方欲, too
+        is_used_alone = counts.ends[name] >= _MIN_ENDS * counts.all[name]
+        return _has_surname(name) and share >= _MIN_SPEECH and is_used_alone
+    if not _has_surname(name):
+        return share >= _MIN_SPEECH
+    return share >= _MIN_SURNAMED_SPEECH
+
+
+def _is_name_in_dictionary(word: str) -> bool:
+    """Whether jieba's dictionary has a word as a name of a person, with a surname."""
+    if len(word) < 2 or not _has_surname(word):
+        return False
+    jieba = plain_jieba()
+    return jieba.has_word(word) and jieba.tag(word)[0][1] in ("nr", "nrt", "nrfg")
 
 
 def _may_be_person(name: str) -> bool:
     """Whether a string is no troop (魏兵), place (徐州), number (左右), pronoun (汝等) or verb (分付)."""
-    if name[-1] in "兵军等诗":
+    if name[-1] in "兵军等诗" or (name[0] == "诸" and name[:2] not in COMPOUND_SURNAMES):  # 诸侯
         return False
     jieba = plain_jieba()
     tag = jieba.tag(name)[0][1] if jieba.has_word(name) else ""

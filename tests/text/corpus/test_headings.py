@@ -88,6 +88,16 @@ def test_english_chapters_are_documents_and_prose_is_not(english: Path, document
     ]
 
 
+def test_a_numbered_chapter_may_have_a_long_title(tmp_path: Path) -> None:
+    title = f"CHAPTER 56. Of the Less Erroneous Pictures of Whales, {'and the True Pictures ' * 3}of Scenes."
+    prose = f"Chapter two of the book was about the whale and the men{', who went to sea in ships' * 2} once."
+    assert 100 < len(title) <= 150
+    assert 100 < len(prose) <= 150
+    (tmp_path / "a.txt").write_text(f"{title}\n\nIn connexion with it.\n\n{prose}\n\nThe end.\n")
+    titles = [document.title for document, _ in read_documents([tmp_path / "a.txt"], "auto")]
+    assert titles == [title]
+
+
 def test_a_file_without_headings_is_one_numbered_document(tmp_path: Path, english: Path) -> None:
     (tmp_path / "plain.txt").write_text("Just text.\n" * 3)
     numbers = [document.number for document, _ in read_documents([tmp_path / "plain.txt", english], "auto")]

@@ -20,6 +20,7 @@ from polyseme.errors import UsageError
 from polyseme.text.reading import Line
 
 MAX_HEADING = 100  # characters of a line that may be a heading
+_MAX_PRESET_HEADING = 160  # the same for presets, whose patterns are known to be fast
 MAX_SECONDS = 10.0  # of matching, beyond which the time for each line counts
 _MAX_SECONDS_PER_LINE = 1e-3
 _MAX_WAYS = 1e8  # four times .* in a line of a hundred characters
@@ -38,6 +39,7 @@ _ENGLISH_NUMBER = (
 )
 _ENGLISH = (
     rf"(?:chapter|book|part|volume|act|canto|letter|stave)\s{{1,3}}{_ENGLISH_NUMBER}(?![\w'’,;]).{{0,80}}$"
+    rf"|chapter\s{{1,3}}{_ENGLISH_NUMBER}[.:].{{0,140}}$"  # a sentence does not go on behind the stop
     r"|(?:prologue|epilogue|preface|introduction|foreword|afterword|conclusion)[.:]?$"
 )
 
@@ -148,6 +150,7 @@ class HeadingFinder:
         self._max_seconds = max_seconds
         presets = PRESETS.get(documents)
         self._documents = documents
+        self._longest = MAX_HEADING if presets is None else _MAX_PRESET_HEADING
         if presets is None:
             self._rules = [(_compile(documents), False)]
         else:
@@ -168,7 +171,7 @@ class HeadingFinder:
 
         """
         text = line.text.strip()
-        if not text or len(text) > MAX_HEADING:
+        if not text or len(text) > self._longest:
             return None
         start = perf_counter()
         is_heading = any(

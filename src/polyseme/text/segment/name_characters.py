@@ -53,6 +53,7 @@ SPEECH = frozenset("道曰说笑问听见叫喝答想哭骂叹闻怒惊喜忙")
 # What may follow a name and is glued to it by mistake; `discovery` learns more of them from the text.
 AFTER_NAMES = SPEECH | frozenset("心看等便乃遂引教令又也却就都将把自已不大即亦谓唤皆俱与之的了是在有来去")
 BEFORE_NAMES = frozenset("见与和向对那这叫请问闻令使被把将唤被替同跟因是有却又只听")
+NUMERALS = frozenset("一二三四五六七八九十")
 # Characters that begin or end no new word, unless a surname or the strings around them say otherwise.
 NEVER_FIRST = frozenset(
     "的了着是在不一那这又便就都来去我你他她它们之其此与及和把被将向对于从只却也很更最么吗呢吧啊何如若则而且或因为所以有无没见听说道"
