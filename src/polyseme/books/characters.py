@@ -185,8 +185,9 @@ def _is_person(name: str, is_listed: bool, counts: _ChineseCounts) -> bool:
     if name[0] in NEVER_FIRST and name[0] != "张":  # 方腊, but 方欲, too
         is_used_alone = counts.ends[name] >= _MIN_ENDS * counts.all[name]
         return _has_surname(name) and share >= _MIN_SPEECH and is_used_alone
-    if not _has_surname(name):
-        return share >= _MIN_SPEECH
+    if not _has_surname(name):  # 玄德, but 闻言, too, which stands behind names
+        opens_clauses = counts.opens[name] >= _MIN_OPENS * counts.all[name]
+        return share >= _MIN_SPEECH and opens_clauses
     return share >= _MIN_SURNAMED_SPEECH
 
 
