@@ -11,7 +11,7 @@ kept in duel.json as soon as it is done: a duel that was interrupted continues.
     python benchmarks/duel.py FOLDER --texts wikitext2 --seconds 200 --seeds 1 --rivals polyseme bert-2x128
     python benchmarks/duel.py --page benchmarks/RESULTS.md    # no cells: picture and tables of duel.json
 
-FOLDER holds the sets by the names in duel/labelled_sets.py, and the texts by those in read_wikitext and the
+FOLDER holds the sets by the names in duel/probe_sets.py, and the texts by those in read_wikitext and the
 functions after it. For trials, --set changes settings of the rivals and --results names another file; trials
 are compared by their dev scores.
 """
@@ -36,7 +36,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "duel"))
-from labelled_sets import PARTS, READERS  # noqa: E402
+from probe_sets import PARTS, READERS  # noqa: E402
 
 ROOT = HERE.parent
 CACHE = ROOT / ".cache" / "duel"

@@ -12,7 +12,9 @@ is named below the table; `make bench-integrations` has them all.
 from __future__ import annotations
 
 import argparse
+import atexit
 import csv
+import shutil
 import statistics
 import tempfile
 import time
@@ -231,15 +233,16 @@ def hub_load(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     """Hugging Face Hub: a model loaded from the cache."""
     import huggingface_hub  # noqa: F401  # or this row is missing
 
-    cache = tempfile.TemporaryDirectory()  # removed with the calls, which hold it
-    repository = Path(cache.name) / "models--user--model"
+    cache = Path(tempfile.mkdtemp(prefix="polyseme-hub-"))
+    atexit.register(shutil.rmtree, cache, ignore_errors=True)
+    repository = cache / "models--user--model"
     snapshot = repository / "snapshots" / ("0" * 40)
     elmo.save(snapshot)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0" * 40)
     return Calls(
         plain=lambda: polyseme.load(snapshot).embed(sentences[:64]),
-        adapter=lambda: polyseme.load("user/model", cache=cache.name, offline=True).embed(sentences[:64]),
+        adapter=lambda: polyseme.load("user/model", cache=cache, offline=True).embed(sentences[:64]),
     )
 
 

@@ -174,7 +174,7 @@ def test_a_folder_with_a_missing_part_is_not_opened(elmo, text, tmp_path):
 
 def test_two_processes_cannot_write_the_same_part(elmo, text, tmp_path):
     def start_second(event: ProgressEvent) -> None:
-        with pytest.raises(UsageError, match=r"another process is writing this part"):
+        with pytest.raises(UsageError, match=rf"out-1-of-2: process {os.getpid()} is writing it"):
             api.embed(elmo, text, tmp_path / "out", shard="1/2", **SMALL)
 
     api.embed(elmo, text, tmp_path / "out", shard="1/2", progress=start_second, **SMALL)

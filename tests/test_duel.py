@@ -44,8 +44,8 @@ def probes(duel: ModuleType) -> ModuleType:
 
 
 @pytest.fixture
-def labelled_sets(duel: ModuleType) -> ModuleType:
-    return sys.modules["labelled_sets"]
+def probe_sets(duel: ModuleType) -> ModuleType:
+    return sys.modules["probe_sets"]
 
 
 def cell(**scores: float) -> dict:
@@ -131,29 +131,29 @@ def test_characters_get_the_vector_of_their_word_and_their_place_in_it(rival: Mo
     assert rows[:, 1:].argmax(1).tolist() == [0, 2, 3]  # begin, end, single
 
 
-def test_spans_of_iob1_begin_with_b(labelled_sets: ModuleType) -> None:
+def test_spans_of_iob1_begin_with_b(probe_sets: ModuleType) -> None:
     tags = ["I-ORG", "I-ORG", "B-ORG", "O", "I-PER", "I-LOC"]
-    ((_, begun),) = labelled_sets.begin_spans([(list("abcdef"), tags)])
+    ((_, begun),) = probe_sets.begin_spans([(list("abcdef"), tags)])
     assert begun == ["B-ORG", "I-ORG", "B-ORG", "O", "B-PER", "B-LOC"]
 
 
 def test_columns_skip_comments_contractions_and_document_marks(
-    labelled_sets: ModuleType, tmp_path: Path
+    probe_sets: ModuleType, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.conllu"
     path.write_text("# text = don't\n1-2\tdon't\t_\t_\n1\tdo\tdo\tAUX\n2\tn't\tnot\tPART\n\n1\t#\t#\tSYM\n")
-    sentences = list(labelled_sets.read_columns(path, "\t", 1, 3))
+    sentences = list(probe_sets.read_columns(path, "\t", 1, 3))
     assert sentences == [(["do", "n't"], ["AUX", "PART"]), (["#"], ["SYM"])]
     path.write_text("-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n")
-    assert list(labelled_sets.read_columns(path, " ", 0, 3)) == [(["EU"], ["I-ORG"])]
+    assert list(probe_sets.read_columns(path, " ", 0, 3)) == [(["EU"], ["I-ORG"])]
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "spans", "sentences", "senses"])
 def test_a_probe_finds_what_is_linear_in_the_vectors_and_not_what_is_not_there(
-    kind: str, probes: ModuleType, labelled_sets: ModuleType, tmp_path: Path
+    kind: str, probes: ModuleType, probe_sets: ModuleType, tmp_path: Path
 ) -> None:
     chance = random.Random(0)
-    parts = labelled_sets.PARTS
+    parts = probe_sets.PARTS
     tokens = {part: [[chance.choice("abc") for _ in range(4)] for _ in range(60)] for part in parts}
     whole = kind in ("sentences", "senses")  # one label per sentence, that of its first token
     names = {"a": "O", "b": "B-X", "c": "B-Y"}
@@ -162,7 +162,7 @@ def test_a_probe_finds_what_is_linear_in_the_vectors_and_not_what_is_not_there(
         for part, sentences in tokens.items()
     }
     extra = {"positions": {p: [0] * 60 for p in parts}, "words": {p: ["w"] * 60 for p in parts}}
-    dataset = labelled_sets.Dataset("set", kind, "set", tokens, labels, **(extra if kind == "senses" else {}))
+    dataset = probe_sets.ProbeSet("set", kind, "set", tokens, labels, **(extra if kind == "senses" else {}))
     flat = [token for part in parts for sentence in tokens[part] for token in sentence]
     noise = np.random.default_rng(0).normal(size=(len(flat), 3))
     telling = np.eye(3)[["abc".index(token) for token in flat]]

@@ -1,6 +1,6 @@
 """Linear probes on frozen vectors: the same multinomial logistic regression for every rival and set.
 
-    vectors of tokens, a Dataset  ->  probes  ->  score on dev and test
+    vectors of tokens, a ProbeSet  ->  probes  ->  score on dev and test
 
 Columns are standardised by the training part. The penalty is chosen on the dev part; no
 other choice is made. Spans are scored by seqeval, after labels were decided token by token.
@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from probe_sets import PARTS, READERS, Part, ProbeSet
 from torch import nn
-
-from labelled_sets import PARTS, READERS, Dataset, Part
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)  # of squared weights, beside the mean loss
 LARGE = 20_000  # examples; more are trained in batches, with a smaller penalty each
@@ -27,7 +26,7 @@ EPOCHS, BATCH, RATE = 8, 256, 0.002
 Scores = dict[str, float]  # dev and test
 
 
-def probe(dataset: Dataset, vectors: Path, seed: int) -> Scores:
+def probe(dataset: ProbeSet, vectors: Path, seed: int) -> Scores:
     """Score a set with the vectors of all parts, which stand one after another in one file."""
     rows = np.load(vectors, mmap_mode="r")
     lengths = {part: [len(sentence) for sentence in dataset.sentences[part]] for part in PARTS}
@@ -64,7 +63,7 @@ def mean_rows(rows: np.ndarray, lengths: list[int]) -> np.ndarray:
     )
 
 
-def score(dataset: Dataset, part: Part, predicted: list[str], lengths: list[int]) -> float:
+def score(dataset: ProbeSet, part: Part, predicted: list[str], lengths: list[int]) -> float:
     """Accuracy of tokens or sentences, or F1 of spans."""
     if dataset.kind == "sentences":
         return float(np.mean([a == b for a, b in zip(predicted, dataset.labels[part], strict=True)]))
@@ -79,7 +78,7 @@ def score(dataset: Dataset, part: Part, predicted: list[str], lengths: list[int]
 
 
 def probe_senses(
-    dataset: Dataset, tokens: dict[Part, np.ndarray], lengths: dict[Part, list[int]], seed: int
+    dataset: ProbeSet, tokens: dict[Part, np.ndarray], lengths: dict[Part, list[int]], seed: int
 ) -> Scores:
     """A probe for each word; macro F1 of its senses, mean of the words. One penalty for all words."""
     from sklearn.metrics import f1_score

@@ -101,11 +101,11 @@ def test_spacy_trains_its_own_models_on_elmo_once_per_sentence(shared, tmp_path)
             }
         },
     )
-    examples, dev = make_examples(nlp, make_tagged(40, seed=1)), make_examples(nlp, make_tagged(20, seed=2))
+    examples, dev = make_examples(nlp, make_tagged(60, seed=1)), make_examples(nlp, make_tagged(20, seed=2))
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.02
     losses: list[dict[str, float]] = []
-    for _ in range(14):
+    for _ in range(30):
         losses.append(nlp.update(examples, sgd=optimizer, losses={}))
     for name in ("ner", "tagger", "parser", "textcat"):
         assert losses[-1][name] < 0.5 * losses[0][name], name

@@ -582,9 +582,10 @@ class Index:
     def encoder(self) -> UsageEncoder:
         """Turns text into directions with the index's model, layer, segmentation and space."""
         if self._encoder is None:
+            elmo = self.elmo  # refuses another model
             try:
                 self._encoder = make_encoder(
-                    self.elmo,
+                    elmo,
                     self.head["layer"],
                     self.space,
                     self.head["segment"],

@@ -1,6 +1,6 @@
 """The labelled sets of benchmarks/duel.py, cut to sizes that a linear probe needs.
 
-    a folder of data sets  ->  labelled_sets  ->  tokenised sentences and labels, in train, dev and test parts
+    a folder of data sets  ->  probe_sets  ->  tokenised sentences and labels, in train, dev and test parts
 
 Training parts are cut at random with a fixed seed, and so are large test parts; all rivals get the same
 sentences. Nothing is chosen by looking at test parts.
@@ -24,7 +24,7 @@ SENSE_EXAMPLES = 100  # for training and for testing each word
 
 
 @dataclass(frozen=True)
-class Dataset:
+class ProbeSet:
     """Sentences of three parts, with one label per token, or one per sentence.
 
     Attributes:
@@ -48,7 +48,7 @@ class Dataset:
     words: dict[Part, list[str]] | None = None
 
 
-def read_english(data: Path) -> Iterator[Dataset]:
+def read_english(data: Path) -> Iterator[ProbeSet]:
     """POS, chunks, names, senses and sentiment."""
     conllu = {
         part: list(read_columns(data / "en_ud_ewt" / f"en_ewt-ud-{part}.conllu", "\t", 1, 3))
@@ -63,7 +63,7 @@ def read_english(data: Path) -> Iterator[Dataset]:
     yield read_sst(data / "en_sst")
 
 
-def read_chinese(data: Path) -> Iterator[Dataset]:
+def read_chinese(data: Path) -> Iterator[ProbeSet]:
     """POS of words, names in characters, sentiment of hotel reviews."""
     yield read_pku(data / "zh_pku199801" / "199801.txt")
     weibo = {
@@ -76,7 +76,7 @@ def read_chinese(data: Path) -> Iterator[Dataset]:
     yield read_hotels(data / "zh_chnsenticorp_htl" / "ChnSentiCorp_htl_all.csv")
 
 
-READERS: dict[str, Callable[[Path], Iterator[Dataset]]] = {"en": read_english, "zh": read_chinese}
+READERS: dict[str, Callable[[Path], Iterator[ProbeSet]]] = {"en": read_english, "zh": read_chinese}
 Tagged = tuple[list[str], list[str]]  # tokens and labels of a sentence
 
 
@@ -119,11 +119,11 @@ def choose(items: list, count: int, seed: int = 0) -> list:
     return [items[number] for number in numbers]
 
 
-def make_tagging(name: str, kind: Kind, stem: str, parts: dict[Part, list[Tagged]]) -> Dataset:
+def make_tagging(name: str, kind: Kind, stem: str, parts: dict[Part, list[Tagged]]) -> ProbeSet:
     """Cut the parts for training and development; the test part stays whole."""
     sizes = {"train": TRAIN_SENTENCES, "dev": DEV_SENTENCES, "test": len(parts["test"])}
     selected = {part: choose(parts[part], sizes[part]) for part in PARTS}
-    return Dataset(
+    return ProbeSet(
         name,
         kind,
         stem,
@@ -132,7 +132,7 @@ def make_tagging(name: str, kind: Kind, stem: str, parts: dict[Part, list[Tagged
     )
 
 
-def read_senses(folder: Path) -> Dataset:
+def read_senses(folder: Path) -> ProbeSet:
     """CoarseWSD-20: a fifth of the training examples of each word is the dev part."""
     sentences: dict[Part, list[list[str]]] = {part: [] for part in PARTS}
     labels: dict[Part, list[str]] = {part: [] for part in PARTS}
@@ -158,10 +158,10 @@ def read_senses(folder: Path) -> Dataset:
                 positions[part].append(int(position))
                 labels[part].append(sense)
                 words[part].append(word)
-    return Dataset("WSD", "senses", "coarsewsd", sentences, labels, positions, words)
+    return ProbeSet("WSD", "senses", "coarsewsd", sentences, labels, positions, words)
 
 
-def read_sst(folder: Path) -> Dataset:
+def read_sst(folder: Path) -> ProbeSet:
     """SST-2: a label and a tokenised sentence per line."""
     sentences: dict[Part, list[list[str]]] = {}
     labels: dict[Part, list[str]] = {}
@@ -170,10 +170,10 @@ def read_sst(folder: Path) -> Dataset:
         lines = choose(lines, 4000) if part == "train" else lines
         sentences[part] = [line.split()[1:] for line in lines]
         labels[part] = [line.split()[0] for line in lines]
-    return Dataset("SST-2", "sentences", "sst", sentences, labels)
+    return ProbeSet("SST-2", "sentences", "sst", sentences, labels)
 
 
-def read_pku(path: Path) -> Dataset:
+def read_pku(path: Path) -> ProbeSet:
     """People's Daily, January 1998: the first 80% of the lines train, then 10% dev, 10% test, all cut."""
     sentences = []
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -199,7 +199,7 @@ def read_pku(path: Path) -> Dataset:
     return make_tagging("POS", "accuracy", "pku", parts)
 
 
-def read_hotels(path: Path) -> Dataset:
+def read_hotels(path: Path) -> ProbeSet:
     """ChnSentiCorp's hotel reviews, as words by jieba, shuffled: 3,000 train, 500 dev, 1,500 test."""
     import rjieba
 
@@ -211,7 +211,7 @@ def read_hotels(path: Path) -> Dataset:
         "dev": rows[3000:3500],
         "test": rows[3500:5000],
     }
-    return Dataset(
+    return ProbeSet(
         "hotel reviews",
         "sentences",
         "hotels",
