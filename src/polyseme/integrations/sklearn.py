@@ -256,6 +256,9 @@ class ElmoClassifier(ClassifierMixin, BaseEstimator):
         """Rows for training: each text with its label, or with the list of its labels."""
         check_consistent_length(texts, y)
         _refuse_missing(y)
+        values = y if hasattr(y, "toarray") else np.asarray(y)
+        if values.dtype.kind == "f":
+            assert_all_finite(values, input_name="y")  # before scikit-learn casts infinity to an integer
         self._is_multi_label = str(type_of_target(y, input_name="y")).startswith("multilabel")
         if self._is_multi_label:
             indicator = np.asarray(y.toarray() if hasattr(y, "toarray") else y).astype(bool)
@@ -263,8 +266,6 @@ class ElmoClassifier(ClassifierMixin, BaseEstimator):
             self.class_prior_ = indicator.mean(axis=0)
             return [(text, np.flatnonzero(row).tolist()) for text, row in zip(texts, indicator, strict=True)]
         labels = column_or_1d(y, warn=True)
-        if labels.dtype.kind == "f":
-            assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         names = self._class_names()
