@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import signal
+import socket
+import subprocess
+import sys
 import time
 
 import httpx
@@ -68,13 +71,21 @@ def test_a_draining_server_answers_503_and_then_closes_its_port(start):
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_loading_server_answers_503_and_can_be_stopped(start, signal_number: int):
-    server = start("zh-classic", "--grace", "1", setup_code=SLOW_LOADING)
-    for _ in range(200):
-        try:
-            response = httpx.get(f"{server.address}/health")
-            break
-        except httpx.TransportError:
-            time.sleep(0.1)
+def test_a_loading_server_answers_503_and_can_be_stopped(signal_number: int):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]  # the address is shown only when everything is loaded
+    code = f"{SLOW_LOADING}\nfrom polyseme.cli import main\nmain()"
+    command = [sys.executable, "-c", code, "serve", "zh-classic", "--grace", "1", "--port", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for _ in range(600):
+            try:
+                response = httpx.get(f"http://127.0.0.1:{port}/health")
+                break
+            except httpx.TransportError:
+                time.sleep(0.1)
+        process.send_signal(signal_number)
+        _, log = process.communicate(timeout=60)
     assert (response.status_code, response.json()["error_type"]) == (503, "loading")
-    assert server.stop(signal_number)[0] == 0
+    assert process.returncode == 0
+    assert "http://" not in log
