@@ -34,10 +34,13 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("/similarity", {"texts": TEXTS}),
     ("/similarity", {"texts": [*TEXTS, *TEXTS]}),
     ("/summarise", {"text": "曹操大怒。玄德走了。将军出马。", "sentences": 2}),
+    ("/generate", {"prompt": "却说", "tokens": 5, "seed": 1}),
+    ("/map", {"words": ["将", "曹操"]}),
     ("/predict", {"texts": ["这家酒店很好。"]}),
     ("/v1/embeddings", {"input": TEXTS, "model": "zh-classic"}),
     ("/v1/embeddings", {"input": "曹操", "model": "zh-classic", "encoding_format": "base64"}),
 ]
+MODEL_ROUTE = "/v1/models/{model}"
 STATUS_ROUTES = ("/health", "/info", "/metrics", "/v1/models")
 
 
@@ -71,6 +74,11 @@ def test_status_routes_match_their_schema(client: httpx.Client, schema: dict, ro
     check(client.get(route), schema, "get", route)
 
 
+def test_the_route_of_one_model_matches_its_schema(client: httpx.Client, schema: dict):
+    (model,) = client.get("/v1/models").json()["data"]
+    check(client.get(f"/v1/models/{model['id']}"), schema, "get", MODEL_ROUTE)
+
+
 def test_errors_and_raw_vectors_are_documented(client: httpx.Client, schema: dict):
     for body in ({"texts": 7}, {"texts": ["a"] * 33}):
         check(client.post("/embed", json=body), schema, "post", "/embed")
@@ -82,7 +90,7 @@ def test_errors_and_raw_vectors_are_documented(client: httpx.Client, schema: dic
 
 
 def test_every_route_is_documented_and_tested_here(schema: dict):
-    assert set(schema["paths"]) == {route for route, _ in REQUESTS} | set(STATUS_ROUTES)
+    assert set(schema["paths"]) == {route for route, _ in REQUESTS} | {*STATUS_ROUTES, MODEL_ROUTE}
     for methods in schema["paths"].values():
         for operation in methods.values():
             assert all(documented["content"] for documented in operation["responses"].values())
