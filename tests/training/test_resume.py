@@ -91,3 +91,20 @@ def test_sigterm_finishes_the_step_and_saves_a_checkpoint(tmp_path: Path):
     assert process.returncode == 75
     assert "Continue with `resume=True`" in output
     assert len(os.listdir(tmp_path / "run" / "checkpoints")) == 1
+
+
+def test_resuming_a_run_that_ended_repeats_no_step(tmp_path: Path):
+    text = story.write(tmp_path / "story.txt", 100)
+    settings = [*story.SETTINGS, "train.epochs=1", "train.save_seconds=1000"]
+    outputs = []
+    for resume in (False, True):
+        process = start(text, tmp_path / "run", settings, resume=resume)
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        outputs.append((output, load_file(tmp_path / "run" / "model.safetensors")))
+    (first, weights), (second, again) = outputs
+    assert first
+    assert not second
+    assert all(torch.equal(again[name], values) for name, values in weights.items())
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert sum('"event": "end"' in line for line in lines) == 1

@@ -114,6 +114,7 @@ class Loop:
         self.optimizer = make_optimizer(self.settings, self.trainable.module, self.rate_shares)
         self._signalled = False
         self._saved = time.monotonic()
+        self._saved_step = -1
 
     @property
     def checkpoints(self) -> Path:
@@ -127,6 +128,7 @@ class Loop:
             self.position, carried = checkpoint.restore(
                 checkpoints[-1], self.trainable.module, self.optimizer
             )
+            self._saved_step = self.position.step
             with refuse_damaged(checkpoints[-1], "an intact checkpoint", checkpoint.ADVICE):
                 self.trainable.restore_carried_state(carried)
         if self.ranks.is_first:
@@ -145,6 +147,8 @@ class Loop:
                     self._evaluate()
                     started = time.monotonic() - self.position.seconds  # validation is not training time
                     self._save_if_due()
+        if self.position.step > self._saved_step:
+            self.save()  # so that resuming a run that has ended repeats no step
         self.ranks.wait()
         checkpoint.load_best(self.checkpoints, self.trainable.module)
         final = self.trainable.evaluate(final=True)
@@ -272,7 +276,7 @@ class Loop:
         if self.ranks.is_first:
             checkpoint.save(self.checkpoints, self.position, self.trainable.module, self.optimizer, carried)
         self.ranks.wait()
-        self._saved = time.monotonic()
+        self._saved, self._saved_step = time.monotonic(), self.position.step
 
     def _report(self, metrics: Metrics) -> None:
         if self.on_metrics is not None and self.ranks.is_first:
@@ -342,13 +346,13 @@ def compute_rate_share(settings: TrainSettings, done: float) -> float:
 
 
 def _drop_later_lines(path: Path, step: int) -> None:
-    """Drop the lines of metrics.jsonl that were written after the checkpoint at `step`."""
+    """Drop the lines of metrics.jsonl that were written after the checkpoint at `step`, and that of the end."""
     if not path.exists():
         return
     lines = [
         line
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
-        if _read_step(line) <= step
+        if _read_step(line) <= step and '"event": "end"' not in line
     ]
     with new_file(path, force=True) as new:
         new.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
