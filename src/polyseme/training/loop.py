@@ -346,7 +346,7 @@ def compute_rate_share(settings: TrainSettings, done: float) -> float:
 
 
 def _drop_later_lines(path: Path, step: int) -> None:
-    """Drop the lines of metrics.jsonl that were written after the checkpoint at `step`, and that of the end."""
+    """Drop the lines of metrics.jsonl after the checkpoint at `step`, and the line of the end."""
     if not path.exists():
         return
     lines = [
