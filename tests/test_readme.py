@@ -3,6 +3,8 @@
 A `python` block runs in the namespace of its page; a `text` block after it is its expected output. A `bash`
 block runs too, without the lines that set up a machine. A `console` block downloads, or trains for minutes,
 and is not run: only its verbs and options are checked. `json`, `toml` and other blocks are not checked.
+The Python code of a Chinese page runs unless it is that of the English page, but for comments; so does its
+shell code.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from polyseme.formats.models.save import save_pretrained
 from polyseme.tasks.table import TASKS, find_task
 from polyseme.text.corpus.settings import CorpusSettings
 from polyseme.training.settings import SoftmaxSettings, TrainSettings, list_presets
+from programs import run_program
 from test_layout import ORDER, SOURCE
 
 ROOT = Path(__file__).parent.parent
@@ -40,8 +43,12 @@ README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, CHINESE, *DOCS]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CHINESE_PAGES = {  # and their English pages
+    page: page.with_name(page.name.replace(".zh-CN.md", ".md")) for page in PAGES if ".zh-CN." in page.name
+}
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", CONTRIBUTING]
 SET_UP = ("make ", "sudo ", "pip ", "git ")
+SHELL = re.compile(r"[|&;<>$`*~]")  # what only a shell understands
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#+) ", re.MULTILINE)
@@ -73,6 +80,10 @@ class Block(NamedTuple):
     language: str
     code: str
     line: int
+
+
+END = Block("", "", 0)
+PRINTED = ("python", "text")  # a block, and the next with what it prints
 
 
 def blocks(page: Path) -> list[Block]:
@@ -110,7 +121,21 @@ def run_python(page: Path, block: Block, namespace: dict[str, object]) -> None:
 
 
 def run_shell(page: Path, block: Block) -> None:
-    lines = [line for line in block.code.splitlines() if not line.startswith(SET_UP)]
+    """Run a block: lines of `polyseme` alone in this process, which saves the start of a new one for each."""
+    lines = block.code.replace("\\\n", " ").splitlines()
+    in_shell: list[str] = []
+    for line in [line for line in lines if line and not line.startswith(SET_UP)]:
+        if SHELL.search(line) or not line.startswith("polyseme "):
+            in_shell.append(line)
+            continue
+        run_bash(page, block, in_shell)
+        in_shell.clear()
+        ran = run_program(*shlex.split(line, comments=True)[1:])
+        assert ran.code == 0, f"{page}:{block.line}: {line}\n{ran.err}"
+    run_bash(page, block, in_shell)
+
+
+def run_bash(page: Path, block: Block, lines: list[str]) -> None:
     if not lines:
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -123,19 +148,47 @@ def run_shell(page: Path, block: Block) -> None:
     assert process.returncode == 0, f"{page}:{block.line}\n{process.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def shown_code(page: Path, language: str) -> list[tuple[str, str]]:
+    """The code of a page in a language without comments, each block with the output that has to match."""
+    return [
+        (without_comments(block)[1], following.code if (language, following.language) == PRINTED else "")
+        for block, following in pairwise([*blocks(page), END])
+        if block.language == language
+    ]
+
+
+def languages_to_run(page: Path) -> set[str]:
+    """The languages whose code runs on a page: on a Chinese one, where the English has other code."""
+    code = {language: shown_code(page, language) for language in ("python", "bash")}
+    if page in CHINESE_PAGES:
+        code = {name: shown for name, shown in code.items() if shown != shown_code(CHINESE_PAGES[page], name)}
+    return {language for language, shown in code.items() if shown}
+
+
+def without_comments(block: Block) -> tuple[str, str]:
+    if block.language == "python":
+        return block.language, ast.dump(ast.parse(block.code))
+    return block.language, re.sub(r"[ ]+#.*", "", block.code)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if languages_to_run(page)], ids=lambda page: page.name
+)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
     page: Path, working_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     namespace: dict[str, object] = {"__name__": page.stem}
-    for block, following in pairwise([*blocks(page), Block("", "", 0)]):
-        if block.language == "python":
-            run_python(page, block, namespace)
-            printed = capsys.readouterr().out
-            if following.language == "text":
-                assert printed == following.code, f"{page}:{following.line}"
-        elif block.language == "bash" and page != CHINESE:  # same code as README.md, see below
+    languages = languages_to_run(page)
+    for block, following in pairwise([*blocks(page), END]):
+        if block.language not in languages:
+            continue
+        if block.language == "bash":
             run_shell(page, block)
+            continue
+        run_python(page, block, namespace)
+        printed = capsys.readouterr().out
+        if following.language == "text":
+            assert printed == following.code, f"{page}:{following.line}"
 
 
 def shown_commands(page: Path) -> Iterator[list[str]]:
@@ -174,18 +227,23 @@ def _task_settings(section: str) -> set[str]:
     return {name for values in sections for name in type(values).model_fields}
 
 
-def written_default(field: FieldInfo) -> str:
+def written_default(field: FieldInfo, needed: str, none: str) -> str:
     """The default of a setting, as written in docs/pretrain.md."""
     if field.default is PydanticUndefined:
-        return "needed"
-    return "none" if field.default is None else f"`{json.dumps(field.default)}`"
+        return needed
+    return none if field.default is None else f"`{json.dumps(field.default)}`"
 
 
-def test_the_docs_list_every_setting_of_pretraining_with_its_default() -> None:
-    page = (ROOT / "docs" / "pretrain.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("name", "words"), [("pretrain.md", ("needed", "none")), ("pretrain.zh-CN.md", ("必填", "无"))]
+)
+def test_the_docs_list_every_setting_of_pretraining_with_its_default(
+    name: str, words: tuple[str, str]
+) -> None:
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]*) \|", page, re.MULTILINE))
     expected = {
-        f"{section}.{name}": written_default(field)
+        f"{section}.{name}": written_default(field, *words)
         for section, kind in SETTINGS.items()
         for name, field in kind.model_fields.items()
         if f"{section}.{name}" not in SETTINGS
@@ -204,21 +262,25 @@ def test_both_readmes_have_the_same_code() -> None:
     assert [english[n][0] for n in differing] == [chinese[n][0] for n in differing]
 
 
-def without_comments(block: Block) -> tuple[str, str]:
-    if block.language == "python":
-        return block.language, ast.dump(ast.parse(block.code))
-    return block.language, re.sub(r"[ ]+#.*", "", block.code)
+@pytest.mark.parametrize("page", CHINESE_PAGES, ids=lambda page: page.name)
+def test_a_page_has_the_same_sections_in_both_languages(page: Path) -> None:
+    sections = HEADING.findall(prose(page))
+    assert sections == HEADING.findall(prose(CHINESE_PAGES[page]))
+    assert len(sections) > 2
 
 
-def test_both_readmes_have_the_same_sections() -> None:
-    english, chinese = (HEADING.findall(prose(page)) for page in (README, CHINESE))
-    assert english == chinese
-    assert len(english) > 5
+@pytest.mark.parametrize("page", CHINESE_PAGES, ids=lambda page: page.name)
+def test_a_page_links_to_the_same_page_in_the_other_language_at_the_top(page: Path) -> None:
+    english = CHINESE_PAGES[page]
+    assert f"[English]({english.name}) | 简体中文" in page.read_text(encoding="utf-8").splitlines()[2]
+    assert f"[简体中文]({page.name})" in english.read_text(encoding="utf-8").splitlines()[2]
 
 
-def test_the_readmes_link_to_each_other_at_the_top() -> None:
-    for page, other in ((README, CHINESE), (CHINESE, README)):
-        assert f"]({other.name})" in "".join(page.read_text(encoding="utf-8").splitlines()[:5])
+@pytest.mark.parametrize("page", CHINESE_PAGES, ids=lambda page: page.name)
+def test_a_chinese_page_links_to_chinese_pages_where_there_are_any(page: Path) -> None:
+    linked = {(page.parent / link).resolve() for link, _ in LINK.findall(prose(page)) if link}
+    translated = {english.resolve() for english in CHINESE_PAGES.values()}
+    assert linked & translated <= {CHINESE_PAGES[page].resolve()}  # the switch at the top
 
 
 def anchors(page: Path) -> set[str]:
