@@ -51,7 +51,7 @@ class _AbsentPackages(MetaPathFinder, Loader):
 
 
 @contextmanager
-def _supplied() -> Iterator[None]:
+def supplied_imports() -> Iterator[None]:
     """Supply what AllenNLP's imports look for, and only while they run."""
     finder = _AbsentPackages()
     sys.meta_path.insert(0, finder)
@@ -69,7 +69,7 @@ def _supplied() -> Iterator[None]:
 def load(options: Path, weights: Path, batch: int, threads: int) -> measure.Embed:
     """Load the biLM; every batch starts from zero state."""
     del batch  # AllenNLP takes batches of any size
-    with _supplied():
+    with supplied_imports():
         from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
     if threads:
         torch.set_num_threads(threads)
