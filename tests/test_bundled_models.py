@@ -14,7 +14,7 @@ import pytest
 import polyseme
 from polyseme.elmo import Elmo
 from polyseme.formats.models.bundled import FOLDER, SUMS_FILE, list_bundled
-from polyseme.server.catalog import open_catalog
+from polyseme.server.served_models import open_models
 from polyseme.text.fingerprint import checksum
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +77,7 @@ def test_the_training_curves_are_bundled(name: str):
     lines = (ROOT / "models" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     bundled = (FOLDER / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert bundled == [line for line in lines if json.loads(line)["event"] == "validation"]
-    curves = open_catalog(name).info["model"]["curves"]
+    curves = open_models(name).first.info["model"]["curves"]
     assert len(curves) == len(bundled) >= 10
     assert curves[0]["mean"] > 2 * curves[-1]["mean"]
 

@@ -270,7 +270,7 @@ def test_the_batcher_of_a_server_runs_on_the_device(pair):
 
     def embed(elmo: Elmo) -> Any:
         spec = resolve_output("top", None, "both", elmo.config.layers)
-        return asyncio.run(Batcher(elmo, Limits(), Metrics()).embed(SENTENCES, spec))
+        return asyncio.run(Batcher(Limits(), Metrics()).embed(elmo, SENTENCES, spec))
 
     on_cpu, on_device = pair
     assert_close(embed(on_device), embed(on_cpu))

@@ -426,9 +426,9 @@ def make_served(folder: Path) -> None:
 
 
 def use_served(folder: Path) -> object:
-    from polyseme.server.catalog import open_catalog
+    from polyseme.server.served_models import open_models
 
-    catalog = open_catalog(folder / "model", [folder / "index"])
+    catalog = open_models(folder / "model", [folder / "index"]).first
     json.dumps(catalog.info, ensure_ascii=False, allow_nan=False).encode()
     return catalog.info
 

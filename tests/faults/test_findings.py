@@ -25,7 +25,7 @@ from polyseme.formats.models.open import open_pretrained
 from polyseme.formats.safe_hdf5 import SafeFile
 from polyseme.json_text import parse_digits, parse_json
 from polyseme.search.sense_data import read_sense_data
-from polyseme.server.catalog import open_catalog
+from polyseme.server.served_models import open_models
 from polyseme.training.pretrain import pretrain
 from polyseme.training.settings import read_pretrain_settings
 from polyseme.word_vectors import WordVectors, open_words
@@ -389,7 +389,7 @@ def test_a_server_describes_a_model_with_damaged_curves(line: str, tmp_path: Pat
     with (tmp_path / "model" / "metrics.jsonl").open("a", encoding="latin-1") as file:
         file.write(f'{line}\n{{"event": "validation"}}\n')
     (tmp_path / "model" / "README.md").write_bytes(b"\xff\xfe")
-    catalog = open_catalog(tmp_path / "model")
+    catalog = open_models(tmp_path / "model").first
     assert len(catalog.info["model"]["curves"]) == 3
     json.dumps(catalog.info, allow_nan=False).encode("utf-8")
 

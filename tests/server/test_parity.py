@@ -25,9 +25,9 @@ SERVER_ARGUMENTS = {
     "computed",
     *("progress", "out", "force", "segment", "stateful", "uncorrected", "encoding"),
 }
-# Fields that only routes have: names of an index or a task, and a sentence that is segmented already, which
-# Python takes instead of the text.
-ROUTE_FIELDS = {"index", "task", "tokens"}
+# Fields that only routes have: names of a model, an index or a task, and a sentence that is segmented
+# already, which Python takes instead of the text.
+ROUTE_FIELDS = {"model", "index", "task", "tokens"}
 
 # Per route: request, function, renamed fields (route: function), missing arguments, extra fields, defaults.
 Route = tuple[type[requests.Request], Callable[..., Any], dict[str, str], set[str], set[str], dict[str, Any]]

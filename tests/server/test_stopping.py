@@ -17,7 +17,7 @@ SLOW_SCORE = (
     "api.score = lambda *_, **__: (print('scoring', file=sys.stderr, flush=True), time.sleep(600))"
 )
 SLOW_LOADING = (
-    "import time, polyseme.server.run as running\nrunning.open_catalog = lambda *_, **__: time.sleep(600)"
+    "import time, polyseme.server.run as running\nrunning.open_models = lambda *_, **__: time.sleep(600)"
 )
 
 

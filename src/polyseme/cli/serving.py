@@ -19,9 +19,12 @@ from polyseme.errors import UsageError
 
 def serve(
     model: ModelPath,
-    indexes_and_tasks: Annotated[
+    served: Annotated[
         list[str] | None,
-        typer.Argument(metavar="INDEX|TASK…", help="Indexes and task folders of this model."),
+        typer.Argument(
+            metavar="MODEL|INDEX|TASK…",
+            help="More models, and indexes and task folders of any of them, in any order.",
+        ),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on. 127.0.0.1 is this machine only.")
@@ -53,7 +56,10 @@ def serve(
         typer.Option(min=0, max=1, help="Seconds a busy server waits for more texts to join a batch."),
     ] = 0.002,
 ) -> None:
-    """Serve a model over HTTP, with a page to explore words."""
+    """Serve models over HTTP, with a page to explore words.
+
+    SIGHUP loads everything again while requests go on.
+    """
     # numpy's products are small here, and threads slow them down, on a busy machine fourfold. numpy reads
     # this variable when it is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -65,7 +71,7 @@ def serve(
     configure_logging()
     run(
         model,
-        *(indexes_and_tasks or ()),
+        *(served or ()),
         host=host,
         port=port,
         key=_read_key(api_key_file),

@@ -19,16 +19,16 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from polyseme.server.catalog import Catalog
 from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
 from polyseme.server.http.middleware import PIECE_BYTES, App, RequestMiddleware, internal_error
 from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, make_response_docs
 from polyseme.server.http.pages import add_pages, make_content_policy
 from polyseme.server.http.rendering import SHAPES_HEADER, make_error_response, make_json_response
+from polyseme.server.http.requests import ModelName
 from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAiRoutes
-from polyseme.server.state import INLINE_SIZE, ServerState
+from polyseme.server.state import INLINE_SIZE, Opened, ServerState
 from polyseme.server.verbs import CHUNK_TOKENS, VerbRoutes
 
 MAX_ERRORS = 5  # of a request, in one message
@@ -41,7 +41,8 @@ SYNONYMS = {
     **dict.fromkeys(("max_tokens", "max_new_tokens", "length"), ("tokens",)),
     **dict.fromkeys(("pooling", "aggregation"), ("pool",)),
     **dict.fromkeys(("query", "term", "token"), ("word",)),
-    **dict.fromkeys(("model", "classifier"), ("task",)),
+    **dict.fromkeys(("model_id", "model_name"), ("model",)),
+    "classifier": ("task",),
 }
 # Names of all fields of requests. Other strings in the location of an error are members of a union.
 FIELDS = frozenset(
@@ -53,7 +54,7 @@ FIELDS = frozenset(
 
 
 def create_app(
-    open_catalog: Callable[[], Catalog],
+    open_models: Callable[[], Opened],
     *,
     limits: Limits | None = None,
     key: str | None = None,
@@ -65,8 +66,8 @@ def create_app(
     """Create the ASGI application and its state.
 
     Args:
-        open_catalog: Loads the models; called in a thread when the application starts. Until it returns,
-            requests get 503.
+        open_models: Loads the models; called in a thread when the application starts, and at each reload.
+            Until it returns for the first time, requests get 503.
         limits: Limits of requests; None for the defaults.
         key: API key that requests must send; None if they need none.
         cors_origins: Sites whose pages may read responses; "*" for all.
@@ -75,7 +76,7 @@ def create_app(
         piece_bytes: Bytes of a response to write at once.
 
     """
-    state = ServerState(open_catalog, limits or Limits(), inline_size=inline_size)
+    state = ServerState(open_models, limits or Limits(), inline_size=inline_size)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -130,9 +131,11 @@ def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
         return make_json_response({"status": "ready"})
 
     @app.get("/info", response_class=Response, responses=make_response_docs("/info"))
-    async def info() -> Response:
-        """Describe the model, indexes, task models and limits, and whether requests need a key."""
-        return make_json_response(state.catalog.info | {"limits": asdict(state.limits), "key": key})
+    async def info(model: ModelName = None) -> Response:
+        """Describe a model, its indexes and task models, and the limits and other models of the server."""
+        catalog = state.models.first if model is None else state.models.get(model)
+        server = {"models": list(state.models.catalogs), "limits": asdict(state.limits), "key": key}
+        return make_json_response(catalog.info | server)
 
     @app.get("/metrics", response_class=Response, responses=make_response_docs("/metrics"))
     async def metrics() -> Response:

@@ -1,6 +1,6 @@
-"""The model, indexes and task models of a server, and what /info says about them.
+"""One model of a server with its indexes and task models, and what /info says about them.
 
-paths or open objects  ->  server.catalog  ->  server.verbs, server.openai
+search.index, tasks.task_model  ->  server.catalog  ->  server.served_models, server.verbs, server.openai
 """
 
 from __future__ import annotations
@@ -8,40 +8,51 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polyseme.elmo import Elmo, ensure_loaded
-from polyseme.errors import PolysemeError, UsageError
+from polyseme.elmo import Elmo
+from polyseme.errors import PolysemeError
 from polyseme.formats.models.card import describe, drop_front_matter
-from polyseme.formats.models.open import locate_model, resolve_model_path
-from polyseme.search.index import Index, is_index, open_index
-from polyseme.server.http.limits import invalid, not_found
+from polyseme.formats.models.open import locate_model
+from polyseme.search.index import Index
+from polyseme.server.http.limits import HttpError, invalid
 from polyseme.server.suggestions import guess_language, list_words_by_frequency, suggest_examples
-from polyseme.tasks.task_folder import is_fine_tuned, is_task
-from polyseme.tasks.task_model import TaskModel, load_task
+from polyseme.server.usage_layers import UsageLayers
+from polyseme.tasks.task_model import TaskModel
 from polyseme.word_vectors import WordVectors, open_words
 
 Item = TypeVar("Item")
 MAX_DOCUMENTS = 1000  # names in /info
 MAX_CHARACTERS = 1 << 22  # of a file in the model's folder
-UNKNOWN = "{}: neither an index nor a task model. Check the path."
 
 
 @dataclass(eq=False)
 class Catalog:
-    """A model, and its indexes and task models by name."""
+    """A model, and its indexes and task models by name.
+
+    Attributes:
+        name: The name of the model.
+        path: Its path; None if it was not loaded from one.
+        elmo: The model.
+        indexes: Its indexes.
+        tasks: Its task models.
+        task_paths: The paths of task models that were opened by path.
+        elsewhere: For "index" and "task model", the other models of the server that have one.
+
+    """
 
     name: str
     path: Path | None
     elmo: Elmo
     indexes: dict[str, Index] = field(default_factory=dict)
     tasks: dict[str, TaskModel] = field(default_factory=dict)
-    task_paths: dict[str, str] = field(default_factory=dict)  # of task models that were opened by path
+    task_paths: dict[str, str] = field(default_factory=dict)
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)
+    _usage_layers: dict[str, UsageLayers] = field(default_factory=dict, init=False)
 
     @cached_property
     def created(self) -> int:
@@ -61,11 +72,33 @@ class Catalog:
 
     def index(self, name: str | None) -> Index:
         """The index of that name, or the first one."""
-        return _pick(self.indexes, name, "index", "INDEX")
+        return self._pick(self.indexes, name, "index")
 
     def task(self, name: str | None) -> TaskModel:
         """The task model of that name, or the first one."""
-        return _pick(self.tasks, name, "task model", "TASK")
+        return self._pick(self.tasks, name, "task model")
+
+    def usage_layers(self, index: Index) -> UsageLayers:
+        """All layers of the usages of one of its indexes."""
+        name = next(name for name, served in self.indexes.items() if served is index)
+        return self._usage_layers.setdefault(name, UsageLayers(self.elmo, index))
+
+    def _pick(self, items: dict[str, Item], name: str | None, noun: str) -> Item:
+        """The item of that name, or the first one; errors list the names."""
+        kind = noun.partition(" ")[0]
+        if not items:
+            models = self.elsewhere.get(noun)
+            advice = (
+                f"The model has no {noun} here. Set model to one that has: {', '.join(models)}."
+                if models
+                else f"This server has no {noun}. Start it with one: polyseme serve MODEL {kind.upper()}."
+            )
+            raise invalid(advice, f"no_{kind}")
+        if name is None:
+            return next(iter(items.values()))
+        if name not in items:
+            raise missing(noun, list(items))
+        return items[name]
 
     @cached_property
     def info(self) -> dict[str, Any]:
@@ -142,106 +175,8 @@ def _read_point(line: str) -> dict[str, float] | None:
     return point if all(map(math.isfinite, point.values())) else None
 
 
-def open_catalog(
-    model: str | Path | Elmo,
-    indexes_and_tasks: Sequence[str | Path | Index | TaskModel] = (),
-    *,
-    device: str = "cpu",
-) -> Catalog:
-    """Load a model, and open its indexes and task models.
-
-    Args:
-        model: The ELMo, loaded or as a path.
-        indexes_and_tasks: Indexes and task models, open or as paths.
-        device: Where a model given as a path computes, as in `polyseme.load`.
-
-    Raises:
-        UsageError: If an index or a task model belongs to another ELMo, or a path is neither.
-
-    """
-    elmo = ensure_loaded(model, device=device)
-    source = elmo.path if isinstance(model, Elmo) else model
-    path = None if source is None else Path(source)
-    catalog = Catalog("model" if path is None else _get_base_name(path), path, elmo)
-    for served in indexes_and_tasks:
-        if isinstance(served, TaskModel):
-            _check_elmo(served, elmo)
-            catalog.tasks[f"task{len(catalog.tasks) + 1}"] = served
-        elif isinstance(served, Index) or is_index(served):
-            index = served if isinstance(served, Index) else open_index(served, elmo)
-            _check_index(index, elmo, catalog.name if path is None else str(path))
-            index.elmo  # noqa: B018  # before the first request
-            catalog.indexes[_choose_name(_get_base_name(index.folder), catalog.indexes)] = index
-        elif is_task(served):
-            name = _choose_name(Path(served).name, catalog.tasks)
-            catalog.tasks[name], catalog.task_paths[name] = _open_task(served, elmo), str(served)
-        else:
-            raise UsageError(UNKNOWN.format(served))
-    elmo.embed([["."]])  # packs the weights before the first request, and before processes are forked
-    return catalog
-
-
-def check_paths(
-    model: str | Path | Elmo, indexes_and_tasks: Sequence[str | Path | Index | TaskModel]
-) -> None:
-    """Raise an error for a path where there is nothing to serve, without loading anything."""
-    if not isinstance(model, Elmo) and not locate_model(model).exists():
-        resolve_model_path(model)  # says what is missing
-    for served in indexes_and_tasks:
-        if isinstance(served, str | Path) and not (is_index(served) or is_task(served)):
-            raise UsageError(UNKNOWN.format(served))
-
-
-def _open_task(path: str | Path, elmo: Elmo) -> TaskModel:
-    """Open a task model with the served ELMo, or with its own if it was fine-tuned."""
-    return load_task(path) if is_fine_tuned(path) else load_task(path, elmo)
-
-
-def _check_index(index: Index, elmo: Elmo, served: str) -> None:
-    """Refuse an index of another model, and say how to serve both."""
-    if index.head["model"] == elmo.model.fingerprint():
-        return
-    model = index.head.get("name") or "ITS-MODEL"
-    raise UsageError(
-        f"{index.folder}: an index of another model than {served}, or of this one before it was trained "
-        "further. A server has one model: start another one for this index, "
-        f"`polyseme.serve({model}, {index.folder}, port=8001)`, or build the index again."
-    )
-
-
-def _check_elmo(task: TaskModel, elmo: Elmo) -> None:
-    """Refuse a task model of another ELMo; one that fine-tuned its ELMo, or uses none, is fine."""
-    task_elmo = task.source.elmo
-    if task_elmo is None or task_elmo is elmo or task.settings.input.tune == "full":
-        return
-    if task_elmo.model.fingerprint() != elmo.model.fingerprint():
-        raise UsageError("A task model was trained with another ELMo than the one to serve. Serve that ELMo.")
-
-
-def _pick(items: dict[str, Item], name: str | None, noun: str, argument: str) -> Item:
-    """The item of that name, or the first one; errors list the names."""
-    if not items:
-        raise invalid(
-            f"This server has no {noun}. Start it with one: polyseme serve MODEL {argument}.",
-            f"no_{argument.lower()}",
-        )
-    if name is None:
-        return next(iter(items.values()))
-    if name not in items:
-        names = list(items)
-        raise not_found(
-            f"No such {noun}; this server has {', '.join(names)}.",
-            f"{argument.lower()}_missing",
-            names=names,
-        )
-    return items[name]
-
-
-def _get_base_name(path: Path) -> str:
-    """The last part of a path; of `.` the name of that folder."""
-    return path.name or path.resolve().name
-
-
-def _choose_name(name: str, taken: dict[str, Any]) -> str:
-    """The name of a folder, with a number if it is taken."""
-    return name if name not in taken else _choose_name(f"{name}-{len(taken) + 1}", taken)
+def missing(noun: str, names: list[str]) -> HttpError:
+    """404: there is no index, task model or model of that name; these are there."""
+    kind = noun.partition(" ")[0]
+    message, values = f"No such {noun}; this server has {', '.join(names)}.", {"names": names}
+    return HttpError(404, "not_found", message, code=f"{kind}_missing", values=values, param=kind)

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Response
 
 from polyseme.choices import Pool
 from polyseme.elmo import Array
+from polyseme.server.catalog import Catalog
 from polyseme.server.http.limits import HttpError
 from polyseme.server.http.openapi import OPENAI_ERROR_RESPONSES, make_response_docs
 from polyseme.server.http.rendering import (
@@ -41,13 +42,17 @@ class OpenAiRoutes:
             ("/v1/models", self.models, "GET"),
             ("/v1/models/{model}", self.model, "GET"),
         ):
-            docs = make_response_docs(route) | OPENAI_ERROR_RESPONSES
-            app.add_api_route(route, handler, methods=[method], response_class=Response, responses=docs)
+            app.add_api_route(
+                route,
+                self._state.choose_model(handler),
+                methods=[method],
+                response_class=Response,
+                responses=make_response_docs(route) | OPENAI_ERROR_RESPONSES,
+            )
 
     async def embeddings(self, body: OpenAiRequest) -> Response:
         """Embed texts, one vector each."""
         catalog = self._state.catalog
-        self._check_model(body.model)
         size = catalog.elmo.config.size
         if body.dimensions is not None and body.dimensions > size:
             message = f"dimensions must be at most {size}, the size of this model's vectors."
@@ -71,24 +76,17 @@ class OpenAiRoutes:
         return await self._state.run_light(render, len(vectors) * size)
 
     async def models(self) -> Response:
-        """List the model of this server."""
-        return make_json_response({"object": "list", "data": [self._describe_model()]})
+        """List the models of this server."""
+        models = [_describe_model(catalog) for catalog in self._state.models.catalogs.values()]
+        return make_json_response({"object": "list", "data": models})
 
     async def model(self, model: str) -> Response:
-        """Describe the model of this server."""
-        self._check_model(model)
-        return make_json_response(self._describe_model())
+        """Describe a model of this server."""
+        return make_json_response(_describe_model(self._state.models.get(model)))
 
-    def _describe_model(self) -> dict[str, Any]:
-        catalog = self._state.catalog
-        return {"id": catalog.name, "object": "model", "created": catalog.created, "owned_by": "polyseme"}
 
-    def _check_model(self, name: str) -> None:
-        """Refuse the name of another model."""
-        served = self._state.catalog.name
-        if name != served:
-            message = f"No such model; this server has {served}."
-            raise HttpError(404, "not_found", message, code="model_not_found", param="model")
+def _describe_model(catalog: Catalog) -> dict[str, Any]:
+    return {"id": catalog.name, "object": "model", "created": catalog.created, "owned_by": "polyseme"}
 
 
 def _to_json(number: int, vector: Array, encoding: str | None) -> bytes:

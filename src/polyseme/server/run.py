@@ -5,6 +5,10 @@
 On SIGTERM new requests get 503 for a moment, so that a load balancer sends them elsewhere; then the socket is
 closed. Requests in progress are finished within the grace period, or get 503. The exit code is 0. Several
 processes share one listening socket and, since they are forked after packing, one copy of the weights.
+
+On SIGHUP the models are loaded again, and no request fails. One process takes them for the next requests;
+several are replaced by new ones. Then the old ones accept no more connections, close each after its next
+response, and end when all are closed.
 """
 
 from __future__ import annotations
@@ -28,29 +32,29 @@ import uvicorn
 from polyseme.elmo import Elmo
 from polyseme.errors import UsageError
 from polyseme.model.device import resolve_device
-from polyseme.search.index import Index
 from polyseme.server.app import create_app
-from polyseme.server.catalog import Catalog, check_paths, open_catalog
 from polyseme.server.http.limits import Limits
 from polyseme.server.http.middleware import App
 from polyseme.server.http.protocol import TimedProtocol
 from polyseme.server.http.request_log import LOGGER
-from polyseme.server.jobs.processes import STOP_SIGNALS, run_processes
-from polyseme.server.state import ServerState
-from polyseme.tasks.task_model import TaskModel
+from polyseme.server.jobs.hangup import SIGHUP, had_terminal, is_terminal_gone
+from polyseme.server.jobs.processes import RETIRE, STOP_SIGNALS, Ready, Work, run_processes
+from polyseme.server.served_models import Served, ServedModels, open_models, sort_parts
+from polyseme.server.state import Opened, ServerState
 
 KEEP_ALIVE_SECONDS = 30  # between the requests of a connection
 BACKLOG = 1024  # connections waiting to be accepted
 SWITCH_SECONDS = 0.0005  # that a busy thread may make the event loop wait after each system call
 NOTICE_SECONDS = 1.0  # in which a stopping server still answers new requests, with 503
 LAST_SECONDS = 0.5  # of the grace period, to answer requests that are given up
-CreateApp = Callable[[Callable[[], Catalog]], tuple[App, ServerState]]
+RETIREMENT_TICK = 0.1  # seconds between two looks at the connections that are left
+CreateApp = Callable[[Callable[[], Opened]], tuple[App, ServerState]]
 logger = logging.getLogger(LOGGER)
 
 
 def run_server(
     model: str | Path | Elmo,
-    indexes_and_tasks: Sequence[str | Path | Index | TaskModel] = (),
+    served: Sequence[Served] = (),
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -68,7 +72,7 @@ def run_server(
         raise UsageError(
             f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
         )
-    check_paths(model, indexes_and_tasks)  # before anything is loaded
+    sort_parts(model, served)  # refuses wrong paths before anything is loaded
     for origin in cors_origins:
         _check_origin(origin)
     create = partial(create_app, limits=limits or Limits(), key=key, cors_origins=cors_origins)
@@ -83,12 +87,13 @@ def run_server(
             address = f"[{host}]" if ":" in host else host
             started(f"http://{address}:{listener.getsockname()[1]}")
 
+    had_terminal()  # before its end can send SIGHUP
     with listener:
+        load = partial(open_models, model, served, device=device)
         if workers == 1:
-            load = partial(open_catalog, model, indexes_and_tasks, device=device)
             _serve_one(create, load, listener, announce)
         else:
-            _serve_many(create, model, indexes_and_tasks, listener, workers, announce)
+            _serve_many(create, load, listener, workers, announce)
 
 
 def _check_origin(origin: str) -> None:
@@ -125,13 +130,16 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _serve_one(
     create: CreateApp,
-    load: Callable[[], Catalog],
+    load: Callable[[], ServedModels],
     listener: socket.socket,
-    announce: Callable[[], None],
+    announce: Ready,
+    models: ServedModels | None = None,
 ) -> None:
-    """Serve from this process."""
+    """Serve from this process, with these models or those that `load` returns."""
     app, state = create(lambda: _freeze(load()))
     limits, state.on_load = state.limits, announce
+    if models is not None:
+        state.adopt(_freeze(models))
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -151,6 +159,7 @@ def _serve_one(
     server.handle_exit = _make_signal_handler(server, state)  # type: ignore[assignment,method-assign]
     for number in STOP_SIGNALS:  # uvicorn raises it again at the end; the exit code is to be 0
         signal.signal(number, lambda *_: None)
+    _handle_hangup(server, state, has_parent=models is not None)
     try:
         server.run(sockets=[listener])
     finally:
@@ -159,11 +168,47 @@ def _serve_one(
         raise state.load_error
 
 
-def _freeze(catalog: Catalog) -> Catalog:
+def _freeze(models: ServedModels) -> ServedModels:
     """Exclude the models from garbage collection, which would take 0.1 s within some request."""
+    gc.unfreeze()  # models that are served no more
     gc.collect()
     gc.freeze()
-    return catalog
+    return models
+
+
+def _handle_hangup(server: uvicorn.Server, state: ServerState, *, has_parent: bool) -> None:
+    """Load models again on SIGHUP; a process of several is replaced instead, and retires when it is told."""
+
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        if is_terminal_gone():
+            server.handle_exit(number, frame)
+        else:
+            state.reload()
+
+    def retire(number: int, frame: FrameType | None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(_retire(server, state))))
+
+    tasks: list[asyncio.Task[None]] = []  # the loop itself keeps only weak references
+    if has_parent and RETIRE is not None:
+        signal.signal(RETIRE, retire)
+    elif not has_parent and SIGHUP is not None:
+        signal.signal(SIGHUP, hang_up)
+
+
+async def _retire(server: uvicorn.Server, state: ServerState) -> None:
+    """Accept no more connections, close each after its next response, and end when all are closed."""
+    loop = asyncio.get_running_loop()
+    state.retiring = True
+    for listening in (each for part in server.servers for each in part.sockets):
+        loop.remove_reader(listening.fileno())
+    await asyncio.sleep(RETIREMENT_TICK)  # for connections that have just been accepted
+    for part in server.servers:
+        part.close()
+    deadline = loop.time() + KEEP_ALIVE_SECONDS + state.limits.timeout
+    while server.server_state.connections and loop.time() < deadline:
+        await asyncio.sleep(RETIREMENT_TICK)
+    server.should_exit = True
 
 
 def _make_signal_handler(
@@ -190,8 +235,7 @@ def _make_signal_handler(
 
 def _serve_many(
     create: CreateApp,
-    model: str | Path | Elmo,
-    indexes_and_tasks: Sequence[str | Path | Index | TaskModel],
+    load: Callable[[], ServedModels],
     listener: socket.socket,
     workers: int,
     announce: Callable[[], None],
@@ -199,11 +243,18 @@ def _serve_many(
     """Serve from several processes, which share the cores."""
     threads = max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # no thread may run when processes are forked
-    catalog = open_catalog(model, indexes_and_tasks)
-    announce()
 
-    def work() -> None:
-        torch.set_num_threads(threads)
-        _serve_one(create, lambda: catalog, listener, lambda: None)
+    def make_work(models: ServedModels) -> Work:
+        def work(ready: Ready) -> None:
+            torch.set_num_threads(threads)
+            _serve_one(create, lambda: models, listener, ready, models)
 
-    run_processes(work, workers, on_stop=listener.close)
+        return work
+
+    run_processes(
+        make_work(load()),
+        workers,
+        on_start=announce,
+        on_stop=listener.close,
+        reload=lambda: make_work(load()),
+    )

@@ -22,7 +22,7 @@ from polyseme.tasks.task_model import TaskModel
 
 def serve(
     model: Elmo | str | Path,
-    *indexes_and_tasks: Index | TaskModel | str | Path,
+    *served: Elmo | Index | TaskModel | str | Path,
     host: str = "127.0.0.1",
     port: int = 8000,
     key: str | None = None,
@@ -32,11 +32,13 @@ def serve(
     cors_origins: Sequence[str] = (),
     started: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a model, with indexes and task models made from it, over HTTP until SIGTERM or Ctrl-C.
+    """Serve models, with indexes and task models made from them, over HTTP until SIGTERM or Ctrl-C.
+
+    On SIGHUP everything that was given as a path is loaded again, while requests go on.
 
     Args:
-        model: The ELMo, loaded or as a path.
-        indexes_and_tasks: Indexes and task models of that ELMo, open or as paths.
+        model: An ELMo, loaded or as a path; the one of requests that name no model.
+        served: More models, and indexes and task models of any of them, open or as paths, in any order.
         host: Address to listen on; the default accepts connections from this machine only.
         port: Port to listen on; 0 takes a free one.
         key: API key that requests must send; None asks for none.
@@ -49,11 +51,11 @@ def serve(
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
-        UsageError: If the address is in use, an index or task model belongs to another ELMo, or an origin is
-            none.
+        UsageError: If the address is in use, an index or task model belongs to none of the models, or an
+            origin is none.
 
     Example:
-        polyseme.serve("en", "books.index", port=8000)
+        polyseme.serve("en", "books.index", "zh-classic", "sanguo-index", port=8000)
 
     """
     with ExitStack() as cleanup:
@@ -66,7 +68,7 @@ def serve(
 
         run_server(
             model,
-            indexes_and_tasks,
+            served,
             host=host,
             port=port,
             key=key,

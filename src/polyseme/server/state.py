@@ -6,24 +6,56 @@ server.app  ->  server.state  ->  server.verbs, server.openai, server.http.middl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence, Sized
-from typing import Literal, TypeVar
+import functools
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, TypeVar
 
 from polyseme.choices import Direction, Pool
 from polyseme.elmo import Array, EmbeddingPlan
 from polyseme.errors import PolysemeError
-from polyseme.model.output import Layer
+from polyseme.model.output import Layer, OutputSpec
 from polyseme.search.index import Index
 from polyseme.server.catalog import Catalog
 from polyseme.server.change_cache import ChangeCache
 from polyseme.server.http.limits import Limits, invalid, loading, too_large
 from polyseme.server.http.metrics import Metrics
+from polyseme.server.http.request_log import LOGGER
 from polyseme.server.jobs.batching import Batcher
-from polyseme.server.jobs.worker_pool import WorkerPool
+from polyseme.server.jobs.worker_pool import WorkerPool, start_daemon
+from polyseme.server.served_models import ServedModels
 from polyseme.server.usage_layers import UsageLayers
 
 INLINE_SIZE = 1024  # characters to segment, or numbers to serialise, that take less time than a thread switch
 Result = TypeVar("Result")
+Opened = Catalog | ServedModels  # one model, or several
+Handler = Callable[..., Awaitable[Result]]
+logger = logging.getLogger(LOGGER)
+
+
+class PinnedModels:
+    """The models of one request: the same until it ends, whatever is loaded meanwhile.
+
+    Attributes:
+        models: All of them; None before models are loaded, and after the request, so that nothing that
+            outlives it (a connection, an abandoned job) keeps them in memory.
+        chosen: The one that the request means.
+
+    """
+
+    def __init__(self, models: ServedModels | None) -> None:
+        self.models = models
+        self.chosen: Catalog | None = None if models is None else models.first
+
+    def release(self) -> None:
+        """Forget the models."""
+        self.models = self.chosen = None
+
+
+PINNED: ContextVar[PinnedModels | None] = ContextVar("PINNED", default=None)  # of the request that runs
 
 
 class ServerState:
@@ -34,16 +66,16 @@ class ServerState:
     what takes seconds (senses, change, maps, generated text).
 
     Args:
-        open_catalog: Loads the models; called once, in a thread, when the server starts.
+        open_models: Loads the models; called in a thread when the server starts, and at each `reload`.
         limits: Limits of requests.
         inline_size: Characters to segment, or numbers to serialise, that need no thread.
 
     """
 
     def __init__(
-        self, open_catalog: Callable[[], Catalog], limits: Limits, *, inline_size: int = INLINE_SIZE
+        self, open_models: Callable[[], Opened], limits: Limits, *, inline_size: int = INLINE_SIZE
     ) -> None:
-        self._open_catalog, self._inline_size = open_catalog, inline_size
+        self._open_models, self._inline_size = open_models, inline_size
         self.limits, self.metrics = limits, Metrics()
         self.light_jobs = WorkerPool("light", 2)
         self.queries = WorkerPool("queries", 2, limits.queue, self.metrics.set_queued_jobs)
@@ -51,40 +83,104 @@ class ServerState:
         self.draining = False  # new requests are refused
         self.grace_over = asyncio.Event()  # requests in progress are given up, too
         self.load_error: Exception | None = None
-        self.on_load: Callable[[], None] = lambda: None
+        self.on_load: Callable[[], object] = lambda: None
         self.on_load_failure: Callable[[], None] = lambda: None
-        self._catalog: Catalog | None = None
-        self._batcher: Batcher | None = None
-        self.changes = ChangeCache()
-        self._usage_layers: dict[int, UsageLayers] = {}
+        self.retiring = False  # connections are closed after their next response
+        self._models: ServedModels | None = None
+        self._batcher = Batcher(self.limits, self.metrics)
+        self._reload_wanted = threading.Event()
+        self._reloading = threading.Lock()
 
     def load(self) -> None:
         """Load the models, then compute what the first requests would otherwise wait for."""
         try:
-            catalog = self._open_catalog()
-            self._batcher = Batcher(catalog.elmo, self.limits, self.metrics)
-            self._catalog = catalog
+            if self._models is None:
+                self.adopt(self._open_models())
             self.on_load()
         except Exception as problem:
             self.load_error = problem
             self.on_load_failure()
             return
-        for index in catalog.indexes.values():
-            self.usage_layers(index).warm_up()
+        self._warm_up(self.models)
+
+    def reload(self) -> None:
+        """Load the models again, in a thread; requests in progress keep those that they began with."""
+        self._reload_wanted.set()
+        start_daemon("reload", self._reload)
+
+    def _reload(self) -> None:
+        """Load the models again, one thread at a time; if that fails, those that are loaded stay."""
+        with self._reloading:
+            if not self._reload_wanted.is_set() or self._models is None:
+                return  # an earlier thread has seen this wish, too, or the first loading goes on
+            self._reload_wanted.clear()
+            try:
+                opened = _as_models(self._open_models())
+                self._warm_up(opened)  # before requests come
+                self.adopt(opened)
+            except PolysemeError as problem:
+                logger.error("reloading failed, the models stay as they are: %s", problem)
+            except Exception:
+                logger.exception("reloading failed, the models stay as they are")
+            else:
+                logger.info("reloaded: %s", ", ".join(opened.catalogs))
+
+    def adopt(self, opened: Opened) -> None:
+        """Serve these models from the next request on."""
+        self._models = _as_models(opened)
+        self.metrics.set_load_time()
+
+    def _warm_up(self, models: ServedModels) -> None:
+        for catalog in models.catalogs.values():
+            for index in catalog.indexes.values():
+                catalog.usage_layers(index).warm_up()
+
+    @contextmanager
+    def pin_models(self) -> Iterator[None]:
+        """Within this context, a request, the models stay the same."""
+        pinned = PinnedModels(self._models)
+        token = PINNED.set(pinned)
+        try:
+            yield
+        finally:
+            PINNED.reset(token)
+            pinned.release()
+
+    def choose_model(self, handler: Handler[Result]) -> Handler[Result]:
+        """Wrap the handler of a route: `catalog` is then that of the model that its request means."""
+
+        @functools.wraps(handler)  # FastAPI reads its signature
+        async def handle(**arguments: Any) -> Result:
+            pinned = PINNED.get()
+            if pinned is not None:
+                pinned.chosen = self.models.choose(arguments.get("body"))
+            return await handler(**arguments)
+
+        return handle
+
+    @property
+    def models(self) -> ServedModels:
+        """The models, of the request if there is one; an HttpError while they are being loaded."""
+        pinned = PINNED.get()
+        models = self._models if pinned is None or pinned.models is None else pinned.models
+        if models is None:
+            raise loading()
+        return models
 
     @property
     def catalog(self) -> Catalog:
-        """The models; an HttpError while they are being loaded."""
-        if self._catalog is None:
-            raise loading()
-        return self._catalog
+        """The model that the request means, or the first; an HttpError while models are being loaded."""
+        pinned = PINNED.get()
+        return self.models.first if pinned is None or pinned.chosen is None else pinned.chosen
 
     @property
-    def batcher(self) -> Batcher:
-        """Embeds texts; an HttpError while the model is being loaded."""
-        if self._batcher is None:
-            raise loading()
-        return self._batcher
+    def changes(self) -> ChangeCache:
+        """Changes of words between the indexes, kept from request to request."""
+        return self.models.changes
+
+    async def embed(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
+        """Embed sentences with the model of the request, together with those of other requests."""
+        return await self._batcher.embed(self.catalog.elmo, sentences, spec)
 
     async def segment(self, texts: Sequence[str], segmentation: str | None = None) -> list[list[str]]:
         """Segment each text as one sentence; an HttpError for too many or too long texts."""
@@ -143,7 +239,7 @@ class ServerState:
         """Embed the texts of a plan, `max_texts` at a time, so that other requests run in between."""
         portion, vectors = self.limits.max_texts, list[Array]()
         for start in range(0, len(plan.sentences), portion):
-            vectors += await self.batcher.embed(plan.sentences[start : start + portion], plan.spec)
+            vectors += await self.embed(plan.sentences[start : start + portion], plan.spec)
         return vectors
 
     async def run_light(self, function: Callable[[], Result], size: int) -> Result:
@@ -180,17 +276,22 @@ class ServerState:
 
     def usage_layers(self, index: Index) -> UsageLayers:
         """All layers of an index's usages."""
-        return self._usage_layers.setdefault(id(index), UsageLayers(self.catalog.elmo, index))
+        return self.catalog.usage_layers(index)
 
     def update_cache_metrics(self) -> None:
-        """Update the metrics of the token cache."""
-        if self._catalog is not None:
-            counts = self._catalog.elmo.cache.counts
-            self.metrics.set_cache_totals(counts.hits, counts.misses)
+        """Update the metrics of the token caches."""
+        if self._models is not None:
+            counts = [catalog.elmo.cache.counts for catalog in self._models.catalogs.values()]
+            self.metrics.set_cache_totals(
+                sum(count.hits for count in counts), sum(count.misses for count in counts)
+            )
 
     def close(self) -> None:
         """Let the threads end."""
         for pool in (self.light_jobs, self.queries, self.analyses):
             pool.close()
-        if self._batcher is not None:
-            self._batcher.close()
+        self._batcher.close()
+
+
+def _as_models(opened: Opened) -> ServedModels:
+    return opened if isinstance(opened, ServedModels) else ServedModels([opened])

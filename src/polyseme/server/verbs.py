@@ -96,8 +96,13 @@ class VerbRoutes:
             self.map,
         ):
             route = f"/{handler.__name__}"
-            docs = make_response_docs(route)
-            app.add_api_route(route, handler, methods=["POST"], response_class=Response, responses=docs)
+            app.add_api_route(
+                route,
+                self._state.choose_model(handler),
+                methods=["POST"],
+                response_class=Response,
+                responses=make_response_docs(route),
+            )
 
     async def tokenize(self, body: requests.TokenizeRequest) -> Response:
         """Segment texts into sentences and tokens, with offsets."""
@@ -127,7 +132,7 @@ class VerbRoutes:
         size = self._count_values(plan)
         count = len(body.texts) * size
         self._state.check_values(count)
-        vectors = await self._state.batcher.embed(*plan)
+        vectors = await self._state.embed(*plan)
 
         def render() -> Response:
             media_type = choose_raw_type(request)
@@ -142,7 +147,7 @@ class VerbRoutes:
         plan = await self._state.plan_embedding(body.texts, layer=body.layer, direction=body.direction)
         count = plan.tokens * self._count_values(plan)
         self._state.check_values(count)
-        vectors = await self._state.batcher.embed(*plan)
+        vectors = await self._state.embed(*plan)
 
         def render() -> Response:
             media_type = choose_raw_type(request)
@@ -411,9 +416,7 @@ class VerbRoutes:
         is_pair = len(texts) == 2
         lengths = [len(tokens) for tokens in plan.sentences] or [1] * len(texts)
         self._state.check_values(lengths[0] * lengths[1] if is_pair else len(texts) ** 2)
-        vectors = (
-            [] if plan.encoder is None else await self._state.batcher.embed(plan.sentences, plan.encoder.spec)
-        )
+        vectors = [] if plan.encoder is None else await self._state.embed(plan.sentences, plan.encoder.spec)
 
         def run() -> Response:
             result = plan.finish(vectors)

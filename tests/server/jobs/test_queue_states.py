@@ -29,11 +29,11 @@ class Requests(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.batcher = Batcher(ELMO, Limits(queue=QUEUE, batch_tokens=64, batch_wait=0.0), Metrics())
+        self.batcher = Batcher(Limits(queue=QUEUE, batch_tokens=64, batch_wait=0.0), Metrics())
         self.waiting: list[tuple[asyncio.Task[list[Array]], list[list[str]], int]] = []
 
     async def _start(self, sentences: list[list[str]], spec: int) -> asyncio.Task[list[Array]]:
-        task = asyncio.ensure_future(self.batcher.embed(sentences, SPECS[spec]))
+        task = asyncio.ensure_future(self.batcher.embed(ELMO, sentences, SPECS[spec]))
         await asyncio.sleep(0)
         return task
 

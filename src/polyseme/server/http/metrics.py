@@ -8,6 +8,7 @@ With several processes the counts are added up: server.serve sets METRICS_FOLDER
 from __future__ import annotations
 
 import os
+import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -47,6 +48,12 @@ class Metrics:
         self._words = Counter(
             "polyseme_cache_words", "Words looked up in the token cache", ["found"], registry=registry
         )
+        self._load_time = Gauge(
+            "polyseme_load_time_seconds",
+            "When the models were loaded, in seconds since 1970",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._cache_totals = {"yes": 0, "no": 0}
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
@@ -70,6 +77,10 @@ class Metrics:
     def set_queued_jobs(self, pool: str, waiting: int) -> None:
         """Note how many jobs wait for a thread of a pool."""
         self._jobs.labels(pool).set(waiting)
+
+    def set_load_time(self) -> None:
+        """Note that models were loaded."""
+        self._load_time.set(time.time())
 
     def set_cache_totals(self, hits: int, misses: int) -> None:
         """Note the totals of the token cache."""

@@ -93,7 +93,8 @@ class RequestMiddleware:
         client_id = headers.get("x-request-id", b"").decode("latin-1")
         request_id = client_id if REQUEST_ID.fullmatch(client_id) else f"{getrandbits(128):032x}"
         compressor = _Compressor(scope, headers, self._state)
-        response = _ResponseSender(send, request_id, self._headers, self._piece_bytes, compressor)
+        added = self._headers | {"connection": "close"} if self._state.retiring else self._headers
+        response = _ResponseSender(send, request_id, added, self._piece_bytes, compressor)
         start = time.perf_counter()
         counted = scope["path"] not in PUBLIC_ROUTES
         self._running += counted
@@ -124,7 +125,8 @@ class RequestMiddleware:
         body = await _read_body(receive, headers, self._state.limits)
         disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
-            await self._run_with_timeout(self._app(scope, _replay(body), response.send), disconnected)
+            with self._state.pin_models():
+                await self._run_with_timeout(self._app(scope, _replay(body), response.send), disconnected)
         finally:
             disconnected.cancel()
 

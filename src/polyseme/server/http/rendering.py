@@ -26,6 +26,7 @@ RAW_TYPES = {"application/x-float32": "<f4", "application/x-float16": "<f2"}
 SHAPES_HEADER = "X-Polyseme-Shapes"
 OPENAI_ROUTES = "/v1/"
 OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+OPENAI_NAMES = {"model_missing": "model_not_found"}  # of our codes
 
 
 def make_json_response(values: Any) -> Response:
@@ -91,7 +92,7 @@ def _make_openai_error(error: HttpError, headers: Mapping[str, str]) -> JSONResp
         "message": error.message,
         "type": kind,
         "param": error.param,
-        "code": error.code or OPENAI_CODES.get(status),
+        "code": OPENAI_NAMES.get(error.code or "", error.code) or OPENAI_CODES.get(status),
     }
     return JSONResponse({"error": values}, status, headers=dict(headers))
 

@@ -54,6 +54,10 @@ Layer = Annotated[
 ]
 JoinedLayer = Layer | Annotated[Literal["concat"], Field(description="All layers joined to one vector.")]
 AnyLayer = JoinedLayer | Literal["all"]
+ModelName = Annotated[
+    Text | None,
+    Field(description="Name of a model; that of the index or task model, or the first one, if left out."),
+]
 IndexName = Annotated[Text | None, Field(description="Name of an index; the first one if left out.")]
 Results = Annotated[Count, Field(description="Number of results.")]
 
@@ -77,9 +81,10 @@ Dimensions = Annotated[
 
 
 class Request(BaseModel):
-    """Base of all requests: unknown fields are an error."""
+    """Base of all requests, which may name a model: unknown fields are an error."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    model: ModelName = None
 
 
 class TokenizeRequest(Request):

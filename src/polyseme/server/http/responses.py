@@ -421,12 +421,13 @@ class TaskInfo(BaseModel):
 
 
 class InfoResponse(BaseModel):
-    """Everything this server offers."""
+    """A model, its indexes and task models, and what the server has besides."""
 
     version: str
     model: ModelInfo
     indexes: list[IndexInfo]
     tasks: list[TaskInfo]
+    models: list[str] = Field(description="Names of all models of this server; the first is the default.")
     limits: dict[str, float] = Field(description="By the names of the options of polyseme serve.")
     key: bool = Field(description="Whether requests need an API key.")
 

@@ -3,8 +3,8 @@
     server.verbs, server.openai  ->  server.jobs.batching  ->  elmo, in a thread per lane
 
 A lane is a queue and a thread. Long texts have their own lane, so that short ones do not wait for them.
-A batch holds texts that ask for the same layers, in order of arrival. An idle lane starts at once; a busy one
-waits a moment for more texts to join.
+A batch holds texts that ask for the same layers of the same model, in order of arrival. An idle lane starts
+at once; a busy one waits a moment for more texts to join.
 What must not change: the vectors of a text do not depend on the other texts of its batch.
 """
 
@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 class QueuedText:
     """A text in a queue."""
 
+    elmo: Elmo
     tokens: list[str]
     spec: OutputSpec
     vectors: asyncio.Future[Array]
@@ -45,8 +46,8 @@ class QueuedText:
 class Lane:
     """A queue of texts and the thread that embeds them."""
 
-    def __init__(self, name: str, elmo: Elmo, limits: Limits, metrics: Metrics) -> None:
-        self._elmo, self._limits, self._metrics = elmo, limits, metrics
+    def __init__(self, name: str, limits: Limits, metrics: Metrics) -> None:
+        self._limits, self._metrics = limits, metrics
         self._thread = WorkerPool(name, 1)
         self._queue: deque[QueuedText] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -89,7 +90,7 @@ class Lane:
             if batch and new_width * (len(batch) + 1) > self._limits.batch_tokens:
                 skipped.append(text)
                 break
-            if batch and text.spec != batch[0].spec:
+            if batch and (text.elmo is not batch[0].elmo or text.spec != batch[0].spec):
                 skipped.append(text)
                 continue
             batch.append(text)
@@ -100,10 +101,10 @@ class Lane:
 
     async def _run_batch(self, batch: list[QueuedText]) -> None:
         """Embed a batch, and set the results or the error of its texts."""
-        tokens = [text.tokens for text in batch]
+        tokens, elmo, spec = [text.tokens for text in batch], batch[0].elmo, batch[0].spec
         self._metrics.count_batch(len(batch), sum(map(len, tokens)))
         try:
-            results = await self._thread.run(lambda: self._embed(tokens, batch[0].spec))
+            results = await self._thread.run(lambda: self._embed(elmo, tokens, spec))
         except Exception as problem:
             logger.exception("a batch failed")
             for text in batch:
@@ -118,19 +119,19 @@ class Lane:
             else:
                 text.vectors.set_result(result)
 
-    def _embed(self, tokens: list[list[str]], spec: OutputSpec) -> list[Array | HttpError]:
+    def _embed(self, elmo: Elmo, tokens: list[list[str]], spec: OutputSpec) -> list[Array | HttpError]:
         """Vectors of token lists; if memory runs out, one half after the other."""
         try:
-            with self._elmo.track_counts() as counts:
+            with elmo.track_counts() as counts:
                 budget = self._limits.batch_tokens
-                return list(self._elmo.embed_tokens(tokens, spec, counts, batch_tokens=budget))
+                return list(elmo.embed_tokens(tokens, spec, counts, batch_tokens=budget))
         except (MemoryError, RuntimeError) as problem:
             if not is_out_of_memory(problem):
                 raise
         if len(tokens) == 1:
             return [out_of_memory()]
         half = len(tokens) // 2
-        return self._embed(tokens[:half], spec) + self._embed(tokens[half:], spec)
+        return self._embed(elmo, tokens[:half], spec) + self._embed(elmo, tokens[half:], spec)
 
     def close(self) -> None:
         """Let the thread end."""
@@ -140,18 +141,19 @@ class Lane:
 class Batcher:
     """Embeds texts in two lanes, by length."""
 
-    def __init__(self, elmo: Elmo, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits, self._metrics = limits, metrics
-        self._short, self._long = (Lane(name, elmo, limits, metrics) for name in ("short", "long"))
+        self._short, self._long = (Lane(name, limits, metrics) for name in ("short", "long"))
 
     def __len__(self) -> int:
         """Number of waiting texts."""
         return len(self._short) + len(self._long)
 
-    async def embed(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
+    async def embed(self, elmo: Elmo, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
         """Embed sentences together with those of other requests.
 
         Args:
+            elmo: The model.
             sentences: Token lists.
             spec: Which vectors to return.
 
@@ -165,7 +167,7 @@ class Batcher:
         if len(self) + len(sentences) > self._limits.queue:
             raise busy("Too many texts are waiting. Try again in a moment.")
         loop = asyncio.get_running_loop()
-        texts = [QueuedText(tokens, spec, loop.create_future()) for tokens in sentences]
+        texts = [QueuedText(elmo, tokens, spec, loop.create_future()) for tokens in sentences]
         long = [text for text in texts if len(text.tokens) > LONG_TEXT_TOKENS]
         short = [text for text in texts if len(text.tokens) <= LONG_TEXT_TOKENS]
         for lane, its_texts in ((self._short, short), (self._long, long)):

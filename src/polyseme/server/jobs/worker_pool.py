@@ -14,6 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from polyseme.server.http.limits import busy, out_of_memory
@@ -64,7 +66,7 @@ class WorkerPool:
         """Call `function` in a thread.
 
         Args:
-            function: What to call.
+            function: What to call, in the context of the caller: with the models of its request.
             abandoned: Set when nobody waits for the result any more; it may then be incomplete.
 
         Returns:
@@ -74,7 +76,7 @@ class WorkerPool:
             HttpError: If too many jobs are waiting, or memory runs out.
 
         """
-        job = Job(function, Future())
+        job = Job(partial(copy_context().run, function), Future())
         self._add(job)
         try:
             result: Result = await asyncio.wrap_future(job.result)
