@@ -445,13 +445,13 @@ def test_vectors_of_fewer_dimensions_have_length_1_and_without_words_stay_zero()
 
 def test_many_inputs_leave_room_for_other_requests_in_the_queue(monkeypatch: pytest.MonkeyPatch):
     server, queued = InProcessServer(max_texts=4, queue=6), list[int]()
-    embed = server.state.batcher.embed
+    embed = server.state.embed
 
     async def count_texts(sentences: Any, spec: Any) -> Any:
         queued.append(len(sentences))
         return await embed(sentences, spec)
 
-    monkeypatch.setattr(server.state.batcher, "embed", count_texts)
+    monkeypatch.setattr(server.state, "embed", count_texts)
     response = server.post("/v1/embeddings", {"input": ["the bank"] * 30, "model": "toy"})
     assert len(response.json()["data"]) == 30
     assert queued == [4] * 7 + [2]

@@ -419,7 +419,7 @@ def test_the_openai_client_may_send_2048_texts(server, elmo: polyseme.Elmo):
         ("/embed", {"text": ["a"]}, "did you mean texts?"),
         ("/embed", {"text": ["a"]}, "texts: Field required"),
         ("/embed", {"texts": ["a"], "layers": "top"}, "did you mean layer?"),
-        ("/embed", {"texts": ["a"], "xyz": 1}, "this route takes texts, layer, pool, direction"),
+        ("/embed", {"texts": ["a"], "xyz": 1}, "this route takes texts, layer, pool, direction, model"),
         ("/nearest", {"word": "曹操", "top_k": 3}, "did you mean k?"),
         ("/nearest", {"query": "曹操"}, "did you mean word?"),
         ("/substitutes", {"text": "曹操[大怒]。"}, "did you mean sentence?"),

@@ -209,7 +209,7 @@ def test_several_processes_share_the_requests_and_the_metrics(start):
     ("arguments", "message"),
     [
         (["no-such-model"], "no-such-model"),
-        (["zh-classic", "no-such-index"], "neither an index nor a task model"),
+        (["zh-classic", "no-such-index"], "neither a model, an index nor a task model"),
         (["zh-classic", "--api-key-file", "none"], "the key cannot be read"),
         (["zh-classic", "--host", "203.0.113.7"], "cannot listen there"),
     ],
@@ -230,7 +230,7 @@ def test_an_index_of_another_model_is_refused_before_the_address_is_shown(folder
     assert result.returncode == 2, result.stderr
     assert "http://" not in result.stderr
     assert "another model than en-classic" in result.stderr
-    assert f"polyseme serve zh-classic {folders[0]} --port" in result.stderr
+    assert f"polyseme serve en-classic zh-classic {folders[0]};" in result.stderr
 
 
 @pytest.mark.parametrize(

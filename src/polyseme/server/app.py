@@ -197,7 +197,7 @@ def _describe_error(error: dict[str, Any], models: Sequence[type[BaseModel]]) ->
 
 def _suggest_field(name: str, model: type[BaseModel]) -> str:
     """Suggest the field that a client may have meant, or list all."""
-    fields = list(model.model_fields)
+    fields = sorted(model.model_fields, key="model".__eq__)  # which all routes take
     synonym = next((field for field in SYNONYMS.get(name.lower(), ()) if field in fields), None)
     close = get_close_matches(name[:MAX_NAME], fields, n=1)
     guess = synonym or next(iter(close), None)

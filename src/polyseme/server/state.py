@@ -9,8 +9,7 @@ import asyncio
 import functools
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence, Sized
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
 
@@ -40,15 +39,15 @@ class PinnedModels:
     """The models of one request: the same until it ends, whatever is loaded meanwhile.
 
     Attributes:
-        models: All of them; None before models are loaded, and after the request, so that nothing that
-            outlives it (a connection, an abandoned job) keeps them in memory.
-        chosen: The one that the request means.
+        models: All of them; None after the request, so that nothing that outlives it (a connection, an
+            abandoned job) keeps them in memory.
+        chosen: The one that the request means; None after the request.
 
     """
 
-    def __init__(self, models: ServedModels | None) -> None:
-        self.models = models
-        self.chosen: Catalog | None = None if models is None else models.first
+    def __init__(self, models: ServedModels, chosen: Catalog) -> None:
+        self.models: ServedModels | None = models
+        self.chosen: Catalog | None = chosen
 
     def release(self) -> None:
         """Forget the models."""
@@ -87,7 +86,7 @@ class ServerState:
         self.on_load_failure: Callable[[], None] = lambda: None
         self.retiring = False  # connections are closed after their next response
         self._models: ServedModels | None = None
-        self._batcher = Batcher(self.limits, self.metrics)
+        self.batcher = Batcher(self.limits, self.metrics)
         self._reload_wanted = threading.Event()
         self._reloading = threading.Lock()
 
@@ -135,26 +134,19 @@ class ServerState:
             for index in catalog.indexes.values():
                 catalog.usage_layers(index).warm_up()
 
-    @contextmanager
-    def pin_models(self) -> Iterator[None]:
-        """Within this context, a request, the models stay the same."""
-        pinned = PinnedModels(self._models)
-        token = PINNED.set(pinned)
-        try:
-            yield
-        finally:
-            PINNED.reset(token)
-            pinned.release()
-
     def choose_model(self, handler: Handler[Result]) -> Handler[Result]:
         """Wrap the handler of a route: `catalog` is then that of the model that its request means."""
 
         @functools.wraps(handler)  # FastAPI reads its signature
         async def handle(**arguments: Any) -> Result:
-            pinned = PINNED.get()
-            if pinned is not None:
-                pinned.chosen = self.models.choose(arguments.get("body"))
-            return await handler(**arguments)
+            models = self.models
+            pinned = PinnedModels(models, models.choose(arguments.get("body")))
+            token = PINNED.set(pinned)
+            try:
+                return await handler(**arguments)
+            finally:
+                PINNED.reset(token)
+                pinned.release()
 
         return handle
 
@@ -180,7 +172,7 @@ class ServerState:
 
     async def embed(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
         """Embed sentences with the model of the request, together with those of other requests."""
-        return await self._batcher.embed(self.catalog.elmo, sentences, spec)
+        return await self.batcher.embed(self.catalog.elmo, sentences, spec)
 
     async def segment(self, texts: Sequence[str], segmentation: str | None = None) -> list[list[str]]:
         """Segment each text as one sentence; an HttpError for too many or too long texts."""
@@ -290,7 +282,7 @@ class ServerState:
         """Let the threads end."""
         for pool in (self.light_jobs, self.queries, self.analyses):
             pool.close()
-        self._batcher.close()
+        self.batcher.close()
 
 
 def _as_models(opened: Opened) -> ServedModels:

@@ -125,8 +125,7 @@ class RequestMiddleware:
         body = await _read_body(receive, headers, self._state.limits)
         disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
-            with self._state.pin_models():
-                await self._run_with_timeout(self._app(scope, _replay(body), response.send), disconnected)
+            await self._run_with_timeout(self._app(scope, _replay(body), response.send), disconnected)
         finally:
             disconnected.cancel()
 

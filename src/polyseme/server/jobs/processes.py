@@ -178,6 +178,8 @@ class Supervisor:
         if not is_ready and not self._stopping:
             logger.error("reloading failed, the models stay as they are: no new process became ready")
             self._work, old, self._running = old_work, self._running, old
+        elif not self._stopping:
+            logger.info("reloaded: %d new processes take the requests", len(self._running))
         self._retiring |= old
         for child in old:
             with suppress(ProcessLookupError):
