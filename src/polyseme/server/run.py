@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import re
 import signal
@@ -37,6 +36,8 @@ from polyseme.server.http.protocol import TimedProtocol
 from polyseme.server.http.request_log import LOGGER
 from polyseme.server.jobs.processes import STOP_SIGNALS, run_processes
 from polyseme.server.state import ServerState
+from polyseme.server.workspace.same_origin import is_loopback
+from polyseme.server.workspace.supervisor import Workspace, list_models
 from polyseme.tasks.task_model import TaskModel
 
 KEEP_ALIVE_SECONDS = 30  # between the requests of a connection
@@ -59,6 +60,7 @@ def run_server(
     workers: int = 1,
     device: str = "cpu",
     cors_origins: Sequence[str] = (),
+    workspace: str | Path | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; the arguments are those of `polyseme.serve`."""
@@ -71,7 +73,12 @@ def run_server(
     check_paths(model, indexes_and_tasks)  # before anything is loaded
     for origin in cors_origins:
         _check_origin(origin)
-    create = partial(create_app, limits=limits or Limits(), key=key, cors_origins=cors_origins)
+    limits = limits or Limits()
+    folder = None
+    if workspace is not None:
+        _check_workspace(host, key, workers)
+        folder = Workspace(workspace, limits, list_models([model]))
+    create = partial(create_app, limits=limits, key=key, cors_origins=cors_origins, workspace=folder)
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:
         logger.warning(
@@ -100,12 +107,15 @@ def _check_origin(origin: str) -> None:
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def _check_workspace(host: str, key: str | None, workers: int) -> None:
+    """Refuse a workspace that anybody could write to, or that several processes would write to."""
+    if key is None and not is_loopback(host):
+        raise UsageError(
+            f"`workspace` on {host}: other machines could write to it. Set an API key (`key`), or use "
+            "`host='127.0.0.1'`."
+        )
+    if workers > 1:
+        raise UsageError("`workspace` needs one process: one server starts its jobs. Use `workers=1`.")
 
 
 def _listen(host: str, port: int) -> socket.socket:

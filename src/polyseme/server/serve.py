@@ -30,6 +30,7 @@ def serve(
     workers: int = 1,
     device: str = "cpu",
     cors_origins: Sequence[str] = (),
+    workspace: str | Path | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a model, with indexes and task models made from it, over HTTP until SIGTERM or Ctrl-C.
@@ -45,6 +46,8 @@ def serve(
         device: Where a model given as a path computes, as in `polyseme.load`; others than the CPU need
             `workers=1`.
         cors_origins: Sites whose pages may read responses, such as "https://example.com"; "*" for all.
+        workspace: A folder in which users train models on texts of their own, on the page; None turns that
+            off. It needs a key, or a host that only this machine reaches.
         started: Receives the server's address when it is ready.
 
     Raises:
@@ -74,5 +77,6 @@ def serve(
             workers=workers,
             device=device,
             cors_origins=cors_origins,
+            workspace=workspace,
             started=started,
         )

@@ -429,6 +429,7 @@ class InfoResponse(BaseModel):
     tasks: list[TaskInfo]
     limits: dict[str, float] = Field(description="By the names of the options of polyseme serve.")
     key: bool = Field(description="Whether requests need an API key.")
+    workspace: bool = Field(description="Whether texts may be sent to /workspace, to train models on them.")
 
 
 class ErrorResponse(BaseModel):
