@@ -13,12 +13,15 @@ from typing import Annotated
 
 import typer
 
-from polyseme.cli.options import Device, ModelPath
+from polyseme.cli.options import MODEL, Device
 from polyseme.errors import UsageError
 
 
 def serve(
-    model: ModelPath,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL", help=MODEL, show_default="en, with a workspace"),
+    ] = None,
     indexes_and_tasks: Annotated[
         list[str] | None,
         typer.Argument(metavar="INDEX|TASK…", help="Indexes and task folders of this model."),

@@ -14,14 +14,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from polyseme.elmo import Elmo
-from polyseme.errors import require
+from polyseme.errors import UsageError, require
 from polyseme.search.index import Index
 from polyseme.server.http.limits import METRICS_FOLDER, Limits
 from polyseme.tasks.task_model import TaskModel
 
+DEFAULT_MODEL = "en"  # bundled; beside the texts of a workspace
+
 
 def serve(
-    model: Elmo | str | Path,
+    model: Elmo | str | Path | None = None,
     *indexes_and_tasks: Index | TaskModel | str | Path,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -36,7 +38,7 @@ def serve(
     """Serve a model, with indexes and task models made from it, over HTTP until SIGTERM or Ctrl-C.
 
     Args:
-        model: The ELMo, loaded or as a path.
+        model: The ELMo, loaded or as a path; None for `en` beside the texts of a workspace.
         indexes_and_tasks: Indexes and task models of that ELMo, open or as paths.
         host: Address to listen on; the default accepts connections from this machine only.
         port: Port to listen on; 0 takes a free one.
@@ -52,8 +54,8 @@ def serve(
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
-        UsageError: If the address is in use, an index or task model belongs to another ELMo, or an origin is
-            none.
+        UsageError: If there is neither a model nor a workspace, the address is in use, an index or task model
+            belongs to another ELMo, or an origin is none.
 
     Example:
         polyseme.serve("en", "books.index", port=8000)
@@ -67,8 +69,10 @@ def serve(
             require(module, "serve", "Serving")
         from polyseme.server.run import run_server
 
+        if model is None and workspace is None:
+            raise UsageError("There is no model to serve. Name one, such as `polyseme.serve(en)`.")
         run_server(
-            model,
+            DEFAULT_MODEL if model is None else model,
             indexes_and_tasks,
             host=host,
             port=port,

@@ -96,6 +96,9 @@ export const WORKSPACE_TEXTS = {
   "workspace.try": ["Try:", "试试："],
   "workspace.missing": ["This text is not on the server, or not ready.", "服务器上没有这份文本，或尚未就绪。"],
 
+  "model.limit.workspace_bytes": ["bytes per text of a user", "用户每份文本的字节数"],
+  "model.limit.workspace_corpora": ["texts of users", "用户文本的份数"],
+
   "reason.foreign_origin": ["Open the page at its own address.", "请用页面自己的地址打开。"],
   "reason.foreign_host": [
     "Without an API key, open the page at http://localhost or http://127.0.0.1.",
