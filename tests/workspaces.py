@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,11 @@ class WorkspaceClient(httpx.Client):
         self, corpus: str, name: str, data: bytes, *, size: int | None = None, offset: int = 0
     ) -> httpx.Response:
         """Send a file, or a part of it."""
-        query = {"name": name, "offset": offset, "size": len(data) if size is None else size}
+        query: dict[str, str | int] = {
+            "name": name,
+            "offset": offset,
+            "size": len(data) if size is None else size,
+        }
         return self.post(f"/workspace/{corpus}/text", params=query, content=data)
 
     def begin(self, title: str, settings: dict[str, Any], text: str = NOVEL) -> str:
@@ -85,7 +90,5 @@ class WorkspaceClient(httpx.Client):
 
 def count_trained_tokens(folder: Path) -> int:
     """The tokens of the last checkpoint of a corpus."""
-    import json
-
     positions = [path.read_text() for path in (folder / "model" / "checkpoints").glob("step-*/position.json")]
     return max((int(json.loads(position)["tokens"]) for position in positions), default=0)

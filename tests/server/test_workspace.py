@@ -274,6 +274,7 @@ def test_settings_and_states_that_do_not_fit_are_refused(client: WorkspaceClient
     assert refuse("start", {"train": False})[1] == "body: without train, base must name a model"
     assert refuse("start", {"epoch": 3})[1] == "body: unknown field; did you mean epochs?"
     assert refuse("start", {"epochs": 1e9})[0] == 422
+    assert "is not an encoding" in refuse("start", QUICK | {"encoding": "utf-9"})[1]
     assert refuse("start", {"config": "../x.toml"})[0] == 422
     assert refuse("pause") == (409, "not_running")
     assert refuse("resume") == (409, "not_paused")

@@ -247,8 +247,10 @@ def _check_text(path: Path, name: str) -> None:
         if kind is not None:
             raise invalid(f"This is {kind} data, not text. Save it as plain text.", "file_packed", kind=kind)
         raw.seek(0)
-        try:
-            Utf8Stream(raw, name).read(SAMPLE_BYTES)
+        stream, size = Utf8Stream(raw, name), 0
+        try:  # an error comes after the text before it
+            while size < 2 * SAMPLE_BYTES and (text := stream.read(SAMPLE_BYTES)):
+                size += len(text)
         except PolysemeError:
             message = "This is no text in an encoding that can be recognised. Save it as UTF-8."
             raise invalid(message, "file_binary") from None

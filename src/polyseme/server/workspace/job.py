@@ -91,6 +91,7 @@ def run_job(corpus: CorpusFolder, settings: JobSettings, base: str, recorder: Pr
         corpus.index,
         segment=None if settings.train else settings.segment,
         documents=settings.documents,
+        encoding=settings.encoding,
         progress=recorder.on_progress,
     )
     recorder.progress.has_index = True
@@ -111,6 +112,7 @@ def _pretrain(
         settings=overrides,
         base=base,
         names=settings.names or None,
+        encoding=settings.encoding,
         resume=corpus.model.is_dir(),
         progress=recorder.on_progress,
         on_metrics=recorder.on_metrics,

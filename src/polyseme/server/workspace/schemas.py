@@ -14,12 +14,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from polyseme.segmentations import Segmentation
 from polyseme.server.http.requests import Text
 from polyseme.server.http.responses import CurvePoint
+from polyseme.text.encodings import check_encoding
 
 MAX_TITLE = 80  # characters
 MAX_EPOCHS = 1000
-PRESETS = ("tiny", "novel", "small")  # for one machine; others take days
-DOCUMENTS = ("auto", "file", "block", "line", "chapters-zh", "chapters-en")
-Preset = Literal["tiny", "novel", "small"]
+Preset = Literal["tiny", "novel", "small"]  # for one machine
 DocumentKind = Literal["auto", "file", "block", "line", "chapters-zh", "chapters-en"]
 
 
@@ -48,6 +47,9 @@ class JobSettings(BaseModel):
     names: bool = Field(default=False, description="Make English names of several words one token.")
     documents: DocumentKind = Field(
         default="auto", description="What is a document; auto: chapters, if there are any."
+    )
+    encoding: Annotated[Text, Field(max_length=40), AfterValidator(check_encoding)] = Field(
+        default="auto", description="The encoding of the files; auto detects it."
     )
     epochs: Annotated[float, Field(gt=0, le=MAX_EPOCHS)] | None = Field(
         default=None, description="How often the text is read; left out: as the preset does."

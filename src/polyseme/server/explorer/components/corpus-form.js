@@ -9,7 +9,8 @@ import { Failure } from "/explorer/components/server-request.js";
 import { act, refresh } from "/explorer/components/workspace-store.js";
 
 const PART_BYTES = 1 << 20; // of a file, sent at once
-const DEFAULTS = { model: "new:novel", segment: "", documents: "auto", names: false, epochs: "" };
+const DEFAULTS = { model: "new:novel", segment: "", documents: "auto", encoding: "auto", names: false, epochs: "" };
+const ENCODINGS = ["auto", "utf-8", "gb18030", "big5", "utf-16", "shift_jis", "latin-1"];
 const NEW = ["novel", "tiny", "small"];
 
 export function CorpusForm({ choices, limits }) {
@@ -124,6 +125,7 @@ export function SettingsFields({ choices, settings, change }) {
       <summary>${t("workspace.more")}</summary>
       <div class="form">
         ${field("documents", choices.documents)}
+        ${field("encoding", ENCODINGS)}
         <label class="field">
           <span>${t("workspace.epochs")} (${t("workspace.epochsHint")})</span>
           <input type="number" min="0.1" max="1000" step="any" value=${settings.epochs} onInput=${(event) => change({ epochs: event.target.value })} />
@@ -163,13 +165,14 @@ function ModelSelect({ choices, value, onCommit }) {
 }
 
 // The choices of the form as the route `start` takes them.
-export function toRequest({ model, segment, documents, names, epochs }) {
+export function toRequest({ model, segment, documents, encoding, names, epochs }) {
   const [kind, name] = model.split(/:(.*)/s);
   return {
     train: kind !== "use",
     ...(kind === "new" ? { config: name } : { base: name }),
     segment: segment || null,
     documents,
+    encoding,
     names,
     epochs: epochs === "" ? null : Number(epochs),
   };
@@ -178,9 +181,9 @@ export function toRequest({ model, segment, documents, names, epochs }) {
 // The choices of the form that make a request of `start`.
 export function fromRequest(request) {
   if (!request) return DEFAULTS;
-  const { train, config, base, segment, documents, names, epochs } = request;
+  const { train, config, base, segment, documents, encoding, names, epochs } = request;
   const model = base === null ? `new:${config}` : `${train ? "further" : "use"}:${base}`;
-  return { model, segment: segment ?? "", documents, names, epochs: epochs ?? "" };
+  return { model, segment: segment ?? "", documents, encoding, names, epochs: epochs ?? "" };
 }
 
 // Makes a corpus, sends its files part by part, and starts its job. If something is refused, nothing is left.

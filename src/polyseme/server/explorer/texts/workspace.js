@@ -51,6 +51,8 @@ export const WORKSPACE_TEXTS = {
   "workspace.documents.line": ["Lines", "按行"],
   "workspace.documents.chapters-zh": ["Chinese chapters", "中文章回"],
   "workspace.documents.chapters-en": ["English chapters", "英文章节"],
+  "workspace.encoding": ["Encoding of the files", "文件编码"],
+  "workspace.encoding.auto": ["Detected", "自动识别"],
   "workspace.names": ["Join English names: Elizabeth_Bennet", "合并英文人名：Elizabeth_Bennet"],
   "workspace.epochs": ["How often the text is read", "文本读几遍"],
   "workspace.epochsHint": ["left empty: as the preset does", "留空：按预设"],
