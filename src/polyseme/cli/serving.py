@@ -13,12 +13,15 @@ from typing import Annotated
 
 import typer
 
-from polyseme.cli.options import Device, ModelPath
+from polyseme.cli.options import MODEL, Device
 from polyseme.errors import UsageError
 
 
 def serve(
-    model: ModelPath,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL", help=MODEL, show_default="en, with a workspace"),
+    ] = None,
     served: Annotated[
         list[str] | None,
         typer.Argument(
@@ -39,6 +42,10 @@ def serve(
         list[str] | None,
         typer.Option(help="A site whose pages may read responses (https://example.com); * for all."),
     ] = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(help="A folder in which users train models on their own texts, on the page."),
+    ] = None,
     body_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 2_000_000,
     max_texts: Annotated[int, typer.Option(min=1, help="Maximum texts per request.")] = 32,
     max_inputs: Annotated[
@@ -55,6 +62,10 @@ def serve(
         float,
         typer.Option(min=0, max=1, help="Seconds a busy server waits for more texts to join a batch."),
     ] = 0.002,
+    workspace_bytes: Annotated[
+        int, typer.Option(min=1, help="Maximum bytes of a text in the workspace.")
+    ] = 50_000_000,
+    workspace_corpora: Annotated[int, typer.Option(min=1, help="Maximum number of texts there.")] = 20,
 ) -> None:
     """Serve models over HTTP, with a page to explore words.
 
@@ -87,10 +98,13 @@ def serve(
             response_values=response_values,
             batch_tokens=batch_tokens,
             batch_wait=batch_wait,
+            workspace_bytes=workspace_bytes,
+            workspace_corpora=workspace_corpora,
         ),
         workers=workers,
         device=device,
         cors_origins=cors_origins or (),
+        workspace=workspace,
         started=_print_address,
     )
     if has_running_threads():  # with abandoned jobs, which the end of the process would wait for

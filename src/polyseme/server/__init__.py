@@ -11,6 +11,7 @@ tei           embeddings for clients of text-embeddings-inference
 change_cache  changes of words, kept from request to request
 usage_layers  all layers of usages, for the explorer
 suggestions   example words and sentences for the explorer
+workspace/    texts of users, trained and indexed by the server
 http/         requests, responses, limits, middleware, pages, log, metrics
 jobs/         batching, worker pools, processes
 explorer/     the page: HTML, CSS and JavaScript

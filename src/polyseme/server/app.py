@@ -6,9 +6,10 @@ server.verbs, server.openai, server.http.pages, server.http.middleware  ->  serv
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import partial
 from importlib.metadata import version
 from typing import Any, get_args, get_type_hints
 
@@ -30,6 +31,10 @@ from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAiRoutes
 from polyseme.server.state import INLINE_SIZE, Opened, ServerState
 from polyseme.server.verbs import CHUNK_TOKENS, VerbRoutes
+from polyseme.server.workspace import schemas
+from polyseme.server.workspace.corpus_apps import CorpusApps
+from polyseme.server.workspace.routes import WorkspaceRoutes
+from polyseme.server.workspace.supervisor import Workspace
 
 MAX_ERRORS = 5  # of a request, in one message
 MAX_NAME = 50  # characters of an unknown name to compare with those we have
@@ -47,10 +52,10 @@ SYNONYMS = {
 # Names of all fields of requests. Other strings in the location of an error are members of a union.
 FIELDS = frozenset(
     name
-    for model in vars(requests).values()
+    for model in (*vars(requests).values(), *vars(schemas).values())
     if isinstance(model, type) and issubclass(model, BaseModel)
     for name in model.model_fields
-)
+) | {"offset", "size"}
 
 
 def create_app(
@@ -62,6 +67,7 @@ def create_app(
     inline_size: int = INLINE_SIZE,
     chunk_tokens: int = CHUNK_TOKENS,
     piece_bytes: int = PIECE_BYTES,
+    workspace: Workspace | None = None,
 ) -> tuple[App, ServerState]:
     """Create the ASGI application and its state.
 
@@ -74,16 +80,44 @@ def create_app(
         inline_size: Characters to segment, or numbers to serialise, that need no thread.
         chunk_tokens: Tokens to predict before checking whether the request is gone.
         piece_bytes: Bytes of a response to write at once.
+        workspace: Where users train models on their own text; None if they may not.
 
     """
-    state = ServerState(open_models, limits or Limits(), inline_size=inline_size)
+    limits = limits or Limits()
+    state = ServerState(open_models, limits, inline_size=inline_size)
+    make_routes = partial(
+        _make_routes, key=key is not None, workspace=workspace is not None, chunk_tokens=chunk_tokens
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_daemon("load", state.load)
+        if workspace is not None:
+            workspace.start()
         yield
+        if workspace is not None:
+            workspace.close()
         state.close()
 
+    app = make_routes(state, lifespan=lifespan)
+    add_pages(app)
+    served: App = app
+    if workspace is not None:
+        WorkspaceRoutes(workspace).add_to(app)
+        served = CorpusApps(app, workspace, make_routes, limits, has_key=key is not None)
+    wrapped: App = RequestMiddleware(served, state, make_content_policy(), key, piece_bytes=piece_bytes)
+    return _allow_origins(wrapped, cors_origins) if cors_origins else wrapped, state
+
+
+def _make_routes(
+    state: ServerState,
+    *,
+    key: bool,
+    workspace: bool,
+    chunk_tokens: int,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
+    """An application with the routes of all verbs, for the models of a state."""
     app = FastAPI(
         title="Polyseme",
         version=version("polyseme"),
@@ -97,13 +131,11 @@ def create_app(
     app.state.polyseme = state
     VerbRoutes(state, chunk_tokens=chunk_tokens).add_to(app)
     OpenAiRoutes(state).add_to(app)
-    _add_status_routes(app, state, key is not None)
-    add_pages(app)
-    document_keys(app, key is not None)
+    _add_status_routes(app, state, key, workspace)
+    document_keys(app, key)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    wrapped: App = RequestMiddleware(app, state, make_content_policy(), key, piece_bytes=piece_bytes)
-    return _allow_origins(wrapped, cors_origins) if cors_origins else wrapped, state
+    return app
 
 
 def _allow_origins(app: App, origins: Sequence[str]) -> App:
@@ -118,7 +150,7 @@ def _allow_origins(app: App, origins: Sequence[str]) -> App:
     )
 
 
-def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
+def _add_status_routes(app: FastAPI, state: ServerState, key: bool, workspace: bool) -> None:
     """Add /health, /info and /metrics."""
 
     @app.head("/health", include_in_schema=False)
@@ -134,8 +166,8 @@ def _add_status_routes(app: FastAPI, state: ServerState, key: bool) -> None:
     async def info(model: ModelName = None) -> Response:
         """Describe a model, its indexes and task models, and the limits and other models of the server."""
         catalog = state.models.first if model is None else state.models.get(model)
-        server = {"models": list(state.models.catalogs), "limits": asdict(state.limits), "key": key}
-        return make_json_response(catalog.info | server)
+        server = {"models": list(state.models.catalogs), "limits": asdict(state.limits)}
+        return make_json_response(catalog.info | server | {"key": key, "workspace": workspace})
 
     @app.get("/metrics", response_class=Response, responses=make_response_docs("/metrics"))
     async def metrics() -> Response:
@@ -156,7 +188,8 @@ async def _handle_invalid(request: Request, problem: Any) -> Response:
 
 def _explain_invalid(request: Request, errors: list[dict[str, Any]]) -> HttpError:
     """The error for a body that does not fit its schema."""
-    if not _is_json(request):
+    in_body = any(error["loc"][0] == "body" for error in errors)  # not in the address
+    if in_body and not _is_json(request):
         return HttpError(
             415,
             "validation",

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import re
 import signal
@@ -41,6 +40,8 @@ from polyseme.server.jobs.hangup import SIGHUP, had_terminal, is_terminal_gone
 from polyseme.server.jobs.processes import RETIRE, STOP_SIGNALS, Ready, Work, run_processes
 from polyseme.server.served_models import Served, ServedModels, open_models, sort_parts
 from polyseme.server.state import Opened, ServerState
+from polyseme.server.workspace.same_origin import is_loopback
+from polyseme.server.workspace.supervisor import Workspace, list_models
 
 KEEP_ALIVE_SECONDS = 30  # between the requests of a connection
 BACKLOG = 1024  # connections waiting to be accepted
@@ -63,6 +64,7 @@ def run_server(
     workers: int = 1,
     device: str = "cpu",
     cors_origins: Sequence[str] = (),
+    workspace: str | Path | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; the arguments are those of `polyseme.serve`."""
@@ -72,10 +74,15 @@ def run_server(
         raise UsageError(
             f"device is {device}: processes that are forked share the CPU alone. Use `workers=1`."
         )
-    sort_parts(model, served)  # refuses wrong paths before anything is loaded
+    parts = sort_parts(model, served)  # refuses wrong paths before anything is loaded
     for origin in cors_origins:
         _check_origin(origin)
-    create = partial(create_app, limits=limits or Limits(), key=key, cors_origins=cors_origins)
+    limits = limits or Limits()
+    folder = None
+    if workspace is not None:
+        _check_workspace(host, key, workers)
+        folder = Workspace(workspace, limits, list_models(parts.models))
+    create = partial(create_app, limits=limits, key=key, cors_origins=cors_origins, workspace=folder)
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:
         logger.warning(
@@ -105,12 +112,15 @@ def _check_origin(origin: str) -> None:
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def _check_workspace(host: str, key: str | None, workers: int) -> None:
+    """Refuse a workspace that anybody could write to, or that several processes would write to."""
+    if key is None and not is_loopback(host):
+        raise UsageError(
+            f"`workspace` on {host}: other machines could write to it. Set an API key (`key`), or use "
+            "`host='127.0.0.1'`."
+        )
+    if workers > 1:
+        raise UsageError("`workspace` needs one process: one server starts its jobs. Use `workers=1`.")
 
 
 def _listen(host: str, port: int) -> socket.socket:

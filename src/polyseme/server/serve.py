@@ -14,14 +14,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from polyseme.elmo import Elmo
-from polyseme.errors import require
+from polyseme.errors import UsageError, require
 from polyseme.search.index import Index
 from polyseme.server.http.limits import METRICS_FOLDER, Limits
 from polyseme.tasks.task_model import TaskModel
 
+DEFAULT_MODEL = "en"  # bundled; beside the texts of a workspace
+
 
 def serve(
-    model: Elmo | str | Path,
+    model: Elmo | str | Path | None = None,
     *served: Elmo | Index | TaskModel | str | Path,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -30,6 +32,7 @@ def serve(
     workers: int = 1,
     device: str = "cpu",
     cors_origins: Sequence[str] = (),
+    workspace: str | Path | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve models, with indexes and task models made from them, over HTTP until SIGTERM or Ctrl-C.
@@ -37,7 +40,8 @@ def serve(
     On SIGHUP everything that was given as a path is loaded again, while requests go on.
 
     Args:
-        model: An ELMo, loaded or as a path; the one of requests that name no model.
+        model: An ELMo, loaded or as a path; the one of requests that name no model. None for `en` beside the
+            texts of a workspace.
         served: More models, and indexes and task models of any of them, open or as paths, in any order.
         host: Address to listen on; the default accepts connections from this machine only.
         port: Port to listen on; 0 takes a free one.
@@ -47,12 +51,14 @@ def serve(
         device: Where a model given as a path computes, as in `polyseme.load`; others than the CPU need
             `workers=1`.
         cors_origins: Sites whose pages may read responses, such as "https://example.com"; "*" for all.
+        workspace: A folder in which users train models on texts of their own, on the page; None turns that
+            off. It needs a key, or a host that only this machine reaches.
         started: Receives the server's address when it is ready.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
-        UsageError: If the address is in use, an index or task model belongs to none of the models, or an
-            origin is none.
+        UsageError: If there is neither a model nor a workspace, the address is in use, an index or task model
+            belongs to none of the models, or an origin is none.
 
     Example:
         polyseme.serve("en", "books.index", "zh-classic", "sanguo-index", port=8000)
@@ -66,8 +72,10 @@ def serve(
             require(module, "serve", "Serving")
         from polyseme.server.run import run_server
 
+        if model is None and workspace is None:
+            raise UsageError("There is no model to serve. Name one, such as `polyseme.serve(en)`.")
         run_server(
-            model,
+            DEFAULT_MODEL if model is None else model,
             served,
             host=host,
             port=port,
@@ -76,5 +84,6 @@ def serve(
             workers=workers,
             device=device,
             cors_origins=cors_origins,
+            workspace=workspace,
             started=started,
         )

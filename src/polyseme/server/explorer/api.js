@@ -3,6 +3,7 @@
 const CACHE_SIZE = 80;
 const cache = new Map(); // responses by request, the oldest first; going back is instant
 
+let base = ""; // before all paths: "/corpora/NAME" if the page reads a text of the workspace
 let apiKey = null; // kept in memory only
 let keyRequired = false; // from /info: the browser may hold the key itself, so `apiKey` alone does not tell
 
@@ -15,6 +16,19 @@ export class ServerError extends Error {
     this.values = values;
     this.retryAfter = retryAfter; // seconds, or null if a retry would not help
   }
+}
+
+export function setCorpus(name) {
+  base = name ? `/corpora/${encodeURIComponent(name)}` : "";
+}
+
+// The whole address of a route, for code to copy.
+export function addressOf(path) {
+  return `${location.origin}${base}${path}`;
+}
+
+export function clearCache() {
+  cache.clear();
 }
 
 export function setKey(value) {
@@ -30,7 +44,7 @@ export function needsKey() {
 }
 
 export function requestKey(path, body) {
-  return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
+  return body === undefined ? `${base}${path}` : `${base}${path} ${JSON.stringify(body)}`;
 }
 
 export function cachedResponse(name) {
@@ -39,19 +53,40 @@ export function cachedResponse(name) {
 
 // GET without a body, POST with one.
 export async function fetchJson(path, body, signal) {
+  const key = requestKey(path, body);
+  const data = await request(`${base}${path}`, body, signal);
+  addToCache(key, data);
+  return data;
+}
+
+// Routes of the workspace, which belong to the server whatever the page reads; never cached.
+export function getWorkspace(path) {
+  return request(`/workspace${path}`);
+}
+
+export function postWorkspace(path, body) {
+  return request(`/workspace${path}`, body);
+}
+
+// `bytes` is a Blob: a part of a file, in any encoding.
+export function uploadPart(path, bytes) {
+  return request(`/workspace${path}`, bytes);
+}
+
+async function request(path, body, signal) {
   const response = await send(path, body, signal);
   const data = await parseJson(response, signal);
   if (!response.ok) throw errorFrom(response, data);
-  addToCache(requestKey(path, body), data);
   return data;
 }
 
 async function send(path, body, signal) {
   const headers = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
+  const isFile = body instanceof Blob;
   const post = {
     method: "POST",
-    body: JSON.stringify(body),
-    headers: { ...headers, "Content-Type": "application/json" },
+    body: isFile ? body : JSON.stringify(body),
+    headers: { ...headers, "Content-Type": isFile ? "application/octet-stream" : "application/json" },
   };
   try {
     return await fetch(path, { ...(body === undefined ? { headers } : post), signal });

@@ -2,11 +2,12 @@
 
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { setKeyRequired } from "/explorer/api.js";
+import { setCorpus, setKeyRequired } from "/explorer/api.js";
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { chosenIndex, Info } from "/explorer/components/server-info.js";
+import { CorpusSelect, corpusLink } from "/explorer/components/corpus-select.js";
 import { applyLanguage, applyTheme, rememberLanguage, savedTheme, THEMES } from "/explorer/settings.js";
 import { linkTo, useRoute, VIEWS } from "/explorer/routing.js";
 import { Compare } from "/explorer/views/compare.js";
@@ -14,11 +15,15 @@ import { Model } from "/explorer/views/model.js";
 import { Senses } from "/explorer/views/senses.js";
 import { Sentence } from "/explorer/views/sentence.js";
 import { Tasks } from "/explorer/views/tasks.js";
+import { Workspace } from "/explorer/views/workspace.js";
 
-const PAGES = { sentence: Sentence, compare: Compare, senses: Senses, tasks: Tasks, model: Model };
+const PAGES = { sentence: Sentence, compare: Compare, senses: Senses, tasks: Tasks, model: Model, workspace: Workspace };
+
+const NO_CORPUS = ["corpus_missing", "corpus_not_ready", "corpus_damaged"]; // error codes
 
 function App() {
   const [route, navigate] = useRoute();
+  setCorpus(route.params.corpus);
   const info = useRequest("/info");
   const lang = applyLanguage(route.params.lang);
   setKeyRequired(info.data?.key ?? false);
@@ -28,9 +33,10 @@ function App() {
   }, [route.view, modelName, lang]);
   const Page = PAGES[route.view];
   return html`
-    <${Header} route=${route} navigate=${navigate} lang=${lang} modelName=${modelName} />
+    <${Header} route=${route} navigate=${navigate} lang=${lang} info=${info.data} />
     <main id="main" tabindex="-1">
       <h1 class="visually-hidden">${t(`view.${route.view}`)}</h1>
+      ${NO_CORPUS.includes(info.error?.code) && html`<${MissingCorpus} route=${route} />`}
       <${Await} request=${info}>
         ${(data) => html`
           <${MissingIndex} info=${data} requested=${route.params.index} />
@@ -45,6 +51,11 @@ function App() {
   `;
 }
 
+// A permalink may name a text that was deleted.
+function MissingCorpus({ route }) {
+  return html`<p>${t("workspace.missing")} <a href=${corpusLink("workspace", null, route.params.lang)}>${t("workspace.leave")}</a></p>`;
+}
+
 // A permalink may name an index that this server does not have.
 function MissingIndex({ info, requested }) {
   const shown = chosenIndex(info, requested)?.name;
@@ -52,7 +63,8 @@ function MissingIndex({ info, requested }) {
   return html`<p class="hint" role="status">${t("app.indexMissing", { requested, shown })}</p>`;
 }
 
-function Header({ route, navigate, lang, modelName }) {
+function Header({ route, navigate, lang, info }) {
+  const hasWorkspace = info?.workspace ?? false;
   const otherLanguage = lang === "zh" ? "en" : "zh";
   const switchLanguage = () => {
     rememberLanguage(otherLanguage);
@@ -66,9 +78,9 @@ function Header({ route, navigate, lang, modelName }) {
   return html`
     <a class="skip" href="#main" onClick=${skip}>${t("app.skip")}</a>
     <header class="head">
-      <p class="brand"><span class="name">Polyseme</span> <span class="model-name">${modelName ?? t("app.about")}</span></p>
+      <p class="brand"><span class="name">Polyseme</span> <span class="model-name">${info?.model.name ?? t("app.about")}</span></p>
       <nav aria-label=${t("app.views")}>
-        ${VIEWS.map((view) => {
+        ${VIEWS.filter((view) => view !== "workspace" || hasWorkspace).map((view) => {
           const isCurrent = view === route.view;
           return html`<a
             key=${view}
@@ -80,6 +92,7 @@ function Header({ route, navigate, lang, modelName }) {
         })}
       </nav>
       <div class="settings">
+        <${CorpusSelect} enabled=${hasWorkspace} route=${route} />
         <button type="button" class="small" lang=${otherLanguage === "zh" ? "zh-Hans" : "en"} onClick=${switchLanguage}>
           ${t("app.otherLanguage")}
         </button>

@@ -2,7 +2,7 @@
 //
 // Python and the command line use the paths that the server was started with, HTTP uses the names in /info.
 
-import { needsKey } from "/explorer/api.js";
+import { addressOf, needsKey } from "/explorer/api.js";
 import { t } from "/explorer/i18n.js";
 import { bracketToken, occurrenceOf } from "/explorer/text-spans.js";
 
@@ -27,9 +27,9 @@ function command(verb, path, texts, options) {
 
 export function curl(path, body) {
   const key = needsKey() ? ' -H "Authorization: Bearer $POLYSEME_KEY"' : "";
-  if (body === undefined) return `curl ${location.origin}${path}${key}`;
+  if (body === undefined) return `curl ${addressOf(path)}${key}`;
   const json = JSON.stringify(body);
-  return `curl ${location.origin}${path}${key} -H 'Content-Type: application/json' -d ${sh(json)}`;
+  return `curl ${addressOf(path)}${key} -H 'Content-Type: application/json' -d ${sh(json)}`;
 }
 
 // weights: the mix if it differs from the index, else null. candidates: how many usages it reranks.
@@ -63,7 +63,7 @@ function reranked(body, weights, k) {
     `mix = np.array([${list(weights)}])`,
     `body = ${py(JSON.stringify(body))}`,
     `headers = {"Content-Type": "application/json"${key}}`,
-    `request = Request("${location.origin}/nearest", body.encode(), headers)`,
+    `request = Request("${addressOf("/nearest")}", body.encode(), headers)`,
     "response = json.load(urlopen(request))",
     "",
     "",

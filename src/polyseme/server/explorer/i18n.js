@@ -2,10 +2,11 @@
 
 import { SHARED_TEXTS } from "/explorer/texts/shared.js";
 import { VIEW_TEXTS } from "/explorer/texts/views.js";
+import { WORKSPACE_TEXTS } from "/explorer/texts/workspace.js";
 
 export const LANGUAGES = ["en", "zh"];
 
-const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS };
+const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS, ...WORKSPACE_TEXTS };
 
 let language = 0;
 

@@ -4,9 +4,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-export const VIEWS = ["sentence", "compare", "senses", "tasks", "model"];
+export const VIEWS = ["sentence", "compare", "senses", "tasks", "model", "workspace"];
 
-const SHARED_PARAMS = ["lang", "index"]; // kept when the view changes
+const SHARED_PARAMS = ["lang", "index", "corpus"]; // kept when the view changes
 
 const lastParams = new Map(); // by view: a tab leads back to what its view showed last
 

@@ -30,6 +30,8 @@ class Limits:
     response_values: int = 4_000_000  # numbers per response
     batch_tokens: int = 4096  # per batch, padding included
     batch_wait: float = 0.002  # seconds a busy server waits for more texts to join a batch
+    workspace_bytes: int = 50_000_000  # of the text of a corpus in the workspace
+    workspace_corpora: int = 20  # in the workspace
 
 
 class HttpError(Exception):

@@ -430,6 +430,7 @@ class InfoResponse(BaseModel):
     models: list[str] = Field(description="Names of all models of this server; the first is the default.")
     limits: dict[str, float] = Field(description="By the names of the options of polyseme serve.")
     key: bool = Field(description="Whether requests need an API key.")
+    workspace: bool = Field(description="Whether texts may be sent to /workspace, to train models on them.")
 
 
 class ErrorResponse(BaseModel):

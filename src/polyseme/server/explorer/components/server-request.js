@@ -74,7 +74,7 @@ function reasonText({ code, values, type, message }) {
   return t("reason.english", { message });
 }
 
-function Failure({ error, retry, busy }) {
+export function Failure({ error, retry, busy }) {
   if (error.status === 401) return html`<${KeyForm} retry=${retry} />`;
   // A 4xx error would only repeat.
   const canRetry = error.status < 400 || error.status >= 500;
