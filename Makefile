@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 FAST    = -m "not slow and not peers and not integrations" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser docs docs-serve test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel clean
+.PHONY: help demo test check format lint types coverage fix browser docs docs-serve test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel dist sbom clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -86,8 +86,16 @@ test-integrations: .venv-integrations/.installed  ## test the integrations with 
 bench-integrations: .venv-integrations/.installed  ## measure what each integration adds to the time of the plain call
 	.venv-integrations/bin/python benchmarks/integrations.py
 
+DIST_PYTHONS ?= $(PYTHON)
+dist: .venv-dist/.installed  ## build the sdist and the wheels in dist/, check them, and use them without a compiler or network
+	.venv-dist/bin/python release/build.py --out dist
+	.venv-dist/bin/python release/install.py dist $(foreach python,$(DIST_PYTHONS),--python $(python)) --torch-index "$(TORCH_INDEX)"
+
+sbom: $(VENV)/.installed  ## write the bill of materials, which is in the wheels
+	$(BIN)/python release/sbom.py
+
 clean:  ## remove environments, caches and build products
-	rm -rf $(VENV) .venv-integrations .venv-peers .venv-flair .venv-duel .venv-onnx demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-integrations .venv-peers .venv-flair .venv-duel .venv-onnx .venv-dist demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment is made once, and again only when pyproject.toml or the C library changes.
 NATIVE = hatch_build.py $(wildcard src/polyseme/model/fast/kernels/*.[ch])
@@ -104,4 +112,9 @@ $(VENV)/.installed: pyproject.toml $(NATIVE)
 	@test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
 	@test -z "$(TORCH_INDEX)" || .venv-integrations/bin/python -m pip install -q "torch==2.13.0" --index-url "$(TORCH_INDEX)"
 	.venv-integrations/bin/python -m pip install -q -e ".[dev]" -r tests/integrations/requirements.txt
+	@touch $@
+
+.venv-dist/.installed: release/requirements.txt
+	@test -x .venv-dist/bin/python || $(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install -q -r release/requirements.txt
 	@touch $@

@@ -17,7 +17,7 @@ LIBRARY = "polyseme/model/fast/kernels/libpolyseme_native.so"
 
 def build(target: Path, source: Path, **environment: str) -> Path:
     """Build the wheel from a copy of the project, so that the library in use stays."""
-    files = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+    files = ("src", "release", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
     source.mkdir()
     for name in files:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

@@ -28,7 +28,7 @@ SECTIONS = {
     ("Tasks", "任务"): ("tasks", "answers", "coref", "roles", "summarise", "translate"),
     ("Serve and scale", "服务与规模"): ("serve", "deploy", "scale", "stores", "threat-model"),
     ("Other programs", "其他程序"): ("integrations", "programs"),
-    ("Reference", "参考"): GENERATED,
+    ("Reference", "参考"): (*GENERATED, "versions"),
 }
 TITLES = {
     ("index", "en"): "Polyseme",

@@ -5,6 +5,7 @@ L layers, H = both directions.
 
 from __future__ import annotations
 
+import json
 import resource
 from pathlib import Path
 
@@ -235,4 +236,14 @@ def test_an_invalid_manifest_is_refused(tmp_path):
     folder = write_folder(tmp_path / "out")
     (folder / "manifest.json").write_text('{"head": 1}')
     with pytest.raises(FormatError, match=r"manifest\.json: not a manifest of vectors \(head"):
+        open_vectors(folder)
+
+
+def test_a_manifest_of_a_later_version_is_refused(tmp_path):
+    folder = write_folder(tmp_path / "out")
+    manifest = folder / "manifest.json"
+    values = json.loads(manifest.read_text(encoding="utf-8"))
+    (values.get("header") or values)["version"] = 2
+    manifest.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(FormatError, match="version: Input should be less than or equal to 1"):
         open_vectors(folder)

@@ -10,6 +10,13 @@
 
 #include <pthread.h>
 
+/* glibc 2.34 moved these two into libc.so under a new version. By their old one the library also loads with glibc 2.17, which
+ * a wheel for manylinux_2_17 promises; every glibc still has it. */
+#if defined(__x86_64__) && defined(__GLIBC__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
+__asm__(".symver pthread_detach, pthread_detach@GLIBC_2.2.5");
+#endif
+
 #define WORKERS 64
 #define LOOKS 2000 /* before a thread sleeps: some 20 microseconds */
 

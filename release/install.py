@@ -1,0 +1,148 @@
+"""Install the wheels as a user would, on a machine without a compiler, and use them without a network.
+
+    OUT/*.whl  ->  a new environment per wheel and Python  ->  doctor and the first commands of the manual
+
+    python release/install.py dist [--python python3.11 --python python3.13] [--torch-index URL]
+
+Only the installation reaches the package index. The commands run with the environment's programs alone on
+PATH, and in a network namespace without interfaces, or where there is none, behind a proxy that refuses all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+REFUSED = "http://127.0.0.1:9"  # nobody listens on the port "discard"
+# Commands of the manual, and what their output must have.
+FIRST_COMMANDS = (
+    (("nearest", "en", "economy"), "market"),
+    (("nearest", "zh", "经济"), "金融"),
+)
+FIRST_CODE = """
+import polyseme
+elmo = polyseme.load("en")
+vectors = elmo.embed(["He sat on the river bank .", "The bank failed ."])
+print([v.shape for v in vectors])
+"""
+
+
+class InstallError(Exception):
+    """A wheel that does not work; the message says why."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An environment with a wheel in it."""
+
+    folder: Path
+    wheel: Path
+
+    @property
+    def programs(self) -> Path:
+        """Where its programs are."""
+        return self.folder / ("Scripts" if sys.platform == "win32" else "bin")
+
+    def run(self, *command: str, cwd: Path) -> str:
+        """Run one of its programs without a compiler and without a network; return what it prints."""
+        environment = {"PATH": str(self.programs), "HOME": str(cwd), "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
+        environment |= {name: os.environ[name] for name in ("SYSTEMROOT", "TMPDIR") if name in os.environ}
+        environment |= {f"{name}_proxy": REFUSED for name in ("http", "https", "all")}
+        program = str(self.programs / command[0])
+        done = subprocess.run(
+            [*find_isolation(), program, *command[1:]],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode:
+            raise InstallError(f"{self.wheel.name}: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def find_isolation() -> list[str]:
+    """The command before a command that takes the network away; empty if the system has none."""
+    unshare = shutil.which("unshare")
+    command = [unshare or "", "--net", "--map-root-user"]
+    if unshare and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+        return command
+    return []
+
+
+def install(wheel: Path, python: str, folder: Path, torch_index: str) -> Installation:
+    """Install a wheel and what it requires into a new environment."""
+    installation = Installation(folder, wheel)
+    pip = [installation.programs / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    commands: list[list[str | Path]] = [[python, "-m", "venv", folder]]
+    if torch_index:  # torch's builds for the CPU are not on PyPI
+        commands.append([*pip, "torch~=2.13.0", "--index-url", torch_index])
+    # Without a compiler, a library that has no wheel would fail; say so at once.
+    commands.append([*pip, "--only-binary", ":all:", wheel])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InstallError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+    return installation
+
+
+def check(installation: Installation) -> list[str]:
+    """Use an installation as a newcomer does; return what was seen."""
+    version = installation.wheel.name.split("-")[1]
+    native = not installation.wheel.name.endswith("-any.whl")
+    compilers = [name for name in ("cc", "gcc", "clang") if shutil.which(name, path=installation.programs)]
+    if compilers:
+        raise InstallError(f"{installation.programs} has a compiler: {compilers[0]}")
+    with tempfile.TemporaryDirectory() as folder:
+        cwd = Path(folder)
+        printed = installation.run("polyseme", "--version", cwd=cwd)
+        if version not in printed:
+            raise InstallError(f"{installation.wheel.name}: --version prints {printed!r}")
+        report = json.loads(installation.run("polyseme", "doctor", "--json", cwd=cwd))
+        details = {entry["topic"]: entry for entry in report["checks"]}
+        expected = "ok" if native else "missing"
+        if details["C library"]["state"] != expected:
+            raise InstallError(f"{installation.wheel.name}: the C library: {details['C library']['detail']}")
+        for command, word in FIRST_COMMANDS:
+            if word not in installation.run("polyseme", *command, cwd=cwd):
+                raise InstallError(f"polyseme {' '.join(command)} does not print {word}")
+        shapes = installation.run("python", "-c", FIRST_CODE, cwd=cwd).strip()
+        if shapes != "[(7, 384), (4, 384)]":
+            raise InstallError(f"{installation.wheel.name}: embeds to {shapes}")
+    topics = ("Python", "torch", "C library", "bundled models", "exactness")
+    return [f"{topic}: {details[topic]['detail']}" for topic in topics]
+
+
+def main() -> None:
+    """Check all wheels of a folder on all Pythons."""
+    parser = argparse.ArgumentParser(description="Install wheels and use them without a compiler or network.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--python", action="append", help="default: this Python")
+    parser.add_argument("--torch-index", default="", help="package index with the CPU builds of torch")
+    options = parser.parse_args()
+    wheels = sorted(options.folder.resolve().glob("*.whl"))
+    if not wheels:
+        sys.exit(f"{options.folder}: no wheels. Run release/build.py first.")
+    print("network:", "a namespace of its own" if find_isolation() else f"all traffic goes to {REFUSED}")
+    for python in options.python or [sys.executable]:
+        for wheel in wheels:
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    installation = install(wheel, python, Path(folder, "environment"), options.torch_index)
+                    seen = check(installation)
+                except InstallError as error:
+                    sys.exit(str(error))
+            print(f"{wheel.name}: works\n  " + "\n  ".join(seen), flush=True)
+
+
+if __name__ == "__main__":
+    main()
