@@ -93,7 +93,7 @@ def test_two_corpora_are_side_by_side_and_one_uses_a_bundled_model(client: Works
 
 def test_a_job_is_paused_resumed_and_cancelled(client: WorkspaceClient, folder: Path):
     name = client.begin("Long", LONG)
-    client.wait_for_steps(name)
+    client.wait_for_steps(name, 5000)  # some lines of metrics.jsonl
     waiting = client.begin("Second", QUICK)
     assert client.status(waiting)["state"] == "waiting"  # one job at a time
     assert client.act(waiting, "pause").json()["state"] == "paused"

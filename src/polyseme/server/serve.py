@@ -40,8 +40,8 @@ def serve(
     On SIGHUP everything that was given as a path is loaded again, while requests go on.
 
     Args:
-        model: An ELMo, loaded or as a path; the one of requests that name no model. None for `en` beside the
-            texts of a workspace.
+        model: An ELMo, loaded or as a path; the one of requests that name no model. None for the bundled `en`
+            beside the texts of a workspace.
         served: More models, and indexes and task models of any of them, open or as paths, in any order.
         host: Address to listen on; the default accepts connections from this machine only.
         port: Port to listen on; 0 takes a free one.

@@ -28,7 +28,7 @@ from polyseme.json_text import parse_json
 from polyseme.server.http.limits import HttpError, invalid, too_large
 from polyseme.server.workspace.job_progress import JobProgress
 from polyseme.server.workspace.names import CORPUS_NAME, check_file_name
-from polyseme.server.workspace.schemas import JobSettings
+from polyseme.server.workspace.schemas import CorpusFile, JobSettings
 from polyseme.text.encodings import SAMPLE_BYTES, Utf8Stream
 
 RECORD, TEXT, MODEL, INDEX, LOG = "corpus.json", "text", "model", "index", "log.txt"
@@ -55,14 +55,6 @@ class CorpusRecord(BaseModel):
     queued: float = 0.0  # when it began to wait
     error: str | None = None
     settings: JobSettings | None = None
-
-
-class TextFile(BaseModel):
-    """A file of a corpus."""
-
-    name: str
-    bytes: int
-    encoding: str | None  # None: ASCII
 
 
 class CorpusFolder:
@@ -128,14 +120,14 @@ class CorpusFolder:
         return JobProgress.read(self.path)
 
     @cached_property
-    def _files(self) -> dict[str, TextFile]:
+    def _files(self) -> dict[str, CorpusFile]:
         """Complete files by name; kept, because a page asks every second."""
         self.text.mkdir(exist_ok=True)
         entries = sorted(self.text.iterdir())
         return {path.name: _describe(path) for path in entries if _is_complete(path)}
 
     @property
-    def files(self) -> list[TextFile]:
+    def files(self) -> list[CorpusFile]:
         """Its complete files."""
         return list(self._files.values())
 
@@ -222,8 +214,8 @@ def _is_complete(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and not path.name.startswith(".")
 
 
-def _describe(path: Path) -> TextFile:
-    return TextFile(name=path.name, bytes=path.stat().st_size, encoding=_read_encoding(path, path.name))
+def _describe(path: Path) -> CorpusFile:
+    return CorpusFile(name=path.name, bytes=path.stat().st_size, encoding=_read_encoding(path, path.name))
 
 
 def _read_encoding(path: Path, name: str) -> str | None:

@@ -1,10 +1,11 @@
 """What a child process of the server does with a corpus: pretrain a model, then index the text.
 
-    python -m polyseme.server.workspace.job DIR/NAME MODEL  ->  api.pretrain, api.index  ->  progress.json
+    server.workspace.corpus_folder  ->  server.workspace.job  ->  model/, index/, progress.json
 
-The same call continues after any end. The job works as long as its standard input is open: when the server
-pauses it, stops or is killed, the input ends, and the job saves its state and ends, too. So nothing is lost,
-and no job runs without a server.
+It is the program `python -m polyseme.server.workspace.job DIR/NAME MODEL`, which calls `pretrain` and `index`
+of the api. The same call continues after any end. The job works as long as its standard input is open: when
+the server pauses it, stops or is killed, the input ends, and the job saves its state and ends, too. So
+nothing is lost, and no job runs without a server.
 """
 
 from __future__ import annotations
