@@ -47,7 +47,7 @@ def send_requests(address: str, mode: Any, prefix: str = "/") -> None:
         invalid = mode == schemathesis.GenerationMode.NEGATIVE
         if not operation.path.startswith(prefix) or (invalid and operation.method == "get"):
             continue  # a request without parameters cannot be invalid
-        if invalid and operation.body.is_empty() and prefix != "/":
+        if invalid and prefix != "/" and "requestBody" not in operation.definition.raw:
             continue  # only the name of a corpus, which may be anything
         cases = operation.as_strategy(generation_mode=mode)
 

@@ -4,7 +4,8 @@ serve         the verb: checks the extra, starts the server
 run           sockets, signals, processes
 app           the ASGI application
 state         loaded models, threads, metrics
-catalog       the model, indexes and task models of a server
+catalog       one model of a server, with its indexes and task models
+served_models  all models of a server
 verbs         one route per verb
 openai        OpenAI's embeddings API
 tei           embeddings for clients of text-embeddings-inference

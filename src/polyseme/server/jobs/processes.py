@@ -36,7 +36,7 @@ Work = Callable[[Ready], None]
 logger = logging.getLogger(LOGGER)
 
 
-class StoppedError(BaseException):
+class ServerStoppedError(BaseException):
     """A signal to stop came while models were being loaded again."""
 
 
@@ -105,7 +105,7 @@ class Supervisor:
         self._on_stop()
         if self._loading:
             self._loading = False
-            raise StoppedError
+            raise ServerStoppedError
 
     def _want_reload(self, number: int, frame: FrameType | None) -> None:
         if is_terminal_gone():
@@ -158,7 +158,7 @@ class Supervisor:
             self._loading = True
             work = self._load()
             self._loading = False
-        except StoppedError:
+        except ServerStoppedError:
             return
         except PolysemeError as problem:
             logger.error("reloading failed, the models stay as they are: %s", problem)
