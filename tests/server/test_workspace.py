@@ -243,6 +243,9 @@ def test_what_is_too_large_or_no_text_is_refused(client: WorkspaceClient, draft:
     gap = client.upload(draft, "b.txt", b"x", size=10, offset=5)
     assert code(gap) == (409, "file_offset")
     assert gap.json()["values"] == {"received": 0}
+    assert client.upload(draft, "half.txt", b"x" * 90_000, size=100_000).status_code == 200
+    assert code(client.upload(draft, "b.txt", b"x", size=150_000)) == (413, "corpus_too_large")
+    assert client.upload(draft, "half.txt", b"x").status_code == 200
     for data, kind in (
         (b"\x1f\x8b\x08\x00", "file_packed"),
         (b"PK\x03\x04\x14\x00", "file_packed"),
@@ -250,7 +253,7 @@ def test_what_is_too_large_or_no_text_is_refused(client: WorkspaceClient, draft:
         (bytes(range(256)) * 40, "file_binary"),
     ):
         assert code(client.upload(draft, "b.txt", data)) == (422, kind)
-    assert sorted(path.name for path in (folder / draft / "text").iterdir()) == ["a.txt"]
+    assert sorted(path.name for path in (folder / draft / "text").iterdir()) == ["a.txt", "half.txt"]
 
 
 def test_the_number_of_corpora_is_limited(client: WorkspaceClient):
@@ -340,6 +343,8 @@ def test_a_workspace_needs_a_key_or_a_local_address(tmp_path: Path):
     file.write_text("")
     with pytest.raises(UsageError, match="cannot be used as"):
         serve("zh-classic", port=0, workspace=file)
+    with pytest.raises(UsageError, match="no model to serve"):
+        serve()
     assert not folder.exists()
 
 

@@ -89,22 +89,25 @@ def create_app(
         _make_routes, key=key is not None, workspace=workspace is not None, chunk_tokens=chunk_tokens
     )
 
+    closing = [state.close]
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_daemon("load", state.load)
         if workspace is not None:
             workspace.start()
         yield
-        if workspace is not None:
-            workspace.close()
-        state.close()
+        for close in reversed(closing):
+            close()
 
     app = make_routes(state, lifespan=lifespan)
     add_pages(app)
     served: App = app
     if workspace is not None:
-        WorkspaceRoutes(workspace).add_to(app)
-        served = CorpusApps(app, workspace, make_routes, limits, has_key=key is not None)
+        routes = WorkspaceRoutes(workspace)
+        routes.add_to(app)
+        served = corpora = CorpusApps(app, workspace, make_routes, limits, has_key=key is not None)
+        closing += [corpora.close, routes.close, workspace.close]
     wrapped: App = RequestMiddleware(served, state, make_content_policy(), key, piece_bytes=piece_bytes)
     return _allow_origins(wrapped, cors_origins) if cors_origins else wrapped, state
 

@@ -21,6 +21,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -77,12 +78,9 @@ def run_server(
     parts = sort_parts(model, served)  # refuses wrong paths before anything is loaded
     for origin in cors_origins:
         _check_origin(origin)
-    limits = limits or Limits()
-    folder = None
     if workspace is not None:
         _check_workspace(host, key, workers)
-        folder = Workspace(workspace, limits, list_models(parts.models))
-    create = partial(create_app, limits=limits, key=key, cors_origins=cors_origins, workspace=folder)
+    limits = limits or Limits()
     listener = _listen(host, port)
     if not is_loopback(host) and key is None:
         logger.warning(
@@ -95,7 +93,12 @@ def run_server(
             started(f"http://{address}:{listener.getsockname()[1]}")
 
     had_terminal()  # before its end can send SIGHUP
-    with listener:
+    with listener, ExitStack() as stack:
+        folder = None
+        if workspace is not None:
+            folder = Workspace(workspace, limits, list_models(parts.models))
+            stack.callback(folder.close)
+        create = partial(create_app, limits=limits, key=key, cors_origins=cors_origins, workspace=folder)
         load = partial(open_models, model, served, device=device)
         if workers == 1:
             _serve_one(create, load, listener, announce)

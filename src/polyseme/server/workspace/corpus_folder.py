@@ -154,15 +154,16 @@ class CorpusFolder:
 
         """
         check_file_name(name)
-        others = [file for file in self.files if file.name != name]
-        if sum(file.bytes for file in others) + size > limit:
+        part = self.text / f".{name}.part"
+        others = [file.bytes for file in self.files if file.name != name]
+        others += [path.stat().st_size for path in self.text.glob(".*.part") if path != part]
+        if sum(others) + size > limit:
             message = f"The text of a corpus may have {limit:,} bytes."
             raise too_large(message, "corpus_too_large", limit=limit)
         if len(others) >= MAX_FILES:
             raise too_large(f"A corpus may have {MAX_FILES} files.", "too_many_files", limit=MAX_FILES)
         if size == 0 or offset + len(data) > size:
             raise invalid("size must be the bytes of the whole file, and more than 0.", "file_size")
-        part = self.text / f".{name}.part"
         received = part.stat().st_size if part.is_file() and offset else 0
         if offset != received:
             message = f"The next part begins at offset {received}."

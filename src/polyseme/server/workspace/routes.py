@@ -64,6 +64,10 @@ class WorkspaceRoutes:
         self._add(app, "POST", "/workspace/{corpus}/cancel", self.cancel, status)
         self._add(app, "POST", "/workspace/{corpus}/delete", self.delete, schemas.DeletedCorpus)
 
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.close()
+
     def _add(
         self,
         app: FastAPI,
@@ -168,8 +172,7 @@ class WorkspaceRoutes:
         """The values of `CorpusStatus`."""
         record, state = corpus.record, self._workspace.get_state(corpus)
         progress = corpus.read_progress()
-        is_active = state in ("waiting", "running", "stopping", "paused", "failed")
-        has_stage = is_active and (state not in ("waiting",) or progress.done > 0)
+        begun = state in ("running", "stopping", "paused") or (state == "waiting" and progress.done > 0)
         live = state in ("running", "stopping")
         return {
             "name": corpus.name,
@@ -179,9 +182,9 @@ class WorkspaceRoutes:
             "files": [file.model_dump() for file in corpus.files],
             "settings": None if record.settings is None else record.settings.model_dump(),
             "error": record.error,
-            "stage": progress.stage if has_stage else None,
-            "done": progress.done if has_stage else None,
-            "total": progress.total if has_stage else None,
+            "stage": progress.stage if begun else None,
+            "done": progress.done if begun else None,
+            "total": progress.total if begun else None,
             "seconds_left": progress.seconds_left if live else None,
             "loss": progress.loss,
             "perplexity": progress.perplexity,
