@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from rich.cells import cell_len
 
 import polyseme
 from builders import write_bilm
+from polyseme.api import count_examples
 from polyseme.search.senses import find_senses
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -136,6 +138,41 @@ def test_the_demo_shows_two_senses_of_the_first_word_that_has_them(example, tmp_
     sense_counts.clear()
     example.show_senses(index)
     assert "has more than one sense in this text" in capsys.readouterr().out.replace("\n", " ")
+
+
+SAMPLE_TASKS = {
+    "names": "tagging",
+    "relations": "relations",
+    "pairs": "pairs",
+    "roles": "roles",
+    "answers": "answers",
+    "stories": "coref",
+}
+
+
+def read_words(path: Path) -> set[str]:
+    return set(re.findall(r"[A-Za-z]{3,}", path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("example", ["write_samples"], indirect=True)
+def test_the_samples_have_new_names_and_nouns_in_their_test_part(example, tmp_path, capsys):
+    example.main(tmp_path / "a")
+    example.main(tmp_path / "b")
+    assert "6 samples of 240 train, 80 dev, 80 test examples" in capsys.readouterr().out
+    listed = f"{example.NAMES} {example.NOUNS} {example.MEN} {example.WOMEN}"
+    listed += " ".join(example.RELATIONS.values()).replace("-", " ")
+    nouns = set(listed.split()) - {"office", "letter"}  # these are in patterns, too
+    assert set(SAMPLE_TASKS) == set(example.SAMPLES)
+    for name, (ending, _) in example.SAMPLES.items():
+        paths = {part: tmp_path / "a" / f"{name}.{part}.{ending}" for part in example.SIZES}
+        for path in paths.values():
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()  # the same in every run
+        counts = count_examples(SAMPLE_TASKS[name], "en", **paths)
+        assert {part: count.examples for part, count in counts.sets.items()} == example.SIZES
+        known = read_words(paths["train"]) | read_words(paths["dev"])
+        new = read_words(paths["test"]) & nouns
+        assert len(new) >= 8, name
+        assert not new & known, name
 
 
 @pytest.mark.parametrize("name", ["movie_reviews", "text_topics"])
