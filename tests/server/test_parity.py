@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.server.catalog import Catalog
+from polyseme.server.evaluation import EvaluationRoutes
 from polyseme.server.http import requests
 from polyseme.server.http.limits import Limits
 from polyseme.server.state import ServerState
@@ -71,6 +72,15 @@ ROUTES: dict[str, Route] = {
     "/generate": (requests.GenerateRequest, api.generate, {}, set(), set(), {}),
     "/map": (requests.MapRequest, api.map_usages, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
     "/similarity": (requests.SimilarityRequest, api.similarity, {}, set(), set(), {}),
+    "/evaluate": (
+        requests.EvaluateRequest,
+        api.evaluate,
+        {"texts": "text"},
+        {"static"},
+        {"examples"},  # which Python takes as the text
+        {"text": None},  # examples may replace it
+    ),
+    "/disambiguate": (requests.DisambiguateRequest, api.disambiguate, {}, {"wordnet"}, set(), {}),
     "/predict": (
         requests.PredictRequest,
         api.predict,
@@ -101,7 +111,8 @@ def test_a_route_has_the_arguments_and_defaults_of_its_function(route: str):
 
 def test_every_verb_over_http_has_a_row():
     app = FastAPI()
-    VerbRoutes(ServerState(open_nothing, Limits())).add_to(app)
+    for routes in (VerbRoutes, EvaluationRoutes):
+        routes(ServerState(open_nothing, Limits())).add_to(app)
     paths = {route.path for route in app.routes if isinstance(route, APIRoute)}
     assert paths - set(ROUTES) == {"/tokenize"}  # part of embed, not a verb
 

@@ -16,14 +16,15 @@ from polyseme.api.tasks import evaluate_task
 from polyseme.choices import Direction, Normalise
 from polyseme.elmo import BATCH_TOKENS, Elmo, ensure_loaded
 from polyseme.errors import UsageError
-from polyseme.io.progress import ProgressOption, open_progress
+from polyseme.io.progress import OnProgress, ProgressEvent, ProgressOption, open_progress
 from polyseme.io.result_list import ResultList
 from polyseme.language.scoring import require_predictor
 from polyseme.tasks.data.sources import Data
 from polyseme.tasks.metrics import Scores
 from polyseme.tasks.task_folder import is_task
 from polyseme.tasks.task_model import TaskModel, load_task
-from polyseme.text.reading import ReadingProgress, check_input, read_lines
+from polyseme.text.reading import Line, ReadingProgress, check_input, read_lines
+from polyseme.text.validate import list_values
 
 Item = TypeVar("Item")
 
@@ -31,7 +32,7 @@ Item = TypeVar("Item")
 @overload
 def evaluate(
     model: Elmo,
-    text: str | Path,
+    text: str | Path | Iterable[str],
     *,
     segment: str | None = ...,
     stateful: bool = ...,
@@ -54,7 +55,7 @@ def evaluate(
 @overload
 def evaluate(
     model: str | Path,
-    text: str | Path,
+    text: Data,
     *,
     segment: str | None = ...,
     stateful: bool = ...,
@@ -86,8 +87,8 @@ def evaluate(
 
     Args:
         model: An ELMo with a softmax or a task model, loaded or as a path.
-        text: A file, a folder, or "-" for standard input; for a task model,
-            labelled examples as `train` takes them.
+        text: A file, a folder, "-" for standard input, or a list of texts; for a task model, labelled
+            examples as `train` takes them.
         segment: Language model: how to split the text; as the model was trained if None.
         stateful: Language model: carry the state from sentence to sentence of a file.
         batch_tokens: Language model: size of a batch in tokens, if it is loaded here.
@@ -119,10 +120,11 @@ def evaluate(
         )
         return evaluate_task(task, text, encoding=encoding, progress=progress)
     _refuse({"elmo": elmo, "static": static}, "a task folder")
-    if not isinstance(text, str | Path):
-        raise UsageError(f"text is of type {type(text).__name__}, expected the path of a text.")
     loaded = ensure_loaded(model, batch_tokens, options, device=device or "cpu")
     with open_progress(progress) as on_progress:
+        if not isinstance(text, str | Path):
+            lines = _number_texts(text, on_progress)
+            return language.evaluate(loaded, lines, segment=segment, stateful=stateful)
         reading = ReadingProgress(on_progress, text, stage="evaluating")
         return language.evaluate(
             loaded,
@@ -131,6 +133,16 @@ def evaluate(
             stateful=stateful,
             reading=reading,
         )
+
+
+def _number_texts(texts: Iterable[str], on_progress: OnProgress) -> Iterator[Line]:
+    """The lines of texts in memory; progress is reported before each."""
+    values = list_values(texts, "text")
+    for number, text in enumerate(values, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"text:{number} is of type {type(text).__name__}, expected a string.")
+        on_progress(ProgressEvent("evaluating", number - 1, len(values)))
+        yield from (Line("text", number, line) for line in text.splitlines())
 
 
 def _refuse(arguments: Mapping[str, object], kind: str) -> None:

@@ -24,7 +24,7 @@ from polyseme.search.disambiguation import Disambiguator, Prior, SenseScores, ch
 from polyseme.search.index import Index
 from polyseme.search.maps import Map, make_map
 from polyseme.search.selection import Documents
-from polyseme.search.sense_data import read_sense_data, read_wordnet_senses
+from polyseme.search.sense_data import SenseExamples, read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
 from polyseme.search.usage_vectors import check_view, embed_usages
 
@@ -128,8 +128,8 @@ def map_usages(
 
 def disambiguate(
     model: Elmo | str | Path,
-    train: str | Path,
-    test: str | Path,
+    train: SenseExamples,
+    test: SenseExamples,
     *,
     layer: Layer = "concat",
     view: UsageView = "sentence",
@@ -144,7 +144,8 @@ def disambiguate(
 
     Args:
         model: The ELMo, loaded or as a path.
-        train: Labelled examples: a file, or a folder of CoarseWSD-20; see `search.sense_data`.
+        train: Labelled examples: a file, or a folder of CoarseWSD-20; see `search.sense_data`. Or tuples of a
+            word, a sentence with the word in [brackets], and its sense.
         test: Examples to predict, in the same form; their labels may be missing.
         layer: Layer of the vectors: "concat", all of them joined; "top", "mean", a number from 0, weights,
             or (weights, gamma).
@@ -168,6 +169,8 @@ def disambiguate(
 
     Example:
         >>> scores, senses = polyseme.disambiguate("en", "train.tsv", "test.tsv")
+        >>> train = [("bank", "He sat on the river [bank] .", "river"), …]
+        >>> polyseme.disambiguate("en", train, [("bank", "The [bank] failed .")])
 
     """
     check_correction(space)

@@ -9,7 +9,7 @@ does not say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -22,6 +22,8 @@ from polyseme.text.reading import open_bytes, read_lines
 from polyseme.text.validate import check_path
 
 SegmentText = Callable[[str], list[str]]
+SenseRow = Sequence[str | None]  # a word, a sentence with the word in [brackets] and, if known, its sense
+SenseExamples = str | Path | Iterable[SenseRow]
 SATELLITE, ADJECTIVE = "5", "3"  # classes of WordNet's sense keys: both are adjectives
 WORD_CLASSES = {"NOUN": "1", "VERB": "2", "ADJ": "3", "ADV": "4"}
 
@@ -49,21 +51,26 @@ class LabelledUsage:
 
 
 def read_sense_data(
-    path: str | Path, part: str, segment_text: SegmentText = str.split, encoding: str = AUTO
+    path: SenseExamples, part: str, segment_text: SegmentText = str.split, encoding: str = AUTO
 ) -> list[LabelledUsage]:
-    """Read the labelled usages of a file, or of a CoarseWSD-20 folder.
+    """Read the labelled usages of a file, of a CoarseWSD-20 folder, or of rows in memory.
 
     Args:
-        path: A file (.xml, or text in SemCor columns or plain rows), or a folder.
-        part: Which files of a folder to read: "train" or "test".
+        path: A file (.xml, or text in SemCor columns or plain rows), a folder, or rows as the plain ones.
+        part: Which files of a folder to read: "train" or "test"; rows are called by it in error messages.
         segment_text: Splits the sentences of plain rows into tokens; the other formats contain tokens.
         encoding: The encoding of the files; "auto" detects it. XML declares its own.
 
     Raises:
         DataError: The file has no labelled words, or a line is malformed; the message starts with file:line.
-        UsageError: `path` is no path, or an XML file has an unknown part of speech.
+        UsageError: `path` is neither a path nor rows, or an XML file has an unknown part of speech.
 
     """
+    if not isinstance(path, str | Path) and isinstance(path, Iterable):
+        usages = list(_parse_rows(_list_rows(path, part), segment_text))
+        if not usages:
+            raise DataError(f"{part}: no labelled words in it.")
+        return usages
     file = Path(check_path(path, part, "the path of labelled examples")).expanduser()
     if file.is_dir():
         usages = list(_read_coarse_wsd(file, part, encoding))
@@ -128,12 +135,27 @@ def _read_coarse_wsd(folder: Path, part: str, encoding: str) -> Iterator[Labelle
 
 
 def _read_rows(path: Path, segment_text: SegmentText, encoding: str) -> Iterator[LabelledUsage]:
+    """Lines of word, sentence with the word in [brackets], sense, separated by tabs."""
+    lines = (line for line in read_lines(path, encoding) if line.text.strip())
+    return _parse_rows(((line.location, line.text.split("\t")) for line in lines), segment_text)
+
+
+def _list_rows(rows: Iterable[SenseRow], part: str) -> Iterator[tuple[str, list[str]]]:
+    """Rows in memory with their locations; a sense may be None."""
+    for number, row in enumerate(rows, start=1):
+        fields = list(row) if isinstance(row, tuple | list) else []
+        if fields[2:] == [None]:
+            fields.pop()
+        if not fields or not all(isinstance(field, str) for field in fields):
+            raise UsageError(
+                f"{part}:{number}: expected a tuple of a word, a sentence and its sense, not {row!r:.60}."
+            )
+        yield f"{part}:{number}", fields
+
+
+def _parse_rows(rows: Iterable[tuple[str, list[str]]], segment_text: SegmentText) -> Iterator[LabelledUsage]:
     """Rows of word, sentence with the word in [brackets], sense; brackets are split at spaces only."""
-    for line in read_lines(path, encoding):
-        if not line.text.strip():
-            continue
-        location = f"{line.source}:{line.number}"
-        fields = line.text.split("\t")
+    for location, fields in rows:
         if len(fields) not in (2, 3):
             raise DataError(f"{location}: {len(fields)} columns, expected a word, a sentence and its sense.")
         try:

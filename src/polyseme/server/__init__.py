@@ -4,9 +4,10 @@ serve         the verb: checks the extra, starts the server
 run           sockets, signals, processes
 app           the ASGI application
 state         loaded models, threads, metrics
-catalog       one model of a server, with its indexes and task models
-served_models  all models of a server
+catalog       one model with its indexes and task models
+served_models all models of a server, and which one a request means
 verbs         one route per verb
+evaluation    the routes of evaluate and disambiguate
 openai        OpenAI's embeddings API
 tei           embeddings for clients of text-embeddings-inference
 change_cache  changes of words, kept from request to request

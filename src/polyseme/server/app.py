@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from polyseme.server.evaluation import EvaluationRoutes
 from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
 from polyseme.server.http.middleware import PIECE_BYTES, App, RequestMiddleware, internal_error
@@ -133,6 +134,7 @@ def _make_routes(
     )
     app.state.polyseme = state
     VerbRoutes(state, chunk_tokens=chunk_tokens).add_to(app)
+    EvaluationRoutes(state).add_to(app)
     OpenAiRoutes(state).add_to(app)
     _add_status_routes(app, state, key, workspace)
     document_keys(app, key)

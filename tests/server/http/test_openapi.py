@@ -16,6 +16,13 @@ from polyseme.server.catalog import Catalog
 jsonschema = pytest.importorskip("jsonschema")
 TEXTS = ["曹操大怒。", "天色将晚，人马困乏。"]
 MARKED = {"tokens": ["玄德", "将", "兵"], "position": 1}
+SENSES = [
+    {"word": "将", "sentence": sentence, "sense": sense}
+    for sense, sentence in (
+        *(("general", f"玄德拜关羽为[将]{end}") for end in ("。", "！", "，众人喜。")),
+        *(("soon", f"天色[将]{end}") for end in ("晚。", "明。", "晚，人困。")),
+    )
+]
 BOTH = {"first": "one-index", "second": "other-index"}
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("/tokenize", {"texts": TEXTS}),
@@ -35,6 +42,10 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("/similarity", {"texts": [*TEXTS, *TEXTS]}),
     ("/summarise", {"text": "曹操大怒。玄德走了。将军出马。", "sentences": 2}),
     ("/generate", {"prompt": "却说", "tokens": 5, "seed": 1}),
+    ("/evaluate", {"texts": TEXTS}),
+    ("/evaluate", {"examples": [["这家酒店很好。", "好评"], ["很差。", "差评"]]}),
+    ("/disambiguate", {"train": SENSES, "test": SENSES[:2]}),
+    ("/disambiguate", {"train": SENSES, "test": [{"word": "马", "sentence": "[马]鸣。"}]}),
     ("/map", {"words": ["将", "曹操"]}),
     ("/predict", {"texts": ["这家酒店很好。"]}),
     ("/v1/embeddings", {"input": TEXTS, "model": "zh-classic"}),

@@ -29,13 +29,18 @@ RESPONSES: dict[str, type[BaseModel]] = {
     "/generate": responses.GenerateResponse,
     "/map": responses.MapResponse,
     "/summarise": responses.SummariseResponse,
+    "/evaluate": responses.EvaluateResponse,
+    "/disambiguate": responses.DisambiguateResponse,
     "/v1/embeddings": responses.OpenAiResponse,
     "/v1/models": responses.OpenAiModelsResponse,
     "/v1/models/{model}": responses.OpenAiModel,
     "/health": responses.HealthResponse,
     "/info": responses.InfoResponse,
 }
-OTHER_RESPONSES = {"/embed": responses.TeiResponse}  # to clients of other servers
+OTHER_RESPONSES: dict[str, type[BaseModel]] = {  # to another kind of request
+    "/embed": responses.TeiResponse,
+    "/evaluate": responses.TaskScores,
+}
 RAW_ROUTES = ("/embed", "/embed_all")  # routes that return raw numbers if the Accept header asks for them
 ERROR_RESPONSES: ResponseDocs = {
     status: {"description": description, "model": responses.ErrorResponse}

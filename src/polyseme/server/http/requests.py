@@ -7,6 +7,7 @@ Fields have the names and defaults of the arguments in `polyseme.api`; tests/ser
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from polyseme.choices import Direction, MapMethod, Pool
+from polyseme.choices import Correction, Direction, MapMethod, Pool, UsageView
 
 MAX_RESULTS = 1000  # per request
 IDS_INSTEAD_OF_TEXT = (
@@ -29,6 +30,7 @@ IDS_INSTEAD_OF_TEXT = (
     "(OpenAIEmbeddings of LangChain: check_embedding_ctx_length=False)"
 )
 MAX_TEMPERATURE = 100.0  # draws all words alike
+MAX_PRIOR = 100.0  # far above any that is useful: cosines are at most 1
 MAX_LAYER_WEIGHT = 1e6  # keeps a mix far from the largest float32
 
 
@@ -304,6 +306,67 @@ class PredictRequest(Request):
     texts: Annotated[
         list[Text | Annotated[list[Text], Field(min_length=2, max_length=2)]], Field(min_length=1)
     ]
+
+
+def _check_row(row: Any) -> Any:
+    """Refuse lone surrogates in any value of a row."""
+    try:
+        _check_encodable(json.dumps(row, ensure_ascii=False))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return row
+
+
+Row = Annotated[list[Any] | dict[str, Any], AfterValidator(_check_row)]
+
+
+class EvaluateRequest(Request):
+    """Texts for the language model, or labelled examples for a task model."""
+
+    texts: Annotated[
+        list[Text] | None, Field(min_length=1, description="Each may have any number of sentences.")
+    ] = None
+    examples: Annotated[
+        list[Row] | None,
+        Field(
+            min_length=1,
+            description="Rows as train takes them: [text, label], [tokens, tags], or an object by column.",
+        ),
+    ] = None
+    task: Text | None = Field(None, description="Name of a task model; the first one if left out.")
+
+    @model_validator(mode="after")
+    def _check_data(self) -> EvaluateRequest:
+        if (self.texts is None) == (self.examples is None):
+            raise ValueError("give texts for the language model, or examples for a task model")
+        if self.task is not None and self.examples is None:
+            raise ValueError("a task model needs examples")
+        return self
+
+
+class SenseExample(BaseModel):
+    """A word in a sentence, and its sense if it is known."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    word: Token
+    sentence: Annotated[Text, Field(description="With the word in [brackets].")]
+    sense: Annotated[Text | None, Field(description="Empty or left out if it is not known.")] = None
+
+
+class DisambiguateRequest(Request):
+    """Examples of the senses of words, and usages whose senses are to be found."""
+
+    train: Annotated[list[SenseExample], Field(min_length=1, description="With their senses.")]
+    test: Annotated[
+        list[SenseExample], Field(min_length=1, description="To predict; with senses, to score as well.")
+    ]
+    layer: JoinedLayer = "concat"
+    view: UsageView = "sentence"
+    space: Correction = "senses"
+    prior: Annotated[
+        Literal["auto"] | Annotated[float, Field(ge=0, le=MAX_PRIOR)],
+        Field(description="Weight of how frequent a sense is in the examples."),
+    ] = "auto"
 
 
 class OpenAiRequest(BaseModel):

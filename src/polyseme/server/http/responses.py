@@ -304,6 +304,70 @@ class PredictResponse(BaseModel):
     )
 
 
+class Perplexities(BaseModel):
+    """Perplexities by direction; null if nothing was predicted."""
+
+    forward: float | None
+    backward: float | None
+    mean: float | None
+
+
+class EvaluateResponse(BaseModel):
+    """How well the language model predicts texts."""
+
+    perplexity: Perplexities
+    perplexity_of_known_words: Perplexities = Field(description="Of words in the vocabulary alone.")
+    sentences: int
+    words: int
+    targets: int = Field(description="Predictions of one direction: words, and the end of each sentence.")
+    unknown: int = Field(description="Words that are missing from the vocabulary.")
+    unknown_rate: float
+
+
+class LabelScores(BaseModel):
+    """The scores of one label."""
+
+    label: str
+    precision: float
+    recall: float
+    f1: float
+    count: int
+
+
+class Confusion(BaseModel):
+    """Which labels are taken for which."""
+
+    labels: list[str]
+    counts: list[list[int]] = Field(description="Labels down, predictions across.")
+
+
+class TaskScores(BaseModel):
+    """To a request with `examples`: the scores of a task model."""
+
+    main: str = Field(description="Name of the metric that training maximises.")
+    metrics: dict[str, float | None]
+    labels: list[LabelScores]
+    confusion: Confusion
+    notes: list[str] | None = None
+
+
+class AccuracyOfSenses(BaseModel):
+    """How many predicted senses are right."""
+
+    accuracy: float
+    accuracy_by_word: float = Field(description="Mean of the accuracies of the words.")
+    baseline: float = Field(description="Accuracy of the most frequent sense of each word.")
+    unseen: float = Field(description="Share of usages whose word has no examples.")
+    count: int
+
+
+class DisambiguateResponse(BaseModel):
+    """Predicted senses."""
+
+    senses: list[str | None] = Field(description="Per usage of test; null if its word has no examples.")
+    scores: AccuracyOfSenses | None = Field(description="Null if no usage of test has a sense.")
+
+
 class OpenAiVector(BaseModel):
     """A vector in OpenAI's format."""
 
