@@ -87,6 +87,12 @@ def test_a_line_break_in_a_chinese_paragraph_is_no_space(site: Path) -> None:
     )
 
 
+def test_an_error_is_marked_so_that_its_long_line_wraps(site: Path) -> None:
+    errors = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").count("```text\npolyseme: ")
+    for page in ("troubleshooting", "zh/troubleshooting"):
+        assert read(site, page).count('<div class="language-text error highlight">') == errors > 0
+
+
 def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     loaded = re.compile(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)')
     assert not [found for path in site.rglob("*.html") for found in loaded.findall(path.read_text("utf-8"))]

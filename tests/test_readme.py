@@ -191,10 +191,38 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
             assert printed == following.code, f"{page}:{following.line}"
 
 
+def shown_errors(page: Path) -> list[tuple[Block, str]]:
+    """The console blocks that do run: one command each, and the text after it is its error."""
+    return [
+        (block, following.code)
+        for block, following in pairwise([*blocks(page), END])
+        if (block.language, following.language) == ("console", "text")
+        and following.code.startswith("polyseme: ")
+    ]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if shown_errors(page)], ids=lambda page: page.name)
+def test_commands_fail_with_the_errors_that_a_page_shows(page: Path, working_folder: Path) -> None:
+    if page in CHINESE_PAGES:
+        shown, expected = (
+            [(block.code, error) for block, error in shown_errors(p)] for p in (page, CHINESE_PAGES[page])
+        )
+        assert shown == expected
+        return
+    errors = dict(shown_errors(page))
+    for block in blocks(page):
+        if block.language == "bash":
+            run_shell(page, block)
+        elif block in errors:
+            ran = run_program(*shlex.split(block.code)[1:])
+            assert (ran.code, ran.err) == (2, errors[block]), f"{page}:{block.line}"
+
+
 def shown_commands(page: Path) -> Iterator[list[str]]:
     """Yield the arguments of each `polyseme` command in the console blocks of a page."""
+    errors = dict(shown_errors(page))
     for block in blocks(page):
-        if block.language != "console":
+        if block.language != "console" or block in errors:
             continue
         for line in block.code.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)

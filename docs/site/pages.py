@@ -28,6 +28,7 @@ SECTIONS = {
     ("Tasks", "任务"): ("tasks", "answers", "coref", "roles", "summarise", "translate"),
     ("Serve and scale", "服务与规模"): ("serve", "deploy", "scale", "stores", "threat-model"),
     ("Other programs", "其他程序"): ("integrations", "programs"),
+    ("Help", "帮助"): ("faq", "troubleshooting"),
     ("Reference", "参考"): (*GENERATED, "versions"),
 }
 TITLES = {
@@ -125,6 +126,8 @@ def convert_formula(formula: str, display: str) -> str:
 def _prepare_fence(fence: str) -> str:
     if match := MATH_BLOCK.fullmatch(fence):
         return f'<div class="formula">{convert_formula(match[1].strip(), "block")}</div>'
+    # An error is one long line, which the style wraps.
+    fence = fence.replace("```text\npolyseme: ", "``` { .text .error }\npolyseme: ", 1)
     return fence.replace("```console\n", "```bash\n", 1)  # commands without a prompt
 
 
