@@ -112,6 +112,16 @@ def find_characters(
     return [*listed, *map(Character, names)][: max(limit, len(listed))]
 
 
+def detect_language(sentences: Iterable[Sequence[str]]) -> str:
+    """Chinese (zh) if most tokens of letters are, else English (en)."""
+    han = latin = 0
+    for sentence in sentences:
+        for token in sentence:
+            han += "\u4e00" <= token[:1] <= "\u9fff"
+            latin += token[:1].isascii() and token[:1].isalpha()
+    return "zh" if han > latin else "en"
+
+
 def _list_persons(word_list: WordList | None) -> set[str]:
     """The persons of a word list."""
     if word_list is None:

@@ -133,6 +133,7 @@ class ServerState:
         for catalog in models.catalogs.values():
             for index in catalog.indexes.values():
                 catalog.usage_layers(index).warm_up()
+                catalog.casts.warm_up(index)
 
     def choose_model(self, handler: Handler[Result]) -> Handler[Result]:
         """Wrap the handler of a route: `catalog` is then that of the model that its request means."""
