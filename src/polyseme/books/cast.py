@@ -4,7 +4,7 @@
         ->  api.books, server
 
 What `book` finds in a text is found here in the sentences that an index stores, so that an index is enough.
-A paragraph is what stands on one line of a file.
+A paragraph is a line of a file, or, where sentences go on in the next line, lines without a blank one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.search.index import Index
 from polyseme.search.space import normalize
+from polyseme.search.usage_store import StoredSentence
 from polyseme.text.segment import WordList
 from polyseme.text.segment.discovery import SampledText, discover_words
 from polyseme.text.segment.word_list import NAME_SEPARATOR, ListedWord
@@ -34,6 +34,8 @@ from polyseme.text.simplified import simplify
 from polyseme.word_vectors import Neighbour
 
 COMPANIONS, NEAREST, PASSAGES = 12, 8, 3  # of a person
+SHARED_LINES = 0.4  # of sentences that begin on the line of the one before: paragraphs are not wrapped
+WRAPPED = 72  # characters of a line of a wrapped paragraph
 PASSAGE = 400  # characters; a longer paragraph is cut after a sentence
 
 
@@ -188,7 +190,8 @@ def find_cast(
     if language == "zh" and word_list is None:
         # The index was segmented without these names, which glued verbs to some of them (玄德曰).
         word_list = _discover_names(stored)
-        sentences = [word_list.cut(simplify(text)) for paragraph in stored for text in paragraph.texts]
+        if word_list is not None:
+            sentences = [word_list.cut(simplify(text)) for paragraph in stored for text in paragraph.texts]
     characters = find_characters(sentences, language, word_list, listed, k)
     paragraphs = [
         Paragraph(paragraph.document, [simplify(text) for text in paragraph.texts]) for paragraph in stored
@@ -224,28 +227,53 @@ def find_cast(
     return Cast(language, names, ResultList(persons, f"{len(persons)} persons"), sorted(pairs))
 
 
-def _discover_names(stored: Sequence[_StoredParagraph]) -> WordList:
-    """The names of a Chinese text that the model was not trained on."""
+def _discover_names(stored: Sequence[_StoredParagraph]) -> WordList | None:
+    """The names of a Chinese text that the model was not trained on; None if none are found."""
     sample = SampledText()
     for paragraph in stored:
         sample.add("".join([*paragraph.texts, "\n"]))
     found = discover_words(sample.blocks)
-    return WordList(tuple(ListedWord(new.word, new.count, new.tag) for new in found))
+    return WordList(tuple(ListedWord(new.word, new.count, new.tag) for new in found)) if found else None
 
 
 def _read_paragraphs(index: Index, positions: dict[int, int]) -> Iterator[_StoredParagraph]:
     """The paragraphs of the documents that are read, in the order of the text."""
-    sentences = (
+    sentences = [
         sentence
         for block in index.blocks
         for sentence in block.read_sentences()
         if sentence.document in positions
-    )
-    for (document, line), group in groupby(sentences, key=attrgetter("document", "line")):
-        members = list(group)
-        yield _StoredParagraph(
-            positions[document], line, [item.words for item in members], [item.text for item in members]
-        )
+    ]
+    width = _measure_width(sentences) if index.head["segment"] in ("en", "auto") else None
+    members: list[StoredSentence] = []
+    for sentence in [*sentences, None]:
+        if members and (sentence is None or not _goes_on(members[-1], sentence, width)):
+            first = members[0]
+            yield _StoredParagraph(
+                positions[first.document],
+                first.line,
+                [item.words for item in members],
+                [item.text for item in members],
+            )
+            members = []
+        if sentence is not None:
+            members.append(sentence)
+
+
+def _measure_width(sentences: Sequence[StoredSentence]) -> int:
+    """Characters of a line that paragraphs are wrapped at; 0 if a paragraph is one line."""
+    shared = sum(a.line == b.line for a, b in pairwise(sentences))
+    return 0 if shared > len(sentences) * SHARED_LINES else WRAPPED
+
+
+def _goes_on(before: StoredSentence, after: StoredSentence, width: int | None) -> bool:
+    """Whether a sentence is in the paragraph of the one before it: no blank line is between them.
+
+    An index knows the line that a sentence begins on. Without `width`, paragraphs are lines.
+    """
+    distance = after.line - before.line
+    most = 0 if width is None else 1 + (len(before.text) // width if width else 0)
+    return before.document == after.document and 0 <= distance <= most
 
 
 def _find_nearest(index: Index, characters: Sequence[Character]) -> list[list[Neighbour]]:

@@ -85,9 +85,11 @@ def _pairs(numbers: Iterable[int]) -> Iterator[Pair]:
 
 def _compile(names: Iterable[str]) -> re.Pattern[str] | None:
     """Match any name, the longest first; a name of letters with a space must not be part of another word."""
-    alternatives = []
-    for name in sorted(names, key=lambda name: (-len(name), name)):
-        border = r"(?<!\w)", r"(?!\w)"
-        escaped = re.escape(name)
-        alternatives.append(f"{border[0]}{escaped}{border[1]}" if name.isascii() else escaped)
-    return re.compile("|".join(alternatives)) if alternatives else None
+    ordered = sorted(names, key=lambda name: (-len(name), name))
+    if not ordered:
+        return None
+    alternatives = [
+        rf"(?<!\w){re.escape(name)}(?!\w)" if name.isascii() else re.escape(name) for name in ordered
+    ]
+    firsts = "".join(sorted({re.escape(name[0]) for name in ordered}))
+    return re.compile(f"(?=[{firsts}])(?:{'|'.join(alternatives)})")  # most characters begin no name

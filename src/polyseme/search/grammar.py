@@ -61,7 +61,8 @@ def list_adjacent_words(
         contexts: The contexts of the usages.
         labels: (N,) the group of each usage.
         side: -1 for the words before, 1 for the words after.
-        k: How many words for each group, compared with the others; a single group with the whole index.
+        k: How many words for each group. They are compared with those beside the other groups, or with all
+            words of the index if there are none.
 
     """
     beside = contexts.offsets == side
@@ -73,8 +74,10 @@ def list_adjacent_words(
     names = reader.index.words.words
     typical = []
     for row in table:
-        rest = counts[types] if len(table) == 1 else table.sum(axis=0) - row
-        total = counts.sum() if len(table) == 1 else rest.sum()
+        rest = table.sum(axis=0) - row
+        total = rest.sum()
+        if not total:
+            rest, total = counts[types], counts.sum()
         scores = log_likelihood(row, rest, row.sum(), float(total))
         scores[row < MIN_COLLOCATE_COUNT] = 0
         best = np.lexsort((types, -scores))[:k]

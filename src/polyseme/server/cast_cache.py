@@ -13,10 +13,7 @@ from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.search.index import Index
 
 MAX_CASTS = 8
-WARM_USAGES, WARM_K = (
-    1_000_000,
-    40,
-)  # of indexes up to this size, the persons that the page shows are found early
+WARM_K = 40  # persons that the page shows
 
 
 class CastCache:
@@ -44,6 +41,5 @@ class CastCache:
             return entry[1]
 
     def warm_up(self, index: Index) -> None:
-        """Find the persons of an index before they are asked for, unless it is large."""
-        if len(index) <= WARM_USAGES:
-            self.get(index, WARM_K, None, ignore_progress)
+        """Find the persons of an index before they are asked for, which takes seconds."""
+        self.get(index, WARM_K, None, ignore_progress)

@@ -343,7 +343,7 @@ class VerbRoutes:
             cast = catalog.casts.get(index, body.k, body.documents, stop_when(abandoned))
             return make_json_response(cast.as_dict())
 
-        return await self._run(run, NO_DOCUMENTS, self._state.analyses, abandoned)
+        return await self._run(run, NO_DOCUMENTS, self._state.persons, abandoned)
 
     async def timeline(self, body: requests.TimelineRequest) -> Response:
         """Count a word and its senses over documents or years."""

@@ -159,7 +159,7 @@ function Legend({ count }) {
 // row.shares: [[share in the first index, share in the second], …] by sense.
 function Bars({ row, names }) {
   const bars = [0, 1].map((i) => row.shares.map((pair) => pair[i]));
-  const left = Math.min(MAX_NAME_WIDTH, Math.max(...names.map((name) => textWidth(name, FONT_SIZE)))) + 8;
+  const left = Math.min(MAX_NAME_WIDTH, Math.max(...names.map((name) => textWidth(name, FONT_SIZE)))) + 16;
   const [width, height] = [left + BAR.width, BAR.height * 2 + 2];
   const senses = row.shares.map((_, sense) => {
     const neighbours = row.neighbours?.[sense] ?? [];

@@ -7,7 +7,7 @@ export const STUDY_TEXTS = {
     "Type a word to see how often it is used, and in which senses, from year to year or from chapter to chapter. Then draw two ranges on the chart to see how its use changed between them.",
     "输入一个词，即可逐年或逐章查看它的频率和各义项的占比；再在图上拖出两个区间，即可比较其用法的变化。",
   ],
-  "timeline.title": ["{word} by {grouping}", "“{word}”：按{grouping}"],
+  "timeline.title": ["{word} over time: {grouping}", "“{word}”的时间线：{grouping}"],
   "timeline.chartName": [
     "Frequency of {word} and shares of its senses in {count} periods; the table below has the values",
     "“{word}”在 {count} 个时段中的频率与各义项占比；数值见下表",
@@ -54,9 +54,9 @@ export const STUDY_TEXTS = {
   "timeline.thisWord": ["Only “{word}”", "只看“{word}”"],
   "timeline.allWords": ["Words that changed most", "变化最大的词"],
   "timeline.by.document": ["documents", "文档"],
-  "timeline.by.documents": ["{width} documents", "每 {width} 篇文档"],
+  "timeline.by.documents": ["{width} documents each", "每 {width} 篇文档"],
   "timeline.by.year": ["years", "年份"],
-  "timeline.by.years": ["{width} years", "每 {width} 年"],
+  "timeline.by.years": ["{width} years each", "每 {width} 年"],
 
   "compare.fromIndex": ["of the index, corrected", "索引所用的层（已校正）"],
   "compare.uncorrected": [

@@ -19,7 +19,6 @@ import { linkTo } from "/explorer/routing.js";
 
 const DRAWN = 30; // persons in the network
 const AROUND = 10; // companions in the network of one person
-const WARM_USAGES = 1_000_000; // of larger indexes, the server finds the persons only when they are asked for
 
 export function Persons({ params, navigate }) {
   const info = useInfo();
@@ -42,7 +41,7 @@ export function Persons({ params, navigate }) {
 
 // A link to the page of a word that is a person of the index.
 export function PersonLink({ word, index }) {
-  const request = useRequest(index.usages <= WARM_USAGES ? "/characters" : null, { index: index.name });
+  const request = useRequest("/characters", { index: index.name });
   if (!request.data || !findPerson(request.data, word)) return null;
   return html`<p><a href=${linkTo("persons", { name: word })}>${t("persons.page", { name: word })}</a></p>`;
 }
