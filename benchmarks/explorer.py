@@ -2,10 +2,10 @@
 
     a model and its index  ->  a server and Chromium  ->  milliseconds per click, also with millions of usages
 
-A click is what a person does next: another word of a sentence, the senses or the timeline of a word, two ranges
-of it, a person, two sentences. It ends when the page has changed for the last time: all answers are there and
-drawn. Every click of a run asks for something new, so that neither page nor server has it cached. First content
-is the first text of a view in a new browser profile.
+A click is what a person does next: another word of a sentence, the senses or the timeline of a word, two
+ranges of it, a person, two sentences. It ends when the page has changed for the last time: all answers are
+there and drawn. Every click of a run asks for something new, so that neither page nor server has it cached.
+First content is the first text of a view in a new browser profile.
 
 With --usages, an index of that many usages is written next, by repeating the blocks of the index with noise
 added to their vectors, and measured in the same way; it is read through memory maps, as any index.
@@ -36,6 +36,7 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+
 from results_page import write_results
 
 TARGETS = {"first content": 300, "median": 100, "95%": 250, "median of millions": 1000}
