@@ -221,7 +221,12 @@ def find_cast(
         for row, n in enumerate(order)
     ]
     pairs = [
-        (*sorted((position[a], position[b])), count, mentions.in_sentence[a, b])
+        (
+            min(position[a], position[b]),
+            max(position[a], position[b]),
+            count,
+            mentions.in_sentence[a, b],
+        )
         for (a, b), count in mentions.in_paragraph.items()
     ]
     return Cast(language, names, ResultList(persons, f"{len(persons)} persons"), sorted(pairs))

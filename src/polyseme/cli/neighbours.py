@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -152,7 +152,7 @@ def similarity(
     )
     if as_json:
         rows = [{"texts": [pair.first, pair.second], "cosine": pair.cosine} for pair in compared.pairs]
-        values = {"kind": compared.kind, "pairs": rows, "odd_one_out": compared.odd_one_out}
+        values: dict[str, Any] = {"kind": compared.kind, "pairs": rows, "odd_one_out": compared.odd_one_out}
         if compared.usual is not None:
             values["usual"] = compared.usual.as_dict()
         print(json.dumps(values, ensure_ascii=False, indent=2))

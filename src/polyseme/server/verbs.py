@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -405,7 +406,7 @@ class VerbRoutes:
         for number, word in enumerate(words, start=1):
             for name, index in zip(("first", "second"), indexes, strict=True):
                 await self._check_word(word, index.whole.words, number=number)
-                count = await self._state.queries.run(lambda index=index, word=word: _count(index, word))
+                count = await self._state.queries.run(partial(_count, index, word))
                 if count < MIN_USAGES:
                     raise invalid(
                         f"Word {number} of {len(words)} has {count} usages in the {name} index: "
