@@ -134,15 +134,18 @@ def timeline(
         return
     print(result.periods.caption)
     senses_of_word = [] if result.senses is None else result.senses.senses
+    if len(senses_of_word) == 1:
+        senses_of_word = []  # its share is always 100%
     for number, sense in enumerate(senses_of_word, start=1):
         print(f"{number}. {sense.share:.0%}  {' '.join(sense.collocates or sense.neighbours)}")
     numbers = [f"sense {number + 1}" for number in range(len(senses_of_word))]
-    print(f"\n{result.by.partition('/')[0]}", "usages", "per million", "95% interval", *numbers, sep="\t")
+    print(result.by.partition("/")[0], "usages", "per million", "95% interval", *numbers, sep="\t")
     for period in result.periods:
         low, high = period.interval
         shares = (
             f"{share:.0%} ({least:.0%}-{most:.0%})"
             for share, (least, most) in zip(period.shares, period.share_intervals, strict=True)
+            if senses_of_word
         )
         print(
             _shorten(period.name),
