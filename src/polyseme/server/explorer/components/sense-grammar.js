@@ -34,7 +34,7 @@ export function Grammar({ result, index, merged, navigate }) {
       ${!contexts && index.view !== "context" &&
       html`<details>
         <summary>${t("grammar.build")}</summary>
-        <${CodeLines} name=${t("code.cli")} text=${snippets.contextIndex({ model: info.model, index })} />
+        <${CodeLines} name=${t("grammar.command")} text=${snippets.contextIndex({ model: info.model, index })} />
       </details>`}
     </div>
   `;

@@ -147,6 +147,7 @@ export const STUDY_TEXTS = {
     "These senses also differ in grammatical position: the words beside a usage and its place in the sentence tell its sense (agreement {value}; 0 is chance, 1 is certainty).",
     "这些义项在语法位置上也有差别：仅凭相邻的词和句中位置就能判断用例属于哪个义项（一致度 {value}，0 为随机，1 为完全确定）。",
   ],
+  "grammar.command": ["An index of contexts", "上下文索引"],
   "grammar.contexts": ["Group by context instead ({name})", "改按上下文分组（{name}）"],
   "grammar.build": [
     "Group by context instead: build an index of contexts and serve both",
