@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         book,
         cache,
         change,
+        characters,
         convert,
         disambiguate,
         doctor,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         similarity,
         substitutes,
         summarise,
+        timeline,
         train,
     )
     from polyseme.elmo import Elmo, load
@@ -81,6 +83,7 @@ _MODULES = {
     "book": "api",
     "cache": "api",
     "change": "api",
+    "characters": "api",
     "convert": "api",
     "disambiguate": "api",
     "doctor": "api",
@@ -110,6 +113,7 @@ _MODULES = {
     "similarity": "api",
     "substitutes": "api",
     "summarise": "api",
+    "timeline": "api",
     "train": "api",
 }
 
@@ -132,6 +136,7 @@ __all__ = [
     "book",
     "cache",
     "change",
+    "characters",
     "convert",
     "disambiguate",
     "doctor",
@@ -161,6 +166,7 @@ __all__ = [
     "similarity",
     "substitutes",
     "summarise",
+    "timeline",
     "train",
 ]
 

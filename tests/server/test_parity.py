@@ -66,6 +66,15 @@ ROUTES: dict[str, Route] = {
         {"layers"},  # for the page, which mixes layers as the user drags sliders
         {},
     ),
+    "/characters": (
+        requests.CharactersRequest,
+        api.characters,
+        {},
+        {"index", "alias"},  # a name, see ROUTE_FIELDS; a file
+        set(),
+        {},
+    ),
+    "/timeline": (requests.TimelineRequest, api.timeline, {}, {"index"}, set(), {}),
     "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
     "/change": (requests.ChangeRequest, api.change, {}, set(), set(), {}),
     "/summarise": (requests.SummariseRequest, api.summarise, {}, set(), set(), {}),

@@ -7,13 +7,20 @@ Paths or open objects in, files or plain values out. Nothing is printed here.
 
 from __future__ import annotations
 
-from polyseme.api.books import BookResult, book
+from polyseme.api.books import BookResult, book, characters
 from polyseme.api.embedding import EmbedResult, embed
 from polyseme.api.exporting import ExportResult, export
 from polyseme.api.indexing import index
 from polyseme.api.installation import DoctorReport, InstallationCheck, doctor
 from polyseme.api.language import evaluate, generate, rerank, score, substitutes
-from polyseme.api.meanings import change, describe_rare_words, disambiguate, map_usages, senses
+from polyseme.api.meanings import (
+    change,
+    describe_rare_words,
+    disambiguate,
+    map_usages,
+    senses,
+    timeline,
+)
 from polyseme.api.models import cache, convert, info, sample
 from polyseme.api.neighbours import NeighbourGroup, nearest, plan_similarity, similarity
 from polyseme.api.pretraining import pretrain
@@ -42,6 +49,7 @@ __all__ = [
     "book",
     "cache",
     "change",
+    "characters",
     "convert",
     "count_examples",
     "describe_prediction",
@@ -69,5 +77,6 @@ __all__ = [
     "similarity",
     "substitutes",
     "summarise",
+    "timeline",
     "train",
 ]

@@ -1,4 +1,4 @@
-"""The verb book.
+"""The verbs book and characters.
 
 api.pretraining, api.indexing, books  ->  api.books  ->  api
 """
@@ -11,7 +11,9 @@ from pathlib import Path
 
 from polyseme.api.indexing import index
 from polyseme.api.pretraining import pretrain
-from polyseme.books.characters import Character, find_characters, read_aliases
+from polyseme.api.sources import open_part
+from polyseme.books.cast import Cast, find_cast
+from polyseme.books.characters import Character, detect_language, find_characters, read_aliases
 from polyseme.books.mentions import BookMentions, Paragraph, count_mentions
 from polyseme.books.network import find_groups, write_tables
 from polyseme.books.page import BookFacts, render_page
@@ -20,8 +22,9 @@ from polyseme.elmo import Elmo, load
 from polyseme.errors import DataError, UsageError
 from polyseme.io.atomic import new_group
 from polyseme.io.output_lock import lock_output
-from polyseme.io.progress import ProgressOption
+from polyseme.io.progress import ProgressOption, open_progress
 from polyseme.search.index import Index, is_index
+from polyseme.search.selection import Documents
 from polyseme.search.usage_store import read_head
 from polyseme.text.corpus.documents import Document, expand_inputs, read_documents
 from polyseme.text.function_words import is_content_word
@@ -152,7 +155,7 @@ def book(
         )
         chapters, paragraphs = _read_paragraphs(elmo, files, documents, encoding)
         sentences = [elmo.token_texts(text) for paragraph in paragraphs for text in paragraph.sentences]
-        text_language = _detect_language(sentences)
+        text_language = detect_language(sentences)
         cast = find_characters(sentences, text_language, elmo.word_list, listed, characters)
         mentions = count_mentions(paragraphs, chapters, cast)
         cast, mentions = _sort_characters(cast, mentions, len(listed), paragraphs)
@@ -170,6 +173,47 @@ def book(
             write_tables(new, cast, mentions, groups)
             (new / PAGE).write_text(page, encoding="utf-8")
         return BookResult(folder, folder / PAGE, text_language, cast, mentions, groups, usages)
+
+
+def characters(
+    index: Index | str | Path,
+    *,
+    k: int = 40,
+    alias: str | Path | None = None,
+    memory: int | None = None,
+    documents: Documents | None = None,
+    progress: ProgressOption = None,
+) -> Cast:
+    """Find the persons of an index: where they occur, with whom, and who is spoken of alike.
+
+    Names are guesses, as those of `book`: names that the word list of the model or the dictionary of the
+    segmentation knows, and capitalised words that speak. An alias file merges the names of one person.
+
+    Args:
+        index: An index, open or as a path; its model is loaded for its word list.
+        k: The largest number of persons, unless the alias file has more.
+        alias: A file of persons, one per line: name, tab, aliases.
+        memory: Megabytes of vectors to keep in memory.
+        documents: Only these documents; see `nearest`.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        The persons, the most frequent first, and who occurs with whom.
+
+    Raises:
+        UsageError: If no document fits, or `k` is less than 1.
+        DataError: If the alias file is wrong.
+
+    Example:
+        >>> cast = polyseme.characters("sanguo-index")
+        >>> cast.find("曹操").companions[:3], cast.find("曹操").nearest[:3]
+
+    """
+    listed = read_aliases(alias) if alias is not None else []
+    with open_progress(progress) as on_progress:
+        part = open_part(index, documents, memory)
+        return find_cast(part, part.elmo.word_list, listed, k, on_progress)
 
 
 def _check_folder(folder: Path) -> None:
@@ -218,16 +262,6 @@ def _read_paragraphs(
     if not paragraphs:
         raise DataError(f"{files[0]}: contains no words. A book needs text.")
     return chapters, paragraphs
-
-
-def _detect_language(sentences: Sequence[Sequence[str]]) -> str:
-    """Chinese if most tokens of letters are, else English."""
-    han = latin = 0
-    for sentence in sentences:
-        for token in sentence:
-            han += "\u4e00" <= token[:1] <= "\u9fff"
-            latin += token[:1].isascii() and token[:1].isalpha()
-    return "zh" if han > latin else "en"
 
 
 def _sort_characters(

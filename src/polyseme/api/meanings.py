@@ -1,4 +1,4 @@
-"""Verbs about what a word means in a corpus: senses, map_usages, change, disambiguate.
+"""Verbs about what a word means in a corpus: senses, timeline, map_usages, change, disambiguate.
 
 search, api.sources  ->  api.meanings  ->  api
 """
@@ -26,6 +26,7 @@ from polyseme.search.maps import Map, make_map
 from polyseme.search.selection import Documents
 from polyseme.search.sense_data import SenseExamples, read_sense_data, read_wordnet_senses
 from polyseme.search.senses import Senses, find_senses
+from polyseme.search.timeline import Timeline, make_timeline
 from polyseme.search.usage_vectors import check_view, embed_usages
 
 
@@ -76,6 +77,59 @@ def senses(
             groups=groups,
             seed=seed,
             by=by,
+            on_progress=on_progress,
+        )
+
+
+def timeline(
+    index: Index | str | Path,
+    word: str,
+    *,
+    by: str | None = None,
+    max_senses: int = 6,
+    groups: bool = False,
+    seed: int = 0,
+    memory: int | None = None,
+    documents: Documents | None = None,
+    progress: ProgressOption = None,
+) -> Timeline:
+    """Count the usages of a word, and the shares of its senses, over documents or years, with intervals.
+
+    Args:
+        index: An index, open or as a path.
+        word: The word.
+        by: "document", "document/10" for ten documents each, or a field of the metadata such as "year" or
+            "year/10"; None takes years if all documents have one in their metadata, titles or file names,
+            else documents, and joins them if they are many.
+        max_senses: The largest number of senses to look for, as in `senses`.
+        groups: Count stable groups of usages even if nothing shows that they are senses.
+        seed: Seeds the sampling and the clustering.
+        memory: Megabytes of vectors to keep in memory.
+        documents: Only usages in these documents; see `nearest`.
+        progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
+            receives every `ProgressEvent`.
+
+    Returns:
+        The periods in order, each with the frequency per million usages and the shares of the senses; the
+        `documents` of a period selects it for `change`, `nearest` and `senses`.
+
+    Raises:
+        UsageError: If no document has the field.
+        UnknownWordError: If the word has no usages.
+
+    Example:
+        >>> for period in polyseme.timeline("speeches-index", "war", by="year/10").periods:
+        ...     print(period.name, f"{period.frequency:.0f}", period.interval, period.shares)
+
+    """
+    with open_progress(progress) as on_progress:
+        return make_timeline(
+            open_part(index, documents, memory),
+            word,
+            by=by,
+            max_senses=max_senses,
+            groups=groups,
+            seed=seed,
             on_progress=on_progress,
         )
 

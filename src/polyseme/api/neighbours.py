@@ -9,7 +9,7 @@ the path.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, overload
@@ -281,7 +281,8 @@ def similarity(
 
     Returns:
         The cosines of all pairs and, of three or more texts, the odd one out; `cosine` is that of two texts,
-        `compare_tokens()` has those of their tokens.
+        `compare_tokens()` has those of their tokens. With an index, `usual` says what cosines usages of one
+        word and of random words have.
 
     Raises:
         UsageError: If there are fewer than two texts, or they are not of one kind.
@@ -334,7 +335,8 @@ def plan_similarity(
         if layer is not None:
             source.check_layer(layer)
         opened = source
-        return plan_comparison(texts, lambda: opened.words, lambda: opened.encoder)
+        plan = plan_comparison(texts, lambda: opened.words, lambda: opened.encoder)
+        return replace(plan, find_usual=lambda: opened.usual_cosines)
     elmo = source
     encoder = cache(lambda: make_encoder(ensure_loaded(elmo), "top" if layer is None else layer))
     open_known = cache(lambda: words or open_model_words(elmo))

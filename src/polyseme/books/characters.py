@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from polyseme.errors import DataError
@@ -39,6 +40,7 @@ _MIN_SURNAMED_SPEECH = 0.01  # of a name with a surname
 _MIN_DICTIONARY_SPEECH = 0.02  # of a name that the text itself did not show to be one (武松)
 _MIN_OPENS, _MIN_ENDS = 0.2, 0.05  # shares of mentions at the start and at the end of a clause
 _MIN_COUNT = 5
+_LANGUAGE_SENTENCES = 10_000  # from which the language is seen
 # Shares of an English name's mentions behind such words, from which on it is a place, or a kind of person.
 _LOCATIVE = frozenset(("in", "at", "from", "near", "through", "into", "towards", "toward", "around"))
 _INDEFINITE = frozenset(("a", "an", "some", "any", "every", "each", "no", "many", "these", "those", "other"))
@@ -110,6 +112,16 @@ def find_characters(
     finder = _find_chinese if language == "zh" else _find_english
     names = [name for name in finder(sentences, word_list) if name not in known]
     return [*listed, *map(Character, names)][: max(limit, len(listed))]
+
+
+def detect_language(sentences: Iterable[Sequence[str]]) -> str:
+    """Chinese (zh) if most tokens of letters are, else English (en); by the beginning of a long text."""
+    han = latin = 0
+    for sentence in islice(sentences, _LANGUAGE_SENTENCES):
+        for token in sentence:
+            han += "\u4e00" <= token[:1] <= "\u9fff"
+            latin += token[:1].isascii() and token[:1].isalpha()
+    return "zh" if han > latin else "en"
 
 
 def _list_persons(word_list: WordList | None) -> set[str]:

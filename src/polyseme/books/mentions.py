@@ -9,7 +9,7 @@ in a sentence or in a paragraph; each is counted once per sentence or paragraph.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -27,6 +27,14 @@ class Paragraph(NamedTuple):
     sentences: list[str]
 
 
+class ParagraphMentions(NamedTuple):
+    """A paragraph that mentions a character."""
+
+    paragraph: int  # its number, from 0
+    sentence: int  # the first sentence of it that does
+    mentions: int
+
+
 @dataclass
 class BookMentions:
     """Counts of the characters of a book; characters have the numbers of the list they were found with."""
@@ -37,6 +45,7 @@ class BookMentions:
     in_sentence: Counter[Pair] = field(default_factory=Counter)
     in_paragraph: Counter[Pair] = field(default_factory=Counter)
     examples: dict[int, str] = field(default_factory=dict)  # the first sentence of each
+    paragraphs: defaultdict[int, list[ParagraphMentions]] = field(default_factory=lambda: defaultdict(list))
 
     def chapters_of(self, character: int) -> list[int]:
         """The chapters in which a character occurs, in order."""
@@ -52,17 +61,21 @@ def count_mentions(
     pattern = _compile(numbers)
     if pattern is None:
         return mentions
-    for paragraph in paragraphs:
-        together: set[int] = set()
-        for sentence in paragraph.sentences:
+    for position, paragraph in enumerate(paragraphs):
+        together: Counter[int] = Counter()
+        firsts: dict[int, int] = {}
+        for row, sentence in enumerate(paragraph.sentences):
             present = [numbers[match[0]] for match in pattern.finditer(sentence)]
             for number in present:
                 mentions.counts[number] += 1
                 mentions.by_chapter[number, paragraph.chapter] += 1
                 mentions.examples.setdefault(number, sentence)
+                firsts.setdefault(number, row)
             mentions.in_sentence.update(_pairs(present))
             together.update(present)
         mentions.in_paragraph.update(_pairs(together))
+        for number, count in together.items():
+            mentions.paragraphs[number].append(ParagraphMentions(position, firsts[number], count))
     return mentions
 
 
@@ -72,9 +85,11 @@ def _pairs(numbers: Iterable[int]) -> Iterator[Pair]:
 
 def _compile(names: Iterable[str]) -> re.Pattern[str] | None:
     """Match any name, the longest first; a name of letters with a space must not be part of another word."""
-    alternatives = []
-    for name in sorted(names, key=lambda name: (-len(name), name)):
-        border = r"(?<!\w)", r"(?!\w)"
-        escaped = re.escape(name)
-        alternatives.append(f"{border[0]}{escaped}{border[1]}" if name.isascii() else escaped)
-    return re.compile("|".join(alternatives)) if alternatives else None
+    ordered = sorted(names, key=lambda name: (-len(name), name))
+    if not ordered:
+        return None
+    alternatives = [
+        rf"(?<!\w){re.escape(name)}(?!\w)" if name.isascii() else re.escape(name) for name in ordered
+    ]
+    firsts = "".join(sorted({re.escape(name[0]) for name in ordered}))
+    return re.compile(f"(?=[{firsts}])(?:{'|'.join(alternatives)})")  # most characters begin no name

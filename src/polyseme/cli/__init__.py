@@ -38,10 +38,12 @@ COMMANDS = {  # by the panel of `polyseme --help` that lists them
     "Language model": (language.evaluate, language.score, language.substitutes, language.generate),
     "Words in a corpus": (
         books.book,
+        books.characters,
         indexing.index,
         neighbours.nearest,
         neighbours.similarity,
         meanings.senses,
+        meanings.timeline,
         meanings.map_usages,
         meanings.change,
         meanings.disambiguate,

@@ -1,17 +1,21 @@
-"""The command book.
+"""The commands book and characters.
 
 api  ->  cli.books  ->  the terminal
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from polyseme.choices import BookLanguage
-from polyseme.cli.options import DOCUMENTS, Encoding, Force, format_count
+from polyseme.cli.index_options import IndexPath, Memory, SelectedDocuments
+from polyseme.cli.options import DOCUMENTS, AsJson, Encoding, Force, format_count
+
+SHOWN_NAMES = 5  # companions, and persons who are spoken of alike
 
 
 def book(
@@ -63,3 +67,25 @@ def book(
     chapters = format_count(len(result.mentions.chapters), "chapter")
     print(f"{chapters}, {format_count(len(result.characters), 'character')}: {most}")
     print(f"{result.page}: the page; beside it tables (CSV, GraphML), the model and the index")
+
+
+def characters(
+    index: IndexPath,
+    k: Annotated[int, typer.Option("-k", min=1, help="Maximum number of persons.")] = 40,
+    alias: Annotated[Path | None, typer.Option(help="Persons, one per line: name, tab, aliases.")] = None,
+    memory: Memory = None,
+    documents: SelectedDocuments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the persons of an index, who occurs with whom, and who is spoken of alike."""
+    from polyseme import api
+
+    cast = api.characters(index, k=k, alias=alias, memory=memory, documents=documents, progress=True)
+    if as_json:
+        print(json.dumps(cast.as_dict(), ensure_ascii=False, indent=2))
+        return
+    print("name", "mentions", "documents", "with", "used alike", sep="\t")
+    for person in cast.persons:
+        companions = " ".join(f"{name} {count}" for name, count in person.companions[:SHOWN_NAMES])
+        alike = " ".join(name for name, _ in person.nearest[:SHOWN_NAMES])
+        print(person.name, person.count, len(person.documents), companions, alike, sep="\t")

@@ -1,4 +1,4 @@
-"""Commands about what a word means in a corpus: senses, map, change, disambiguate.
+"""Commands about what a word means in a corpus: senses, timeline, map, change, disambiguate.
 
 api  ->  cli.meanings  ->  the terminal
 """
@@ -94,6 +94,67 @@ def _describe_documents(shares: dict[str, float], totals: dict[str, int], *, ord
 def _shorten(name: str) -> str:
     """A file without its folder and ending; a title as it is."""
     return Path(name).stem if FILE_ENDING.search(name) else name
+
+
+def timeline(
+    index: IndexPath,
+    word: Annotated[str, typer.Argument(metavar="WORD", help="The word.")],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="document, document/10, or a field such as year or year/10.",
+            show_default="years if all documents have one, else documents",
+        ),
+    ] = None,
+    max_senses: Annotated[int, typer.Option(min=1, help="Maximum number of senses.")] = 6,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Also count groups of usages without evidence of senses.")
+    ] = False,
+    seed: Seed = 0,
+    memory: Memory = None,
+    documents: SelectedDocuments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count a word and its senses over documents or years, with 95% intervals."""
+    from polyseme import api
+
+    result = api.timeline(
+        index,
+        word,
+        by=by,
+        max_senses=max_senses,
+        groups=groups,
+        seed=seed,
+        memory=memory,
+        documents=documents,
+        progress=True,
+    )
+    if as_json:
+        print(json.dumps(result.as_dict(), ensure_ascii=False, indent=2))
+        return
+    print(result.periods.caption)
+    senses_of_word = [] if result.senses is None else result.senses.senses
+    if len(senses_of_word) == 1:
+        senses_of_word = []  # its share is always 100%
+    for number, sense in enumerate(senses_of_word, start=1):
+        print(f"{number}. {sense.share:.0%}  {' '.join(sense.collocates or sense.neighbours)}")
+    numbers = [f"sense {number + 1}" for number in range(len(senses_of_word))]
+    print(result.by.partition("/")[0], "usages", "per million", "95% interval", *numbers, sep="\t")
+    for period in result.periods:
+        low, high = period.interval
+        shares = (
+            f"{share:.0%} ({least:.0%}-{most:.0%})"
+            for share, (least, most) in zip(period.shares, period.share_intervals, strict=True)
+            if senses_of_word
+        )
+        print(
+            _shorten(period.name),
+            period.count,
+            f"{period.frequency:.0f}",
+            f"{low:.0f} to {high:.0f}",
+            *shares,
+            sep="\t",
+        )
 
 
 def map_usages(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -152,10 +152,14 @@ def similarity(
     )
     if as_json:
         rows = [{"texts": [pair.first, pair.second], "cosine": pair.cosine} for pair in compared.pairs]
-        values = {"kind": compared.kind, "pairs": rows, "odd_one_out": compared.odd_one_out}
+        values: dict[str, Any] = {"kind": compared.kind, "pairs": rows, "odd_one_out": compared.odd_one_out}
+        if compared.usual is not None:
+            values["usual"] = compared.usual.as_dict()
         print(json.dumps(values, ensure_ascii=False, indent=2))
         return
     for pair in compared.pairs:
         print(f"{pair.cosine:.3f}\t{pair.first}\t{pair.second}")
     if compared.odd_one_out is not None:
         print(f"odd one out: {compared.odd_one_out}")
+    if compared.kind == "usages" and compared.usual is not None:
+        print(f"usual: {compared.usual}")

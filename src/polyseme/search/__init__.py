@@ -10,10 +10,13 @@ selection          select and group the documents of an index
 exact              nearest usages, exactly
 approximate        nearest usages by a usearch graph
 space              correct the narrow cone of contextual vectors
+usual_cosines      what cosines are usual: of usages of one word, of random words
 similarity         cosines of words, usages and sentences; the odd one out
 clusters           clusters of directions: how many, how stable
 contexts           the words around usages: topics, grammar, collocates
+grammar            whether groups of usages are grammatical positions
 senses             the senses of a word: clusters of its usages, with evidence
+timeline           a word and its senses over documents or years
 maps               usages in two dimensions
 change             how words differ between two corpora
 change_screening   the distance of every frequent word, and whether it is chance

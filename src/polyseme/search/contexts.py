@@ -111,10 +111,10 @@ class ContextReader:
         offsets = members - row[usages]
         is_other = offsets != 0
         usages, members, offsets = usages[is_other], members[is_other], offsets[is_other]
-        return Contexts(usages, self._find_word_rows(members), offsets, row - first, last - row - 1)
+        return Contexts(usages, self.find_word_rows(members), offsets, row - first, last - row - 1)
 
-    def _find_word_rows(self, numbers: Numbers) -> Numbers:
-        """The row in `Index.words` of the word of each usage."""
+    def find_word_rows(self, numbers: Numbers) -> Numbers:
+        """Return the row in `Index.words` of the word of each usage."""
         rows, starts = np.zeros(len(numbers), np.int64), self.index.block_starts
         owners = np.searchsorted(starts, numbers, side="right") - 1
         for owner in np.unique(owners):

@@ -40,6 +40,7 @@ from polyseme.search.usage_store import (
     read_head,
     write_head,
 )
+from polyseme.search.usual_cosines import UsualCosines, measure_usual_cosines
 from polyseme.text.brackets import WordInSentence, locate_word
 from polyseme.text.fingerprint import digest
 from polyseme.text.validate import check_path
@@ -333,6 +334,26 @@ class Index:
             raise FormatError(f"{self.folder}: damaged: a document is not listed. {ADVICE}")
         return documents
 
+    def document_sizes(self) -> Numbers:
+        """Return how many usages each document has.
+
+        Returns:
+            The counts, in the order of `listed_documents`; in a part 0 for documents that are not in it.
+
+        Raises:
+            FormatError: The index is damaged.
+
+        """
+        if self._keep is None:
+            return self._document_sizes
+        kept = self.document_numbers(np.flatnonzero(self._keep))
+        return np.bincount(kept, minlength=len(self.listed_documents))
+
+    @cached_property
+    def _document_sizes(self) -> Numbers:
+        everything = self.document_numbers(np.arange(int(self._starts[-1])))
+        return np.bincount(everything, minlength=len(self.listed_documents))
+
     def counts(self) -> dict[str, int]:
         """Return how many usages each word has.
 
@@ -409,6 +430,11 @@ class Index:
         from polyseme.search.contexts import ContextReader  # it imports this module
 
         return ContextReader(self)
+
+    @cached_property
+    def usual_cosines(self) -> UsualCosines | None:
+        """What cosines pairs of usages of the whole index have; None if it is too small to say."""
+        return self.whole.usual_cosines if self._whole is not None else measure_usual_cosines(self)
 
     @property
     def is_context_view(self) -> bool:

@@ -3,7 +3,8 @@
     index.json (documents with titles and metadata)  ->  search.selection  ->  search.index, api
 
 A selection is written `1-20`, `3,5,8-`, `第一回`, `year=1900-1950` or `party=Whig`; several are separated by
-commas or come in a list. Numbers and titles add up; conditions on different fields must all hold.
+commas or come in a list. Numbers and titles add up; conditions on different fields must all hold. Without
+metadata, the year of a document is the one in its title or the name of its file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,8 @@ Documents = str | int | Sequence[str | int]
 _RANGE = re.compile(r"(\d{1,9})(?:\s*([-–])\s*(\d{1,9})?)?")
 _CONDITION = re.compile(r"([^\W\d]\w*)\s*=\s*(.+)")
 _BY = re.compile(r"([^\W\d]\w*)(?:/(\d{1,6}))?")
+_YEAR = re.compile(r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)")
+YEAR, DOCUMENT = "year", "document"
 
 
 def select_documents(listed: Sequence[Document], wanted: Documents) -> NDArray[np.bool_]:
@@ -61,7 +66,8 @@ def group_documents(listed: Sequence[Document], by: str) -> list[str | None]:
 
     Args:
         listed: The documents of an index.
-        by: "document", a field such as "year", or a field and a width such as "year/10" for decades.
+        by: "document", a field such as "year", or a field and a width such as "year/10" for decades;
+            "document/10" for ten documents each.
 
     Raises:
         UsageError: No document has the field, or a value to be grouped by width is not a number.
@@ -71,11 +77,27 @@ def group_documents(listed: Sequence[Document], by: str) -> list[str | None]:
     if match is None:
         raise UsageError(f"by is {by!r}, expected document or a field such as year, year/10 or author.")
     field, width = match[1], int(match[2] or 0)
-    if field == "document":
-        return [document.name for document in listed]
-    _check_field(listed, field)
-    values = [document.meta.get(field) for document in listed]
+    if field == DOCUMENT:
+        if not width:
+            return [document.name for document in listed]
+        return [_find_bin(str(max(document.number - 1, 0)), width, by, first=1) for document in listed]
+    values = read_field(listed, field)
     return values if not width else [value and _find_bin(value, width, by) for value in values]
+
+
+def read_field(listed: Sequence[Document], field: str) -> list[str | None]:
+    """The value of a field for each document, None where it is not known; years come from names, too.
+
+    Raises:
+        UsageError: No document has the field.
+
+    """
+    if any(field in document.meta for document in listed):
+        return [document.meta.get(field) for document in listed]
+    years = [_find_year(document) for document in listed] if field == YEAR else []
+    if not any(years):
+        _refuse_field(listed, field)
+    return years
 
 
 def sort_groups(names: Sequence[str]) -> list[str]:
@@ -92,9 +114,16 @@ def sort_groups(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def _find_bin(value: str, width: int, by: str) -> str:
+def _find_year(document: Document) -> str | None:
+    """The first year in the title of a document, else in the name of its file."""
+    match = _YEAR.search(document.title) or _YEAR.search(Path(document.file).name)
+    return match[0] if match else None
+
+
+def _find_bin(value: str, width: int, by: str, first: int = 0) -> str:
+    """The numbers from a multiple of the width, plus `first`, to the next one."""
     try:
-        start = int(value) // width * width
+        start = int(value) // width * width + first
     except ValueError:
         raise UsageError(
             f"by is {by!r}, but {value!r} is not a number. Use {by.partition('/')[0]!r}."
@@ -145,9 +174,8 @@ def _match_name(listed: Sequence[Document], item: str) -> NDArray[np.bool_]:
 
 def _match_field(listed: Sequence[Document], field: str, value: str) -> NDArray[np.bool_]:
     """Documents whose field has a value, or a number in a range."""
-    _check_field(listed, field)
+    values = read_field(listed, field)
     span = _RANGE.fullmatch(value)
-    values = [document.meta.get(field) for document in listed]
     if span is not None and span[2] is not None:
         low, high = int(span[1]), int(span[3]) if span[3] else None
         matching = [
@@ -163,13 +191,10 @@ def _match_field(listed: Sequence[Document], field: str, value: str) -> NDArray[
     return np.array(matching, np.bool_)
 
 
-def _check_field(listed: Sequence[Document], field: str) -> None:
-    if not any(field in document.meta for document in listed):
-        fields = sorted({name for document in listed for name in document.meta})
-        known = (
-            f"Its fields are {', '.join(fields)}" if fields else "It has no metadata: build it with `meta`"
-        )
-        raise UsageError(f"The index has no {field!r} of its documents. {known}.")
+def _refuse_field(listed: Sequence[Document], field: str) -> NoReturn:
+    fields = sorted({name for document in listed for name in document.meta})
+    known = f"Its fields are {', '.join(fields)}" if fields else "It has no metadata: build it with `meta`"
+    raise UsageError(f"The index has no {field!r} of its documents. {known}.")
 
 
 def _describe(listed: Sequence[Document]) -> str:

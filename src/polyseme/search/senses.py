@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +34,7 @@ from polyseme.io.progress import OnProgress, ProgressEvent, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.search.clusters import Clusters, cluster, merge
 from polyseme.search.contexts import ContextReader, Contexts
+from polyseme.search.grammar import list_adjacent_words, measure_grammar
 from polyseme.search.index import Index, Usage
 from polyseme.search.selection import sort_groups
 from polyseme.search.space import normalize
@@ -48,6 +49,7 @@ COMPARED_NEIGHBOURS = 30  # nearest words of a group that are compared with thos
 MIN_EXCESS = 0.2  # by which that evidence must be larger than around similar words
 SIMILAR_WORDS, SIMILAR_USAGES, MIN_SIMILAR_COUNT = 12, 400, 30  # words used alike, and usages of each
 MAX_OVERLAP = 0.12  # share of nearest words in common that makes groups senses
+MIN_GRAMMAR = 0.4  # from which on groups are called grammatical
 SIGNIFICANCE = 0.05
 FOLDS = 2
 PERMUTATIONS = 200
@@ -63,6 +65,7 @@ class Evidence(NamedTuple):
         p: How often parts of contexts that are paired at random correlate at least as much.
         usual: The same correlation around words that are used alike, the median of them.
         overlap: Share of the nearest words that groups have in common, 0 to 1.
+        grammar: How well the grammatical position of a usage tells its group: 0 for chance, 1 for certainty.
 
     """
 
@@ -70,6 +73,12 @@ class Evidence(NamedTuple):
     p: float
     usual: float
     overlap: float
+    grammar: float = 0.0
+
+    @property
+    def is_grammatical(self) -> bool:
+        """Whether the groups are mainly grammatical positions, such as subject and object."""
+        return self.grammar >= MIN_GRAMMAR
 
     @property
     def supports_senses(self) -> bool:
@@ -93,6 +102,8 @@ class Sense:
         count: How many usages it has.
         neighbours: The words whose mean vectors are nearest to its centre.
         collocates: The content words around its usages that are most typical of it, by log-likelihood.
+        before: The words that stand most typically before its usages.
+        after: The words that stand most typically after them.
         examples: The usages nearest to its centre.
         documents: For each document, or group of documents, the share of the word's usages in it that are in
             this group.
@@ -105,6 +116,8 @@ class Sense:
     collocates: list[str]
     examples: list[Usage]
     documents: dict[str, float]
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
 
     def as_row(self) -> dict[str, Cell]:
         """Return the cells of a table."""
@@ -152,6 +165,8 @@ class Senses:
         if self.evidence is None:
             return "one group of usages"
         reason = f"{self.evidence}; stability {self.stability:.2f}"
+        if self.evidence.is_grammatical:
+            reason += f"; mainly grammatical position, {self.evidence.grammar:.2f}"
         if self.kind == "senses":
             return f"{len(self.senses)} senses ({reason})"
         if len(self.senses) == 1:
@@ -165,7 +180,9 @@ class Senses:
             "word": self.word,
             "kind": self.kind,
             "candidates": self.candidates,
-            "evidence": None if self.evidence is None else self.evidence._asdict(),
+            "evidence": None
+            if self.evidence is None
+            else self.evidence._asdict() | {"is_grammatical": self.evidence.is_grammatical},
             "stability": self.stability,
             "silhouette": self.silhouette,
             "documents": self.documents,
@@ -175,6 +192,8 @@ class Senses:
                     "count": sense.count,
                     "neighbours": sense.neighbours,
                     "collocates": sense.collocates,
+                    "before": sense.before,
+                    "after": sense.after,
                     "examples": [usage.marked() for usage in sense.examples],
                     "documents": sense.documents,
                 }
@@ -251,7 +270,9 @@ def find_senses(
     if candidates > 1:
         topic, p = measure_topic_evidence(reader, contexts, word, clusters.labels, seed)
         usual = measure_usual_topics(index, word, contexts, clusters.labels)
-        evidence = Evidence(topic, p, usual, measure_overlap(index, word, vectors, clusters.labels))
+        overlap = measure_overlap(index, word, vectors, clusters.labels)
+        grammar = measure_grammar(reader, contexts, clusters.labels, seed)
+        evidence = Evidence(topic, p, usual, overlap, grammar)
     kind: SenseKind = "senses" if evidence is not None and evidence.supports_senses else "groups"
     if kind == "groups" and not groups:
         clusters = merge(joined)
@@ -400,7 +421,9 @@ def _describe(
     """The groups with their words, examples and documents."""
     labels = clusters.labels
     neighbours = index.nearest_words(average_groups(vectors, labels), NEIGHBOURS, without=word)
-    collocates = index.context_reader.collocates(contexts, labels, word, COLLOCATES)
+    reader = index.context_reader
+    collocates = reader.collocates(contexts, labels, word, COLLOCATES)
+    before, after = (list_adjacent_words(reader, contexts, labels, side) for side in (-1, 1))
     senses = []
     for label, centre in enumerate(clusters.centres):
         members = np.flatnonzero(labels == label)
@@ -415,6 +438,8 @@ def _describe(
                 collocates[label],
                 [index.usage(int(numbers[members[row]]), float(cosines[row])) for row in best],
                 {name: counts[name] / total for name, total in totals.items()},
+                before[label],
+                after[label],
             )
         )
     return senses

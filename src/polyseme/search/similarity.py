@@ -24,6 +24,7 @@ from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.io.result_list import ResultList
 from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.space import Space, make_uncorrected_space
+from polyseme.search.usual_cosines import UsualCosines
 from polyseme.text.brackets import WordInSentence, split_at_brackets
 from polyseme.word_vectors import WordVectors, find_odd_one_out
 
@@ -138,6 +139,7 @@ class Similarity:
         odd_one_out: Of three or more texts the one farthest from their mean; None for two.
         tokens: The tokens of each text; a word is one token.
         token_directions: For each text (T, H), the directions of its tokens.
+        usual: With an index: what cosines pairs of usages have, to compare with; None for words.
 
     """
 
@@ -147,6 +149,7 @@ class Similarity:
     odd_one_out: str | None
     tokens: tuple[list[str], ...] = ()
     token_directions: tuple[Array, ...] = ()
+    usual: UsualCosines | None = None
 
     @property
     def cosine(self) -> float:
@@ -199,6 +202,7 @@ class SimilarityPlan:
         positions: For each sentence the position of the word that is compared; None compares its mean.
         encoder: Embeds sentences; None if words are compared.
         words: The word vectors, if words are compared.
+        find_usual: Measures what cosines are usual; None if that is not known.
 
     """
 
@@ -208,6 +212,7 @@ class SimilarityPlan:
     positions: tuple[int | None, ...]
     encoder: UsageEncoder | None
     words: WordVectors | None = None
+    find_usual: Callable[[], UsualCosines | None] | None = None
 
     def embed(self, on_progress: OnProgress = ignore_progress) -> list[NDArray[np.float32]]:
         """Compute the vectors (T, H) of the sentences."""
@@ -225,7 +230,8 @@ class SimilarityPlan:
         directions = np.stack(rows)
         odd_one_out = self.texts[find_odd_one_out(directions)] if len(rows) > 2 else None
         cosines = directions @ directions.T
-        return Similarity(self.kind, self.texts, cosines, odd_one_out, tuple(tokens), tuple(of_tokens))
+        usual = self.find_usual() if self.find_usual is not None and self.words is None else None
+        return Similarity(self.kind, self.texts, cosines, odd_one_out, tuple(tokens), tuple(of_tokens), usual)
 
 
 def plan_comparison(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import count, pairwise
@@ -76,6 +76,15 @@ class StoredUsage(NamedTuple):
     document: str
     line: int
     title: str
+
+
+class StoredSentence(NamedTuple):
+    """A sentence on disk: its text, the words of it that are indexed, document and line."""
+
+    text: str
+    words: list[str]
+    document: int  # a row of index.json
+    line: int
 
 
 class UsageBlockWriter:
@@ -243,6 +252,21 @@ class UsageBlock:
             )
             for position, word, start, stop in zip(positions.tolist(), *columns, strict=True)
         ]
+
+    def read_sentences(self) -> Iterator[StoredSentence]:
+        """Yield all sentences, in the order of the text."""
+        tensors, types = self._make_tensors, self.types
+        text, ends = tensors["text"].tobytes(), tensors["text_ends"].tolist()
+        count = len(ends) - 1
+        stops = np.searchsorted(tensors["sentences"], np.arange(count), side="right").tolist()
+        words, documents = self.words.tolist(), tensors["documents"].tolist()
+        start = 0
+        for number, (stop, document, line) in enumerate(
+            zip(stops, documents, tensors["lines"].tolist(), strict=True)
+        ):
+            sentence = text[ends[number] : ends[number + 1]].decode("utf-8", "replace")
+            yield StoredSentence(sentence, [types[word] for word in words[start:stop]], document, line)
+            start = stop
 
     def sentence_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each of these usages where the usages of its sentence start and stop in the block."""

@@ -60,9 +60,9 @@ PINNED: ContextVar[PinnedModels | None] = ContextVar("PINNED", default=None)  # 
 class ServerState:
     """State of one application.
 
-    There are three pools, so that short work never waits for long work: `light_jobs` segments texts and
+    There are four pools, so that short work never waits for long work: `light_jobs` segments texts and
     serialises responses, `queries` runs what takes milliseconds (scores, neighbours, predictions), `analyses`
-    what takes seconds (senses, change, maps, generated text).
+    what takes seconds (senses, change, maps, generated text), `persons` what is known of persons.
 
     Args:
         open_models: Loads the models; called in a thread when the server starts, and at each `reload`.
@@ -79,6 +79,7 @@ class ServerState:
         self.light_jobs = WorkerPool("light", 2)
         self.queries = WorkerPool("queries", 2, limits.queue, self.metrics.set_queued_jobs)
         self.analyses = WorkerPool("analyses", 1, limits.queue, self.metrics.set_queued_jobs)
+        self.persons = WorkerPool("persons", 1, limits.queue, self.metrics.set_queued_jobs)
         self.draining = False  # new requests are refused
         self.grace_over = asyncio.Event()  # requests in progress are given up, too
         self.load_error: Exception | None = None
@@ -133,6 +134,7 @@ class ServerState:
         for catalog in models.catalogs.values():
             for index in catalog.indexes.values():
                 catalog.usage_layers(index).warm_up()
+                catalog.casts.warm_up(index)
 
     def choose_model(self, handler: Handler[Result]) -> Handler[Result]:
         """Wrap the handler of a route: `catalog` is then that of the model that its request means."""
@@ -280,7 +282,7 @@ class ServerState:
 
     def close(self) -> None:
         """Let the threads end."""
-        for pool in (self.light_jobs, self.queries, self.analyses):
+        for pool in (self.light_jobs, self.queries, self.analyses, self.persons):
             pool.close()
         self.batcher.close()
 

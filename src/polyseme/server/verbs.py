@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,8 @@ class VerbRoutes:
             self.substitutes,
             self.nearest,
             self.senses,
+            self.characters,
+            self.timeline,
             self.change,
             self.similarity,
             self.predict,
@@ -332,10 +335,39 @@ class VerbRoutes:
 
         return await self._run(run, TOO_FEW_USAGES, self._state.analyses)
 
+    async def characters(self, body: requests.CharactersRequest) -> Response:
+        """Find the persons of an index: where they occur, with whom, and who is spoken of alike."""
+        catalog = self._state.catalog
+        index, abandoned = catalog.index(body.index), threading.Event()
+
+        def run() -> Response:
+            cast = catalog.casts.get(index, body.k, body.documents, stop_when(abandoned))
+            return make_json_response(cast.as_dict())
+
+        return await self._run(run, NO_DOCUMENTS, self._state.persons, abandoned)
+
+    async def timeline(self, body: requests.TimelineRequest) -> Response:
+        """Count a word and its senses over documents or years."""
+        index = self._state.catalog.index(body.index)
+        await self._check_word(body.word, index.words)
+
+        def run() -> Response:
+            result = api.timeline(
+                index,
+                body.word,
+                by=body.by,
+                max_senses=body.max_senses,
+                groups=body.groups,
+                seed=body.seed,
+                documents=body.documents,
+            )
+            return make_json_response(result.as_dict())
+
+        return await self._run(run, NO_DOCUMENTS, self._state.analyses)
+
     async def change(self, body: requests.ChangeRequest) -> Response:
         """Find how words changed between two indexes: given words, or the frequent ones that changed most."""
         first, second = (self._state.catalog.index(name) for name in (body.first, body.second))
-        await self._check_change_words(body.words, first, second)
         if body.documents is not None or body.against is not None:
             selections = (first, body.documents), (second, body.against)
 
@@ -347,6 +379,7 @@ class VerbRoutes:
                 first, second = await self._state.queries.run(restrict_both)
             except PolysemeError:
                 raise invalid(NO_DOCUMENTS) from None
+        await self._check_change_words(body.words, first, second)
         memo = self._state.changes.get(first, second, body.seed)
         abandoned = threading.Event()
 
@@ -372,8 +405,8 @@ class VerbRoutes:
         """Refuse words with too few usages; errors name them by number."""
         for number, word in enumerate(words, start=1):
             for name, index in zip(("first", "second"), indexes, strict=True):
-                await self._check_word(word, index.words, number=number)
-                count = index.words.count(word)
+                await self._check_word(word, index.whole.words, number=number)
+                count = await self._state.queries.run(partial(_count, index, word))
                 if count < MIN_USAGES:
                     raise invalid(
                         f"Word {number} of {len(words)} has {count} usages in the {name} index: "
@@ -427,6 +460,7 @@ class VerbRoutes:
                 tokens=result.tokens,
                 cosine=result.cosine if is_pair else None,
                 matrix=array_to_json(result.compare_tokens()) if is_pair else None,
+                usual=None if result.usual is None else result.usual.as_dict(),
             )
 
         return await self._state.light_jobs.run(run)
@@ -628,6 +662,14 @@ class VerbRoutes:
 
 def _restrict(index: Index, documents: str | None) -> Index:
     return index if documents is None else index.restrict(documents)
+
+
+def _count(index: Index, word: str) -> int:
+    """How many usages a word has in an index or a part of one."""
+    try:
+        return index.count(word)
+    except UnknownWordError:
+        return 0
 
 
 class RequestGoneError(Exception):

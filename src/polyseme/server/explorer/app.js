@@ -12,12 +12,23 @@ import { applyLanguage, applyTheme, rememberLanguage, savedTheme, THEMES } from 
 import { linkTo, useRoute, VIEWS } from "/explorer/routing.js";
 import { Compare } from "/explorer/views/compare.js";
 import { Model } from "/explorer/views/model.js";
+import { Persons } from "/explorer/views/persons.js";
 import { Senses } from "/explorer/views/senses.js";
 import { Sentence } from "/explorer/views/sentence.js";
 import { Tasks } from "/explorer/views/tasks.js";
+import { TimelineView } from "/explorer/views/timeline.js";
 import { Workspace } from "/explorer/views/workspace.js";
 
-const PAGES = { sentence: Sentence, compare: Compare, senses: Senses, tasks: Tasks, model: Model, workspace: Workspace };
+const PAGES = {
+  sentence: Sentence,
+  compare: Compare,
+  senses: Senses,
+  timeline: TimelineView,
+  persons: Persons,
+  tasks: Tasks,
+  model: Model,
+  workspace: Workspace,
+};
 
 const NO_CORPUS = ["corpus_missing", "corpus_not_ready", "corpus_damaged"]; // error codes
 

@@ -106,7 +106,8 @@ export function substitutes({ text, token, words, position, model, k }) {
   };
 }
 
-export function compare({ texts, layer, model }) {
+export function compare({ texts, layer, model, index }) {
+  if (index) return compareInIndex({ texts, index });
   const value = typeof layer === "number" ? layer : py(layer);
   return {
     python: script(
@@ -116,6 +117,21 @@ export function compare({ texts, layer, model }) {
     ),
     curl: curl("/similarity", { texts, layer }),
     cli: command("similarity", model.path, texts, [`--layer ${layer}`]),
+    note: t("code.noMatrix"),
+  };
+}
+
+// In the layer and the corrected space of an index.
+function compareInIndex({ texts, index }) {
+  return {
+    python: script(
+      `result = polyseme.similarity(${list([index.path, ...texts].map(py))})`,
+      "print(round(result.cosine, 3))",
+      "print(result.compare_tokens().round(2))",
+      "print(result.usual)",
+    ),
+    curl: curl("/similarity", { texts, index: index.name }),
+    cli: command("similarity", index.path, texts, []),
     note: t("code.noMatrix"),
   };
 }
@@ -142,6 +158,45 @@ export function change({ from, to, words, k }) {
     ),
     curl: curl("/change", { first: from.name, second: to.name, words: words ?? undefined, k }),
     cli: command("change", from.path, [to.path, ...(words ?? [])], [`-k ${k}`]),
+  };
+}
+
+export function changeOfParts({ index, words, documents, against, k }) {
+  const path = py(index.path);
+  const wordList = words ? `${py(words)}, ` : "";
+  return {
+    python: script(
+      `for change in polyseme.change(${path}, ${path}, ${wordList}k=${k}, documents=${py(documents)}, against=${py(against)}):`,
+      '    print(change.word, f"{change.prototype:.3f}", change.changed)',
+    ),
+    curl: curl("/change", { first: index.name, second: index.name, words: words ?? undefined, k, documents, against }),
+    cli: command("change", index.path, [index.path, ...(words ?? [])], [
+      `-k ${k}`,
+      `--documents=${sh(documents)}`,
+      `--against=${sh(against)}`,
+    ]),
+  };
+}
+
+export function timeline({ word, index, by, groups }) {
+  return {
+    python: script(
+      `for period in polyseme.timeline(${py(index.path)}, ${py(word)}, by=${py(by)}${groups ? ", groups=True" : ""}).periods:`,
+      "    print(period.name, period.count, period.interval, period.shares)",
+    ),
+    curl: curl("/timeline", { word, index: index.name, by, groups: groups || undefined }),
+    cli: command("timeline", index.path, [word], [`--by ${sh(by)}`, groups && "--groups"]),
+  };
+}
+
+export function characters({ index, name }) {
+  const lines = name
+    ? [`person = polyseme.characters(${py(index.path)}).find(${py(name)})`, "print(person.count, person.companions, person.nearest)"]
+    : [`print(polyseme.characters(${py(index.path)}))`];
+  return {
+    python: script(...lines),
+    curl: curl("/characters", { index: index.name }),
+    cli: command("characters", index.path, [], []),
   };
 }
 
@@ -173,6 +228,11 @@ export function model({ model: { path } }) {
     curl: curl("/info"),
     cli: `polyseme info ${sh(path)}`,
   };
+}
+
+export function contextIndex({ model, index }) {
+  const out = `${index.name}-contexts`;
+  return `polyseme index ${sh(model.path)} corpus.txt --out ${sh(out)} --view context\npolyseme serve ${sh(model.path)} ${sh(index.path)} ${sh(out)}`;
 }
 
 export function newIndex({ path }) {

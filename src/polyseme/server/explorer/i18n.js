@@ -1,12 +1,13 @@
 // Texts of the page in the current language. Each is [English, 中文]; {name} is replaced by a value.
 
 import { SHARED_TEXTS } from "/explorer/texts/shared.js";
+import { STUDY_TEXTS } from "/explorer/texts/studies.js";
 import { VIEW_TEXTS } from "/explorer/texts/views.js";
 import { WORKSPACE_TEXTS } from "/explorer/texts/workspace.js";
 
 export const LANGUAGES = ["en", "zh"];
 
-const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS, ...WORKSPACE_TEXTS };
+const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS, ...STUDY_TEXTS, ...WORKSPACE_TEXTS };
 
 let language = 0;
 

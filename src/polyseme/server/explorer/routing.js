@@ -4,7 +4,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-export const VIEWS = ["sentence", "compare", "senses", "tasks", "model", "workspace"];
+export const VIEWS = ["sentence", "compare", "senses", "timeline", "persons", "tasks", "model", "workspace"];
 
 const SHARED_PARAMS = ["lang", "index", "corpus"]; // kept when the view changes
 

@@ -23,6 +23,8 @@ RESPONSES: dict[str, type[BaseModel]] = {
     "/substitutes": responses.SubstitutesResponse,
     "/nearest": responses.NearestResponse,
     "/senses": responses.SensesResponse,
+    "/characters": responses.CharactersResponse,
+    "/timeline": responses.TimelineResponse,
     "/change": responses.ChangeResponse,
     "/similarity": responses.SimilarityResponse,
     "/predict": responses.PredictResponse,

@@ -266,6 +266,29 @@ class SensesRequest(Request):
     by: Groups = None
 
 
+class CharactersRequest(Request):
+    """An index, to find its persons."""
+
+    index: IndexName = None
+    k: Annotated[Count, Field(description="Largest number of persons.")] = 40
+    documents: Selection = None
+
+
+class TimelineRequest(Request):
+    """A word of an index, to count over documents or years."""
+
+    word: Token
+    index: IndexName = None
+    by: Annotated[
+        Text | None,
+        Field(description="document, document/10, or a field such as year/10; years or documents if null."),
+    ] = None
+    max_senses: Annotated[int, Field(ge=1, le=20, strict=True)] = 6
+    groups: Annotated[bool, Field(description="Count groups without evidence of senses, too.")] = False
+    seed: Number = 0
+    documents: Selection = None
+
+
 class ChangeRequest(Request):
     """Two indexes of one model, and words of both; without words, the frequent ones that changed most."""
 

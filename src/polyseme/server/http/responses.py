@@ -191,6 +191,8 @@ class SenseGroup(BaseModel):
     count: int
     neighbours: list[str] = Field(description="Words nearest to its centre.")
     collocates: list[str] = Field(description="Content words typical of its contexts, by log-likelihood.")
+    before: list[str] = Field(description="Words that stand typically before it.")
+    after: list[str] = Field(description="Words that stand typically after it.")
     examples: list[str] = Field(description="Sentences nearest to its centre, with the word in [brackets].")
     documents: dict[str, float] = Field(description="Its share of the usages in each document.")
 
@@ -224,6 +226,10 @@ class SenseEvidence(BaseModel):
     p: float = Field(description="p-value of topic, from a permutation test.")
     usual: float = Field(description="The same correlation around words that are used alike.")
     overlap: float = Field(description="Share of nearest words that the groups have in common.")
+    grammar: float = Field(
+        description="How well grammatical position tells the group: 0 for chance, 1 for certainty."
+    )
+    is_grammatical: bool = Field(description="Whether the groups are mainly grammatical positions.")
 
 
 class SensesResponse(BaseModel):
@@ -238,6 +244,86 @@ class SensesResponse(BaseModel):
     documents: dict[str, int] = Field(description="Number of usages in each document.")
     senses: list[SenseGroup] = Field(description="Most frequent first.")
     usages: list[MapUsage] = Field(description="A sample of the usages, as a map.")
+
+
+class Companionship(BaseModel):
+    """Another person, and how often both occur together."""
+
+    name: str
+    paragraphs: int = Field(description="Number of paragraphs that have both.")
+
+
+class PersonCosine(BaseModel):
+    """Another person, and how alike the names are used."""
+
+    name: str
+    cosine: float
+
+
+class PersonPassage(BaseModel):
+    """A part of a paragraph that mentions a person."""
+
+    text: str
+    document: str
+    line: int
+
+
+class PersonOfIndex(BaseModel):
+    """A person."""
+
+    name: str
+    aliases: list[str]
+    count: int = Field(description="Number of mentions.")
+    group: int = Field(description="Group of persons who often occur together, from 0.")
+    documents: list[list[int]] = Field(description="Pairs: position of a document, mentions in it.")
+    companions: list[Companionship] = Field(description="Most paragraphs first.")
+    nearest: list[PersonCosine] = Field(description="Whose names are used most alike, by mean vectors.")
+    passages: list[PersonPassage] = Field(description="Where the person is mentioned most.")
+
+
+class CharactersResponse(BaseModel):
+    """The persons of an index."""
+
+    language: str
+    documents: list[str] = Field(description="Names of the documents, in the order of the text.")
+    persons: list[PersonOfIndex] = Field(description="Most mentions first.")
+    pairs: list[list[int]] = Field(description="Positions of two persons, their paragraphs and sentences.")
+
+
+class TimelineSense(BaseModel):
+    """A sense that is counted in each period."""
+
+    share: float
+    count: int
+    neighbours: list[str] = Field(description="Words nearest to its centre.")
+    collocates: list[str] = Field(description="Content words typical of its contexts.")
+
+
+Bounds = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class PeriodOfTimeline(BaseModel):
+    """A word in a document, or in a group of documents."""
+
+    name: str
+    documents: str = Field(description="Selects its documents, for `documents` of other routes.")
+    total: int = Field(description="Number of usages of all words.")
+    count: int = Field(description="Number of usages of the word.")
+    frequency: float = Field(description="count per million usages.")
+    interval: Bounds = Field(description="95% interval of frequency.")
+    shares: list[float] = Field(description="Per sense; empty if the period has no usage.")
+    share_intervals: list[Bounds] = Field(description="95% interval of each share.")
+
+
+class TimelineResponse(BaseModel):
+    """A word over documents or years."""
+
+    word: str
+    by: str = Field(description="What the periods are.")
+    choices: list[str] = Field(description="What `by` could be.")
+    kind: SenseKind | None = Field(description="What is counted; null if the word has too few usages.")
+    senses: list[TimelineSense] = Field(description="Most frequent first.")
+    periods: list[PeriodOfTimeline] = Field(description="In order.")
 
 
 class ChangedGroup(BaseModel):
@@ -283,6 +369,13 @@ class ChangeResponse(BaseModel):
     complete: bool = Field(description="False if time ran out before all words were compared.")
 
 
+class UsualCosinesOfIndex(BaseModel):
+    """Quantiles of cosines from 0 to 100%, in steps of 5%."""
+
+    same_word: list[float] = Field(description="Of two usages of one content word.")
+    random: list[float] = Field(description="Of usages of two different content words.")
+
+
 class SimilarityResponse(BaseModel):
     """The similarity of texts."""
 
@@ -293,6 +386,9 @@ class SimilarityResponse(BaseModel):
     cosine: float | None = Field(description="Of two texts; null if there are more.")
     matrix: Matrix | None = Field(
         description="Cosines of the tokens of two texts, one row per token of the first; null for more texts."
+    )
+    usual: UsualCosinesOfIndex | None = Field(
+        description="With an index: what cosines are usual; null for words."
     )
 
 

@@ -72,6 +72,7 @@ class PredictedMention:
         stop: The token after its last one.
         text: Its text: as in the raw text, or tokens joined as people write.
         offsets: Start and stop in characters of the raw text; None if only tokens are known.
+        probability: That it goes with the mention before it that it was joined to; None for the first ones.
 
     """
 
@@ -79,10 +80,13 @@ class PredictedMention:
     stop: int
     text: str
     offsets: Offsets | None = None
+    probability: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Values for JSON."""
         values: dict[str, Any] = {"start": self.start, "stop": self.stop, "text": self.text}
+        if self.probability is not None:
+            values["probability"] = round(self.probability, 6)
         return values if self.offsets is None else values | {"offsets": list(self.offsets)}
 
 

@@ -260,9 +260,13 @@ class CorefNetwork(nn.Module):
         mentions, _, _ = self.find_mentions(document)
         cluster_of: dict[int, int] = {}
         clusters: list[list[int]] = []
+        probabilities: dict[int, float] = {}
         for block in self.rank(mentions):
             antecedents = block.antecedents.tolist()
-            for offset, best in enumerate(block.scores.argmax(dim=1).tolist()):
+            likeliest = block.scores.softmax(dim=1).max(dim=1)
+            for offset, (best, probability) in enumerate(
+                zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
+            ):
                 number = block.first + offset
                 if best:  # 0: none of them
                     antecedent = antecedents[offset][best - 1]
@@ -271,11 +275,15 @@ class CorefNetwork(nn.Module):
                         clusters.append([antecedent])
                     cluster_of[number] = cluster_of[antecedent]
                     clusters[cluster_of[number]].append(number)
+                    probabilities[number] = probability
         if self._singletons:
             alone = (mentions.scores > 0).tolist()
             clusters += [[n] for n in range(len(mentions.starts)) if alone[n] and n not in cluster_of]
         spans = list(zip(mentions.starts.tolist(), mentions.stops.tolist(), strict=True))
-        made = [_make_cluster(document, sorted(spans[n] for n in cluster)) for cluster in clusters]
+        made = [
+            _make_cluster(document, sorted((spans[n], probabilities.get(n)) for n in cluster))
+            for cluster in clusters
+        ]
         made.sort(key=lambda cluster: (-len(cluster.mentions), cluster.mentions[0].start))
         return CorefPrediction(document.name, document.texts, tuple(made))
 
@@ -343,13 +351,15 @@ def _find_last_same_words(words: Tensor) -> Tensor:
     return torch.tensor(previous)
 
 
-def _make_cluster(document: CorefDocument, spans: Sequence[Mention]) -> PredictedCluster:
-    mentions = tuple(_make_mention(document, start, stop) for start, stop in spans)
+def _make_cluster(document: CorefDocument, spans: Sequence[tuple[Mention, float | None]]) -> PredictedCluster:
+    mentions = tuple(_make_mention(document, *span, probability) for span, probability in spans)
     return PredictedCluster(name_cluster([mention.text for mention in mentions]), mentions)
 
 
-def _make_mention(document: CorefDocument, start: int, stop: int) -> PredictedMention:
+def _make_mention(
+    document: CorefDocument, start: int, stop: int, probability: float | None
+) -> PredictedMention:
     sentence = document.find_sentence(start)
     text, first = document.texts[sentence], document.starts[sentence]
     local = (start - first, stop - first)
-    return PredictedMention(start, stop, text.span_text(*local), text.span_offsets(*local))
+    return PredictedMention(start, stop, text.span_text(*local), text.span_offsets(*local), probability)

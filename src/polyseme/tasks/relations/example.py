@@ -8,7 +8,7 @@ from typing import Any
 
 from polyseme.io.html import Cell
 from polyseme.tasks.data.tag_schemes import Span
-from polyseme.tasks.examples import TokenizedText, Tokens
+from polyseme.tasks.examples import Offsets, TokenizedText, Tokens
 from polyseme.tasks.labels import round_probabilities
 from polyseme.tasks.predictions import format_prediction, render_prediction
 
@@ -37,6 +37,7 @@ class RelationPrediction:
     label: str
     probability: float
     probabilities: dict[str, float]  # of all labels, most probable first
+    offsets: tuple[Offsets | None, Offsets | None] = (None, None)  # of the entities in the text without marks
 
     def as_dict(self) -> dict[str, Any]:
         """Values for JSON."""
@@ -45,6 +46,10 @@ class RelationPrediction:
             "label": self.label,
             "probability": round(self.probability, 6),
             "probabilities": round_probabilities(self.probabilities),
+            "entities": [
+                {"text": text} | ({} if offsets is None else {"offsets": list(offsets)})
+                for text, offsets in zip(self.entities, self.offsets, strict=True)
+            ],
         }
 
     def as_row(self) -> Mapping[str, Cell]:

@@ -79,10 +79,17 @@ class RelationNetwork(nn.Module):
         for example, row in zip(batch, self(batch).softmax(dim=1).cpu(), strict=True):
             probabilities = rank_labels(self._labels, row)
             best = next(iter(probabilities))
-            first, second = (example.text.span_text(span.start, span.stop) for span in example.entities)
+            text = example.text
+            first, second = (text.span_text(span.start, span.stop) for span in example.entities)
+            offsets = tuple(text.span_offsets(span.start, span.stop) for span in example.entities)
             predictions.append(
                 RelationPrediction(
-                    example.text.tokens, (first, second), best, probabilities[best], probabilities
+                    text.tokens,
+                    (first, second),
+                    best,
+                    probabilities[best],
+                    probabilities,
+                    (offsets[0], offsets[1]),
                 )
             )
         return predictions

@@ -30,6 +30,8 @@ export function ChangeTable({ params, navigate }) {
   const body = { first: from, second: to, words: words ?? [], k: SHOWN };
   const canCompare = info.indexes.length > 1;
   const request = useRequest(from && to ? "/change" : null, body);
+  // The senses of the word are shown above the table, which stays.
+  const sensesLink = (word) => linkTo("senses", { word, from, to, words: params.words });
   return html`
     <section aria-labelledby="change-title">
       <h2 id="change-title">${t("change.title")}</h2>
@@ -38,7 +40,7 @@ export function ChangeTable({ params, navigate }) {
       <${Await} request=${request}>
         ${({ changes, complete = true }) => html`
           ${!complete && html`<p class="hint" role="status">${t("change.incomplete")}</p>`}
-          ${changes.length > 0 && html`<${Table} changes=${changes} params=${params} />`}
+          ${changes.length > 0 && html`<${ChangeRows} changes=${changes} names=${[from, to]} linkOf=${sensesLink} />`}
           ${changes.length === 0 && html`<p>${t("change.none")}</p>`}
           <${Code} lines=${snippets.change({ from: chosenIndex(info, from), to: chosenIndex(info, to), words, k: SHOWN })} />
         `}
@@ -79,12 +81,9 @@ function Form({ info, params, navigate }) {
   `;
 }
 
-function Table({ changes, params }) {
+// names: of the two corpora; linkOf: the address that the name of a word leads to.
+export function ChangeRows({ changes, names, linkOf }) {
   const info = useInfo();
-  const { from, to, words } = params;
-  const names = [from, to];
-  // The senses of the word are shown above the table, which stays.
-  const sensesLink = (word) => linkTo("senses", { word, from, to, words });
   const heads = ["word", "shares", "verdict", "counts", "prototype", "interval", "q", "percentile", "groups"];
   return html`
     <p class="hint">${t("change.hint")}</p>
@@ -104,7 +103,7 @@ function Table({ changes, params }) {
             (row) => html`
               <tr key=${row.word}>
                 <th scope="row" lang=${languageOf(info)}>
-                  <a href=${sensesLink(row.word)} onClick=${() => scrollTo({ top: 0 })}>${row.word}</a>
+                  <a href=${linkOf(row.word)} onClick=${() => scrollTo({ top: 0 })}>${row.word}</a>
                 </th>
                 <td><${Bars} row=${row} names=${names} /></td>
                 <td class=${row.changed ? "changed" : ""}>${t(row.changed ? "change.changed" : "change.same")}</td>
@@ -160,7 +159,7 @@ function Legend({ count }) {
 // row.shares: [[share in the first index, share in the second], …] by sense.
 function Bars({ row, names }) {
   const bars = [0, 1].map((i) => row.shares.map((pair) => pair[i]));
-  const left = Math.min(MAX_NAME_WIDTH, Math.max(...names.map((name) => textWidth(name, FONT_SIZE)))) + 8;
+  const left = Math.min(MAX_NAME_WIDTH, Math.max(...names.map((name) => textWidth(name, FONT_SIZE)))) + 16;
   const [width, height] = [left + BAR.width, BAR.height * 2 + 2];
   const senses = row.shares.map((_, sense) => {
     const neighbours = row.neighbours?.[sense] ?? [];

@@ -1,10 +1,11 @@
-// A prediction of a task model in a form to read, by what it holds: frames, clusters, an answer, tags, a text, labels.
+// A prediction of a task model in a form to read, by what it holds: frames, clusters, an answer, entities, tags, a text,
+// labels. Probabilities are beside it, or shown for what has the pointer or the focus.
 //
 // A prediction of a task that the page does not know is shown as JSON.
 
 import { html } from "/explorer/html-template.js";
 import { number, percent, t } from "/explorer/i18n.js";
-import { MarkedText, Swatch } from "/explorer/components/marked-text.js";
+import { Detail, MarkedText, Swatch, useDetails } from "/explorer/components/marked-text.js";
 
 const SHOWN_LABELS = 12;
 const SHOWN_CLUSTERS = 30;
@@ -17,7 +18,8 @@ export function Prediction({ data, texts, lang, cluster, choose }) {
   }
   if ("answer" in data) return html`<${Answer} data=${data} text=${texts[1]} lang=${lang} />`;
   if (data.spans) return html`<${Spans} spans=${data.spans} text=${texts[0]} lang=${lang} />`;
-  if (data.tags) return html`<${Tags} tokens=${data.tokens} tags=${data.tags} lang=${lang} />`;
+  if (data.tags) return html`<${Tags} key=${data.tokens.join(" ")} data=${data} lang=${lang} />`;
+  if (data.entities) return html`<${Relation} data=${data} text=${texts[0]} lang=${lang} />`;
   if (data.alternatives) return html`<${Written} data=${data} />`;
   if (data.probabilities) return html`<${Labels} probabilities=${data.probabilities} chosen=${data.labels ?? [data.label]} />`;
   if ("number" in data) return html`<p class="predicted" role="status">${number(data.number, 2)}</p>`;
@@ -39,11 +41,31 @@ function Spans({ spans, text, lang }) {
   return html`<${MarkedText} text=${text} spans=${spansOf(spans, labels)} lang=${lang} />`;
 }
 
-function Tags({ tokens, tags, lang }) {
+function Tags({ data, lang }) {
+  const { tokens, tags, token_probabilities: probabilities } = data;
+  const titles = tokens.map((token, i) => titleOf(`${token} · ${tags[i]}`, probabilities?.[i]));
+  const details = useDetails(titles);
   return html`
-    <p class="tagged" lang=${lang}>
-      ${tokens.map((token, i) => html`<span key=${i} class="tagged-token">${token}<span class="tag">${tags[i]}</span></span> `)}
+    <p class="tagged" lang=${lang} ref=${details.frame}>
+      ${tokens.map(
+        (token, i) => html`
+          <span key=${i} class="tagged-token" title=${titles[i]} ...${details.props(i)}>${token}<span class="tag">${tags[i]}</span></span>${" "}
+        `,
+      )}
     </p>
+    <${Detail} text=${details.shown} />
+  `;
+}
+
+const ENTITY_MARKS = /<\/?e[12]>/g;
+
+// Both entities in the text, and the probabilities of the relations. Offsets count in the text without the marks.
+function Relation({ data, text, lang }) {
+  const title = titleOf(data.label, data.probability);
+  const spans = data.entities.map(({ offsets }, i) => ({ start: offsets[0], stop: offsets[1], label: `e${i + 1}`, title: `e${i + 1} · ${title}`, colour: i }));
+  return html`
+    <${MarkedText} text=${text.replace(ENTITY_MARKS, "")} spans=${spans} lang=${lang} />
+    <${Labels} probabilities=${data.probabilities} chosen=${[data.label]} />
   `;
 }
 
@@ -54,7 +76,7 @@ function Clusters({ clusters, text, lang, chosen, choose }) {
   const spans = several.flatMap(({ name, mentions }, colour) =>
     chosen !== null && chosen !== colour
       ? []
-      : mentions.map(({ offsets }) => ({ start: offsets[0], stop: offsets[1], title: name, colour })),
+      : mentions.map(({ offsets, probability }) => ({ start: offsets[0], stop: offsets[1], title: titleOf(name, probability), colour })),
   );
   return html`
     <div class="clusters" role="group" aria-label=${t("tasks.clusters")}>
@@ -82,7 +104,7 @@ function Answer({ data, text, lang }) {
   const [start, stop] = data.offsets;
   return html`
     <p class="predicted" role="status"><span lang=${lang}>${data.answer}</span> <span class="value">${probability}</span></p>
-    <${MarkedText} text=${text} spans=${[{ start, stop, colour: 0 }]} lang=${lang} />
+    <${MarkedText} text=${text} spans=${[{ start, stop, colour: 0, title: titleOf(data.answer, data.probability) }]} lang=${lang} />
   `;
 }
 
@@ -90,6 +112,7 @@ function Written({ data }) {
   const others = data.alternatives.filter((text) => text !== data.text);
   return html`
     <p class="predicted" role="status" dir="auto">${data.text || t("tasks.nothing")}</p>
+    <p class="hint">${t("tasks.textProbability", { probability: number(100 * Math.exp(data.log_probability), 2), log: number(data.log_probability, 2) })}</p>
     ${others.length > 0 &&
     html`
       <h3>${t("tasks.alternatives")}</h3>
@@ -120,6 +143,11 @@ function Labels({ probabilities, chosen }) {
   `;
 }
 
+// What is shown for a span: "ARG0 · 97%".
+function titleOf(text, probability) {
+  return probability === undefined || probability === null ? text : `${text} · ${percent(probability)}`;
+}
+
 function colours(labels) {
   return [...new Set(labels)].sort();
 }
@@ -129,7 +157,7 @@ function spansOf(spans, labels) {
     start: offsets[0],
     stop: offsets[1],
     label,
-    title: probability === undefined ? label : `${label} ${percent(probability)}`,
+    title: titleOf(label, probability),
     colour: labels.indexOf(label),
   }));
 }

@@ -1,15 +1,16 @@
 // The compare view: the cosines between the words of two sentences, as shades, as a heat map and as a table.
 //
-// Parameters: a, b (the sentences), layer (mean, top or a number), token (a3: token 3 of the first sentence, from 0).
+// Parameters: a, b (the sentences), index, layer (index, mean, top or a number), token (a3: token 3 of the first sentence, from 0).
 
 import { useRef, useState } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { Code } from "/explorer/components/code-block.js";
-import { Select, TextField } from "/explorer/components/form-fields.js";
+import { IndexSelect, Select, TextField } from "/explorer/components/form-fields.js";
 import { HeatMap, strength } from "/explorer/components/cosine-heatmap.js";
-import { languageOf, useInfo } from "/explorer/components/server-info.js";
+import { CosineScale } from "/explorer/components/cosine-scale.js";
+import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
 import { hasManyLinks, isSameWord, WordLinks } from "/explorer/components/word-links.js";
 import { layerHint } from "/explorer/components/layer-sliders.js";
 import { TokenButtons } from "/explorer/components/token-buttons.js";
@@ -21,14 +22,16 @@ const EXAMPLES = {
   en: { a: "He sat on the bank of the river.", b: "She kept her money in the bank." },
 };
 const NAMED = 3; // nearest words
+const FROM_INDEX = "index"; // the layer of an index, in its corrected space: it tells senses apart
 
 export function Compare({ params, navigate }) {
   const info = useInfo();
   const { a = "", b = "" } = params;
-  const layer = layerOf(params.layer, info.model.layers);
+  const index = chosenIndex(info, params.index);
+  const layer = layerOf(params.layer, info.model.layers, index);
   const swap = () => navigate({ a: b, b: a, token: null }, true);
   const both = a.trim() && b.trim();
-  const request = useRequest(both ? "/similarity" : null, { texts: [a, b], layer });
+  const request = useRequest(both ? "/similarity" : null, compareBody([a, b], layer, index));
   const field = (name, label) => html`
     <${TextField}
       label=${label}
@@ -43,16 +46,17 @@ export function Compare({ params, navigate }) {
       <${Select}
         label=${t("compare.layer")}
         value=${String(layer)}
-        options=${layerOptions(info)}
-        onCommit=${(next) => navigate({ layer: next === "mean" ? null : next }, true)}
+        options=${layerOptions(info, index)}
+        onCommit=${(next) => navigate({ layer: next === layerOf(undefined, info.model.layers, index) ? null : next }, true)}
       />
+      ${layer === FROM_INDEX && html`<${IndexSelect} info=${info} value=${index.name} onCommit=${(next) => navigate({ index: next }, true)} />`}
       ${(a || b) && html`<button type="button" onClick=${swap}>${t("compare.swap")}</button>`}
     </div>
     ${!both && html`<${Empty} info=${info} />`}
     <${Await} request=${request}>
       ${(data) => html`
         <${Comparison} data=${data} settled=${!request.busy} params=${params} navigate=${navigate} />
-        <${Code} lines=${snippets.compare({ texts: [a, b], layer, model: info.model })} />
+        <${Code} lines=${snippets.compare({ texts: [a, b], layer, model: info.model, index: layer === FROM_INDEX ? index : null })} />
       `}
     <//>
   `;
@@ -129,6 +133,8 @@ function LinkedSentences({ data, chosen, active, setPointed, navigate, lang }) {
         ${row(0, t("compare.first"))} ${row(1, t("compare.second"))}
       </div>
       <p class="hint" role="status">${chosen ? nearestText(data.tokens, chosen, cosines) : t(hasManyLinks(data.tokens) ? "compare.hintMany" : "compare.hint")}</p>
+      ${data.usual && html`<${CosineScale} usual=${data.usual} tokens=${data.tokens} matrix=${data.matrix} lang=${lang} />`}
+      ${!data.usual && html`<p class="hint">${t("compare.uncorrected")}</p>`}
     </section>
   `;
 }
@@ -159,16 +165,24 @@ function chosenWord(token, tokens) {
   return letter && position in tokens[sentence] ? { sentence, position } : null;
 }
 
-function layerOf(text, layers) {
-  if (text === undefined || text === "mean" || text === "top") return text ?? "mean";
-  return Number(text) >= 0 && Number(text) < layers ? Number(text) : "mean";
+function compareBody(texts, layer, index) {
+  return layer === FROM_INDEX ? { texts, index: index.name } : { texts, layer };
 }
 
-function layerOptions(info) {
+// Without an index, the top layer: the mean of all layers is mostly the word itself.
+function layerOf(text, layers, index) {
+  const usual = index ? FROM_INDEX : "top";
+  if (text === undefined || (text === FROM_INDEX && !index)) return usual;
+  if (["mean", "top", FROM_INDEX].includes(text)) return text;
+  return Number(text) >= 0 && Number(text) < layers ? Number(text) : usual;
+}
+
+function layerOptions(info, index) {
   const layers = Array.from({ length: info.model.layers }, (_, layer) => layer);
   return [
-    ["mean", t("layer.mean")],
+    ...(index ? [[FROM_INDEX, t("compare.fromIndex")]] : []),
     ["top", t("layer.top")],
+    ["mean", t("layer.mean")],
     ...layers.map((layer) => [
       String(layer),
       `${t("layer.name", { layer })}: ${layerHint(layer, info.model.layers)}`,

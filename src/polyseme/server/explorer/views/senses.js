@@ -20,8 +20,10 @@ import { periodsByDocument, sharesByPeriod } from "/explorer/document-periods.js
 import { UsageQuote, UsageSource } from "/explorer/components/usage-quote.js";
 import { groupName, ShareBars, ShareTable } from "/explorer/components/sense-shares.js";
 import { NoIndex } from "/explorer/components/nearest-usages.js";
+import { Grammar } from "/explorer/components/sense-grammar.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo, useTyped } from "/explorer/routing.js";
+import { PersonLink } from "/explorer/views/persons.js";
 
 const DEFAULT_MAX = 6; // senses
 const MAX_OPTIONS = [2, 3, 4, 6, 8];
@@ -115,7 +117,8 @@ function SenseResult({ result, index, params, navigate }) {
   return html`
     <section aria-labelledby="senses-title">
       <h2 id="senses-title">${t(titleKey, { word: result.word, count })}</h2>
-      ${result.evidence && html`<${Evidence} result=${result} navigate=${navigate} />`}
+      <${PersonLink} word=${result.word} index=${index} />
+      ${result.evidence && html`<${Evidence} result=${result} index=${index} params=${params} navigate=${navigate} />`}
       <${SenseFilter} result=${result} total=${total} sense=${sense} choose=${(next) => navigate({ sense: next }, true)} />
       <div class="columns even">
         <div class="sticky">
@@ -140,8 +143,8 @@ function SenseResult({ result, index, params, navigate }) {
 }
 
 // Why the groups are senses, or are not; shows groups without evidence on request.
-function Evidence({ result, navigate }) {
-  const { topic, usual, overlap } = result.evidence;
+function Evidence({ result, index, params, navigate }) {
+  const { topic, usual, overlap, is_grammatical: isGrammatical } = result.evidence;
   const values = {
     topic: number(topic, 2),
     usual: number(usual, 2),
@@ -156,6 +159,7 @@ function Evidence({ result, navigate }) {
       ${t("senses.evidence", values)}${" "}
       ${result.kind === "groups" && html`<button type="button" class="small" onClick=${() => show(isMerged ? "1" : null)}>${t(isMerged ? "groups.show" : "groups.merge")}</button>`}
     </p>
+    ${isGrammatical && html`<${Grammar} result=${result} index=${index} merged=${isMerged || params.max === "1"} navigate=${navigate} />`}
   `;
 }
 

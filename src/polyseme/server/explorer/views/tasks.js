@@ -16,14 +16,18 @@ const EXAMPLES = {
   zh: {
     one: ["天色将晚，曹操坐在河边，他想起了故乡。"],
     pairs: ["曹操大怒。", "曹操大喜。"],
+    relations: ["<e1>曹丕</e1>是<e2>曹操</e2>的儿子。"],
     answers: ["谁坐在河边？", "天色将晚，曹操坐在河边，他想起了故乡。"],
   },
   en: {
     one: ["Anna met Thomas on the river bank. She told him that she was going home."],
     pairs: ["A man plays a guitar.", "Somebody is making music."],
+    relations: ["The <e1>fire</e1> was caused by burning <e2>fuel</e2>."],
     answers: ["Where did Anna meet Thomas?", "Anna met Thomas on the river bank. She told him that she was going home."],
   },
 };
+
+const ENTITIES = /<e1>[^]*<\/e1>[^]*<e2>[^]*<\/e2>|<e2>[^]*<\/e2>[^]*<e1>[^]*<\/e1>/;
 
 export function Tasks({ params, navigate }) {
   const info = useInfo();
@@ -44,7 +48,8 @@ function NoTasks({ info }) {
 function Task({ info, task, params, navigate }) {
   const lang = languageOf(info);
   const texts = [params.text ?? "", params.other ?? ""].slice(0, task.texts);
-  const isComplete = texts.every((text) => text.trim());
+  const marksEntities = task.task === "relations";
+  const isComplete = texts.every((text) => text.trim()) && (!marksEntities || ENTITIES.test(texts[0]));
   const question = task.texts === 1 ? texts[0] : texts;
   const request = useRequest(isComplete ? "/predict" : null, { task: task.name, texts: [question] });
   const field = (name, label, rows) => html`
@@ -74,6 +79,7 @@ function Task({ info, task, params, navigate }) {
             ${field("other", fieldName(task, "second"), 4)}
           </div>
         `}
+    ${marksEntities && html`<${EntityButtons} text=${texts[0]} onCommit=${(text) => navigate({ text })} />`}
     ${!isComplete && html`<${Empty} info=${info} task=${task} lang=${lang} />`}
     <${Await} request=${request}>
       ${(data) => html`
@@ -95,12 +101,34 @@ function Task({ info, task, params, navigate }) {
 
 function Empty({ info, task, lang }) {
   const examples = EXAMPLES[info.model.language] ?? EXAMPLES.en;
-  const [text, other] = task.texts === 1 ? examples.one : (examples[task.task] ?? examples.pairs);
+  const [text, other] = examples[task.task] ?? (task.texts === 1 ? examples.one : examples.pairs);
   return html`
     <div class="empty">
       <p>${t("tasks.empty")}</p>
       <p><a href=${linkTo("tasks", { task: task.name, text, other })} lang=${lang}>${text}</a></p>
     </div>
+  `;
+}
+
+// A relation is between two marked entities: the buttons mark what is selected in the field.
+function EntityButtons({ text, onCommit }) {
+  const mark = (name) => {
+    const { selectionStart: start, selectionEnd: stop } = document.querySelector("main textarea");
+    if (start === stop) return;
+    const without = (part) => part.replace(new RegExp(`</?${name}>`, "g"), "");
+    const inside = text.slice(start, stop).replace(/<\/?e[12]>/g, "");
+    onCommit(`${without(text.slice(0, start))}<${name}>${inside}</${name}>${without(text.slice(stop))}`);
+  };
+  const keepSelection = (event) => event.preventDefault();
+  return html`
+    <p class="choices">
+      <span class="hint">${t("tasks.entities")}</span>${" "}
+      ${["e1", "e2"].map(
+        (name) => html`
+          <button key=${name} type="button" class="small" onMouseDown=${keepSelection} onClick=${() => mark(name)}>${t("tasks.mark", { name })}</button>${" "}
+        `,
+      )}
+    </p>
   `;
 }
 
