@@ -245,5 +245,5 @@ def test_a_manifest_of_a_later_version_is_refused(tmp_path):
     values = json.loads(manifest.read_text(encoding="utf-8"))
     values["head"]["version"] = 2
     manifest.write_text(json.dumps(values), encoding="utf-8")
-    with pytest.raises(FormatError, match="not a manifest of vectors .*version: Input should be less than"):
+    with pytest.raises(FormatError, match=r"not a manifest of vectors .*version: Input should be less than"):
         open_vectors(folder)

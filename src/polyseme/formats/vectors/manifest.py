@@ -88,7 +88,7 @@ class TextFile(_Frozen):
 class ManifestHeader(_Frozen):
     """What must be the same to resume a folder."""
 
-    version: int = Field(VERSION, ge=1, le=VERSION)
+    version: int = Field(default=VERSION, ge=1, le=VERSION)
     model: str  # a hash of weights, settings and vocabulary
     settings: dict[str, Any]
     text: tuple[TextFile, ...]
