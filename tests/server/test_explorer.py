@@ -192,7 +192,7 @@ def test_a_sample_is_announced_and_documents_are_sorted_by_name(visit: Visit):
 
     visit.alter_response("/senses", change)
     visit.go("senses")
-    visit.expect_visible(".sticky .hint", "Showing a random sample of")
+    visit.expect_visible("#area-hint", "Showing a random sample of")
     names = visit.page.locator("svg.shares > g > text")
     playwright.expect(names).to_have_text(["1.txt", "9.txt", "10.txt"])
     playwright.expect(visit.page.locator("label", has_text="Group by")).to_have_count(0)
