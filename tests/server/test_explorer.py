@@ -259,11 +259,11 @@ def test_an_empty_view_offers_an_example(visit: Visit, view: str, text: str):
     visit.settle()
 
 
-@pytest.mark.parametrize("view", ["sentence", "senses"])
+@pytest.mark.parametrize("view", ["sentence", "concordance", "senses"])
 def test_without_an_index_the_page_says_how_to_build_one(visit: Visit, view: str):
     visit.alter_response("/info", lambda info: info.update(indexes=[]))
     visit.go(view)
-    visit.expect_visible("main pre", "corpus-index")
+    visit.expect_visible("main pre:visible", "corpus-index")
 
 
 FAILURES = {
